@@ -33,7 +33,7 @@ again = $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname-and-test-fails
 check: lint ## formatting, vet, staticcheck, golangci-lint, the layers, the pure packages, toll without a kernel: a minute; needs neither root nor Docker
 	$(GO) test -vet=off $(FRESH) ./internal # what the go command tells it of the packages is in no cache
 	$(GO) test -vet=off $(filter-out ./internal $(STARTING),$(call packages,$(PURE)))
-	$(GO) test -vet=off -run '$(FAKE)' ./cmd/toll
+	$(GO) test -vet=off -run '$(FAKE)' ./internal/cli
 	$(RACE_TEST) -run '^TestKept' ./internal/judge/stats
 	$(RACE_TEST) $(filter $(STARTING),$(call packages,$(PURE)))
 
@@ -47,7 +47,7 @@ test: deps ## install what the tests need and run all of them
 		test/summary "$$dir" $(AGAIN_MOST) && exit "$$(cat "$$dir/code")"
 
 # What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
-# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
+# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that internal/cli waits more than it works,
 # and bounds how many of its tests measure at once; the others take a minute, one package at a time.
 IDLE = test-vm check
 LAST = test-toll test-loops
@@ -62,22 +62,22 @@ $(LAST:%=last-%): last-%: test-places test-faults race
 	$(MAKE) --no-print-directory $*
 
 test-toll:
-	$(call again,./cmd/toll,-parallel 32 -timeout 20m -skip '$(FAKE)')
+	$(call again,./internal/cli,-parallel 32 -timeout 20m -skip '$(FAKE)')
 
 test-loops:
-	$(call again,$(filter-out ./cmd/toll %/load,$(QUIET:%=./%)),-p 1 -timeout 20m)
+	$(call again,$(filter-out ./internal/cli %/load,$(QUIET:%=./%)),-p 1 -timeout 20m)
 	$(RACE) $(call again,./internal/measure/load,-race -timeout 20m -skip '$(SLICES)')
 	$(call again,./internal/measure/load,-timeout 20m -run '$(SLICES)')
 
-# Of cmd/toll what is run on a backend without a kernel.
+# Of internal/cli what is run on a backend without a kernel.
 FAKE = ^(TestFakeScripts|TestAbsurdFlags)$$
 
 # They measure by the clock, or bound time and memory: the detector takes more of both; only the slices of load cannot run with it.
-QUIET = cmd/toll internal/paths/dockerapi internal/measure/load internal/measure/program
+QUIET = internal/cli internal/paths/dockerapi internal/measure/load internal/measure/program
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
-PLACES = paths/swarm paths/docker paths/lab paths/peer paths/kubernetes fast ports/cases
+PLACES = paths/swarm paths/docker paths/lab paths/peer paths/kubernetes reach/fast reach/cases
 FAULTS = ^TestFaultAtEachStep$$
 .PHONY: test-places test-faults
 test-places:
@@ -87,8 +87,8 @@ test-faults: # of the longest, a third that waits for the kernel
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
-PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/... \
-	internal/measure/sse internal/paths/firewall internal/paths/path internal/paths/recipe internal/paths/undo
+PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/reach/ports internal/show/... \
+	internal/measure/sse internal/kernel/firewall internal/paths/path internal/paths/recipe internal/kernel/undo
 STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal test | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
@@ -123,7 +123,7 @@ CHURN ?= 60
 test-fast-clients: deps ## real programs with toll fast and without, installed here, and containers that come and go CHURN times; no part of make test; ENGINES as below
 	@$(call install,$(CLIENT_DEPS))
 	BRIDGETOLL_TEST_FAST_CLIENTS=1 BRIDGETOLL_TEST_CHURN=$(CHURN) BRIDGETOLL_TEST_FAST_ONLY='(Clients|Loads|Churn)$$' BRIDGETOLL_ENGINES=$(ENGINES) \
-		$(GO) test ./internal/fast -count=1 -v -timeout 2h -run TestEngines
+		$(GO) test ./internal/reach/fast -count=1 -v -timeout 2h -run TestEngines
 
 .PHONY: test-vm-swarm
 test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there; no part of make test
@@ -139,7 +139,7 @@ ROOTLESS_ENGINES ?= installed,sid,29,podman
 .PHONY: test-rootless
 test-rootless: deps ## build the modes with rootless Docker, the installed one, Debian sid's and 29, and Podman of both kinds, and find their ports; each is fetched or built once; no part of make test
 	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
-		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/rootlesstest ./internal/paths/docker ./internal/paths/peer ./internal/ports/cases
+		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/testing/rootlesstest ./internal/paths/docker ./internal/paths/peer ./internal/reach/cases
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
@@ -171,7 +171,7 @@ page-check: ## build that bundle and compare it with the committed one (npm)
 		node build.mjs "$$made" && cmp "$$made" ../assets/page.js && echo 'The bundle is what its sources make.'
 
 # The BPF programs of toll fast and toll trace. The objects are committed: building toll needs no clang. Debian 12's clang made them.
-BPF = internal/paths/kernel/shortcut internal/paths/kernel/trace
+BPF = internal/kernel/shortcut internal/kernel/trace
 .PHONY: bpf bpf-check bpf-deps
 bpf-deps:
 	@if grep -qx VERSION_CODENAME=bookworm /etc/os-release; then $(call install,$(BPF_DEPS)); fi

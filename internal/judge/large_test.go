@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 func largeFile(tb testing.TB, visits int) []byte {

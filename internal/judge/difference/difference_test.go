@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 // The run has host at 40 Gbit/s, twice, and bridge at x times that.

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 // The run has bulk of 40, 32 and 10 Gbit/s, and round trips of 20, 24 and 60 µs, over host, bridge

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 // Gates and the history judge untraced visits only.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // bounded limits the CPU time of busy loops, which may outlive a test that is killed, in s.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 func TestParseThread(t *testing.T) {

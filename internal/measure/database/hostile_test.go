@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
 var urls = []struct{ name, begin, end string }{

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
 func TestParseRoutes(t *testing.T) {

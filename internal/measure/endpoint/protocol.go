@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -210,7 +210,7 @@ func recognize(ctx context.Context, at string, containerPort uint16) (protocol, 
 			return protocol{}, ctx.Err()
 		}
 	}
-	return protocol{}, &path.UnsupportedError{
+	return protocol{}, &machine.UnsupportedError{
 		Missing: "cannot tell the protocol at " + at + ": none of toll's requests " +
 			"got a valid answer",
 		Remedy: "name its protocol: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}

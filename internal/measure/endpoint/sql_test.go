@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 type fakePostgres struct {

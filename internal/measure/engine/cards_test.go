@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/fake"
 )
 
 type cardBuilder struct{ *fake.Builder }

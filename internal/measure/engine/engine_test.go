@@ -11,13 +11,14 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testing/fake"
 )
 
 var (
@@ -341,7 +342,7 @@ func TestRunThatStopsWorking(t *testing.T) {
 }
 
 func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
-	missing := &path.UnsupportedError{Missing: "CONFIG_BRIDGE", Remedy: "modprobe bridge"}
+	missing := &machine.UnsupportedError{Missing: "CONFIG_BRIDGE", Remedy: "modprobe bridge"}
 	r := try(t, context.Background(), &fake.Builder{
 		Unsupported: map[path.Spec]error{bridgeSpec: missing}}, request(), nil)
 	if s := r.report.Skipped; len(s) != 1 || s[0].Reason != "CONFIG_BRIDGE" ||

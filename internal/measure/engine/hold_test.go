@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/fake"
 )
 
 // holder's bridge paths need a setting of the whole machine.

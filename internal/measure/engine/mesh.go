@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -156,7 +157,7 @@ func MeshSpec(name mode.Name) (path.Spec, error) {
 			return path.Spec{Mode: name, From: from, To: routes[0].To}, nil
 		}
 	}
-	return path.Spec{}, &path.UnsupportedError{
+	return path.Spec{}, &machine.UnsupportedError{
 		Missing: string(name) + " has no path between machines",
 		Remedy:  "--mode " + string(mode.Host) + " or " + string(mode.Overlay)}
 }

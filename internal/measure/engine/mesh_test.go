@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/fake"
 )
 
 // meshBuilder builds the paths of a mesh whose first node is faulty.

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/fake"
 )
 
 func TestStepsFollow(t *testing.T) {
@@ -20,7 +21,7 @@ func TestStepsFollow(t *testing.T) {
 	refused, broken := bridgeSpec, bridgeSpec
 	refused.Tune, broken.Tune = "rps=on", "tso=off"
 	b := &fake.Builder{
-		Unsupported: map[path.Spec]error{refused: &path.UnsupportedError{
+		Unsupported: map[path.Spec]error{refused: &machine.UnsupportedError{
 			Missing: "only root may", Remedy: "sudo"}},
 		Broken: map[path.Spec]error{broken: errors.New("no such offload")},
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/measure/trace"
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"

@@ -3,8 +3,8 @@ package engine
 import (
 	"testing"
 
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/measure/trace"
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 )
 
 func TestRecordedSlices(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/fake"
 )
 
 // tracer notes what the engine requests. It records nothing.

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 const (

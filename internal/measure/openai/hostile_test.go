@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
 func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
 func TestSessionKeepsItsConnection(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
 const (

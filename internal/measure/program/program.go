@@ -12,7 +12,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 )
 
 // Arg is the argument that makes toll a keeper.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
 // Values of Request.Ready.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 

@@ -1,7 +1,7 @@
 package trace
 
 import (
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 

@@ -1,7 +1,7 @@
 package trace
 
 import (
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 )
 
 // The names for how a reader was woken.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/testgolden"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // eachRecording runs a test on each log in testdata.

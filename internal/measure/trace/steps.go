@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 )
 
 // The limits of a trip.

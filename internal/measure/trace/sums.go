@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 

@@ -22,7 +22,7 @@ import (
 	"math"
 	"slices"
 
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 

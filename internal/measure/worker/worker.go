@@ -15,9 +15,9 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 

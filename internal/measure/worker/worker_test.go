@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 func TestMain(m *testing.M) {

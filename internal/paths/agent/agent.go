@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -207,11 +208,11 @@ func (a *Agent) refusal(ans answer) error {
 	case ans.None:
 		return fmt.Errorf("%s: %w: %s", a.hello.Name, ErrNone, ans.Error)
 	case ans.Remedy != "":
-		return &path.UnsupportedError{Missing: a.hello.Name + ": " + ans.Error, Remedy: ans.Remedy}
+		return &machine.UnsupportedError{Missing: a.hello.Name + ": " + ans.Error, Remedy: ans.Remedy}
 	case ans.Lacks == "":
 		return fmt.Errorf("%s: %s", a.hello.Name, ans.Error)
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("%s lacks %s", a.hello.Name, ans.Lacks),
+	return &machine.UnsupportedError{Missing: fmt.Sprintf("%s lacks %s", a.hello.Name, ans.Lacks),
 		Remedy: "give the agents' containers " + ans.Lacks + " (--cap-add)",
 		Err:    errors.New(ans.Error)}
 }
@@ -246,7 +247,7 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 }
 
 // Counters reads the counters in one request and returns their values in the same order. It returns
-// a *path.UnsupportedError if the agent lacks a capability, and ErrNone if there are no ESP states.
+// a *machine.UnsupportedError if the agent lacks a capability, and ErrNone if there are no ESP states.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {
 		return nil, a.Err()

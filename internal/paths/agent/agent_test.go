@@ -22,13 +22,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // a worker ends there
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // Arguments that turn the test binary into another program.
@@ -598,7 +599,7 @@ func TestVersionsMustBeTheSame(t *testing.T) {
 	n := s.machine()
 	s.start(n, setup{id: "b", version: "0.9"})
 	_, err := s.hub.Wait(bounded(t), "b")
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if !errors.As(err, &u) || !strings.Contains(u.Missing, "agent b on ") ||
 		!strings.Contains(u.Missing, "is toll 0.9, this is toll 1.2.3") || u.Remedy == "" {
 		t.Errorf("it says %v", err)

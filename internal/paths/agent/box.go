@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Box is a container to make on an agent's machine, with an agent in it.
@@ -209,7 +209,7 @@ func (s *server) pass(down net.Conn) {
 }
 
 func remedyOf(err error) string {
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if errors.As(err, &u) {
 		return u.Remedy
 	}

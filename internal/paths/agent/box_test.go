@@ -12,8 +12,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 type pipes struct {
@@ -141,8 +142,8 @@ func TestBoxes(t *testing.T) {
 		t.Errorf("noise is an agent: %v", err)
 	}
 	testwait.Until(t, testTime, "it is removed", func() bool { return e.count() == 0 })
-	e.err = &path.UnsupportedError{Missing: "no Docker\x1b[2J", Remedy: "install it"}
-	var u *path.UnsupportedError
+	e.err = &machine.UnsupportedError{Missing: "no Docker\x1b[2J", Remedy: "install it"}
+	var u *machine.UnsupportedError
 	if _, err := a.Boxes(bounded(t)); !errors.As(err, &u) ||
 		u.Missing != `peer b: no Docker\x1b[2J` || u.Remedy != "install it" {
 		t.Errorf("%v", err)

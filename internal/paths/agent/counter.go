@@ -3,7 +3,7 @@ package agent
 import (
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 )
 
 // Counter selects a counter in a network namespace of an agent's machine. Exactly one kind is set.

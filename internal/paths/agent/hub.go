@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -186,7 +187,7 @@ func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 	h.mu.Lock()
 	switch {
 	case hello.Version != h.version:
-		why = &path.UnsupportedError{Missing: fmt.Sprintf(
+		why = &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the agent %s on %s is toll %s, this is toll %s", hello.ID, hello.Host, hello.Version,
 			h.version),
 			Remedy: "run the same version of toll on all machines"}

@@ -17,12 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 func otherClock(t *testing.T, seconds int) []string {
@@ -534,7 +535,7 @@ func TestMissingCapabilities(t *testing.T) {
 			Target: netip.MustParseAddrPort("10.0.0.2:2")}}), capPtrace},
 	} {
 		err := c.ask()
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if !errors.As(err, &u) || !strings.Contains(u.Missing, "node b lacks "+c.lacks) ||
 			!strings.Contains(u.Remedy, "--cap-add") {
 			t.Errorf("%s: %v", c.lacks, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -13,7 +14,7 @@ import (
 // until the backend is closed.
 func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 	p, err := b.Build(ctx, spec)
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if errors.As(err, &u) {
 		return u // without the path, which the caller adds
 	}
@@ -27,17 +28,17 @@ func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 // other machines do not support.
 func Refuse(s path.Spec) error {
 	if n, m := s.Count(); n > 1 || m > 1 {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "on other machines, toll measures only one server and one client", Remedy: "--on lab or docker"}
 	}
 	if s.Second {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "toll does not start foreign programs on other machines",
 			Remedy:  "toll run --on lab or docker"}
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // nodelay is an option of the load
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: "toll sets " + string(t.Key) + " only on this machine",
 				Remedy:  "--on lab or docker"}
 		}
@@ -49,6 +50,6 @@ func Refuse(s path.Spec) error {
 // "a swarm has no services".
 func NoMode(lacks string, m mode.Name, modes []string) error {
 	last := len(modes) - 1
-	return &path.UnsupportedError{Missing: lacks + " in mode " + string(m),
+	return &machine.UnsupportedError{Missing: lacks + " in mode " + string(m),
 		Remedy: strings.Join(modes[:last], ", ") + " or " + modes[last] + "; or --on lab"}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -20,7 +21,7 @@ func TestRefuse(t *testing.T) {
 		{path.Spec{Second: true}, "programs"},
 	} {
 		err := Refuse(tt.spec)
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		refused := errors.As(err, &u)
 		if refused != (tt.want != "") || refused && !strings.Contains(u.Missing, tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.spec, err, tt.want)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -29,7 +30,7 @@ type End struct {
 }
 
 // End returns the node of an agent in the node's own namespace. If no device has the node's
-// address, it returns a *path.UnsupportedError with the remedy.
+// address, it returns a *machine.UnsupportedError with the remedy.
 func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr netip.Addr,
 	remedy string) (End, error) {
 	e := End{Where: "node " + name, Machine: a, Agent: a}
@@ -39,7 +40,7 @@ func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr net
 	}
 	var ok bool
 	if e.Card, ok = Card(e.Devices, addr); !ok {
-		return e, &path.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf(
+		return e, &machine.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf(
 			"the cluster knows node %s by the address %s, which none of its network cards has: it is behind "+
 				"NAT, or its container runtime is itself in a container", name, addr)}
 	}

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -60,7 +60,7 @@ func (e *engine) userRules() (saver string, err error) {
 		if text, err := saved(p, "filter"); err == nil &&
 			strings.Contains(text, "\n:FORWARD DROP ") {
 			return "",
-				&path.UnsupportedError{
+				&machine.UnsupportedError{
 					Missing: "the rules of this machine drop what a bridge forwards (FORWARD policy), and there is no chain " + userChain +
 						" for an exception", Remedy: "--on lab"}
 		}

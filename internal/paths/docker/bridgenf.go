@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -224,17 +224,17 @@ func (e *engine) exempting() bool {
 
 func (e *engine) checkBridgeNF() error {
 	if e.rootless {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "bridge-nf: the bridges of a rootless engine are in another network namespace",
 			Remedy:  "--on lab"}
 	}
 	err := e.ns.Do(func() error { return sysctl.Writable(bridgeNF) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &path.UnsupportedError{Missing: "bridge-nf: there is no " + bridgeNF +
+		return &machine.UnsupportedError{Missing: "bridge-nf: there is no " + bridgeNF +
 			" (CONFIG_BRIDGE_NETFILTER)", Remedy: "sudo modprobe br_netfilter", Err: err}
 	case err != nil:
-		return &path.UnsupportedError{Missing: "bridge-nf: only root can set " + bridgeNF,
+		return &machine.UnsupportedError{Missing: "bridge-nf: only root can set " + bridgeNF,
 			Remedy: "run toll as root", Err: err}
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 const seenByRules = `sysctl net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables

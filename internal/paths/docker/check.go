@@ -8,13 +8,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -36,7 +37,7 @@ func (d *Docker) refuse(s path.Spec) error {
 	} else if s.To.Outside() {
 		return path.ErrOutside
 	} else if fromAfar(s) {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: d.Name() + " has only this machine: there is no remote client",
 			Remedy:  "--from host,container, or --on lab"}
 	}
@@ -46,7 +47,7 @@ func (d *Docker) refuse(s path.Spec) error {
 func lacks(on string, recipes map[mode.Name]modeRecipe, s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
-		u := &path.UnsupportedError{Missing: on + " has no recipe for " + string(s.Mode),
+		u := &machine.UnsupportedError{Missing: on + " has no recipe for " + string(s.Mode),
 			Remedy: "--on lab"}
 		if known, _ := mode.Find(s.Mode); known.Kubernetes {
 			u.Remedy = "--on kubernetes"
@@ -109,7 +110,7 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 		return nil
 	}
 	if t.proxy && relays(s) {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "on this route, docker-proxy gets the connections to this Docker's ports",
 			Remedy:  `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
 	}
@@ -139,7 +140,7 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		}
 	}
 	if fromAfar(s) && s.Mode == mode.PublishDefault && s.To.Six() && e.defaultIPv6(ctx) == nil {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
 	}
 	if fromAfar(s) && !s.To.Six() { // see checkNAT
@@ -152,14 +153,14 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	case proxy && relays(s):
 		return e.checkRelay(s)
 	case s.To == mode.ToLoopback6:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
 	case s.To == mode.ToAddress6 && (s.Mode != mode.PublishDefault || e.defaultIPv6(ctx) != nil):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "without docker-proxy, this Docker publishes ports over IPv6 only on networks with IPv6",
 			Remedy:  "publish-nat, whose network has IPv6"}
 	case s.From == mode.FromContainer && apart:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: `this Docker isolates the containers of its default network ("icc": false) and publishes ports without docker-proxy`,
 			Remedy:  "publish, which uses a network of its own"}
 	}
@@ -172,7 +173,7 @@ func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 		return err
 	}
 	if !proxy {
-		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
+		return &machine.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
 			Remedy: `"userland-proxy": true in ` + e.settings() + ` and a restart of docker`}
 	}
 	return e.checkRelay(s)
@@ -192,12 +193,12 @@ func (e *engine) checkRelay(s path.Spec) error {
 	// address, which the client's socket does not accept.
 	const firstPktinfo = 28
 	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the docker-proxy of %s does not answer UDP from the address that a container dialled", e.Version()),
 			Remedy: "Docker Engine 28"}
 	}
 	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
 			Remedy:  "sudo modprobe tcp_diag", Err: err}
 	}
@@ -246,7 +247,7 @@ func (e *engine) bridgedRules(s path.Spec) error {
 	if err == nil && (v == "1" || e.exempting()) {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "rules only see frames between containers of one network with " + key +
 			"=1 (CONFIG_BRIDGE_NETFILTER)",
 		Remedy: "sudo modprobe br_netfilter, and a restart of docker", Err: err}
@@ -261,7 +262,7 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 	if s.To.Six() {
 		option = "gateway_mode_ipv6"
 	}
-	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option +
+	return &machine.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option +
 		"=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
@@ -269,7 +270,7 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {
-		return false, &path.UnsupportedError{
+		return false, &machine.UnsupportedError{
 			Missing: `this Docker has no default network ("bridge": "none")`, Remedy: "--on lab",
 			Err: err}
 	}
@@ -279,7 +280,7 @@ func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
 	apart, err := e.keepsApart(ctx)
 	if err == nil && apart && s.From == mode.FromContainer && !s.To.Outside() {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: `this Docker isolates the containers of its default network ("icc": false)`,
 			Remedy:  "link, which connects two of them; or bridge"}
 	}
@@ -295,7 +296,7 @@ func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
 		return err
 	}
 	if !apart {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "containers on this Docker's default network reach each other without a link",
 			Remedy:  `"icc": false in /etc/docker/daemon.json and a restart of docker`}
 	}
@@ -326,12 +327,12 @@ func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 	parent := e.docker.Parent
 	e.ask6(s)
 	if parent == "" {
-		return &path.UnsupportedError{Missing: driver +
+		return &machine.UnsupportedError{Missing: driver +
 			" devices are made on a network card, and none was chosen",
 			Remedy: "--parent eth0, or --on lab"}
 	}
 	if err := e.ns.Do(func() error { _, err := link.Stats(parent); return err }); err != nil {
-		return &path.UnsupportedError{Missing: "this machine has no network card " + parent,
+		return &machine.UnsupportedError{Missing: "this machine has no network card " + parent,
 			Remedy: "ip link lists them", Err: err}
 	}
 	ns, err := netns.New()
@@ -349,7 +350,7 @@ func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 		return link.AddMacvlan(sub, "bridge")
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = &path.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" +
+		err = &machine.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" +
 			strings.ToUpper(driver) + ")",
 			Remedy: "sudo modprobe " + driver + ", or use a kernel that has them", Err: err}
 	}

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -104,7 +104,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 }
 
 // mayEnter returns nil if this process may enter the containers' namespaces, else a
-// *path.UnsupportedError.
+// *machine.UnsupportedError.
 func (e *engine) mayEnter() error {
 	switch err := mayRead(e.words().product); {
 	case err == nil:
@@ -112,7 +112,7 @@ func (e *engine) mayEnter() error {
 	case e.podman == 0:
 		return cmp.Or(e.lost, err)
 	case !rootless.Inside(e.podman):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Podman is rootless, and toll is not in its user namespace",
 			Remedy:  "run toll as Podman's user, with --on podman alone; or as root"}
 	}
@@ -145,7 +145,7 @@ func mayRead(product string) error {
 	if os.Geteuid() == 0 && len(lacks) > 0 {
 		missing += ", with " + strings.Join(lacks, ", ")
 	}
-	return &path.UnsupportedError{Missing: missing, Remedy: "sudo toll …; --on lab needs no root"}
+	return &machine.UnsupportedError{Missing: missing, Remedy: "sudo toll …; --on lab needs no root"}
 }
 
 type image struct {

@@ -16,12 +16,13 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -314,7 +315,7 @@ func sameProcesses(daemon string, pid int, name string) error {
 			limit = busy
 		}
 		if time.Since(began) > limit {
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: "toll does not see the processes of " + daemon + "'s containers",
 				Remedy:  "run toll outside containers, or with --pid host --network host --privileged", Err: err}
 		}

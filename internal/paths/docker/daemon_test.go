@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -57,7 +58,7 @@ func TestRootless(t *testing.T) {
 		known, _ := mode.Find(m)
 		err := d.Check(t.Context(), path.Spec{
 			Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		switch {
 		case missing == "" && err != nil:
 			t.Errorf("%s: refused: %v", m, err)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -75,13 +76,13 @@ func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 // Build builds the path.
 func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	if d.recipes()[spec.Mode].build == nil && podmanRecipes[spec.Mode].build == nil {
-		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
+		return nil, fmt.Errorf("build %s: %w", spec, machine.ErrUnsupported)
 	}
 	build := func(s *site) error {
 		if own := s.engine.recipe(spec.Mode).build; own != nil {
 			return own(s)
 		}
-		return path.ErrUnsupported
+		return machine.ErrUnsupported
 	}
 	return recipe.Build(ctx, spec, build, func(p *path.Path) (*site, error) {
 		e, err := d.connect(ctx)

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 func TestBesideConformance(t *testing.T) {
@@ -63,7 +64,7 @@ func TestBesideApart(t *testing.T) {
 		t.Errorf("from the machine: %v", err)
 	}
 	spec.From = mode.FromContainer
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if err := b.Check(t.Context(), spec); !errors.As(err, &u) ||
 		!strings.Contains(u.Missing, `"icc": false`) {
 		t.Errorf("from another container: %v", err)
@@ -97,7 +98,7 @@ func promises(b *Docker, d *pathtest.Dockerd) pathtest.Options {
 	return pathtest.Options{
 		Around: around,
 		Leave:  covered,
-		Lacks: func(u *path.UnsupportedError) bool {
+		Lacks: func(u *machine.UnsupportedError) bool {
 			say := func(s string) bool { return strings.Contains(u.Missing, s) }
 			switch {
 			case say("overlay networks need a swarm"):
@@ -169,7 +170,7 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 		if off {
 			want = c.off
 		}
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		switch err := b.Check(t.Context(), c.spec); {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", c.spec, err)

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )

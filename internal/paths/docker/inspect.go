@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"

@@ -12,8 +12,9 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -50,7 +51,7 @@ func (e *engine) checkIPv6(s path.Spec) error {
 	}); err != nil || on {
 		return err
 	}
-	return &path.UnsupportedError{Missing: "IPv6 is off on this machine, which has no ::1",
+	return &machine.UnsupportedError{Missing: "IPv6 is off on this machine, which has no ::1",
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
@@ -83,7 +84,7 @@ func (e *engine) checkRules6(s path.Spec) error {
 	if e.Major() < byDefault {
 		remedy = `"experimental": true and "ip6tables": true in /etc/docker/daemon.json and a restart of docker, or Docker Engine 27`
 	}
-	return &path.UnsupportedError{Missing: e.Version() +
+	return &machine.UnsupportedError{Missing: e.Version() +
 		` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
@@ -103,7 +104,7 @@ func (e *engine) defaultIPv6(ctx context.Context) error {
 	if err != nil || n.subnet6.IsValid() {
 		return err
 	}
-	return &path.UnsupportedError{Missing: "this Docker's default network has no IPv6",
+	return &machine.UnsupportedError{Missing: "this Docker's default network has no IPv6",
 		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
 }
 

@@ -10,11 +10,12 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -191,7 +192,7 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 			return p, nil
 		}
 	}
-	return netip.Prefix{}, &path.UnsupportedError{
+	return netip.Prefix{}, &machine.UnsupportedError{
 		Missing: "no network is free: this machine has routes to all of 198.18.0.0/15 and 10.0.0.0/8",
 		Remedy:  "--on lab"}
 }

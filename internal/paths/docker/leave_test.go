@@ -18,8 +18,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 func sh(t *testing.T, command string) string {

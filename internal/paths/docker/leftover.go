@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
 // Leftovers returns the part of toll clean that removes what ended tolls left on the machine

@@ -13,8 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -161,7 +162,7 @@ func TestBesideRefuses(t *testing.T) {
 				c.has(t)
 			}
 			err := b.Check(context.Background(), spec)
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if !errors.As(err, &u) || !strings.Contains(u.Missing, c.want) ||
 				!strings.Contains(u.Remedy, c.hint) {
 				t.Errorf("%v", err)
@@ -187,7 +188,7 @@ func TestBesideRefusesWithoutAChain(t *testing.T) {
 	sh(t, "iptables -E DOCKER-USER hidden") // dockerd would make it again
 	_, err = e.userRules()
 	sh(t, "iptables -E hidden DOCKER-USER")
-	if u := new(path.UnsupportedError); !errors.As(err, &u) ||
+	if u := new(machine.UnsupportedError); !errors.As(err, &u) ||
 		!strings.Contains(u.Missing, "no chain DOCKER-USER") {
 		t.Errorf("without it: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
@@ -236,7 +237,7 @@ func (s *site) noMasquerade() error {
 func (s *site) rewritten() (path.Hop, error) {
 	h, err := s.masquerade(path.Matches)
 	if errors.Is(err, errNoRule) {
-		err = &path.UnsupportedError{Missing: "this Docker writes no rule that rewrites its containers' addresses (\"iptables\", \"ip-masq\")",
+		err = &machine.UnsupportedError{Missing: "this Docker writes no rule that rewrites its containers' addresses (\"iptables\", \"ip-masq\")",
 			Remedy: "routed, which needs none", Err: err}
 	}
 	return h, err

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 )
 
 // Docker Engine 29.8's rules for a published port, a link and their networks.

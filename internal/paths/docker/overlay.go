@@ -12,8 +12,9 @@ import (
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -145,7 +146,7 @@ func overlayFile(id string) (string, error) {
 			}
 		}
 	}
-	return "", &path.UnsupportedError{Missing: "the overlay network's namespace (" + name +
+	return "", &machine.UnsupportedError{Missing: "the overlay network's namespace (" + name +
 		") is not mounted by a dockerd that toll sees",
 		Remedy: "run toll outside containers; --on lab needs none"}
 }
@@ -194,11 +195,11 @@ func (s *site) guardTunnel(ns *netns.NS) error {
 func (e *engine) checkSwarm() error {
 	switch {
 	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "overlay networks need a swarm, and this Docker is not in one",
 			Remedy:  "docker swarm init, or --on lab"}
 	case !e.Info.Swarm.ControlAvailable:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Docker is a worker of its swarm, and only managers make networks",
 			Remedy:  "docker node promote, on a manager; or --on lab"}
 	}

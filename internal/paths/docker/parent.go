@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -100,7 +101,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	n := e.shared[name]
 	if n == nil {
 		for other := range e.shared { // nor does the kernel allow macvlan and ipvlan on one card
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+			return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"%s allows card %s one network at a time, which %s has", e.words().product,
 				e.docker.Parent, other),
 				Remedy: "compare the modes of one card in separate runs"}

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -21,7 +22,7 @@ import (
 // of 1.14) have no counters, so a table of toll's own counts what they rewrite.
 
 func podmanLacks(what, remedy string) modeRecipe {
-	return modeRecipe{lacks: &path.UnsupportedError{Missing: what, Remedy: remedy}}
+	return modeRecipe{lacks: &machine.UnsupportedError{Missing: what, Remedy: remedy}}
 }
 
 var podmanRecipes = map[mode.Name]modeRecipe{
@@ -108,18 +109,18 @@ func (e *engine) checkPodmanDefault(ctx context.Context, s path.Spec, _ *trial) 
 	if err != nil || n.subnet6.IsValid() {
 		return err
 	}
-	return &path.UnsupportedError{Missing: "this Podman's default network has no IPv6",
+	return &machine.UnsupportedError{Missing: "this Podman's default network has no IPv6",
 		Remedy: "bridge, or publish-nat of root's Podman, whose networks toll makes"}
 }
 
 func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) error {
 	switch {
 	case s.To == mode.ToLoopback6:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "a port that Podman publishes does not answer on ::1: the kernel does not route packets from ::1 to another device",
 			Remedy:  "--to loopback,address"}
 	case s.To == mode.ToAddress6 && !recipe.Dual(s):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "Podman publishes ports over IPv6 only for networks with IPv6",
 			Remedy:  "publish-nat, whose network has IPv6"}
 	}
@@ -135,7 +136,7 @@ func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) erro
 		}
 		return m.Close()
 	}); err != nil {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "Podman's rules have no counters, and toll cannot count what they rewrite",
 			Remedy:  "Linux 5.12 with nf_tables, or later", Err: err}
 	}

@@ -12,10 +12,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -47,7 +48,7 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 	_, relayed := userRelays[s.Mode]
 	switch {
 	case !e.rootless && relayed:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Podman runs as root and publishes ports by the kernel's rules",
 			Remedy:  "publish; or CONTAINER_HOST with the address of a user's Podman service"}
 	case !e.rootless:
@@ -69,7 +70,7 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 		}
 		return nil
 	case !relayed:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Podman is rootless: its networks are not in the machine's network namespace",
 			Remedy:  "host, shared, bridge, pasta, slirp4netns or rootlessport; or root's Podman"}
 	case s.UDP && s.Mode == mode.Slirp4netns && s.To == mode.ToLoopback:
@@ -144,7 +145,7 @@ func (e *engine) enterBridges(ctx context.Context) error {
 func (e *engine) joinBridges() error {
 	ns, err := netns.Join(rootless.BridgesOf(e.podman, e.Podman.Store.RunRoot))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &path.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 and 5 keep it",
+		return &machine.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 and 5 keep it",
 			Remedy: "pasta or rootlessport", Err: err}
 	}
 	if err == nil {
@@ -286,7 +287,7 @@ func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 			return pid, nil
 		}
 	}
-	return 0, &path.UnsupportedError{
+	return 0, &machine.UnsupportedError{
 		Missing: fmt.Sprintf("toll finds no process %s that listens on %s",
 			program, at),
 		Remedy: "run toll as root, outside containers"}

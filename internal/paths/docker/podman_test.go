@@ -13,13 +13,14 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // podmanEnv is "root", "user" or "own" in the tests that run on a machine with Podman: by root with
@@ -85,7 +86,7 @@ func TestOnPodmanConformance(t *testing.T) {
 		Leave: func(m mode.Name, r mode.Route) bool { // publish-nat has the same rules
 			return m == mode.Publish && r.To.Six()
 		},
-		Lacks: func(u *path.UnsupportedError) bool {
+		Lacks: func(u *machine.UnsupportedError) bool {
 			for _, m := range podmanRecipes {
 				if m.lacks == u || m.no6 == u {
 					return true

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -17,13 +18,13 @@ type modeRecipe struct {
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
 	// no6 refuses paths over IPv6; nil: they can be built.
-	no6 *path.UnsupportedError
+	no6 *machine.UnsupportedError
 	// lacks refuses the mode: all paths if build is nil, else all but those to the outside.
-	lacks *path.UnsupportedError
+	lacks *machine.UnsupportedError
 }
 
 // plugged4 refuses IPv6 in modes where toll, not Docker, gives containers their device.
-var plugged4 = &path.UnsupportedError{
+var plugged4 = &machine.UnsupportedError{
 	Missing: "on a switch of its own, toll gives containers IPv4 addresses only",
 	Remedy:  "--on lab, or -4"}
 
@@ -54,19 +55,19 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.IPvlanL3:      {build: (*site).subInterfaces, check: (*engine).checkParent},
 	mode.IPvlanL3S:     {build: (*site).subInterfaces, check: (*engine).checkParent},
 
-	mode.NATAlias: {lacks: &path.UnsupportedError{
+	mode.NATAlias: {lacks: &machine.UnsupportedError{
 		Missing: "toll adds no alias to a card that the machine uses, and no NAT rules to Docker's", Remedy: "--on lab"}},
-	mode.Netkit: {lacks: &path.UnsupportedError{
+	mode.Netkit: {lacks: &machine.UnsupportedError{
 		Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
 	mode.MacvlanPrivate: {build: (*site).subInterfaces, check: (*engine).checkParent,
-		lacks: &path.UnsupportedError{
+		lacks: &machine.UnsupportedError{
 			Missing: "containers on a private macvlan network reach only other machines, and there is only this one",
 			Remedy:  "macvlan-bridge; --to outside with --peer; or --on lab"}},
-	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
+	mode.MacvlanPassthru: {lacks: &machine.UnsupportedError{
 		Missing: "passthru gives the card to one container, which then reaches only other machines, and there is only this one", Remedy: "macvlan-bridge, or --on lab"}},
-	mode.PublishIngress: {lacks: &path.UnsupportedError{
+	mode.PublishIngress: {lacks: &machine.UnsupportedError{
 		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace of dockerd's that toll does not read", Remedy: "--on swarm or lab"}},
-	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{
+	mode.OverlayEncrypted: {lacks: &machine.UnsupportedError{
 		Missing: "an encrypted overlay needs two machines, and there is only this one",
 		Remedy:  "--on lab"}},
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -91,35 +92,35 @@ func (r *Remote) refuse(s path.Spec) error {
 	case s.To.Outside():
 		return r.has(s.To.Six())
 	case contained && s.From != mode.FromRemoteContainer:
-		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) +
+		return &machine.UnsupportedError{Missing: "the containers of " + string(s.Mode) +
 			" have a network of their own on the wire, and the other machine has no address in it",
 			Remedy: "--from remote-container"}
 	case s.Mode == mode.Routed && s.From == mode.FromRemoteContainer:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
-		return &path.UnsupportedError{Missing: "toll cannot measure mode " + string(s.Mode) +
+		return &machine.UnsupportedError{Missing: "toll cannot measure mode " + string(s.Mode) +
 			" of a Docker Engine from another machine", Remedy: "--on lab, or swarm"}
 	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "toll gives the client's container on the other machine no IPv6",
 			Remedy:  "--from remote, or -4"}
 	case s.Mode == mode.PublishProxy && !s.To.Six():
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "over IPv4, packets from another machine are handled by NAT, not by docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
 	}
 	return r.has(s.To.Six())
 }
 
-// has returns a *path.UnsupportedError if this machine has no address of the family on the wire.
+// has returns a *machine.UnsupportedError if this machine has no address of the family on the wire.
 func (r *Remote) has(six bool) error {
 	switch {
 	case six && !r.Addr6.IsValid():
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this machine has no IPv6 address on the wire to the other one",
 			Remedy:  "-4, or an address of a network that both machines have"}
 	case !six && !r.Addr.IsValid():
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this machine has no IPv4 address on the wire to the other one",
 			Remedy:  "-6, or an address of a network that both machines have"}
 	}

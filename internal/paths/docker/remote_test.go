@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -52,7 +53,7 @@ func TestRemoteRefuses(t *testing.T) {
 			err := remote(tt.addr).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 			if (err == nil) != (tt.want == "") ||
 				err != nil && (!strings.Contains(err.Error(), tt.want) ||
-					!errors.Is(err, path.ErrUnsupported)) {
+					!errors.Is(err, machine.ErrUnsupported)) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -40,7 +41,7 @@ func (e *engine) enter() error {
 		return err
 	}
 	if mayRead(e.words().product) != nil && !rootless.Inside(kit.Daemon) {
-		u := &path.UnsupportedError{
+		u := &machine.UnsupportedError{
 			Missing: "this Docker is rootless, and toll is not in its user namespace",
 			Remedy:  "run toll as the engine's user, with --on docker alone; or as root"}
 		if e.docker.Remote != nil {
@@ -90,7 +91,7 @@ func (e *engine) rootlessPublished(ctx context.Context, s path.Spec) (remedy str
 			o.To = mode.ToLoopback
 		}
 		err := e.check(ctx, o)
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		switch {
 		case err == nil && s.From != mode.FromHost:
 			return string(m) + " --from host"
@@ -110,7 +111,7 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	switch out := s.To.Outside(); {
 	case m.Rootless && e.kit == nil:
-		u := &path.UnsupportedError{Missing: "this Docker is not rootless",
+		u := &machine.UnsupportedError{Missing: "this Docker is not rootless",
 			Remedy: "publish, which measures what this Docker does; or DOCKER_HOST of a rootless engine"}
 		if out {
 			u.Remedy = "bridge; or DOCKER_HOST of a rootless engine"
@@ -123,11 +124,11 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 	case m.Rootless:
 		return nil
 	case slices.Contains(publishedModes, s.Mode):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Docker is rootless: RootlessKit listens on its published ports",
 			Remedy:  e.rootlessPublished(ctx, s)}
 	case fromAfar(s):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "toll does not measure a rootless engine from another machine",
 			Remedy:  "an engine that is not rootless, or --from host,container"}
 	}
@@ -135,7 +136,7 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 	case mode.Host, mode.Bridge, mode.BridgeDefault, mode.Routed, mode.Link:
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "the network of a rootless engine has neither the machine's cards nor root's programs",
 		Remedy:  "an engine that is not rootless, or --on lab"}
 }
@@ -155,7 +156,7 @@ func (e *engine) checkRootlessNAT(_ context.Context, s path.Spec, t *trial) erro
 		return err
 	}
 	if t.proxy {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this Docker starts docker-proxy, which accepts RootlessKit's connections",
 			Remedy:  `rootless-publish, which measures what this Docker does; or "userland-proxy": false in ` + e.settings() + ` and a restart of docker`}
 	}
@@ -167,7 +168,7 @@ func (e *engine) checkRootlessTap(_ context.Context, s path.Spec, t *trial) erro
 		return err
 	}
 	if e.Major() < firstChildAddress {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the rules of " + e.Version() + " match only the machine's address, not the one of packets that come over the tap device",
 			Remedy:  "Docker Engine 28; or " + driverVariable + "=builtin"}
 	}
@@ -193,12 +194,12 @@ func (e *engine) checkDriver(s path.Spec) error {
 	}
 	switch tap := s.Mode == mode.RootlessPublishTap; {
 	case tap && !byTap(driver):
-		return &path.UnsupportedError{Missing: missing + ", not over a tap device",
+		return &machine.UnsupportedError{Missing: missing + ", not over a tap device",
 			Remedy: driverVariable + "=slirp4netns; rootless-publish measures the default"}
 	case !tap && byTap(driver):
-		return &path.UnsupportedError{Missing: missing + ", over its tap device", Remedy: instead}
+		return &machine.UnsupportedError{Missing: missing + ", over its tap device", Remedy: instead}
 	case !tap && driver != builtin:
-		return &path.UnsupportedError{Missing: missing + ", and toll does not know its path",
+		return &machine.UnsupportedError{Missing: missing + ", and toll does not know its path",
 			Remedy: instead + "; pasta's own relaying is measured on lab and podman"}
 	case s.UDP && driver == rootless.Slirp4netns && s.To == mode.ToLoopback:
 		return rootless.ErrHostLoopback
@@ -235,11 +236,11 @@ func (e *engine) checkTaken(t *trial) error {
 	case t.taken:
 		return nil
 	case e.Major() < firstChildAddress:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: e.Version() + ` is rootless, and with "userland-proxy": false it publishes no port on the machine`,
 			Remedy:  "Docker Engine 28"}
 	}
-	return &path.UnsupportedError{Missing: "RootlessKit does not listen on the published port",
+	return &machine.UnsupportedError{Missing: "RootlessKit does not listen on the published port",
 		Remedy: driverVariable + "=builtin"}
 }
 

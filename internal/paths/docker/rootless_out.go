@@ -6,7 +6,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
@@ -31,11 +32,11 @@ func (e *engine) checkWayOut(s path.Spec) error {
 	case s.Mode == mode.Host && e.hosts == e.machine:
 		return nil
 	case s.From == mode.FromHost:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the host network of a rootless Docker is not the machine's",
 			Remedy:  "native; or --from container"}
 	case s.To.Six():
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: mode.NoRootlessOut6, Remedy: "--to outside"}
 	}
 	return e.checkWayThroughTap(s)
@@ -53,7 +54,7 @@ func (e *engine) checkWayThroughTap(s path.Spec) error {
 
 // crossesTap refuses a mode that only engines with root have.
 func crossesTap(engine, remedy string) error {
-	return &path.UnsupportedError{Remedy: remedy, Missing: "this " + engine +
+	return &machine.UnsupportedError{Remedy: remedy, Missing: "this " + engine +
 		" is rootless: packets that its containers send out also cross a tap device"}
 }
 

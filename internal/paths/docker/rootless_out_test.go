@@ -11,14 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/rootlesstest"
 )
 
 // wayOutEnv has the modes to test on a machine whose other end of the wire is descriptor 3.
@@ -153,7 +154,7 @@ func TestOnWayOut(t *testing.T) {
 		not = append(not, path.Spec{Mode: mode.Host, From: mode.FromHost, To: mode.ToOutside})
 	}
 	for _, spec := range not {
-		if err := b.Check(t.Context(), spec); !errors.Is(err, path.ErrUnsupported) {
+		if err := b.Check(t.Context(), spec); !errors.Is(err, machine.ErrUnsupported) {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}

@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 const (
@@ -135,7 +136,7 @@ func conform(t *testing.T, b *Docker, modes []mode.Name, lacks func(missing stri
 		Modes: slices.DeleteFunc(mode.OfDocker(), func(m mode.Mode) bool {
 			return !slices.Contains(modes, m.Name)
 		}),
-		Lacks: func(u *path.UnsupportedError) bool {
+		Lacks: func(u *machine.UnsupportedError) bool {
 			return lacks(u.Missing) || slices.ContainsFunc(
 				[]string{"IPv6", "the target outside", "no remote client", rootless.ErrHostLoopback.Missing},
 				func(s string) bool { return strings.Contains(u.Missing, s) })
@@ -190,7 +191,7 @@ func TestWithRootlessDatagrams(t *testing.T) {
 	if off {
 		spec.Mode = mode.RootlessPublishNAT
 	}
-	if err := b.Check(t.Context(), spec); off && errors.Is(err, path.ErrUnsupported) { // before 28
+	if err := b.Check(t.Context(), spec); off && errors.Is(err, machine.ErrUnsupported) { // before 28
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -268,7 +269,7 @@ func refused(t *testing.T, b *Docker, m mode.Name, remedy string) {
 	known, _ := mode.Find(m)
 	err := b.Check(t.Context(), path.Spec{
 		Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if !errors.As(err, &u) || !strings.HasPrefix(u.Remedy, remedy) {
 		t.Errorf("%s: %v, %+v", m, err, u)
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
 )
 
 func TestCleanRoutes(t *testing.T) {

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -183,7 +184,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 		}
 	}
 	if !ran {
-		return rule{}, "", &path.UnsupportedError{
+		return rule{}, "", &machine.UnsupportedError{
 			Missing: "Docker's rules cannot be read: iptables-save cannot be run",
 			Remedy:  "install iptables"}
 	}

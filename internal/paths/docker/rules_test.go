@@ -10,13 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // by Docker Engine 20.10.24 and iptables 1.8.9

@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -181,7 +182,7 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	})
 	if err != nil || a.IsLoopback() {
 		return a,
-			&path.UnsupportedError{
+			&machine.UnsupportedError{
 				Missing: "this machine has no address that others could reach" + over +
 					": there is no default route",
 				Remedy: to, Err: err}

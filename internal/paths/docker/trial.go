@@ -7,7 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -32,7 +33,7 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
 	t := &trial{}
 	err := e.publishOne(ctx, p, t)
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if errors.As(err, &u) {
 		t.err = err
 		err = nil
@@ -56,7 +57,7 @@ func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) 
 		return err
 	}
 	err = errors.Join(try(s), p.Close())
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if err != nil && !errors.As(err, &u) {
 		return fmt.Errorf("try %s: %w", m, err) // the next attempt may succeed
 	}
@@ -120,7 +121,7 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 	if slices.Contains(names, n.bridge) {
 		return nil
 	}
-	u := &path.UnsupportedError{
+	u := &machine.UnsupportedError{
 		Missing: e.words().daemon + " does not run in toll's network namespace: its bridge " +
 			n.bridge + " is not here",
 		Remedy: "run toll in the daemon's, for example sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
@@ -147,7 +148,7 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 		}
 		return nil
 	})
-	if errors.Is(err, path.ErrUnsupported) {
+	if errors.Is(err, machine.ErrUnsupported) {
 		return false, nil
 	}
 	return err == nil, err
@@ -155,5 +156,5 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 
 const trialOfLoopback6 mode.Name = "::1"
 
-var errNoProxy6 error = &path.UnsupportedError{
+var errNoProxy6 error = &machine.UnsupportedError{
 	Missing: "no docker-proxy listens on ::1", Remedy: "--to loopback"}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -30,7 +31,7 @@ func refuseTunes(s path.Spec) error {
 			if s.Tune.OfMachine() {
 				remedy = "--on lab as root, which sets them during each visit"
 			}
-			return &path.UnsupportedError{Missing: fmt.Sprintf(
+			return &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"%s=%s would change %s, which toll does not do", t.Key, t.Value, whose),
 				Remedy: remedy}
 		}

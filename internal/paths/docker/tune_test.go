@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 func TestTunesOfTheMachine(t *testing.T) {
@@ -69,7 +70,7 @@ func TestTunesOfTheMachine(t *testing.T) {
 				}
 				err := (&Docker{}).refuse(path.Spec{
 					Mode: tt.mode, From: tt.from, To: tt.to, Tune: tt.tune})
-				var u *path.UnsupportedError
+				var u *machine.UnsupportedError
 				switch {
 				case tt.reason == "" && err != nil, tt.reason != "" &&
 					(!errors.As(err, &u) || !strings.Contains(u.Missing, tt.reason) ||

@@ -6,9 +6,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
@@ -47,7 +48,7 @@ func (s *site) tryReflection() error {
 	}
 	err = pingPong(ends, addrs)
 	if errors.Is(err, errNoEcho) {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the switch behind " + e.docker.Parent +
 				" does not send frames back to the port they came from, which vepa needs",
 			Remedy: "turn on reflective relay on the switch's port (IEEE 802.1Qbg; on a Linux bridge: bridge link set dev PORT hairpin on); or macvlan-bridge", Err: err}

@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -116,7 +117,7 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 	// namespace.
 	if err := e.ns.Do(func() error { _, err := link.Stats(name); return err }); err != nil {
 		why, _ := ovs.Machines{}.Set("get", "Interface", name, "error")
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "Open vSwitch runs, but made no bridge in this network namespace: it reports " +
 				why,
 			Remedy: "see the log of ovs-vswitchd; --on lab has an Open vSwitch of its own",
@@ -135,10 +136,10 @@ func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return &path.UnsupportedError{Missing: "Open vSwitch is not installed",
+		return &machine.UnsupportedError{Missing: "Open vSwitch is not installed",
 			Remedy: "sudo apt-get install openvswitch-switch", Err: err}
 	case err != nil:
-		return &path.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
+		return &machine.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
 			Remedy: "sudo systemctl start openvswitch-switch; --on lab has one of its own",
 			Err:    err}
 	}

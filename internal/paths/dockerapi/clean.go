@@ -14,7 +14,7 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Clean removes what ended tolls left behind in this environment's Docker daemon and Podman service
@@ -193,7 +193,7 @@ func (s server) answers(ctx context.Context, api *client.Client, limit time.Dura
 	defer cancel()
 	_, err := api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("it does not answer within %s", limit),
+		return &machine.UnsupportedError{Missing: fmt.Sprintf("it does not answer within %s", limit),
 			Remedy: s.restart + ", then toll clean again"}
 	}
 	return err

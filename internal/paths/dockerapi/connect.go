@@ -28,9 +28,9 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
 // Daemon is a connection to a daemon, with the journal of a run.
@@ -160,13 +160,13 @@ func streams(r *http.Request) bool {
 		strings.HasSuffix(p, "/images/load")
 }
 
-// unsupported converts a HostError to a *path.UnsupportedError. besides is appended to the remedy.
+// unsupported converts a HostError to a *machine.UnsupportedError. besides is appended to the remedy.
 func unsupported(err error, besides string) error {
 	var e *HostError
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &path.UnsupportedError{Missing: e.Why, Remedy: e.Remedy + besides, Err: e.Err}
+	return &machine.UnsupportedError{Missing: e.Why, Remedy: e.Remedy + besides, Err: e.Err}
 }
 
 func reachable(of service, file string) error {
@@ -175,7 +175,7 @@ func reachable(of service, file string) error {
 	case err == nil:
 		return c.Close()
 	case errors.Is(err, fs.ErrPermission):
-		return &path.UnsupportedError{Missing: "this user may not use the " + of.what +
+		return &machine.UnsupportedError{Missing: "this user may not use the " + of.what +
 			"'s socket " + file,
 			Remedy: "run toll as root: sudo toll …", Err: err}
 	}
@@ -184,18 +184,18 @@ func reachable(of service, file string) error {
 	if _, err := os.Stat(own); err == nil && own != file && of == dockerService {
 		remedy = "DOCKER_HOST=unix://" + own + ", of your rootless Docker"
 	}
-	return &path.UnsupportedError{Missing: "no " + of.what + " listens at " + file,
+	return &machine.UnsupportedError{Missing: "no " + of.what + " listens at " + file,
 		Remedy: remedy, Err: err}
 }
 
-// meet reads the daemon's facts. It returns a *path.UnsupportedError if the daemon's containers are
+// meet reads the daemon's facts. It returns a *machine.UnsupportedError if the daemon's containers are
 // not on this machine.
 func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	ping, err := d.API.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if v := ping.APIVersion; v != "" && versions.LessThan(v, firstAPI) {
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the %s at %s is too old: it has API %s, and toll needs %s", of.what, d.Host, v,
 			firstAPI),
 			Remedy: of.first + " or later, or --on lab"}
@@ -213,20 +213,20 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the %s at %s does not answer within %s", of.what, d.Host, answer),
 			Remedy: of.restart + ", or --on lab", Err: err}
 	case err != nil:
-		return &path.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
+		return &machine.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
 			" does not answer like one",
 			Remedy: of.short + " info has details; toll supports " + of.first + " and later",
 			Err:    err}
 	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "Docker Desktop runs its containers in a virtual machine, so their counters cannot be read from here",
 			Remedy:  "docker context use default for an engine of this machine, or --on lab"}
 	case d.Info.OSType != "linux":
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the " + of.what + " runs " + d.Info.OSType +
 				" containers, and their counters cannot be read from here",
 			Remedy: "an engine with Linux containers on this machine, or --on lab"}

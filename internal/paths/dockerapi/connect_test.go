@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
 func engineSays(api, info string) http.HandlerFunc {
@@ -130,7 +130,7 @@ func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely strin
 			t.Error(err)
 		}
 	}
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	switch {
 	case missing == "" && err != nil:
 		t.Errorf("refused: %v", err)

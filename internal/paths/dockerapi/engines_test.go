@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // podmanSays answers as Podman's service.
@@ -54,7 +54,7 @@ func TestEngines(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if strings.Join(got, " ") != c.want || (err == nil) != (c.missing == "") ||
 				err != nil && (!errors.As(err, &u) || !strings.Contains(u.Missing, c.missing)) {
 				t.Errorf("%q, %v", got, err)

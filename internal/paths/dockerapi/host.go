@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
 // DefaultHost is where a daemon listens by default.

@@ -19,7 +19,7 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -155,7 +155,7 @@ func static(file string) error {
 		return fmt.Errorf("make image: %w", err)
 	}
 	if interp {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this toll is dynamically linked, so it cannot run in an image that contains nothing else",
 			Remedy:  "build it with CGO_ENABLED=0, as make does"}
 	}

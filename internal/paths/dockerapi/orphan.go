@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Orphan is the journal of an ended run.

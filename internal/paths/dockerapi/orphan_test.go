@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string) {

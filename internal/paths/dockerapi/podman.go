@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Podman has the facts of a daemon that is Podman's service, which also offers Docker's API.
@@ -67,14 +67,14 @@ func FindPodman(getenv func(string) string) string {
 }
 
 // ConnectPodman is like Connect for this environment's Podman service. It returns a
-// *path.UnsupportedError if another engine answers there.
+// *machine.UnsupportedError if another engine answers there.
 func ConnectPodman(ctx context.Context, dir string) (*Daemon, error) {
 	host := FindPodman(os.Getenv)
 	d, err := connect(ctx, podmanService, host, dir, defaultAnswer)
 	if err != nil || d.Podman != nil {
 		return d, err
 	}
-	return nil, errors.Join(&path.UnsupportedError{
+	return nil, errors.Join(&machine.UnsupportedError{
 		Missing: d.Version() + " answers at " + host + ", not Podman", Remedy: "--on docker"},
 		d.Close())
 }

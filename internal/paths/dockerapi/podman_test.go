@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Refusals of Podman's service name it, and its variable.
@@ -20,7 +20,7 @@ func TestPodmanIsNamed(t *testing.T) {
 	} {
 		t.Setenv("CONTAINER_HOST", host)
 		_, err := ConnectPodman(t.Context(), t.TempDir())
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if !errors.As(err, &u) || !strings.Contains(u.Missing, want) ||
 			strings.Contains(u.Missing+u.Remedy, "ocker") {
 			t.Errorf("%s: %v, %+v", host, err, u)

@@ -12,7 +12,7 @@ import (
 	imageapi "github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Sweep is one search for what ended tolls left in a daemon.

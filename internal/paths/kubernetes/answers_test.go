@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 func plain(words string) bool {
@@ -136,7 +136,7 @@ func TestUnreachable(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.version(t.Context())
-			if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
+			if !errors.Is(err, machine.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
 				hint(err) == "" || !plain(err.Error()) {
 				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
 			}
@@ -175,7 +175,7 @@ func TestEndlessAnswer(t *testing.T) {
 	const most = 1 << 20
 	c.rest.Client.Transport = &limited{c.rest.Client.Transport, most} // maxAnswer takes seconds
 	_, err := c.nodes(t.Context())
-	if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), errTooLong.Error()) {
+	if !errors.Is(err, machine.ErrUnsupported) || !strings.Contains(err.Error(), errTooLong.Error()) {
 		t.Errorf("%v", err)
 	}
 	const buffered = 16 << 20

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -35,7 +36,7 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	}
 	ip, err := netip.ParseAddr(body.pod.Status.PodIP)
 	if err != nil || !ip.Is4() {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+		return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the pod on node %s has no IPv4 address", e.Name),
 			Remedy: "a cluster with IPv4, alone or together with IPv6"}
 	}
@@ -46,7 +47,7 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	}
 	b := &box{Box: found, kind: kinds[found.Device.Kind], port: body.port}
 	if b.kind == "" {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+		return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the pod's device on node %s is %q, which toll does not support", e.Name,
 			found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Clean removes the objects of runs whose toll has ended. It finds them by label and mark, in the

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 func marks() (dead, elsewhere, alive string) {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
 // Access selects a cluster's API server, as kubectl does.

@@ -15,12 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 const testVersion = "test"
@@ -122,7 +123,7 @@ func TestClusterConformance(t *testing.T) {
 		pathtest.Run(t, k, pathtest.Options{
 			Modes: []mode.Mode{m}, Short: true,
 			Common: func(path.Hop) bool { return true }, // all paths of a mode have the same pods
-			Lacks:  func(u *path.UnsupportedError) bool { return lacks(u) },
+			Lacks:  func(u *machine.UnsupportedError) bool { return lacks(u) },
 			Around: func(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 				return around(t, k, p)
 			},
@@ -131,7 +132,7 @@ func TestClusterConformance(t *testing.T) {
 }
 
 func lacks(err error) bool {
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	return errors.As(err, &u) && u.Missing == noIPv6
 }
 

@@ -25,6 +25,7 @@ import (
 	wstransport "k8s.io/client-go/transport/websocket"
 	"k8s.io/client-go/util/exec"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
@@ -136,7 +137,7 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		}
 		return nil, why
 	}
-	return nil, &path.UnsupportedError{
+	return nil, &machine.UnsupportedError{
 		Missing: fmt.Sprintf(
 			"no exec stream to the API server at %s could be opened: neither over WebSocket (%s) nor over SPDY (%s)", said(c.Server), answer(failed), answer(err)),
 		Remedy: "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}

@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -32,20 +32,20 @@ func explainConfig(a Access, err error) error {
 	words := said(err.Error())
 	switch {
 	case a.Kubeconfig != "" && isMissing(a.Kubeconfig):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"there is no kubeconfig %s", said(a.Kubeconfig)),
 			Remedy: "--kubeconfig with a file that kubectl uses, or leave it out"}
 	case clientcmd.IsEmptyConfig(err):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "no cluster is configured: there is no kubeconfig, or nothing in it",
 			Remedy:  "--kubeconfig FILE or $KUBECONFIG; kubectl config view shows what kubectl uses; --on lab needs no cluster"}
 	case a.Context != "" && (clientcmd.IsContextNotFound(err) ||
 		strings.Contains(words, "does not exist")):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the kubeconfig has no context %q", said(a.Context)),
 			Remedy: "kubectl config get-contexts lists them"}
 	}
-	return &path.UnsupportedError{Missing: "the kubeconfig selects no cluster: " + words,
+	return &machine.UnsupportedError{Missing: "the kubeconfig selects no cluster: " + words,
 		Remedy: "kubectl config view; --context with another one"}
 }
 
@@ -78,7 +78,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	if errors.As(err, &exec) {
 		inner = exec.Err
 	}
-	u := &path.UnsupportedError{Missing: fmt.Sprintf(
+	u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the API server at %s cannot be reached", said(c.Server)), Remedy: remedy,
 		Err: errors.New(said(inner.Error()))}
 	words := inner.Error()
@@ -122,22 +122,22 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 	switch details := status.Status().Details; {
 	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" &&
 		details.Name == c.Namespace:
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the cluster has no namespace %s", c.Namespace),
 			Remedy: "--namespace with an existing one: kubectl get namespaces", Err: err}
 	case apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err):
 		return err
 	case apierrors.IsUnauthorized(err):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the API server at %s does not accept your credentials (401): they are wrong, or have expired", said(c.Server)),
 			Remedy: "log in again; kubectl auth whoami must answer", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "violates PodSecurity"):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the namespace %s forbids the pod (Pod Security): %s", c.Namespace, words),
 			Remedy: fmt.Sprintf(
 				"--unprivileged, with which toll reads only the pods' own counters; or permit it: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "exceeded quota"):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the namespace %s has no quota left: %s", c.Namespace, words),
 			Remedy: "--namespace with another one; kubectl describe quota"}
 	case apierrors.IsForbidden(err) && cannot.MatchString(words):
@@ -146,12 +146,12 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 		if kind == nodes {
 			where = ""
 		}
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"you may not %s %s%s (403): %s", m[1], m[2], where, words),
 			Remedy: "toll kubernetes manifest prints a role with the permissions that toll needs"}
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		status.Status().Code == 422:
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the cluster refuses to %s %s: %s", verb, kind, words),
 			Remedy: "this is a policy of the cluster (admission webhook, quota, limits): --namespace with another one, or ask the administrator"}
 	}

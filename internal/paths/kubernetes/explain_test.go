@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
@@ -62,7 +63,7 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := c.explain(t.Context(), tt.verb, pods, tt.err)
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.missing) ||
 				!strings.Contains(u.Remedy, tt.remedy) ||
 				strings.ContainsRune(err.Error(), '\x1b') {
@@ -133,7 +134,7 @@ func TestFailedPods(t *testing.T) {
 				err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want %q", err, tt.says)
 			}
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if tt.remedy != "" && (!errors.As(err, &u) || !strings.Contains(u.Remedy, tt.remedy)) {
 				t.Errorf("hint %+v, want %q", u, tt.remedy)
 			}
@@ -237,7 +238,7 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	if err != nil || len(nodes) != 2 || len(without) != 2 {
 		t.Fatalf("%v, %v, %v", nodes, without, err)
 	}
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if err := without["n1"]; !errors.As(err, &u) ||
 		!strings.Contains(
 			u.Missing, "node n1 is s390x, and toll's own image is for "+runtime.GOARCH) ||

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -27,7 +28,7 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
 			c.Reason == corev1.PodReasonUnschedulable {
-			return &path.UnsupportedError{Missing: fmt.Sprintf(
+			return &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"node %s does not take the pod: %s", n.Name, said(c.Message)),
 				Remedy: "kubectl describe node " + n.Name}
 		}
@@ -48,7 +49,7 @@ func (r *run) otherArch(n Node) error {
 	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"node %s is %s, and toll's own image is for %s", n.Name, said(n.Arch), runtime.GOARCH),
 		Remedy: otherKinds}
 }
@@ -70,7 +71,7 @@ func (r *run) forOther(p *corev1.Pod, n Node) error {
 		if slices.ContainsFunc(notForIt, func(s string) bool {
 			return strings.Contains(words, s)
 		}) {
-			return &path.UnsupportedError{Missing: fmt.Sprintf(
+			return &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"node %s is %s, and the image %s is not for it", n.Name,
 				cmp.Or(said(n.Arch), "another kind of machine"), said(r.image)), Remedy: otherKinds}
 		}
@@ -83,7 +84,7 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	switch w.Reason {
 	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName",
 		"ImageInspectError", "RegistryUnavailable":
-		u := &path.UnsupportedError{Missing: fmt.Sprintf(
+		u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"node %s cannot get the image %s (%s): %s", n.Name, said(r.image), w.Reason,
 			said(w.Message)), Remedy: "kubectl describe node " + n.Name}
 		if r.backend.Image == "" {
@@ -95,7 +96,7 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 		return u
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 		"CrashLoopBackOff":
-		u := &path.UnsupportedError{Missing: fmt.Sprintf(
+		u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"node %s cannot start toll's container (%s): %s", n.Name, w.Reason, said(w.Message)),
 			Remedy: "kubectl describe node " + n.Name}
 		return u
@@ -121,7 +122,7 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 			state += ": " + said(strings.TrimSpace(w.Reason+" "+w.Message))
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"node %s did not start the pod %s within %s: it is %s", n.Name, p.Name, joinTimeout, state),
 		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s",
 			r.client.Namespace, n.Name)}

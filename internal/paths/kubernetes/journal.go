@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 )
 
 // Journal records where a run's objects are. It is written before the first object is made, and

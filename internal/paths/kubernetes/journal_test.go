@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 )
 
 func TestJournal(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -102,7 +103,7 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 		}
 	}
 	if k.Unprivileged && s.To.Outside() {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the server of the target outside needs hostNetwork, which --unprivileged rules out",
 			Remedy:  "pod, clusterip or nodeport, without --to outside"}
 	}
@@ -112,11 +113,11 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 		if onNodes {
 			what = "a client on the node itself needs hostNetwork"
 		}
-		return &path.UnsupportedError{Missing: what + ", which --unprivileged rules out",
+		return &machine.UnsupportedError{Missing: what + ", which --unprivileged rules out",
 			Remedy: "pod, clusterip or nodeport --from container,remote-container"}
 	}
 	if s.To.Six() {
-		return &path.UnsupportedError{Missing: noIPv6, Remedy: "--on lab, or -4"}
+		return &machine.UnsupportedError{Missing: noIPv6, Remedy: "--on lab, or -4"}
 	}
 	return cluster.Refuse(s)
 }
@@ -165,7 +166,7 @@ func (k *Kubernetes) Close() error {
 }
 
 func (r *run) alone() error {
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"a client on another node needs two nodes, and there is only %s", r.nodes[0].Name),
 		Remedy: "--from host,container; or --nodes with two"}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )

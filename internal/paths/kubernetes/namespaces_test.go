@@ -16,9 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 const ofNamespaces = "BRIDGETOLL_TEST_KUBERNETES"
@@ -252,7 +253,7 @@ func conforms(t *testing.T, name string, s *apiserver) {
 			var all []*path.Path
 			for _, r := range m.Routes {
 				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
-				if errors.Is(k.Check(t.Context(), spec), path.ErrUnsupported) {
+				if errors.Is(k.Check(t.Context(), spec), machine.ErrUnsupported) {
 					continue
 				}
 				p, err := k.Build(t.Context(), spec)
@@ -316,7 +317,7 @@ func wanted(plugin string, r mode.Route) string {
 
 func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	err := k.Check(t.Context(), spec)
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	switch {
 	case errors.As(err, &u) && (spec.To.Six() || strings.Contains(u.Missing, "DNS")):
 		return
@@ -349,7 +350,7 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 			30000, "the node port")
 	}
 	inside, elsewhere := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.9")
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if _, err := at(Node{Name: "n1", Addr: inside}); !errors.As(err, &u) ||
 		!strings.Contains(u.Missing, "does not reach the node port 30000 of node n1") ||
 		u.Remedy == "" {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Node is a machine of the cluster.
@@ -140,7 +140,7 @@ func choose(all []Node, wanted []string) ([]Node, error) {
 		for _, n := range all {
 			why = append(why, n.Name+" "+n.Why)
 		}
-		return nil, &path.UnsupportedError{Missing: "no node of the cluster takes pods",
+		return nil, &machine.UnsupportedError{Missing: "no node of the cluster takes pods",
 			Remedy: remedy, Err: errors.New(cmp.Or(strings.Join(why, "; "), "it has none"))}
 	}
 	var out []Node
@@ -148,13 +148,13 @@ func choose(all []Node, wanted []string) ([]Node, error) {
 		i := slices.IndexFunc(all, func(n Node) bool { return n.Name == w })
 		switch {
 		case i < 0:
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+			return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"the cluster has no node %q", said(w)), Remedy: remedy}
 		case all[i].Why != "":
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("node %s %s", w, all[i].Why),
+			return nil, &machine.UnsupportedError{Missing: fmt.Sprintf("node %s %s", w, all[i].Why),
 				Remedy: "kubectl uncordon or another node; " + remedy}
 		case slices.ContainsFunc(out, func(n Node) bool { return n.Name == w }):
-			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice",
+			return nil, &machine.UnsupportedError{Missing: "node " + w + " is named twice",
 				Remedy: "--nodes a,b"}
 		}
 		out = append(out, all[i])

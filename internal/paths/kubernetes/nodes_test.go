@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 func worker(name string, change ...func(*corev1.Node)) corev1.Node {
@@ -88,7 +88,7 @@ func TestChoose(t *testing.T) {
 		if strings.Join(names, " ") != tt.want || (err == nil) != (tt.err == "") {
 			t.Errorf("%v: got %v, %v", tt.wanted, names, err)
 		}
-		if tt.err != "" && (!errors.Is(err, path.ErrUnsupported) ||
+		if tt.err != "" && (!errors.Is(err, machine.ErrUnsupported) ||
 			!strings.Contains(err.Error(), tt.err) || strings.ContainsRune(err.Error(), '\x1b')) {
 			t.Errorf("%v: error %q, want %q", tt.wanted, err, tt.err)
 		}

@@ -10,11 +10,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -59,7 +60,7 @@ func isOutside(devices []link.Device, nodes []Node) error {
 		default:
 			continue
 		}
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this machine is %s: a client here is not outside the cluster", what),
 			Remedy: "--outside on a machine that is not a node; without it, --from remote is another node"}
 	}
@@ -71,21 +72,21 @@ var fromOutside = []mode.Name{mode.Host, mode.HostPort, mode.NodePort, mode.Node
 func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	switch {
 	case s.From != mode.FromRemote:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "with --outside the client is this machine, not a pod",
 			Remedy:  "--from remote"}
 	case !slices.Contains(fromOutside, s.Mode):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the address of %s exists only in the cluster and cannot be reached from outside", s.Mode),
 			Remedy: "nodeport, nodeport-local, hostport or host"}
 	case len(k.Nodes) <= 1: // the server's node is dialled
 		return nil
 	case s.Mode == mode.NodePortLocal:
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"with externalTrafficPolicy: Local, node %s has no endpoint: the service's pod is on node %s", k.Nodes[1], k.Nodes[0]),
 			Remedy: "--nodes " + k.Nodes[0] + "; or nodeport, which every node answers"}
 	case s.Mode == mode.HostPort:
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"node %s has no such host port: the pod is on node %s", k.Nodes[1], k.Nodes[0]),
 			Remedy: "--nodes " + k.Nodes[0] + "; or nodeport, which every node answers"}
 	}
@@ -138,7 +139,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 			return nil, err
 		}
 		if hopeless || time.Since(began) > latest {
-			r.err = &path.UnsupportedError{Missing: fmt.Sprintf(
+			r.err = &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"this machine does not reach %s %d of node %s: %s", what, port, s.client.Name,
 				said(why.Error())),
 				Remedy: "a route to the nodes, and firewalls or security groups that let this port through; or without --outside, from another node"}
@@ -289,7 +290,7 @@ func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	spots := []local.Inspected{{Space: s.run.here, Where: thisMachine,
 		Devices: []string{s.entered.way.Device}, To: to}}
 	read := func() ([]path.Setting, error) { return local.Inspect(spots) }
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if _, err := read(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) ||
 		errors.As(err, &u) {
 		s.path.Facts["settings not watched on"] = thisMachine + ": needs root"

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -24,7 +25,7 @@ func TestIsOutside(t *testing.T) {
 	} {
 		err := isOutside([]link.Device{{Name: "lo"},
 			{Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix(addr)}}}, nodes)
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if (err == nil) != (want == "") || err != nil &&
 			(!errors.As(err, &u) || !strings.HasPrefix(u.Missing, want) || u.Remedy == "") {
 			t.Errorf("%s: %v, want %q", addr, err, want)
@@ -61,7 +62,7 @@ func TestRefuseOutside(t *testing.T) {
 		k := &Kubernetes{Nodes: strings.Fields(tt.nodes), Outside: true,
 			Unprivileged: tt.unprivileged}
 		err := k.refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if (err == nil) != (tt.want == "") ||
 			err != nil && (!errors.As(err, &u) || !strings.Contains(u.Missing, tt.want) ||
 				u.Remedy == "") {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -90,7 +90,7 @@ func (c *Client) boundPlugin() error {
 		return nil
 	}
 	if _, err := exec.LookPath(p.Command); err != nil {
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the kubeconfig's credential plug-in %s is not installed", said(p.Command)),
 			Remedy: cmp.Or(said(p.InstallHint), "install it; kubectl get nodes must work"),
 			Err:    err}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -65,7 +65,7 @@ func TestPlugin(t *testing.T) {
 			case tt.want == "" && err != nil:
 				t.Error(err)
 			case tt.want == "":
-			case !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
+			case !errors.Is(err, machine.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
 				hint(err) == "" || !plain(err.Error()):
 				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
 			}

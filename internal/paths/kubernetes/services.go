@@ -9,8 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -47,7 +48,7 @@ func (s *site) headless() error {
 		}
 		if gone || time.Since(began) > latest ||
 			strings.Contains(err.Error(), "connection refused") {
-			err := &path.UnsupportedError{
+			err := &machine.UnsupportedError{
 				Missing: "the cluster has no DNS server that resolves a service's name", Err: err,
 				Remedy: "CoreDNS, and kubelet's clusterDNS; or pod, which dials the same address"}
 			if !gone {
@@ -117,7 +118,7 @@ func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what s
 		return nil, nil
 	}
 	if source == conntrack.Kept && masked {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+		return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"%s rewrites the client's address although the service has externalTrafficPolicy: Local", e.Where),
 			Remedy: "nodeport"}
 	}
@@ -142,7 +143,7 @@ func (s *site) clusterIP() error {
 	}
 	ip, err := netip.ParseAddr(made.Spec.ClusterIP)
 	if err != nil || !ip.Is4() {
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the service's address is %q, not an IPv4 address", said(made.Spec.ClusterIP)),
 			Remedy: "pod"}
 	}

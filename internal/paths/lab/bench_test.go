@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -19,7 +20,7 @@ func specs(b *testing.B, l *Lab) []path.Spec {
 			switch err := l.Check(context.Background(), s); {
 			case err == nil:
 				out = append(out, s)
-			case !errors.Is(err, path.ErrUnsupported):
+			case !errors.Is(err, machine.ErrUnsupported):
 				b.Fatal(err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 const runMark = "BRIDGETOLL_RUN="

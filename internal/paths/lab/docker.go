@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -64,7 +64,7 @@ type pair struct {
 	server netip.AddrPort
 }
 
-func (s *site) install(m *machine, d daemon) error {
+func (s *site) install(m *hostMachine, d daemon) error {
 	d.udp = s.path.Spec.UDP
 	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault ||
 		s.path.Spec.Mode == mode.PublishDefault)

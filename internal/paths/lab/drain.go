@@ -1,7 +1,7 @@
 package lab
 
 import (
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )

@@ -7,8 +7,9 @@ import (
 	"hash/fnv"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -33,7 +34,7 @@ func (s *site) encrypt() ([]path.Hop, error) {
 	}
 	toServer := transform(key, tag, s.b.addr.Addr(), s.a.addr.Addr())
 	toClient := transform(key, tag, s.a.addr.Addr(), s.b.addr.Addr())
-	for _, m := range []*machine{s.a, s.b} {
+	for _, m := range []*hostMachine{s.a, s.b} {
 		err := m.ns.Do(func() error {
 			for _, t := range []xfrm.Transform{toServer, toClient} {
 				if err := xfrm.Add(t); err != nil {
@@ -53,7 +54,7 @@ func (s *site) encrypt() ([]path.Hop, error) {
 		}
 	}
 	s.path.Facts["encryption"] = "ESP in transport mode, AES-128-GCM with a tag of 64 bits"
-	hop := func(m *machine) path.Hop { return espHop(m, toServer, toClient) }
+	hop := func(m *hostMachine) path.Hop { return espHop(m, toServer, toClient) }
 	return []path.Hop{hop(s.b), s.wireHop(), hop(s.a)}, nil
 }
 
@@ -68,7 +69,7 @@ func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 		Key: binary.BigEndian.AppendUint32(append([]byte{}, key...), spi)}
 }
 
-func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
+func espHop(m *hostMachine, toServer, toClient xfrm.Transform) path.Hop {
 	return path.Hop{Kind: mode.HopESP, Name: fmt.Sprintf(
 		"spi 0x%08x⇄0x%08x", toServer.SPI, toClient.SPI), Where: m.name,
 		Read: func() (out sample.Counters, err error) {
@@ -108,7 +109,7 @@ func tryESP() error {
 	case !xfrm.Unsupported(err):
 		return err
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "the kernel cannot encrypt with ESP and AES-GCM (CONFIG_XFRM_USER, CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)",
 		Remedy:  "sudo modprobe -a esp4 gcm, or use a kernel that has them",
 		Err:     err,

@@ -37,7 +37,7 @@ func (s *site) serverSeats() []seat {
 	return out
 }
 
-func (s *site) clientSeats(on *machine) []seat {
+func (s *site) clientSeats(on *hostMachine) []seat {
 	n := len(s.serverSeats())
 	_, m := s.path.Spec.Count()
 	where := ""
@@ -76,7 +76,7 @@ func (s *site) addServers(attach func(seat) (*container, error)) error {
 	return nil
 }
 
-func (s *site) addClients(on *machine, attach func(seat) (*container, error)) error {
+func (s *site) addClients(on *hostMachine, attach func(seat) (*container, error)) error {
 	for _, at := range s.clientSeats(on) {
 		c, err := attach(at)
 		if err != nil {

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 var errInjected = errors.New("injected fault")
@@ -31,7 +32,7 @@ func TestFaultAtEachStep(t *testing.T) {
 			l := started(t, &Lab{})
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			if err := l.Check(context.Background(), spec); err != nil {
-				var u *path.UnsupportedError
+				var u *machine.UnsupportedError
 				if errors.As(err, &u) && kernelLacks(u) {
 					t.Skipf("rightly refused: %v", err)
 				}

@@ -3,7 +3,7 @@ package lab
 import (
 	"cmp"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -35,7 +35,7 @@ func (c *container) Hop(toServer bool) path.Hop {
 		devices...)
 }
 
-func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
+func (s *site) bridgeHop(m *hostMachine, bridge string, toServer bool) path.Hop {
 	return s.madeOf(local.BridgeHop(m.ns, m.name, bridge, toServer),
 		device{Space: m.ns, Name: bridge})
 }
@@ -60,12 +60,12 @@ func (s *site) switchedHop(ns *space, where, bridge string,
 
 // ruleHop returns the hop of the rules with the tag. Their family is the one that the path's
 // packets have on the machine.
-func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string,
+func (s *site) ruleHop(m *hostMachine, kind mode.HopKind, table, chain, tag string,
 	e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)
 }
 
-func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag string,
+func ruleOf(family nft.Family, m *hostMachine, kind mode.HopKind, table, chain, tag string,
 	e path.Expect) path.Hop {
 	name := table + " " + chain + " " + tag
 	if family == nft.IPv6 {

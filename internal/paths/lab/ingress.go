@@ -9,10 +9,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/ipvs"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/ipvs"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -300,7 +301,7 @@ func tryIPVS() error {
 	err := ipvs.Add(v.mark, v.task)
 	if err == nil {
 		if err = balance(); errors.Is(err, fs.ErrNotExist) {
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: "IPVS's settings are missing: the kernel lacks CONFIG_IP_VS_NFCT, or hides them in a user namespace",
 				Remedy:  "run toll as root, or use a kernel that has it",
 				Err:     err,
@@ -314,13 +315,13 @@ func tryIPVS() error {
 	case err == nil:
 		return nil
 	case ipvs.Unsupported(err), nft.Unsupported(err):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the kernel lacks IPVS or a part of it (CONFIG_IP_VS, CONFIG_IP_VS_PROTO_TCP, CONFIG_IP_VS_PROTO_UDP, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT, CONFIG_NETFILTER_XT_MATCH_IPVS, CONFIG_NFT_COMPAT, CONFIG_NFT_REDIR)",
 			Remedy:  "sudo modprobe -a ip_vs ip_vs_rr xt_ipvs nft_compat nft_redir, or use a kernel that has them",
 			Err:     err,
 		}
 	case errors.Is(err, unix.EPERM), errors.Is(err, fs.ErrPermission):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this kernel allows only root, not a user namespace, to set up IPVS",
 			Remedy:  "run toll as root",
 			Err:     err,

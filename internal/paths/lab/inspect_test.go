@@ -9,12 +9,13 @@ import (
 	"github.com/cilium/ebpf"
 	ebpflink "github.com/cilium/ebpf/link"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/bpftest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 var bridged = path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
@@ -291,7 +292,7 @@ func TestBypassedBridgeIsRefused(t *testing.T) {
 		_ = p.Close()
 		t.Fatal("a path was built whose bridge is bypassed")
 	}
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if !errors.As(err, &u) || !strings.Contains(err.Error(),
 		"tc filter of veth-server (machine A): ingress u32") || u.Hint() == "" {
 		t.Errorf("%v", err)

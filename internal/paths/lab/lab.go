@@ -16,7 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -58,16 +59,16 @@ type hooks struct {
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
-		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) +
+		return &machine.UnsupportedError{Missing: "mode " + string(s.Mode) +
 			" needs a Kubernetes cluster", Remedy: "--on kubernetes; or pod, which the lab also builds"}
 	} else if !ok {
-		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
+		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, machine.ErrUnsupported)
 	}
 	servers, clients := s.Count()
 	out := s.To.Outside()
 	if m.WholeCard && (servers > 1 && !out ||
 		clients > 1 && (out || s.From == mode.FromRemoteContainer)) {
-		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) +
+		return &machine.UnsupportedError{Missing: "a container in mode " + string(s.Mode) +
 			" has the network card for itself, so a machine can have only one such container",
 			Remedy: string(mode.MacvlanBridge)}
 	}
@@ -84,7 +85,7 @@ func (l *Lab) setCongestion() error {
 		return nil
 	}
 	err := local.SetCongestion(l.Congestion)
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if errors.As(err, &u) {
 		u.Remedy = "--congestion with " + u.Remedy
 	}
@@ -123,19 +124,19 @@ func (s *site) Finish() error {
 func explainNamespace(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "making network namespaces needs root or a user namespace",
 			Remedy:  "run toll as root",
 			Err:     err,
 		}
 	case errors.Is(err, unix.ENOSPC):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "no more network namespaces are allowed (user.max_net_namespaces)",
 			Remedy:  "sudo sysctl -w user.max_net_namespaces=15000",
 			Err:     err,
 		}
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the kernel has no network namespaces (CONFIG_NET_NS)",
 			Remedy:  "use a kernel that has them",
 			Err:     err,

@@ -15,12 +15,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/testgolden"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 var golden = testgolden.Check
@@ -113,7 +114,7 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	for _, spec := range []path.Spec{{Mode: mode.Publish, From: mode.FromHost,
 		To: mode.ToLoopback6}, {Mode: mode.PublishProxy, From: mode.FromHost,
 		To: mode.ToLoopback}} {
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if err := l.Check(t.Context(), spec); !errors.As(err, &u) ||
 			!strings.Contains(u.Missing, "--proxy off") {
 			t.Errorf("%s: %v", spec, err)
@@ -145,7 +146,7 @@ func olderThan(missing string) bool {
 }
 
 // kernelLacks looks for the refusal's release, or its option in the kernel's configuration.
-func kernelLacks(u *path.UnsupportedError) bool {
+func kernelLacks(u *machine.UnsupportedError) bool {
 	if olderThan(u.Missing) {
 		return true
 	}
@@ -359,7 +360,7 @@ func TestBuildFailureUndoes(t *testing.T) {
 		t.Errorf("%d files were open before, %d after", before, after)
 	}
 	if _, err := l.Build(context.Background(), path.Spec{Mode: "teleport"}); !errors.Is(err,
-		path.ErrUnsupported) {
+		machine.ErrUnsupported) {
 		t.Errorf("an unknown mode: %v", err)
 	}
 }

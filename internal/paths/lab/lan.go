@@ -3,7 +3,7 @@ package lab
 import (
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -15,14 +15,14 @@ func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
 		prepare: s.outerBridge,
-		attach: func(m *machine, at seat) (*container, error) {
+		attach: func(m *hostMachine, at seat) (*container, error) {
 			c, err := s.bridged(m, outer, at)
 			if err != nil {
 				return nil, err
 			}
 			return c, s.cardMTU(c)
 		},
-		between: func(m *machine, toServer, toClient []string) []path.Hop {
+		between: func(m *hostMachine, toServer, toClient []string) []path.Hop {
 			if toClient == nil {
 				return []path.Hop{s.bridgeHop(m, outer.bridge, true)}
 			}
@@ -33,16 +33,16 @@ func (s *site) pipework() error {
 
 type lan struct {
 	foreign []string
-	prepare func(*machine) error
-	attach  func(m *machine, at seat) (*container, error)
+	prepare func(*hostMachine) error
+	attach  func(m *hostMachine, at seat) (*container, error)
 	// between returns the hops from the clients' ports to the servers' ports. No client port means
 	// the machine itself.
-	between func(m *machine, toServer, toClient []string) []path.Hop
+	between func(m *hostMachine, toServer, toClient []string) []path.Hop
 }
 
 func (s *site) onLAN(l lan) error {
 	p := s.path
-	ready := func(m *machine) error {
+	ready := func(m *hostMachine) error {
 		if err := s.install(m, daemon{foreign: l.foreign}); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *site) onLAN(l lan) error {
 	if err := ready(s.a); err != nil {
 		return err
 	}
-	attachTo := func(m *machine) func(seat) (*container, error) {
+	attachTo := func(m *hostMachine) func(seat) (*container, error) {
 		return func(at seat) (*container, error) { return l.attach(m, at) }
 	}
 	if err := s.addServers(attachTo(s.a)); err != nil {
@@ -100,7 +100,7 @@ func (s *site) cardMTU(c *container) error {
 	return c.setMTU(mtu)
 }
 
-func (s *site) outerBridge(m *machine) error {
+func (s *site) outerBridge(m *hostMachine) error {
 	return m.ns.Do(func() error {
 		if err := link.AddBridge(outer.bridge); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *site) outerBridge(m *machine) error {
 	})
 }
 
-func moveAddress(m *machine) error {
+func moveAddress(m *hostMachine) error {
 	if err := link.DelAddr(wireName, m.addr); err != nil {
 		return err
 	}

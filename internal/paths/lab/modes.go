@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -192,7 +192,7 @@ func (s *site) remoteClients(n dockerNet) error {
 }
 
 // masqueraded returns the hops from clients' containers on a network of m out to the wire.
-func (s *site) masqueraded(m *machine, n network) []path.Hop {
+func (s *site) masqueraded(m *hostMachine, n network) []path.Hop {
 	tag := tagMasq + tagOf(dockerNet{network: n})
 	return append(s.ClientHops(), s.bridgeHop(m, n.bridge, false),
 		s.ruleHop(m, mode.HopSNAT, "nat", "POSTROUTING", tag, path.Matches), s.wireHop())

@@ -8,12 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -286,7 +287,7 @@ func trySockets() error {
 	if err == nil {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "reading the proxy's bytes needs sock_diag (CONFIG_INET_TCP_DIAG)",
 		Remedy:  "sudo modprobe tcp_diag",
 		Err:     err,
@@ -310,7 +311,7 @@ func settable(key string) error {
 	if err == nil {
 		return nil
 	}
-	out := &path.UnsupportedError{Missing: key +
+	out := &machine.UnsupportedError{Missing: key +
 		" cannot be set: /proc/sys is read-only here, as in a container without privileges",
 		Remedy: "run toll outside the container, or the container with --privileged", Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -329,13 +330,13 @@ func tryNAT(f nft.Family) error {
 		return fmt.Errorf("try nftables: %w", err)
 	}
 	if f == nft.IPv6 {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the kernel lacks nf_tables with NAT of IPv6 (CONFIG_NF_TABLES_IPV6, CONFIG_NFT_FIB_IPV6)",
 			Remedy:  "sudo modprobe -a nft_chain_nat nft_fib_ipv6, or use a kernel that has them",
 			Err:     err,
 		}
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
 		Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
 		Err:     err,
@@ -347,7 +348,7 @@ func tryBridgeNF(key string) error {
 	if err == nil && v == "1" {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "rules only see frames between containers of one network with " + key +
 			"=1 (CONFIG_BRIDGE_NETFILTER)",
 		Remedy: "sudo modprobe br_netfilter",
@@ -368,6 +369,6 @@ func tryIPv6() error {
 	if err == nil && v == "0" {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: "IPv6 is off (" + key + " is not 0)",
+	return &machine.UnsupportedError{Missing: "IPv6 is off (" + key + " is not 0)",
 		Remedy: "boot without ipv6.disable=1 and ipv6.disable_ipv6=1", Err: err}
 }

@@ -8,10 +8,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
@@ -29,9 +30,9 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		{"odd-namespace", explainNamespace(unix.EIO), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			known := errors.As(c.err, &u)
-			if known != (c.want != "") || errors.Is(c.err, path.ErrUnsupported) != known {
+			if known != (c.want != "") || errors.Is(c.err, machine.ErrUnsupported) != known {
 				t.Fatalf("error %v", c.err)
 			}
 			if known && (!strings.Contains(u.Missing, c.want) || u.Remedy == "" ||
@@ -46,7 +47,7 @@ func TestCongestionThatIsNotThere(t *testing.T) {
 	l := started(t, &Lab{Congestion: "teleport"})
 	spec := path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback}
 	for range 2 {
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if err := l.Check(context.Background(), spec); !errors.As(err, &u) ||
 			!strings.Contains(u.Remedy, "reno") {
 			t.Errorf("Check = %v", err)
@@ -82,7 +83,7 @@ func TestKernelOptionsAreNamed(t *testing.T) {
 				if err == nil {
 					continue // the conformance suite builds it
 				}
-				var u *path.UnsupportedError
+				var u *machine.UnsupportedError
 				if !errors.As(err, &u) || !strings.Contains(u.Missing, c.option) ||
 					!strings.Contains(u.Remedy, c.remedy) {
 					t.Errorf("%s: %v", spec, err)

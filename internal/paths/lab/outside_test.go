@@ -5,8 +5,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // Both ends of the wire must count the load, and the NAT rule each connection once.

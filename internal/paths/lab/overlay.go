@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -41,7 +41,7 @@ type overlayNet struct {
 }
 
 type sandbox struct {
-	on  *machine
+	on  *hostMachine
 	ns  *space
 	net overlayNet
 }
@@ -176,7 +176,7 @@ func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path
 	return s.switchedHop(b.ns, b.where(), overlayBridge, clientPorts, serverPorts)
 }
 
-func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
+func (s *site) sandbox(m *hostMachine, d daemon, n overlayNet) (*sandbox, error) {
 	if err := s.install(m, d); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ const self = local.Self
 type place struct {
 	name    string
 	ns      *space
-	machine *machine
+	machine *hostMachine
 	clone   uintptr
 	hosts   string // lines to add to /etc/hosts, in a mount namespace
 }

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -86,7 +86,7 @@ func (s *site) pod() error {
 	return nil
 }
 
-func (s *site) node(m *machine, n network) error {
+func (s *site) node(m *hostMachine, n network) error {
 	return m.ns.Do(func() error {
 		if err := sysctl.Set(ipForward, "1"); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *site) node(m *machine, n network) error {
 	})
 }
 
-func (s *site) podOn(m *machine, n network) func(seat) (*container, error) {
+func (s *site) podOn(m *hostMachine, n network) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
 		c, err := s.bridged(m, n, at)
 		if err == nil {

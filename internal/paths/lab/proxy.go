@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -30,11 +31,11 @@ func (l *Lab) tryProxy() error {
 	case "", ownProxy:
 		return nil
 	case noProxy:
-		return &path.UnsupportedError{Missing: "with --proxy off the lab's Docker starts no docker-proxy",
+		return &machine.UnsupportedError{Missing: "with --proxy off the lab's Docker starts no docker-proxy",
 			Remedy: "without --proxy off"}
 	}
 	if _, err := exec.LookPath(l.ProxyPath); err != nil {
-		return &path.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",
+		return &machine.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",
 			Remedy: "--proxy with the file of docker-proxy, or --proxy own", Err: err}
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 )
 
 var resolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})

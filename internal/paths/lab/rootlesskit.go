@@ -55,7 +55,7 @@ func (s *site) startKit(k rootless.Kit, to netip.Addr) (r *rootless.Running, fil
 	if err != nil {
 		return nil, "", err
 	}
-	s.engine = &machine{name: engineName, ns: ns}
+	s.engine = &hostMachine{name: engineName, ns: ns}
 	s.more = append(s.more, spot{ns, engineName})
 	return r, file, nil
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
@@ -104,7 +104,7 @@ func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	if err != nil {
 		return tap, pasta, err
 	}
-	s.engine = &machine{name: engineName, ns: ns}
+	s.engine = &hostMachine{name: engineName, ns: ns}
 	s.more = append(s.more, spot{ns, engineName})
 	pid, err := s.startPasta(file, &container{site: s, name: engineName, ns: ns, on: s.a}, nil)
 	if err != nil {

@@ -3,7 +3,7 @@ package lab
 import (
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -79,7 +79,7 @@ func (s *site) routeBoth(onA, onB network) error {
 	return route(s.a, onB, s.b)
 }
 
-func route(m *machine, to network, via *machine) error {
+func route(m *hostMachine, to network, via *hostMachine) error {
 	return m.ns.Do(func() error {
 		if err := link.AddRoute(to.subnet, via.addr.Addr()); err != nil || !via.addr6.IsValid() {
 			return err

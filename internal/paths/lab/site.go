@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -136,7 +136,7 @@ func (s *space) Start(cmd *exec.Cmd) error {
 	return s.NS.Start(cmd)
 }
 
-type machine struct {
+type hostMachine struct {
 	name  string
 	ns    *space
 	addr  netip.Prefix
@@ -144,7 +144,7 @@ type machine struct {
 }
 
 // Addr returns the address of the path's family.
-func (m *machine) Addr() netip.Addr {
+func (m *hostMachine) Addr() netip.Addr {
 	if m.addr6.IsValid() {
 		return m.addr6.Addr()
 	}
@@ -155,7 +155,7 @@ type container struct {
 	site   *site
 	name   string
 	ns     *space
-	on     *machine
+	on     *hostMachine
 	kind   mode.HopKind
 	device string // that the path takes; "": inside
 	port   string
@@ -177,8 +177,8 @@ func (c *container) Addr() netip.Addr {
 type site struct {
 	lab    *Lab
 	path   *path.Path
-	a, b   *machine
-	engine *machine // where Docker runs: A, or the network that RootlessKit made there
+	a, b   *hostMachine
+	engine *hostMachine // where Docker runs: A, or the network that RootlessKit made there
 	home   network
 	beside bool
 	boxes  []*container
@@ -196,7 +196,7 @@ func newSite(l *Lab, p *path.Path) (*site, error) {
 	s := &site{lab: l, path: p, home: tollNet, beside: recipes[p.Spec.Mode].beside,
 		Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
 	for _, m := range []struct {
-		to   **machine
+		to   **hostMachine
 		name string
 		host int
 	}{{&s.a, "machine A", machineA}, {&s.b, "machine B", machineB}} {
@@ -204,7 +204,7 @@ func newSite(l *Lab, p *path.Path) (*site, error) {
 		if err != nil {
 			return nil, err
 		}
-		*m.to = &machine{name: m.name, ns: ns, addr: outer.nth(m.host)}
+		*m.to = &hostMachine{name: m.name, ns: ns, addr: outer.nth(m.host)}
 		if p.Spec.To.Six() {
 			(*m.to).addr6 = outer.nth6(m.host)
 		}
@@ -244,7 +244,7 @@ func addressed(name string, addr netip.Prefix) error {
 	return link.Up(name)
 }
 
-func (s *site) box(on *machine, name string) (*container, error) {
+func (s *site) box(on *hostMachine, name string) (*container, error) {
 	ns, err := s.namespace(name)
 	if err != nil {
 		return nil, err
@@ -301,7 +301,7 @@ func (c *container) leaveBy(device string) error {
 	})
 }
 
-func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
+func (s *site) bridged(on *hostMachine, n network, at seat) (*container, error) {
 	c, err := s.box(on, at.name)
 	if err != nil {
 		return nil, err
@@ -352,13 +352,13 @@ func (s *site) namespaces() ([]path.Namespace, error) {
 	return local.Namespaces(spots)
 }
 
-func on(m *machine) path.Place {
+func on(m *hostMachine) path.Place {
 	return &place{name: m.name, ns: m.ns, machine: m}
 }
 
 func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
 
-func contained(m *machine, ns *space, name string) *place {
+func contained(m *hostMachine, ns *space, name string) *place {
 	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -37,16 +37,16 @@ func (s *site) ipvlan() error {
 // containers' networks are behind the machines; otherwise their addresses are in the outer network.
 func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error,
 	routed bool) error {
-	networks := map[*machine]network{s.a: outer, s.b: outer}
+	networks := map[*hostMachine]network{s.a: outer, s.b: outer}
 	if routed {
-		networks = map[*machine]network{s.a: tollNet, s.b: remoteNet}
+		networks = map[*hostMachine]network{s.a: tollNet, s.b: remoteNet}
 		if err := s.routeBoth(tollNet, remoteNet); err != nil {
 			return err
 		}
 	}
 	return s.onLAN(lan{
-		prepare: func(*machine) error { return nil },
-		attach: func(m *machine, at seat) (*container, error) {
+		prepare: func(*hostMachine) error { return nil },
+		attach: func(m *hostMachine, at seat) (*container, error) {
 			c, err := s.box(m, at.name)
 			if err != nil {
 				return nil, err
@@ -68,7 +68,7 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 			}
 			return c, c.resolves()
 		},
-		between: func(*machine, []string, []string) []path.Hop {
+		between: func(*hostMachine, []string, []string) []path.Hop {
 			if s.reflects() {
 				return []path.Hop{s.reflectedHop()}
 			}

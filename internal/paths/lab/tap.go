@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
@@ -266,7 +266,7 @@ func (c *container) configured(device string) (ok bool, err error) {
 	return ok, err
 }
 
-func (m *machine) listensAt(p rootless.Port) (ok bool, err error) {
+func (m *hostMachine) listensAt(p rootless.Port) (ok bool, err error) {
 	err = m.ns.NS.Do(func() (err error) { ok, err = sock.Bound(p.Protocol(), p.Host); return err })
 	return ok, err
 }

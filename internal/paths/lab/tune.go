@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sockmem"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sockmem"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -58,7 +59,7 @@ func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 		!slices.Contains(route.Hops, mode.HopWire) {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"mtu=%s: a switch drops frames that are larger than the wire's %d", t.Value, wire),
 		Remedy: "--wire mtu=" + t.Value}
 }

@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // showRPS mounts sysfs, which shows the namespace in which it was mounted.
@@ -224,7 +225,7 @@ func TestTunesAreTriedAndUndone(t *testing.T) {
 		"gro=on+threaded=on"} {
 		spec.Tune = tune
 		if err := l.Check(context.Background(), spec); err != nil &&
-			!errors.Is(err, path.ErrUnsupported) {
+			!errors.Is(err, machine.ErrUnsupported) {
 			t.Errorf("%s: %v", tune, err)
 		}
 	}
@@ -294,7 +295,7 @@ func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route,
 	for _, tune := range tunes {
 		spec.Tune = tune
 		err := l.Check(context.Background(), spec)
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		switch {
 		case err == nil:
 			out = append(out, tune)
@@ -411,7 +412,7 @@ func TestTunesAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.spec.String(), func(t *testing.T) {
 			l := started(t, &Lab{})
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if err := l.Check(context.Background(), tt.spec); !errors.As(err, &u) {
 				t.Fatalf("Check = %v", err)
 			}

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 func (d daemon) dport(number uint16) nft.Match {
@@ -40,7 +40,7 @@ func (l *Lab) tryUDPProxy() error {
 			return nil
 		}
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: fmt.Sprintf(
 			"%s (%s) does not answer a container's datagrams from the dialled address, as no docker-proxy before Docker Engine %d does", name, file, firstPktinfo),
 		Remedy: "--proxy own, or --proxy with the docker-proxy of a later Docker Engine",

@@ -8,7 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -20,14 +21,14 @@ import (
 // ADDRESS` (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER` (openvswitch/ovs at d6a632a)
 // do. The administrator makes the bridge with the card and the machine's address.
 func (s *site) vswitch() error {
-	switches := map[*machine]*virtualSwitch{}
+	switches := map[*hostMachine]*virtualSwitch{}
 	err := s.onLAN(lan{
 		foreign: []string{outer.bridge},
-		prepare: func(m *machine) (err error) {
+		prepare: func(m *hostMachine) (err error) {
 			switches[m], err = s.startOVS(m)
 			return err
 		},
-		attach: func(m *machine, at seat) (*container, error) {
+		attach: func(m *hostMachine, at seat) (*container, error) {
 			c, err := s.box(m, at.name)
 			if err != nil {
 				return nil, err
@@ -46,7 +47,7 @@ func (s *site) vswitch() error {
 			}
 			return c, s.cardMTU(c)
 		},
-		between: func(m *machine, toServer, toClient []string) []path.Hop {
+		between: func(m *hostMachine, toServer, toClient []string) []path.Hop {
 			if toClient == nil {
 				toClient = []string{ovs.Local}
 			}
@@ -71,7 +72,7 @@ func (v *virtualSwitch) addPort(device string) []string {
 		"ofport_request=" + n}
 }
 
-func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
+func (s *site) startOVS(m *hostMachine) (*virtualSwitch, error) {
 	cmd, stderr := marked(self, ovs.Arg)
 	sw, err := ovs.Start(cmd, m.ns.Start)
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *site) withoutOffloads() error {
 	return nil
 }
 
-func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
+func (s *site) ovsHop(m *hostMachine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name,
 		Read: func() (sample.Counters, error) {
 			ports, err := sw.Ports(outer.bridge)
@@ -158,7 +159,7 @@ func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string
 func tryOVS() error {
 	for _, p := range ovs.Programs() {
 		if _, err := ovs.Find(p); err != nil {
-			return &path.UnsupportedError{Missing: "Open vSwitch is not installed (" + p + ")",
+			return &machine.UnsupportedError{Missing: "Open vSwitch is not installed (" + p + ")",
 				Remedy: "sudo apt-get install openvswitch-switch", Err: err}
 		}
 	}
@@ -168,7 +169,7 @@ func tryOVS() error {
 	const tun = "/dev/net/tun"
 	fd, err := unix.Open(tun, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the kernel has no Open vSwitch datapath (CONFIG_OPENVSWITCH), and the userspace one needs " + tun,
 			Remedy:  "sudo modprobe openvswitch, or run toll as root, or sudo chmod 666 " + tun,
 			Err:     err,

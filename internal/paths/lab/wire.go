@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -101,7 +101,7 @@ func (s *site) layWire() error {
 	if err := s.a.ns.Do(func() error { return link.AddVeth(wireName, wireName, tid) }); err != nil {
 		return fmt.Errorf("build the wire: %w", err)
 	}
-	for _, m := range []*machine{s.a, s.b} {
+	for _, m := range []*hostMachine{s.a, s.b} {
 		err := m.ns.Do(func() error {
 			if w.MTU > 0 {
 				if err := link.SetMTU(wireName, w.MTU); err != nil {
@@ -145,7 +145,7 @@ func (s *site) checkWire() error {
 	default:
 		return nil
 	}
-	for _, m := range []*machine{s.a, s.b} {
+	for _, m := range []*hostMachine{s.a, s.b} {
 		err := m.ns.Do(func() error {
 			info, err := link.Describe(wireName)
 			if err == nil && info.Qdisc != want {
@@ -194,7 +194,7 @@ func (l *Lab) tryWire() error {
 		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP):
 			return err
 		default:
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: fmt.Sprintf("the kernel cannot give the wire a %s (%s)", part.what,
 					part.option),
 				Remedy: "sudo modprobe " + part.module + ", or leave " + part.what +

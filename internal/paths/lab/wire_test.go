@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 func TestParseWire(t *testing.T) {
@@ -156,7 +157,7 @@ func TestWireIsDelayed(t *testing.T) {
 		}}})
 	spec := path.Spec{Mode: mode.Native, From: mode.FromRemote, To: mode.ToAddress}
 	if err := l.Check(context.Background(), spec); err != nil {
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if !errors.As(err, &u) || !strings.Contains(u.Missing, "a delay (CONFIG_NET_SCH_NETEM)") ||
 			!strings.Contains(u.Remedy, "sch_netem") {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 	if l.tried == nil {
 		l.tried = map[need]error{}
 	}
-	l.tried[needWire] = &path.UnsupportedError{
+	l.tried[needWire] = &machine.UnsupportedError{
 		Missing: "the kernel cannot give the wire a delay (CONFIG_NET_SCH_NETEM)"}
 	l.mu.Unlock()
 	for _, tt := range []struct {
@@ -201,7 +202,7 @@ func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress}, false},
 	} {
 		err := l.Check(context.Background(), tt.spec)
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		if tt.ok != (err == nil) || !tt.ok && !errors.As(err, &u) {
 			t.Errorf("%v: %v", tt.spec, err)
 			continue
@@ -213,7 +214,7 @@ func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 		if w, ok := p.Facts["wire"]; ok {
 			t.Errorf("%v says of a wire that it does not cross: %s", tt.spec, w)
 		}
-		for _, m := range []*machine{s.a, s.b} {
+		for _, m := range []*hostMachine{s.a, s.b} {
 			err := m.ns.Do(func() error {
 				info, err := link.Describe(wireName)
 				if err == nil && (info.Qdisc == "netem" || info.Qdisc == "tbf" ||

@@ -10,13 +10,13 @@ package path
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -81,7 +81,7 @@ func (s Spec) String() string {
 type Builder interface {
 	// Name returns the backend's name, as `--on` takes it.
 	Name() string
-	// Check returns nil if the path can be built here, an *UnsupportedError if it cannot, or
+	// Check returns nil if the path can be built here, an *machine.UnsupportedError if it cannot, or
 	// another error if Check could not find out. It leaves nothing behind after the backend is
 	// closed.
 	Check(ctx context.Context, s Spec) error
@@ -89,30 +89,8 @@ type Builder interface {
 	Build(ctx context.Context, s Spec) (*Path, error)
 }
 
-// ErrUnsupported means that this machine cannot have the path.
-var ErrUnsupported = errors.New("not supported here")
-
-// UnsupportedError reports what is missing for a path, and a remedy.
-type UnsupportedError struct {
-	Missing string // kernel option, privilege or program
-	Remedy  string
-	Err     error // may be nil
-}
-
-func (e *UnsupportedError) Error() string {
-	if e.Err == nil {
-		return e.Missing
-	}
-	return fmt.Sprintf("%s (%v)", e.Missing, e.Err)
-}
-
-func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
-func (e *UnsupportedError) Unwrap() error        { return e.Err }
-
-func (e *UnsupportedError) Hint() string { return e.Remedy }
-
-// ErrOutside is the *UnsupportedError of backends without a server for the target outside.
-var ErrOutside error = &UnsupportedError{
+// ErrOutside is the *machine.UnsupportedError of backends without a server for the target outside.
+var ErrOutside error = &machine.UnsupportedError{
 	Missing: "the target outside needs a server on another machine, and none was named",
 	Remedy:  "--peer [user@]HOST, a machine that you reach by ssh, instead of --on; or --on lab"}
 

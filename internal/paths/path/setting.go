@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -69,7 +70,7 @@ func byID(all []Setting) map[id]string {
 	return out
 }
 
-// Undiverted returns a *UnsupportedError if, because of a setting, packets may bypass a hop's
+// Undiverted returns a *machine.UnsupportedError if, because of a setting, packets may bypass a hop's
 // counters.
 func Undiverted(all []Setting) error {
 	var found []string
@@ -85,7 +86,7 @@ func Undiverted(all []Setting) error {
 	if more := len(found) - most; more > 0 {
 		found = append(slices.Clone(found[:most]), fmt.Sprintf("and %d more", more))
 	}
-	return &UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "packets may bypass the hops, unseen by their counters, because of: " +
 			strings.Join(found, "; "),
 		Remedy: "remove it from the device, or stop the program that attaches it, such as an eBPF data plane or a monitoring agent",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -64,7 +65,7 @@ func TestUndiverted(t *testing.T) {
 	}
 	s.Value, s.Diverts = "program 7", true
 	err := Undiverted([]Setting{s, s, s, s, s})
-	var u *UnsupportedError
+	var u *machine.UnsupportedError
 	if !errors.As(err, &u) || u.Hint() == "" ||
 		!strings.Contains(err.Error(), "XDP of v0 (machine A): program 7") ||
 		!strings.Contains(err.Error(), "and 2 more") {

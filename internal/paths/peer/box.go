@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
@@ -112,7 +113,7 @@ func (r *run) server(ctx context.Context, p *path.Path) (path.Place, netip.AddrP
 
 // elsewhere returns the error for a Docker Engine whose host network lacks the peer's card.
 func (s *site) elsewhere() error {
-	return &path.UnsupportedError{Missing: s.run.agent.Name() +
+	return &machine.UnsupportedError{Missing: s.run.agent.Name() +
 		": its Docker Engine and the processes that ssh starts are in different network namespaces",
 		Remedy: "--from remote"}
 }

@@ -9,13 +9,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -93,7 +94,7 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 // Check returns an error if the path's two machines do not reach each other.
 func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "between machines that are reached by ssh, a mesh is measured in mode native only",
 			Remedy:  "--mode native; a swarm has other modes: --on swarm"}
 	}
@@ -229,11 +230,11 @@ func (f *fleet) address() error {
 		}
 		m.addrs = m.addresses(seen, f.cluster.Network)
 		if len(m.addrs) == 0 {
-			m.err = &path.UnsupportedError{Missing: m.name +
+			m.err = &machine.UnsupportedError{Missing: m.name +
 				" has no address that the others could dial",
 				Remedy: "--peers-network with a network in which all machines have an address"}
 			if f.cluster.Network.IsValid() {
-				m.err = &path.UnsupportedError{Missing: fmt.Sprintf(
+				m.err = &machine.UnsupportedError{Missing: fmt.Sprintf(
 					"%s has no address in %s", m.name, f.cluster.Network),
 					Remedy: "--peers-network with a network in which all machines have an address"}
 			}
@@ -241,7 +242,7 @@ func (f *fleet) address() error {
 		}
 		for _, other := range f.members[:i] {
 			if other.err == nil && m.same(other) {
-				return &path.UnsupportedError{Missing: fmt.Sprintf(
+				return &machine.UnsupportedError{Missing: fmt.Sprintf(
 					"%s is the same machine as %s: both have %s", m.name, other.name, m.addrs[0]),
 					Remedy: "name each machine once"}
 			}
@@ -319,7 +320,7 @@ func (f *fleet) way(ctx context.Context, client, server *member) (w way, err err
 		}
 		last = cmp.Or(last, err)
 	}
-	return w, &path.UnsupportedError{Missing: fmt.Sprintf(
+	return w, &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"%s has no route to %s", client.name, server.name), Err: last,
 		Remedy: "--peers-network with a network in which both have an address"}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
@@ -104,8 +105,8 @@ func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	nobody := netip.AddrPortFrom(netip.IPv4Unspecified(), 1)
 	_, err := r.agent.Counters(ctx, []agent.Counter{
 		{NAT: &agent.NAT{Proto: "tcp", To: nobody, Now: nobody}}})
-	if errors.Is(err, path.ErrUnsupported) {
-		return &path.UnsupportedError{
+	if errors.Is(err, machine.ErrUnsupported) {
+		return &machine.UnsupportedError{
 			Missing: "only root can count what the peer's rules rewrite",
 			Remedy:  "--peer-sudo, or ssh as root; host and macvlan-bridge need neither", Err: err}
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -22,7 +22,7 @@ import (
 // program returns the file to copy, or "" if the peer has the program.
 func (p *Peer) program(h have) (file string, err error) {
 	if h.System != "Linux" {
-		return "", &path.UnsupportedError{Missing: fmt.Sprintf(
+		return "", &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the peer runs %s, not Linux", printable.Words(h.System)), Remedy: "a peer with Linux"}
 	}
 	arch := goarch(h.Machine)
@@ -37,18 +37,18 @@ func (p *Peer) program(h have) (file string, err error) {
 	}
 	f, err := elf.Open(file)
 	if err != nil {
-		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is not a program",
+		return "", &machine.UnsupportedError{Missing: "--peer-binary " + file + " is not a program",
 			Remedy: "a toll of this version, built for the peer", Err: err}
 	}
 	defer func() { _ = f.Close() }()
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return "",
-			&path.UnsupportedError{
+			&machine.UnsupportedError{
 				Missing: "this toll is dynamically linked, so it may lack its libraries on the peer",
 				Remedy:  "build it with CGO_ENABLED=0, as make does"}
 	}
 	if known, ok := machines[arch]; ok && f.Machine != known {
-		return "", &path.UnsupportedError{Missing: fmt.Sprintf(
+		return "", &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"%s is for %s, the peer is %s", file, f.Machine, printable.Words(h.Machine)),
 			Remedy: "--peer-binary with a toll of this version that is built for the peer"}
 	}
@@ -118,7 +118,7 @@ func (c *connection) copy(file string) error {
 		const piece = 1 << 20
 		n, err := io.CopyN(c.process.In, f, min(left, piece))
 		if err != nil { // the peer may have reported why
-			if _, said := c.hear("agent"); errors.As(said, new(*path.UnsupportedError)) {
+			if _, said := c.hear("agent"); errors.As(said, new(*machine.UnsupportedError)) {
 				return said
 			}
 			return fmt.Errorf("copy toll to it: %w", err)

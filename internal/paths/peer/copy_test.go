@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // A killed copy leaves nothing. Copies that ended hours ago are removed, those in progress stay.

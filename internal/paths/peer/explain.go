@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // told maps parts of ssh's messages to explanations.
@@ -55,7 +55,7 @@ func (c *connection) explain(ctx context.Context, err error) error {
 			return context.Cause(ctx)
 		}
 	}
-	if errors.As(err, new(*path.UnsupportedError)) {
+	if errors.As(err, new(*machine.UnsupportedError)) {
 		return err
 	}
 	select {
@@ -69,11 +69,11 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	low := strings.ToLower(c.err.Error())
 	for _, t := range told {
 		if strings.Contains(low, t.says) {
-			return &path.UnsupportedError{Missing: fmt.Sprintf(t.missing, c.host),
+			return &machine.UnsupportedError{Missing: fmt.Sprintf(t.missing, c.host),
 				Remedy: c.host.in(t.remedy, cmp.Or(c.seen.User, "you"))}
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host),
+	return &machine.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host),
 		Err:    errors.Join(c.err, err),
 		Remedy: c.host.needsShell()}
 }

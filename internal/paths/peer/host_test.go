@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -139,7 +139,7 @@ func TestProgram(t *testing.T) {
 				have{System: tt.system, Machine: tt.machine, Sum: tt.sum})
 			if got != tt.want || (err == nil) != (tt.err == "") ||
 				err != nil && (!strings.Contains(err.Error(), tt.err) ||
-					!errors.Is(err, path.ErrUnsupported)) {
+					!errors.Is(err, machine.ErrUnsupported)) {
 				t.Errorf("%q, %v; want %q, %q", got, err, tt.want, tt.err)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // boot makes three machines of namespaces, a, b and c, on a switch whose ports send so many

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent/box"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // serveEnv makes this binary serve a language model on another machine of the test.

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // outwardEnv makes this binary test the way out on machine a, as toll.
@@ -52,7 +53,7 @@ func TestOutward(t *testing.T) {
 		t.Fatal(err)
 	}
 	pathtest.Run(t, p, pathtest.Options{Modes: modes, Short: true,
-		Lacks: func(u *path.UnsupportedError) bool { return lacking(u) },
+		Lacks: func(u *machine.UnsupportedError) bool { return lacking(u) },
 		Common: func(h path.Hop) bool {
 			return h.Kind == mode.HopWire || strings.Contains(h.Name, "docker0") ||
 				strings.Contains(h.Name, "docker_gwbridge")

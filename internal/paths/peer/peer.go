@@ -20,14 +20,15 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -83,12 +84,12 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 func refuse(s path.Spec) error {
 	if s.To.Outside() && recipes[s.Mode] == nil && !slices.Contains(docker.Outward(),
 		string(s.Mode)) {
-		return &path.UnsupportedError{Missing: "toll cannot measure from containers of " +
+		return &machine.UnsupportedError{Missing: "toll cannot measure from containers of " +
 			string(s.Mode) + " to a process on the peer",
 			Remedy: printable.List(docker.Outward()) + "; or --on lab"}
 	}
 	if recipes[s.Mode] == nil && !contained(s) {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "a client on a peer reaches native and, of this machine's Docker Engine, " +
 				printable.List(docker.Remotely()),
 			Remedy: "--on swarm, which has containers on both machines; or --on lab"}

@@ -5,11 +5,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // notPermitted reports whether err means that the action needs root, here or on the peer.
 func notPermitted(err error) bool {
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.As(err, &u)
 }

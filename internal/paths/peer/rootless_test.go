@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // beyondSSH is a real sshd at the other end of the machine's wire, and a ssh that may log in there.

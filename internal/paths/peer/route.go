@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -23,7 +24,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct b
 		instead = "bridge"
 	}
 	if s.there.Via.IsValid() {
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"router %s is between the two machines, and it has no route to the containers' network",
 			s.there.Via),
 			Remedy: "--peer-dial with this machine's address in a network that both have; or " +
@@ -47,7 +48,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct b
 	case err != nil:
 		return err
 	case got.Via != l.Via || got.Device != s.there.Device || !direct && got.Source != s.client:
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"%s has routing rules that send packets to %s over another device, %s", there, to,
 			got.Device),
 			Remedy: "ip rule lists them there; or " + instead}
@@ -78,7 +79,7 @@ func (r *run) tryRoute(ctx context.Context, spec path.Spec, direct bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if errors.As(err, &u) {
 		err = u // without the path, which the caller adds
 	}

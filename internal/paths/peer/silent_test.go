@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
 // A silent ssh must end, even if a child in any process group holds its output.

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -35,7 +36,7 @@ func (s *site) begin() (err error) {
 		return err
 	}
 	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server),
+		return &machine.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server),
 			Remedy: "--peer-dial with another address of this machine", Err: err}
 	}
 	if s.client = s.there.Source; !s.client.IsValid() {
@@ -43,13 +44,13 @@ func (s *site) begin() (err error) {
 	}
 	err = s.run.here.Do(func() (err error) { s.here, err = link.RouteTo(s.client); return err })
 	if err != nil {
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this machine has no route to the peer's address %s", s.client),
 			Remedy: "--peer-dial with an address of this machine in a network that both have",
 			Err:    err}
 	}
 	if s.there.Device == loopback || s.here.Device == loopback {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
 	}
 	if boot, _ := owner.BootID(); s.run.agent.Hello().Boot != boot {
@@ -69,7 +70,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	}
 	if !at.IsValid() {
 		return at,
-			&path.UnsupportedError{
+			&machine.UnsupportedError{
 				Missing: "this machine's address as seen by the peer cannot be determined",
 				Remedy:  "--peer-dial with an address of this machine that the peer reaches"}
 	}
@@ -96,17 +97,17 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	case err != nil:
 		return at, err
 	case !own && s.run.peer.Address.IsValid():
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this machine has no address %s", at),
 			Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
 	case !own:
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"to the peer, ssh's connection comes from %s, which is not an address of this machine: NAT or another machine is between the two", at),
 			Remedy: "--peer-dial with an address of this machine that the peer reaches directly"}
 	case at.Is6() == six:
 		return at, nil
 	case s.run.peer.Address.IsValid():
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the peer dials %s, which is of the other address family", at),
 			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --peer-dial with this machine's address of that family"}
 	}
@@ -133,7 +134,7 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	if at.Is4() {
 		family = "IPv6"
 	}
-	return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+	return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the peer reaches this machine at %[2]s, which is of the other address family, and on that wire the two machines have no %[1]s addresses", family, at),
 		Remedy: "--peer-dial with an " + family +
 			" address of this machine that the peer reaches, or the other family"}

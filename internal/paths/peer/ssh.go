@@ -21,9 +21,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -77,7 +78,7 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	program, err := exec.LookPath(run[0])
 	if err != nil {
 		return nil,
-			&path.UnsupportedError{
+			&machine.UnsupportedError{
 				Missing: "ssh is not installed here, and toll needs it to reach the peer",
 				Remedy:  "install OpenSSH's client: apt-get install openssh-client", Err: err}
 	}
@@ -186,7 +187,7 @@ func (c *connection) introduce(bundle []byte) error {
 }
 
 func otherMachine(h have) error {
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the peer is %s, this toll is for %s", printable.Words(h.Machine), runtime.GOARCH),
 		Remedy: "--peer-binary with a toll of this version for it: GOOS=linux GOARCH=… make build; or install this version there as toll"}
 }
@@ -207,7 +208,7 @@ func (c *connection) hear(word string) (string, error) {
 	late := time.AfterFunc(c.limit, c.kill)
 	defer late.Stop()
 	defer exchange.Waiting("ssh to " + c.host.String())()
-	fail := &path.UnsupportedError{
+	fail := &machine.UnsupportedError{
 		Remedy: "a directory there in which programs may be run, with room for toll: TMPDIR"}
 	var before string
 	for heard := 0; heard < noise; {
@@ -238,7 +239,7 @@ func (c *connection) hear(word string) (string, error) {
 			return "", fail
 		}
 	}
-	return "", &path.UnsupportedError{Missing: fmt.Sprintf(
+	return "", &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
 		Remedy: c.host.needsShell()}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -29,7 +30,7 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	m, _ := mode.Find(spec.Mode)
 	ways := m.RoutesTo(spec.From, spec.To)
 	if recipe == nil || ways == nil {
-		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
+		return nil, fmt.Errorf("build %s: %w", spec, machine.ErrUnsupported)
 	}
 	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
 	s, err := begin(p)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -91,7 +92,7 @@ func TestBuildUndoes(t *testing.T) {
 			if tt.fail == "begin" && strings.Contains(err.Error(), string(tt.spec.Mode)) {
 				t.Errorf("%v names a mode, and what begins all modes failed", err)
 			}
-			if tt.recipe == nil && !errors.Is(err, path.ErrUnsupported) {
+			if tt.recipe == nil && !errors.Is(err, machine.ErrUnsupported) {
 				t.Errorf("%v is not ErrUnsupported", err)
 			}
 		})

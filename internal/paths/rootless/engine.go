@@ -14,9 +14,9 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
 // Engine describes a running rootless Docker Engine.
@@ -39,7 +39,7 @@ type Engine struct {
 }
 
 // FindEngine returns the rootless engine whose daemon listens on the given Unix socket. It returns
-// a *path.UnsupportedError if no ancestor of the daemon is RootlessKit, or if toll may not read the
+// a *machine.UnsupportedError if no ancestor of the daemon is RootlessKit, or if toll may not read the
 // daemon's environment.
 func FindEngine(socket string) (*Engine, error) {
 	pid, err := listener(socket)
@@ -48,14 +48,14 @@ func FindEngine(socket string) (*Engine, error) {
 	}
 	e := &Engine{Daemon: pid}
 	if e.Kit = kitAbove(pid); e.Kit == 0 {
-		return nil, &path.UnsupportedError{
+		return nil, &machine.UnsupportedError{
 			Missing: "no ancestor of the process that listens on " + socket + " is RootlessKit",
 			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers; or toll compare shared --from container --baseline shared"}
 	}
 	const most = 8 << 20 // bytes; Linux lets a program have 6 MiB
 	environ, err := exchange.ReadFile(fmt.Sprintf("/proc/%d/environ", pid), most)
 	if err != nil {
-		return nil, &path.UnsupportedError{
+		return nil, &machine.UnsupportedError{
 			Missing: "the rootless Docker daemon belongs to another user, and its namespaces cannot be entered",
 			Remedy:  "run toll as its user, or as root", Err: err}
 	}

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -29,7 +29,7 @@ func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (c
 	// A process with several threads, such as a Go program, cannot change its user namespace.
 	enter, err := exec.LookPath("nsenter")
 	if err != nil {
-		return 0, &path.UnsupportedError{
+		return 0, &machine.UnsupportedError{
 			Missing: "nsenter, which enters the engine's user namespace, is not installed",
 			Remedy:  "sudo apt install util-linux, or run toll as root", Err: err}
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // HolderOf returns the PID and the name of the slirp4netns or pasta process that holds the tap
@@ -27,7 +27,7 @@ func HolderOf(namespace string) (pid int, program string, err error) {
 			return p.PID, program, nil
 		}
 	}
-	return 0, "", &path.UnsupportedError{
+	return 0, "", &machine.UnsupportedError{
 		Missing: "toll finds no slirp4netns or pasta process with the rootless network's tap device, or may not read it",
 		Remedy:  "run toll as root, outside containers; other network drivers are not measured"}
 }

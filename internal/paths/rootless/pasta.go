@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Port is a TCP or UDP port published on the machine.
@@ -28,13 +28,13 @@ func (p Port) Protocol() string {
 // address go to the gateway.
 const Passt2023 = "git20230309"
 
-// CheckAnswers returns a *path.UnsupportedError if this pasta loses replies to datagrams. pasta is
+// CheckAnswers returns a *machine.UnsupportedError if this pasta loses replies to datagrams. pasta is
 // its name with the version; see Named.
 func CheckAnswers(pasta string) error {
 	if !strings.Contains(pasta, Passt2023) {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: pasta +
 			" loses replies to datagrams that are sent to the machine's own address, or to a port with another number in the container",
 		Remedy: "pasta 2025_05; or --to loopback with one server in the lab"}

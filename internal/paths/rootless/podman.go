@@ -8,15 +8,15 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
 const maxPID = 64 // bytes of a file with a PID
 
 // FindPodman returns the PID of a process in the user namespace of the rootless Podman whose
 // service has the given Unix socket. The process is the service or, where systemd listens on the
-// socket, Podman's pause process. FindPodman returns a *path.UnsupportedError if it finds neither.
+// socket, Podman's pause process. FindPodman returns a *machine.UnsupportedError if it finds neither.
 func FindPodman(socket string) (pid int, err error) {
 	if pid, err = listener(socket); err == nil && InUserNamespace(strconv.Itoa(pid)) {
 		return pid, nil
@@ -34,7 +34,7 @@ func FindPodman(socket string) (pid int, err error) {
 			return pid, nil
 		}
 	}
-	return 0, &path.UnsupportedError{
+	return 0, &machine.UnsupportedError{
 		Missing: "toll finds no process in the namespaces of the rootless Podman behind " + socket,
 		Remedy:  "run podman unshare true as Podman's user, which starts one; run toll outside containers", Err: err}
 }

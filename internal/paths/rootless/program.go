@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // The programs' names.
@@ -29,7 +29,7 @@ var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
 var beside = map[string][]string{RootlessPort: {"/usr/libexec/podman/rootlessport",
 	"/usr/lib/podman/rootlessport"}}
 
-// Find returns the path of a program's file, or a *path.UnsupportedError that names the package to
+// Find returns the path of a program's file, or a *machine.UnsupportedError that names the package to
 // install.
 func Find(program string) (file string, err error) {
 	if file, err = exec.LookPath(program); err == nil {
@@ -40,14 +40,14 @@ func Find(program string) (file string, err error) {
 			return file, nil
 		}
 	}
-	return "", &path.UnsupportedError{Missing: program + " is not installed",
+	return "", &machine.UnsupportedError{Missing: program + " is not installed",
 		Remedy: "sudo apt install " + packages[program] + ", or your distribution's package of it"}
 }
 
 // Tun is the device file with which programs make tap devices.
 const Tun = "/dev/net/tun"
 
-// CheckTun returns nil if this process may open Tun, else a *path.UnsupportedError.
+// CheckTun returns nil if this process may open Tun, else a *machine.UnsupportedError.
 func CheckTun() error {
 	f, err := os.OpenFile(Tun, os.O_RDWR, 0)
 	if err == nil {
@@ -57,6 +57,6 @@ func CheckTun() error {
 	if !errors.Is(err, fs.ErrPermission) {
 		remedy = "sudo modprobe tun, and in a container --device " + Tun
 	}
-	return &path.UnsupportedError{Remedy: remedy, Err: err,
+	return &machine.UnsupportedError{Remedy: remedy, Err: err,
 		Missing: Tun + ", which makes tap devices, cannot be opened"}
 }

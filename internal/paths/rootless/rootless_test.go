@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 func TestNamed(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFindPodmanWaitsForNoWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, err := FindPodman(filepath.Join(dir, "podman/podman.sock"))
-	if !errors.Is(err, path.ErrUnsupported) {
+	if !errors.Is(err, machine.ErrUnsupported) {
 		t.Errorf("%d, %v", pid, err)
 	}
 }

@@ -15,9 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
@@ -128,12 +129,12 @@ func hide() error {
 // Gvisor is RootlessKit's driver with gvisor-tap-vsock.
 const Gvisor = "gvisor-tap-vsock"
 
-// CheckDriver returns a *path.UnsupportedError if the RootlessKit in file lacks the driver.
+// CheckDriver returns a *machine.UnsupportedError if the RootlessKit in file lacks the driver.
 func CheckDriver(file, driver string) error {
 	if strings.Contains(output(file, "--help"), driver) {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: Named(RootlessKit, file) + " has no driver " + driver,
 		Remedy:  "RootlessKit 3 (github.com/rootless-containers/rootlesskit), first in PATH"}
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // The device and the addresses that slirp4netns gives a container.
@@ -31,7 +31,7 @@ func SlirpArgs(namespace, socket string) []string {
 // ErrHostLoopback refuses datagrams from a loopback address to ports that slirp4netns publishes.
 // The server sees 10.0.2.2 as their source, and with --disable-host-loopback libslirp (4.7) drops
 // packets to 10.0.2.2.
-var ErrHostLoopback = &path.UnsupportedError{
+var ErrHostLoopback = &machine.UnsupportedError{
 	Missing: "slirp4netns, as Podman and Docker start it (--disable-host-loopback), drops replies to datagrams from a loopback address",
 	Remedy:  "--to address; or a load over TCP"}
 

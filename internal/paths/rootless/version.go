@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
 var (

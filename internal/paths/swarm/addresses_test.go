@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // Node 2 gets a network with the subnet that the swarm assigns next, so toll must use another one.

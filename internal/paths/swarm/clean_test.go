@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
 // things maps a list request's path to JSON.

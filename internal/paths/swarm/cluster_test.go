@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // boot makes nodes of namespaces, node1 to node$2, on a switch, each with a dockerd, and a swarm

@@ -8,8 +8,8 @@ import (
 
 	"github.com/moby/moby/api/types/swarm"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // errOverlap means that a node already uses addresses of the overlay network.
@@ -29,15 +29,15 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	}
 	switch {
 	case dockerapi.Overlaps(said):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the swarm gave toll's network a subnet that another network of node %s uses", name),
 			Remedy: "docker network ls there; or docker swarm init --default-addr-pool, with addresses that no node uses", Err: fmt.Errorf("%w: %s", errOverlap, said)}
 	case s.role == inside && strings.Contains(said, dockerNetns):
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"toll cannot see the namespaces of overlay networks on node %s: %s", name, said),
 			Remedy: "dockerd there with its default --exec-root, /var/run/docker, and /run as a shared mount"}
 	case t.Status.State == swarm.TaskStateRejected && dockerapi.LacksImage(said, r.image):
-		u := &path.UnsupportedError{Missing: fmt.Sprintf(
+		u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"node %s does not have toll's image %s, and a swarm does not distribute images", name,
 			r.image),
 			Remedy: fmt.Sprintf(
@@ -67,7 +67,7 @@ func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 	if task.Err != "" {
 		state += ": " + task.Err
 	}
-	u := &path.UnsupportedError{Missing: fmt.Sprintf(
+	u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the agent on node %s did not connect: its task is %s", node, state),
 		Remedy: "docker node ls and docker node ps " + node + " show more", Err: err}
 	if task.State == swarm.TaskStateRunning || gaveUp(task) {

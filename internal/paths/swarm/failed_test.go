@@ -7,8 +7,8 @@ import (
 
 	"github.com/moby/moby/api/types/swarm"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 func TestFailedTasks(t *testing.T) {
@@ -73,7 +73,7 @@ func TestFailedTasks(t *testing.T) {
 				}
 				return
 			}
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if refused := errors.As(err, &u); refused != (tt.want != "") ||
 				!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "node2") {
 				t.Errorf("%v", err)

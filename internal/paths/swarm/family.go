@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // overIPv6 sets both ends' addresses to IPv6 addresses of the nodes' cards in one network. The
@@ -21,7 +21,7 @@ func overIPv6(server, client *end) error {
 			}
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the cards of nodes %s and %s, %s and %s, have no IPv6 addresses in one network",
 		server.Name, client.Name, server.Card.Name, client.Card.Name),
 		Remedy: "addresses of one network on both, as by ip -6 address add; or -4"}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -34,7 +35,7 @@ func TestOverIPv6(t *testing.T) {
 			err := overIPv6(server, client)
 			switch {
 			case tt.want == "":
-				if !errors.Is(err, path.ErrUnsupported) || server.Addr.Is6() || client.Addr.Is6() {
+				if !errors.Is(err, machine.ErrUnsupported) || server.Addr.Is6() || client.Addr.Is6() {
 					t.Errorf("%v: %s, %s", err, server.Addr, client.Addr)
 				}
 			case err != nil || server.Addr.String()+" "+client.Addr.String() != tt.want:

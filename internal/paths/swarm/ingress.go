@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -89,7 +90,7 @@ func (r *run) ingressNetwork(ctx context.Context) (network.Summary, error) {
 func ingressOf(all []network.Summary) (network.Summary, error) {
 	i := slices.IndexFunc(all, func(n network.Summary) bool { return n.Ingress })
 	if i < 0 {
-		return network.Summary{}, &path.UnsupportedError{
+		return network.Summary{}, &machine.UnsupportedError{
 			Missing: "the swarm has no routing mesh: its network, usually called ingress, was removed",
 			Remedy:  "docker network create --driver overlay --ingress ingress"}
 	}
@@ -155,7 +156,7 @@ func (s *site) balances(e *end) error {
 	if !errors.Is(err, errNoIPVS) {
 		return err
 	}
-	s.run.noIPVS[e.ID] = &path.UnsupportedError{
+	s.run.noIPVS[e.ID] = &machine.UnsupportedError{
 		Missing: fmt.Sprintf(
 			"node %s has no IPVS, which the routing mesh needs: its kernel lacks CONFIG_IP_VS, or the module is not loaded", e.Name),
 		Remedy: "sudo modprobe ip_vs there, and restart docker", Err: err}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/moby/moby/api/types/network"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -64,7 +64,7 @@ func TestMeshIsTheIngressNetwork(t *testing.T) {
 	if err != nil || n.ID != "of-our-own" {
 		t.Errorf("network %s, %v", n.ID, err)
 	}
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if _, err := ingressOf([]network.Summary{named("ingress", false)}); !errors.As(err, &u) ||
 		u.Missing == "" || u.Remedy == "" {
 		t.Errorf("no mesh: %v", err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 const (

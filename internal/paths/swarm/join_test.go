@@ -18,9 +18,9 @@ import (
 
 	"github.com/moby/moby/api/types/swarm"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // manager takes services for one node each, and the test sets their tasks.
@@ -206,7 +206,7 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errLate)
 	defer cancel()
 	_, late := r.hub.Wait(ctx, s.identity("id-of-c"))
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	for _, tt := range []struct {
 		task         swarm.TaskStatus
 		want, remedy string
@@ -253,7 +253,7 @@ func TestTasksThatFail(t *testing.T) {
 			"the agent on node b did not connect: its task is failed: task: non-zero exit (1) (agent host1.id-of-b did not connect: it gave up", "check firewalls"},
 		{"node c does not have toll's image", "toll image | ssh c docker load"}} {
 		_, err := s.on(r.nodes[i])
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 		switch {
 		case want.err == "" && err != nil:
 			t.Errorf("node %s: %v", r.nodes[i].Name, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/moby/api/types/network"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -302,7 +303,7 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 		delete(s.run.noESP, n.ID)
 	case errors.Is(err, agent.ErrNone):
 		s.run.noESP[n.ID] = true
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: fmt.Sprintf(
 				"node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", n.Name),
 			Remedy: "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -33,7 +33,7 @@ func TestNodesWithoutESP(t *testing.T) {
 			return time.Since(began), err
 		}
 		none := fmt.Errorf("node a: %w: no ESP state from 10.0.0.1 to 10.0.0.2", agent.ErrNone)
-		var u *path.UnsupportedError
+		var u *machine.UnsupportedError
 
 		says = none
 		if took, err := ask("a"); !errors.As(err, &u) || took < time.Second {

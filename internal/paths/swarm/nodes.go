@@ -13,7 +13,7 @@ import (
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // Node is a machine of the swarm.
@@ -91,17 +91,17 @@ func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) 
 		}
 		switch {
 		case len(found) == 0 && why[w] != "":
-			return nil, &path.UnsupportedError{Missing: why[w],
+			return nil, &machine.UnsupportedError{Missing: why[w],
 				Remedy: "docker node ls; docker node update --availability active"}
 		case len(found) == 0 || w == "":
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm has no node %q", w),
+			return nil, &machine.UnsupportedError{Missing: fmt.Sprintf("the swarm has no node %q", w),
 				Remedy: "docker node ls lists them"}
 		case len(found) > 1:
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+			return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"%d nodes are called %s", len(found), w),
 				Remedy: "use the nodes' IDs: docker node ls"}
 		case slices.Contains(out, found[0]):
-			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice",
+			return nil, &machine.UnsupportedError{Missing: "node " + w + " is named twice",
 				Remedy: "--nodes a,b"}
 		}
 		out = append(out, found[0])
@@ -124,10 +124,10 @@ func enough(chosen, ready []Node, why map[string]string) error {
 	case len(chosen) >= 2:
 		return nil
 	case len(ready) >= 2:
-		return &path.UnsupportedError{Missing: between + "only one node was named",
+		return &machine.UnsupportedError{Missing: between + "only one node was named",
 			Remedy: "--nodes with at least two: docker node ls"}
 	}
-	u := &path.UnsupportedError{Missing: between + "no node takes tasks",
+	u := &machine.UnsupportedError{Missing: between + "no node takes tasks",
 		Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}
 	if len(ready) == 1 {
 		u.Missing = between + "only node " + ready[0].Name + " takes tasks"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 func TestChoose(t *testing.T) {
@@ -30,7 +30,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := choose(all, why, strings.Split(tt.wanted, ","))
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if tt.fails != "" {
 				if !errors.As(err, &u) || !strings.Contains(u.Missing, tt.fails) || u.Remedy == "" {
 					t.Errorf("error %v, want %q and what to do", err, tt.fails)
@@ -72,7 +72,7 @@ func TestTooFewNodes(t *testing.T) {
 				}
 				return
 			}
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.want) ||
 				!strings.Contains(u.Remedy, tt.remedy) {
 				t.Errorf("%v, hint %q; want %q and %q", err, u.Hint(), tt.want, tt.remedy)

@@ -11,11 +11,11 @@ import (
 
 	"github.com/moby/moby/api/types/swarm"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 )
 
 type run struct {
@@ -85,11 +85,11 @@ func (r *run) begin(ctx context.Context) error {
 func managed(i swarm.Info) error {
 	switch {
 	case i.LocalNodeState != swarm.LocalNodeStateActive:
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this Docker Engine is not in a swarm (it is %s)", i.LocalNodeState),
 			Remedy: "docker swarm init here and docker swarm join on the other machines; --on lab needs none"}
 	case !i.ControlAvailable:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "this node of the swarm is not a manager, and only managers can make services",
 			Remedy:  "run toll on a manager: docker node ls there; or set DOCKER_HOST to a manager's address"}
 	}
@@ -101,7 +101,7 @@ func (r *run) listen() (err error) {
 	if !at.Addr().IsValid() {
 		known, err := netip.ParseAddr(r.daemon.Info.Swarm.NodeAddr)
 		if err != nil {
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: "the swarm does not know this node's address, which agents dial",
 				Remedy:  "--control with an address of this machine that the nodes reach", Err: err}
 		}
@@ -111,7 +111,7 @@ func (r *run) listen() (err error) {
 		return err
 	}
 	if r.hub, err = agent.Listen(at, r.key, r.swarm.Version); err != nil {
-		return &path.UnsupportedError{Missing: "this machine cannot listen on " + at.String() +
+		return &machine.UnsupportedError{Missing: "this machine cannot listen on " + at.String() +
 			", the address that the nodes' agents dial",
 			Remedy: "run toll on the manager itself, or --control with an address of this machine that the nodes reach", Err: err}
 	}

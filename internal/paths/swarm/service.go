@@ -15,9 +15,9 @@ import (
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 type role string
@@ -209,7 +209,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 			r.daemon.Journal.Gone(kind, name)
 			return nil
 		case dockerapi.NotManager(err):
-			return &path.UnsupportedError{Missing: fmt.Sprintf(
+			return &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"remove %s %s: this node is no longer a manager of the swarm", kind, name),
 				Remedy: "toll clean --others on a manager", Err: err}
 		case !time.Now().Before(r.patience()):

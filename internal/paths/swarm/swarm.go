@@ -11,6 +11,7 @@ import (
 	"context"
 	"net/netip"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -68,12 +69,12 @@ func refuse(s path.Spec) error {
 	}
 	switch {
 	case out && s.From == mode.FromHost:
-		return &path.UnsupportedError{Missing: "on a swarm the client of the target outside is a task",
+		return &machine.UnsupportedError{Missing: "on a swarm the client of the target outside is a task",
 			Remedy: "--from container; in mode host, the task has its node's network"}
 	case out:
 	case s.From == mode.FromHost, s.From == mode.FromContainer, s.To == mode.ToLoopback,
 		s.To == mode.ToLoopback6:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "a swarm is measured between machines; on one machine use --on docker",
 			Remedy:  "--from remote,remote-container"}
 	}
@@ -88,17 +89,17 @@ func refuse6(s path.Spec) error {
 	case !s.To.Six(), s.Mode == mode.Host:
 		return nil
 	case s.To == mode.ToOutside6:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "toll measures a task's way out only over IPv4",
 			Remedy:  "host; or --on lab, or -4"}
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "toll measures a task's published port only over IPv4, because it is on its node's default bridge, which has no IPv6 without \"ipv6\": true in the node's daemon.json",
 			Remedy:  "--on lab or docker, or -4"}
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "toll measures a swarm's routing mesh only over IPv4, because its network has no IPv6",
 		Remedy:  "host; or --on lab or docker, or -4"}
 }

@@ -12,12 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // besideEnv makes this binary run on a node of a swarm, as toll.
@@ -402,7 +403,7 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	o := promises(s)
-	o.Lacks = func(u *path.UnsupportedError) bool {
+	o.Lacks = func(u *machine.UnsupportedError) bool {
 		return onOneMachine(u) || strings.Contains(u.Missing, "CONFIG_INET_ESP") ||
 			strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
 	}
@@ -414,7 +415,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-func onOneMachine(u *path.UnsupportedError) bool {
+func onOneMachine(u *machine.UnsupportedError) bool {
 	return strings.Contains(u.Missing, "between machines") ||
 		strings.Contains(u.Missing, "the client of the target outside is a task") ||
 		strings.Contains(u.Missing, "only over IPv4") ||

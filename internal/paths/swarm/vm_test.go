@@ -12,10 +12,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // vmEnv is set under Debian's kernel, which has all that a swarm can use, in a machine without Go.
@@ -142,7 +143,7 @@ func TestMeshAndEncryption(t *testing.T) {
 	for name := range truth { // the services and their agents stay for the whole run
 		m, _ := mode.Find(name)
 		for _, r := range m.Routes {
-			var u *path.UnsupportedError
+			var u *machine.UnsupportedError
 			if err := s.Check(t.Context(), path.Spec{Mode: name, From: r.From, To: r.To}); err != nil && (!errors.As(err, &u) || !onOneMachine(u)) {
 				t.Fatal(err)
 			}

@@ -13,11 +13,11 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -85,7 +85,7 @@ var otherBackend = regexp.MustCompile(`[;,]? ?(?:or )?--on \w+(?: needs none)?`)
 // this machine, not another backend.
 func (v *Vantage) noDaemon(err error) error {
 	out := &Error{msg: v.name, err: err}
-	var u *path.UnsupportedError
+	var u *machine.UnsupportedError
 	if errors.As(err, &u) {
 		out.hint = "--from host needs none"
 		if remedy := otherBackend.ReplaceAllString(u.Remedy, ""); remedy != "" {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -79,7 +79,7 @@ func TestHintsNameNoBackend(t *testing.T) {
 		"run toll as root: sudo toll …": "run toll as root: sudo toll …; --from host needs none",
 	} {
 		v := New("network:x")
-		err := v.noDaemon(&path.UnsupportedError{Missing: "none", Remedy: remedy})
+		err := v.noDaemon(&machine.UnsupportedError{Missing: "none", Remedy: remedy})
 		var e *Error
 		if !errors.As(err, &e) || e.Hint() != want {
 			t.Errorf("%q: %q, want %q", remedy, e.Hint(), want)

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
 )
 
 func TestParseNames(t *testing.T) {

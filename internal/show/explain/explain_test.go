@@ -122,8 +122,8 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 	}{
 		{"column", `(?:texts|figures|Head: \[2\]string)[({]"([^"]*)", "([^"]*)"[)}]`, 90,
 			[]string{"show", "record/workload"}},
-		{"trap", `(?m)^\t\w+ += "([a-z0-9]+-[a-z0-9-]+)"$`, 17, []string{"ports"}},
-		{"route", `PathKind = "(\w+)"`, 8, []string{"ports"}},
+		{"trap", `(?m)^\t\w+ += "([a-z0-9]+-[a-z0-9-]+)"$`, 17, []string{"reach/ports"}},
+		{"route", `PathKind = "(\w+)"`, 8, []string{"reach/ports"}},
 		{"verdict", `(?:Verdict|Outcome|Band) = "([^"]+)"`, 30,
 			[]string{"judge/advise", "judge/analysis", "judge/gate", "judge/published",
 				"judge/stats"}},

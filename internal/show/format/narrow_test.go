@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
 
 func TestNarrowTables(t *testing.T) {

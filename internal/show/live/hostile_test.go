@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 // A file may name its modes, hops and machines in any way.

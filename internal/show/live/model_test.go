@@ -11,11 +11,11 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
-	"github.com/bridgetoll/bridgetoll/internal/testgolden"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // modes are in the order of the file's cells, with Gbit/s for bulk and µs for rr.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 func changed(t *testing.T) *difference.Report {

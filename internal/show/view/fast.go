@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 

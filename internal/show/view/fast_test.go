@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/fast"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 func gated(t *testing.T) *gate.Report {

@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
 
 func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {

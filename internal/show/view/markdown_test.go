@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
 
 // rendered returns a line for each heading, paragraph, point, row and line of code, with tabs

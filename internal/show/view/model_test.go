@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
 
 func whole(t *testing.T, d document.Document, text string) {

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 var numbersIn = regexp.MustCompile(`\d+(\.\d+)?(e[+-]?\d+)?`)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )

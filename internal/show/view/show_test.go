@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
-	"github.com/bridgetoll/bridgetoll/internal/testgolden"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 var golden = testgolden.Check

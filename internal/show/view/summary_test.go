@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
 
 func answered() *analysis.Report {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
 type outside struct {

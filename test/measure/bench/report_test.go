@@ -9,7 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/testgolden"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // The machine of these seven rounds drifts. The ratios do not.

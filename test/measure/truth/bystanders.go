@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
-	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 )
 
 // bystanderLimit is in s for each event that would be recorded, were it not another's.

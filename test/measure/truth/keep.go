@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 func TestParseOptions(t *testing.T) {

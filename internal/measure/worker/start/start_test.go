@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 func TestMain(m *testing.M) {

@@ -24,12 +24,12 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
-	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 )
 
 // Engine is this machine's Docker Engine, as the docker command finds it. The zero value connects
@@ -76,7 +76,7 @@ func (e *Engine) ready(ctx context.Context) error {
 		}
 		d, err := dockerapi.Connect(ctx, e.StateDir)
 		if errors.Is(err, fs.ErrPermission) {
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: "the user there may not use the Docker daemon's socket",
 				Remedy:  "--peer-sudo; or ssh as root, or as a user of group docker", Err: err}
 		}
@@ -84,7 +84,7 @@ func (e *Engine) ready(ctx context.Context) error {
 			return err
 		}
 		if dockerapi.Rootless(d.Info) {
-			return errors.Join(&path.UnsupportedError{
+			return errors.Join(&machine.UnsupportedError{
 				Missing: "the Docker there is rootless: its networks are not in the machine's network namespace",
 				Remedy:  "a Docker Engine there that is not rootless, or --from remote"}, d.Close())
 		}

@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 var _ agent.Router = (*Engine)(nil)
@@ -49,14 +49,14 @@ func (e *Engine) Lay(l link.Laid) error {
 	case errors.Is(err, unix.EPERM):
 		return notRoot(err)
 	case errors.Is(err, link.ErrTaken):
-		return &path.UnsupportedError{Missing: err.Error(),
+		return &machine.UnsupportedError{Missing: err.Error(),
 			Remedy: "toll clean there, if a killed toll left it; or publish", Err: err}
 	}
 	return err
 }
 
 func notRoot(err error) error {
-	return &path.UnsupportedError{Missing: "only root can set routes there",
+	return &machine.UnsupportedError{Missing: "only root can set routes there",
 		Remedy: "--peer-sudo, or ssh as root", Err: err}
 }
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
 )
 
 func TestRoutes(t *testing.T) {
@@ -52,7 +52,7 @@ func TestRoutes(t *testing.T) {
 	err = ns.Do(func() error {
 		for _, taken := range []link.Laid{own, within} {
 			if err := e.Lay(taken); !errors.Is(err, link.ErrTaken) ||
-				!errors.Is(err, path.ErrUnsupported) {
+				!errors.Is(err, machine.ErrUnsupported) {
 				t.Errorf("%v: %v", taken, err)
 			}
 			if err := e.Lift(taken); err != nil {

@@ -3,7 +3,7 @@ package local
 import (
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"

@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xfrm"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 

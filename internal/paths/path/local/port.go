@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
 // FreePort returns a port that is free now in the network namespace.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -214,7 +214,7 @@ func Child(parent int, program string) (int, error) {
 	return 0, fmt.Errorf("process %d has no child %s", parent, program)
 }
 
-// CheckIO returns a *path.UnsupportedError if processIO cannot read the process's counts. remedy is
+// CheckIO returns a *machine.UnsupportedError if processIO cannot read the process's counts. remedy is
 // the remedy if this process lacks permission.
 func CheckIO(pid int, remedy string) error {
 	_, err := processIO(pid)
@@ -222,11 +222,11 @@ func CheckIO(pid int, remedy string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "counting datagrams needs /proc/" + strconv.Itoa(pid) + "/io, which toll may not read",
 			Remedy:  remedy, Err: err}
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "counting the bytes of a UDP proxy needs /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
 		Remedy:  "use a kernel that has it", Err: err}
 }

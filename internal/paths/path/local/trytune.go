@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -58,7 +58,7 @@ func MostQueues() (most int, err error) {
 	}
 	if err != nil {
 		return 0,
-			&path.UnsupportedError{
+			&machine.UnsupportedError{
 				Missing: "the number of a veth pair's queues cannot be set (Linux 5.13)",
 				Remedy:  "use a kernel that can", Err: err}
 	}
@@ -76,7 +76,7 @@ func tryXPS() error {
 	}
 	q, err := link.QueuesOf("try-xps")
 	if err == nil && q.MostSend < 2 {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "transmit packet steering has no effect: a veth pair has one queue on a machine with one CPU",
 			Remedy:  "a machine with more CPUs"}
 	}
@@ -94,7 +94,7 @@ func trySteering(s link.Steering, name, what, option string) error {
 		missing, remedy = what+" can only be set by root, not in a user namespace",
 			"run toll as root"
 	}
-	return &path.UnsupportedError{Missing: missing, Remedy: remedy, Err: err}
+	return &machine.UnsupportedError{Missing: missing, Remedy: remedy, Err: err}
 }
 
 func tryThreaded() error {
@@ -109,7 +109,7 @@ func tryThreaded() error {
 		func() error { return link.SetThreaded(name, true) },
 	} {
 		if err := f(); err != nil {
-			return &path.UnsupportedError{
+			return &machine.UnsupportedError{
 				Missing: "a veth pair's NAPI cannot run in threads (Linux 5.13)",
 				Remedy:  "use a kernel that can", Err: err}
 		}
@@ -126,7 +126,7 @@ func tryBigTCP() error {
 	if err == nil {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)",
 		Remedy:  "use a kernel that has it", Err: err}
 }
@@ -140,7 +140,7 @@ func MissingDevice(err error, module, option string) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
 		return err
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: "the kernel has no " + module + " devices (" + option + ")",
 		Remedy:  "sudo modprobe " + module + ", or use a kernel that has them",
 		Err:     err,

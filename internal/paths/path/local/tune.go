@@ -8,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sockmem"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sockmem"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -71,7 +72,7 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	}
 	forwards, byRules := forwarding(s.Mode, r)
 	if t.Key == mode.BridgeNF && byRules && !t.On() {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "bridge-nf=off: the mode's rules would not see the bridged frames that they must match",
 			Remedy:  "a mode whose bridge needs no rules, such as bridge"}
 	}
@@ -85,19 +86,19 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 		case mode.BridgeNF:
 			remedy = "two containers of one network: bridge --from container"
 		}
-		return &path.UnsupportedError{Missing: fmt.Sprintf(
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
 	}
 	if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && slices.Contains(r.Hops, mode.HopOVS) &&
 		!link.HasOVS() {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: string(t.Key) +
 				"=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
 			Remedy: "sudo modprobe openvswitch, for the kernel's datapath",
 		}
 	}
 	if m, _ := mode.Find(s.Mode); t.Key == mode.BigTCP && tunnelled(m) {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: fmt.Sprintf(
 				"bigtcp=%s: on a bridge, the kernel permits no larger packets than on its VXLAN port",
 				t.Value),
@@ -105,12 +106,12 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 		}
 	}
 	if gro, ok := s.Tune.Get(mode.GRO); t.Key == mode.Threaded && t.On() && (!ok || !gro.On()) {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "threaded=on has no effect: a veth pair has no NAPI without gro=on",
 			Remedy:  "gro=on+threaded=on"}
 	}
 	if t.Key == mode.MTU && s.To.Six() && t.Number() < minMTU6 {
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: fmt.Sprintf("mtu=%s: IPv6 needs at least %d", t.Value, minMTU6),
 			Remedy:  fmt.Sprintf("mtu=%d", minMTU6),
 		}
@@ -145,7 +146,7 @@ func RefuseQueues(t mode.Tune, most int) error {
 	if t.Key != mode.Queues || t.Number() <= most {
 		return nil
 	}
-	return &path.UnsupportedError{
+	return &machine.UnsupportedError{
 		Missing: fmt.Sprintf("queues=%s: a veth pair has at most %d here", t.Value, most),
 		Remedy:  fmt.Sprintf("queues=%d", most),
 	}
@@ -158,7 +159,7 @@ func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) e
 		!slices.Contains(r.Hops, mode.HopMacvlan) && !slices.Contains(r.Hops, mode.HopIPvlan) {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf(
+	return &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"mtu=%s: a sub-interface cannot have a larger MTU than its card, which has %d", t.Value, card),
 		Remedy: remedy}
 }
@@ -361,7 +362,7 @@ func setMemory(key string, most int) error {
 func SetCongestion(name string) error {
 	if err := sysctl.Set(TCPCongestion, name); err != nil {
 		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
-		return &path.UnsupportedError{
+		return &machine.UnsupportedError{
 			Missing: "congestion control " + name + " cannot be chosen in a network namespace",
 			Remedy: "one of those that can: " + allowed +
 				", or add it to net.ipv4.tcp_allowed_congestion_control",

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/live"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 const patience = time.Minute

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sockmem"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// cleanFast turns off shortcuts of toll fast whose lease has expired, and restores links.
+func cleanFast() (ended bool, kept []string, err error) {
+	if os.Geteuid() != 0 || !fast.Abandoned() {
+		return false, nil, nil
+	}
+	kept, err = fast.TurnOff()
+	return true, kept, err
+}
+
+func newClean(e env) *cobra.Command {
+	var (
+		d dockerapi.Clean
+		k kubernetes.Clean
+	)
+	for _, b := range backends {
+		if b.leftovers != nil {
+			d.Parts = append(d.Parts, b.leftovers())
+		}
+	}
+	c := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove what a killed run left behind",
+		Long: `clean removes what killed runs left behind: processes; of runs with --on docker their
+containers, networks and images, devices, Open vSwitch bridges and rule in DOCKER-USER;
+of runs with --on swarm their services, secrets and networks, if this node is a manager;
+of runs with --on kubernetes their pods and services. It restores the limits of socket
+buffers that --tune rmem_max or wmem_max set, and what --tune bridge-nf=off changed.
+The kernel removes network namespaces with their processes.
+
+It asks the Docker daemon that docker uses now, and the clusters that killed runs noted
+in their journals, and removes only what carries toll's label and belongs to a toll that
+has ended.`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return clean(c.Context(), e, &d, &k) },
+	}
+	fl := c.Flags()
+	fl.BoolVar(
+		&d.Others, "others", false,
+		"also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run")
+	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "",
+		"also clean the cluster that --on kubernetes uses")
+	fl.StringVar(&k.Access.Context, "context", "", "also clean the cluster of this context")
+	fl.StringVar(&k.Access.Namespace, "namespace", "",
+		"look in this namespace (default the context's)")
+	return c
+}
+
+func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) error {
+	killed, err := lab.Clean()
+	for _, p := range killed {
+		say(e.stdout, fmt.Sprintf("ended process %d: %s", p.PID, printable.Line(p.Command)))
+	}
+	removed := func(all []string) {
+		for _, what := range all {
+			say(e.stdout, "removed "+printable.Line(what))
+		}
+	}
+	spared := func(what, why string) {
+		say(e.stdout, fmt.Sprintf("left alone: %s, %s; toll clean --others removes it",
+			printable.Line(what), why))
+	}
+	ofDocker, dockerErr := d.Run(ctx)
+	removed(ofDocker)
+	for _, l := range d.Left {
+		spared(l.What, l.Why)
+	}
+	k.Others = d.Others
+	ofClusters, kubernetesErr := k.Run(ctx)
+	removed(ofClusters)
+	for _, l := range k.Left {
+		spared(l.What, l.Why)
+	}
+	limits, limitsErr := sockmem.Default.Clean()
+	unclear, hint := sockmem.Unclear(limitsErr)
+	if unclear != "" {
+		say(e.stdout, "left alone: the limits of socket buffers, set by a toll whose process "+
+			"cannot be seen; "+hint)
+	}
+	if sockmem.Busy(limitsErr) { // the toll that set them will restore them
+		limitsErr = nil
+	}
+	for _, l := range limits {
+		fmt.Fprintf(e.stdout, "restored %s\n", l)
+	}
+	ended, kept, fastErr := cleanFast()
+	if ended {
+		say(
+			e.stdout,
+			"removed the shortcuts of toll fast and restored its links: the lease had expired")
+		sayKept(e, kept)
+	}
+	if kubernetesErr != nil && dockerErr != nil && kubernetesErr.Error() == dockerErr.Error() {
+		kubernetesErr = nil // both read the state directory
+	}
+	if err := errors.Join(err, dockerErr, kubernetesErr, limitsErr, fastErr); err != nil {
+		return err
+	}
+	done := len(limits) + len(killed) + len(ofDocker) + len(ofClusters)
+	if !ended && unclear == "" && done+len(d.Left)+len(k.Left) == 0 {
+		fmt.Fprintln(
+			e.stdout,
+			"Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
+		fmt.Fprintln(
+			e.stdout,
+			"have no names: the kernel removes them, and all that is in them, with their processes.")
+	}
+	return nil
+}

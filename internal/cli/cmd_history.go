@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/history"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+func newHistory(e env) *cobra.Command {
+	var out outputFlags
+	var last int
+	c := &cobra.Command{
+		Use:   "history",
+		Short: "List the runs that toll kept, and draw their trends",
+		Long: fmt.Sprintf(`history lists the runs that were kept, the newest first. Every run that measures
+something is kept in $XDG_STATE_HOME/bridgetoll-history (or in ~/.local/state): the
+last %d, of at most %d MiB together. With --no-history a run is not kept, and
+with %s=off in the environment none is.
+
+@1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostBytes>>20, historyEnv.name),
+		Example: `  toll history
+  toll history show 1
+  toll diff @2 @1
+  toll history trend bridge`,
+		Args: noArguments,
+		RunE: atOnce(func(*cobra.Command, []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			l, err := listHistory(last)
+			if err != nil {
+				return err
+			}
+			return out.print(e, view.History(l))
+		}),
+	}
+	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "list this many; 0: all")
+	out.add(c.Flags(), document.AHistory)
+	c.AddCommand(newHistoryShow(e), newHistoryTrend(e), newHistoryClear(e))
+	return c
+}
+
+func newHistoryShow(e env) *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "show N",
+		Short: "Report a run: 1 is the newest",
+		Args:  oneRun,
+		RunE: atOnce(func(_ *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			f, err := readResults(e, "@"+strings.TrimPrefix(args[0], "@"), nil)
+			if err != nil {
+				return err
+			}
+			return out.printReport(e, judgeFile(e, f))
+		}),
+	}
+	out.add(c.Flags(), document.AReport)
+	out.addDetails(c.Flags())
+	return c
+}
+
+func oneRun(_ *cobra.Command, args []string) error {
+	const example = "toll history show 1 reports the newest run"
+	if len(args) != 1 {
+		return usage(fmt.Errorf("show takes the number of one run, %d were given", len(args)),
+			example)
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(args[0], "@")); err != nil || n < 1 {
+		return usage(fmt.Errorf("%q is not the number of a run", args[0]), example)
+	}
+	return nil
+}
+
+func newHistoryTrend(e env) *cobra.Command {
+	var out outputFlags
+	var last int
+	c := &cobra.Command{
+		Use:   "trend [MODE…]",
+		Short: "Draw the ratios of modes over the runs",
+		Long: `trend shows how the ratios to the baseline changed over the kept runs: a line for
+each, or, if there are few of them, each run with its interval. MODE is a mode, a
+variant such as bridge+gro=on, or an endpoint's name.`,
+		Example: `  toll history trend
+  toll history trend bridge
+  toll history trend bridge+gro=on --details`,
+		RunE: atOnce(func(_ *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			l, err := listHistory(last)
+			if err != nil {
+				return err
+			}
+			names, err := parseTrends(l, args)
+			if err != nil {
+				return err
+			}
+			return out.print(e, view.Trends(l, names, out.details))
+		}),
+	}
+	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "draw this many runs; 0: all")
+	out.add(c.Flags(), document.AHistory)
+	c.Flags().BoolVar(&out.details, "details", false, "each run of every ratio, with its interval")
+	return c
+}
+
+func parseTrends(l trend.List, words []string) ([]string, error) {
+	var own []string
+	for _, r := range l.Runs {
+		own = append(own, r.Modes...)
+		for _, row := range r.Rows {
+			own = append(own, row.Label)
+		}
+	}
+	return parseAll(words, func(word string) (string, error) {
+		n, err := gate.ParseName(word, own)
+		return n.String(), err
+	})
+}
+
+func newHistoryClear(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear",
+		Short: "Remove all runs that were kept",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			s, err := findHistory()
+			if err != nil {
+				return err
+			}
+			n, err := s.Clear()
+			if err != nil {
+				return fmt.Errorf("clear the history: %w", err)
+			}
+			say(e.stdout, fmt.Sprintf("removed %s from %s", units.Plural(n, "run"), s.Dir))
+			return nil
+		},
+	}
+}
+
+var historyEnv = envSwitch{"TOLL_HISTORY", "off", "no-history"}
+
+func findHistory() (*history.Store, error) {
+	s, err := history.Find(os.Getenv)
+	if errors.Is(err, history.ErrNowhere) {
+		return nil, &failure{exitFailed, errors.New(
+			"there is no history: this user has no home directory"), "set XDG_STATE_HOME"}
+	}
+	return s, err
+}
+
+const usualRuns = 20
+
+// sayUnusual warns if the machine is not in its usual state. It ignores summaries of other
+// versions, because their runs would have to be judged again.
+func sayUnusual(e env, s *history.Store, now trend.Summary) {
+	runs, _ := s.Runs() // an unreadable history gives no warning
+	var before []trend.Summary
+	for _, r := range runs[:min(usualRuns, len(runs))] {
+		b, err := s.Summary(r)
+		if x, ok := trend.Read(b, version); err == nil && ok {
+			before = append(before, x)
+		}
+	}
+	if said := trend.Unusual(now, before); len(said) > 0 {
+		warn(e, "this machine is not in its usual state: "+strings.Join(
+			said, "; ")+"; ratios may differ from those of earlier runs, too")
+	}
+}
+
+// keep keeps a run in the history and returns its number, or 0 if it is not kept. A failure is
+// only a warning.
+func keep(e env, results []byte, f *sample.File, r judge.Report) (n int) {
+	if historyEnv.set() || r.Empty() {
+		return 0
+	}
+	s, err := history.Find(os.Getenv)
+	if errors.Is(err, history.ErrNowhere) {
+		return 0
+	}
+	var summary []byte
+	if err == nil {
+		now := trend.Summarize(f.Header, r.Base(), version)
+		sayUnusual(e, s, now)
+		summary, err = json.Marshal(now)
+	}
+	if err == nil {
+		n, err = s.Keep(f.Header.Started, results, summary)
+	}
+	if err != nil {
+		n = 0
+		warn(e, fmt.Sprintf(
+			"this run is not kept in the history: %v; --no-history turns the history off", err))
+	}
+	return n
+}
+
+// priorsOf returns what past runs show about the plan's cells, or nil if the history cannot be
+// read. It ignores runs that another version summarized.
+func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
+	if historyEnv.set() {
+		return nil
+	}
+	s, err := history.Find(os.Getenv)
+	if err != nil {
+		return nil
+	}
+	runs, err := s.Runs()
+	if err != nil {
+		return nil
+	}
+	var all []trend.Summary
+	for _, r := range runs {
+		b, err := s.Summary(r)
+		if err != nil {
+			continue
+		}
+		if x, ok := trend.Read(b, version); ok {
+			all = append(all, x)
+		}
+	}
+	return trend.Priors(all, p, env)
+}
+
+// listHistory returns the newest runs: the number last of them, or all if last is 0. It renews
+// summaries of other versions.
+func listHistory(last int) (trend.List, error) {
+	s, err := findHistory()
+	if err != nil {
+		return trend.List{}, err
+	}
+	runs, err := s.Runs()
+	if err != nil {
+		return trend.List{}, fmt.Errorf("read the history: %w", err)
+	}
+	out := trend.List{Schema: trend.Schema, Dir: printable.Line(s.Dir), Total: len(runs),
+		Runs: []trend.Entry{}}
+	for k, r := range runs {
+		if last > 0 && k == last {
+			break
+		}
+		entry := trend.Entry{Number: k + 1, File: r.Name, Size: r.Size}
+		if entry.Summary, err = summaryOf(s, r); errors.Is(err, fs.ErrNotExist) {
+			continue // another toll removed it
+		} else if err != nil {
+			entry.Error, entry.Started = err.Error(), r.Began
+		}
+		out.Runs = append(out.Runs, entry)
+	}
+	return out, nil
+}
+
+func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
+	if b, err := s.Summary(r); err == nil {
+		if out, ok := trend.Read(b, version); ok {
+			return out, nil
+		}
+	}
+	in, err := s.Open(r)
+	if err != nil {
+		return trend.Summary{}, err
+	}
+	defer in.Close()
+	f, err := sample.Read(in)
+	if err != nil {
+		return trend.Summary{}, err
+	}
+	out := trend.Summarize(f.Header, judge.Judge(f).Base(), version)
+	if b, err := json.Marshal(out); err == nil {
+		_ = s.Summarize(r, b) // only saves time later
+	}
+	return out, nil
+}
+
+// openRun opens a kept run. is reports whether name has the form of a run's name, such as @1, and
+// is not a file's name.
+func openRun(name string) (f *os.File, is bool, err error) {
+	digits, is := strings.CutPrefix(name, "@")
+	n, errNumber := strconv.Atoi(digits)
+	if _, errFile := os.Lstat(name); !is || errNumber != nil || errFile == nil {
+		return nil, false, nil
+	}
+	s, err := findHistory()
+	if err != nil {
+		return nil, true, err
+	}
+	runs, err := s.Runs()
+	if err == nil && (n < 1 || n > len(runs)) {
+		hint := "toll history lists them; @1 is the newest"
+		if len(runs) == 0 {
+			hint = "toll compare adds one"
+		}
+		return nil, true, &failure{exitBadFile,
+			fmt.Errorf("there is no run %s: the history has %d", name, len(runs)), hint}
+	}
+	if err == nil {
+		f, err = s.Open(runs[n-1])
+	}
+	return f, true, err
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+)
+
+func newKubernetes(e env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "kubernetes",
+		Short: "Print what a Kubernetes cluster must allow toll",
+		Long: `kubernetes helps the administrator of a cluster to let another user measure there with
+--on kubernetes.`,
+		Example: `  toll kubernetes manifest | kubectl apply -f -`,
+		Args:    noArguments,
+		RunE: atOnce(func(*cobra.Command, []string) error {
+			return usage(errors.New("toll kubernetes needs a command: manifest"),
+				"toll kubernetes manifest")
+		}),
+	}
+	c.AddCommand(newManifest(e))
+	return c
+}
+
+func newManifest(e env) *cobra.Command {
+	var m kubernetes.Manifest
+	c := &cobra.Command{
+		Use:   "manifest",
+		Short: "Print a namespace, an account and the least rights that toll needs",
+		Long: `manifest prints YAML for kubectl apply: a namespace with the level of Pod Security
+that toll's pods need, a service account, and roles that allow what a run does and
+nothing else. Its first lines explain how to use that account.`,
+		Example: `  toll kubernetes manifest | kubectl apply -f -
+  toll kubernetes manifest --namespace net-perf --unprivileged
+  toll kubernetes manifest --nodes worker-1,worker-2`,
+		Args: noArguments,
+		RunE: atOnce(func(*cobra.Command, []string) error {
+			if err := checkNames(m.Nodes); err != nil {
+				return err
+			}
+			if err := m.Check(); err != nil {
+				return usage(err, "Kubernetes names have lower case letters, digits and -")
+			}
+			return m.Write(e.stdout)
+		}),
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&m.Namespace, "namespace", "toll", "the namespace to make")
+	fl.StringVar(&m.Account, "account", "toll", "the service account to make, and the roles' name")
+	fl.StringSliceVar(&m.Nodes, "nodes", nil,
+		"only these nodes may be seen, so every run has to name them (default all of the cluster)")
+	fl.BoolVar(&m.Unprivileged, "unprivileged", false,
+		"for runs with --unprivileged: the namespace forbids privileged pods")
+	return c
+}

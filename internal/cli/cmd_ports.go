@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
+)
+
+type portsFlags struct {
+	out                           outputFlags
+	results, client, save, reread string
+	proto                         string // of the port; "": any
+	with                          comparedWith
+}
+
+const fromFileFlag = "from-file"
+
+func newPorts(e env) *cobra.Command {
+	var f portsFlags
+	c := &cobra.Command{
+		Use:   "ports [PORT[/PROTOCOL]]",
+		Short: "Show who answers each port, from where, and what blocks others",
+		Long: `ports lists every port that answers on this machine: who serves it, who holds the
+socket, and which route a client takes from 127.0.0.1, ::1, the machine's own
+addresses, a container and another machine. It names traps, with evidence and remedy.
+
+As root it copies the machine's network (links, addresses, routes, packet filters and
+the containers' namespaces) into private namespaces and connects there from each of
+these places, by TCP and UDP. So the kernel itself decides, and toll names the rule that
+drops a packet. No packet leaves the copy, which ends with the command. Without root,
+routes that depend on rules are marked with a ?.
+
+With a port it draws each route, and also connects to the real port from this machine.
+It changes nothing. --save writes what it read to a file without secrets; --from-file
+judges such a file on any machine, without root, and --against says who gained and
+lost which port since. --expect checks lines such as "other machines reach only 22/tcp
+443/tcp", "containers on shop reach 5432/tcp" or "nobody outside reaches 8081/tcp".`,
+		Example: `  sudo toll ports
+  sudo toll ports 8080
+  sudo toll ports --client 203.0.113.7
+  sudo toll ports --save machine.json
+  toll ports 8080 --from-file machine.json
+  sudo toll ports --against machine.json
+  sudo toll ports --expect-now --output ports.txt
+  sudo toll ports --expect ports.txt
+  toll ports --results run.jsonl`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(fmt.Errorf("ports takes one port, %d were given", len(args)),
+					"toll ports "+args[0])
+			}
+			return nil
+		},
+		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.show(c, e, args) }),
+	}
+	c.Flags().StringVar(&f.results, "results", "",
+		"results file to take the costs of such paths from (toll compare --save)")
+	c.Flags().StringVar(&f.client, "client", "",
+		"the `ADDRESS` of the other machine (default any)")
+	c.Flags().StringVar(&f.save, saveFlag, "",
+		"also write what was read to this `FILE`, for --from-file (as root)")
+	c.Flags().StringVar(&f.reread, fromFileFlag, "",
+		"judge a `FILE` of --save instead of this machine")
+	f.with.add(c)
+	f.out.add(c.Flags(), document.PortList)
+	return c
+}
+
+func (f *portsFlags) check() error {
+	switch {
+	case f.save != "" && f.reread != "":
+		return usage(errors.New("--save and --from-file contradict each other"),
+			"toll ports --from-file "+f.reread)
+	case f.results == "-" && f.reread == "-":
+		return usage(errors.New("--results and --from-file cannot both read standard input"),
+			"give one of them another file")
+	}
+	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
+		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against})
+}
+
+func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	var port uint16 // 0: all
+	if len(args) > 0 {
+		var err error
+		number, proto, ok := strings.Cut(args[0], "/")
+		if ok && proto != "tcp" && proto != "udp" {
+			return usage(fmt.Errorf("%q is not a port: the protocol must be tcp or udp", args[0]),
+				"toll ports 8080/tcp")
+		}
+		if port, err = parsePort(number, "toll ports 8080"); err != nil {
+			return err
+		}
+		f.proto = proto
+	}
+	if err := f.with.check(port); err != nil {
+		return err
+	}
+	r, err := f.read(c, e, port)
+	if err != nil {
+		return err
+	}
+	if f.with.now {
+		return f.out.write(e, func(w io.Writer) error { return f.with.write(w, r) })
+	}
+	wrong := r.Contradict()
+	err = f.out.print(e, view.Ports(r))
+	if err == nil {
+		err = f.with.failed(r)
+	}
+	if err == nil && port != 0 && (wrong || !r.Served()) {
+		err = &failure{code: exitCells}
+	}
+	return err
+}
+
+// read returns the report. If there is a results file, it is read first. If port is not 0, read
+// connects to it, except for a saved machine.
+func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, error) {
+	from, err := parseClient(f.client)
+	if err != nil {
+		return nil, err
+	}
+	var judged *analysis.Report
+	if f.results != "" {
+		file, err := readResults(e, f.results, c.InOrStdin())
+		if err != nil {
+			return nil, err
+		}
+		judged = judgeFile(e, file).Base()
+	}
+	facts, err := f.facts(c, e, from, port)
+	if err != nil {
+		return nil, err
+	}
+	r := ports.Judge(facts, port)
+	if err := f.with.apply(c, e, r, from, port); err != nil {
+		return nil, err
+	}
+	if port != 0 && f.reread == "" {
+		collect.Check(c.Context(), r)
+	}
+	if judged != nil {
+		r.Price(f.results, judged)
+	}
+	return r, nil
+}
+
+// facts returns the machine's facts, including the connections that were tried in a copy of it.
+func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
+	port uint16) (*ports.Facts, error) {
+	var facts *ports.Facts
+	var m *replica.Machine // nil: this one
+	var network collect.Network
+	var err error
+	switch {
+	case f.reread != "":
+		facts, m, err = loadMachine(e, f.reread, c.InOrStdin())
+	case f.save != "" && os.Geteuid() != 0:
+		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
+			bySudo(e)}
+	default:
+		facts, network, err = collect.Read(c.Context())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if client.IsValid() {
+		if err := facts.CheckClient(client); err != nil {
+			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
+		}
+	}
+	facts.Client, facts.Proto, facts.Everything = client, f.proto, f.with.any()
+	if m != nil {
+		return facts, collect.AskSaved(c.Context(), facts, m, port)
+	}
+	if err = collect.Ask(c.Context(), facts, network, port); err == nil && f.save != "" {
+		err = f.saveMachine(c, e, facts)
+	}
+	return facts, err
+}
+
+func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
+	if name != "-" {
+		f, err := openInput(e, name)
+		if err != nil {
+			hint := "sudo toll ports --save FILE makes one"
+			if errors.Is(err, fs.ErrPermission) {
+				hint = mayRead
+			}
+			return nil, nil, &failure{exitBadFile, err, hint}
+		}
+		defer f.Close()
+		in = f
+	}
+	facts, m, err := collect.Load(in)
+	if err != nil {
+		hint := "--from-file needs a file that toll ports --save wrote"
+		var large interface{ Hint() string }
+		if errors.As(err, &large) {
+			hint = large.Hint()
+		}
+		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
+	}
+	return facts, m, err
+}
+
+func (f *portsFlags) saveMachine(c *cobra.Command, e env, facts *ports.Facts) error {
+	var b bytes.Buffer
+	if err := collect.Save(c.Context(), &b, facts); err != nil {
+		return err
+	}
+	w, closeFile, err := create(f.save, e.stdout, f.out.force)
+	if err == nil {
+		_, err = w.Write(b.Bytes())
+		err = errors.Join(err, closeFile())
+	}
+	return unsaved("the machine", err)
+}
+
+func parseClient(s string) (netip.Addr, error) {
+	if s == "" {
+		return netip.Addr{}, nil
+	}
+	a, err := netip.ParseAddr(s)
+	if a = a.Unmap(); err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() ||
+		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return a, usage(fmt.Errorf("--client %q is not the IP address of a machine", s),
+			"toll ports --client 203.0.113.1")
+	}
+	return a, nil
+}
+
+// parsePort returns the port that word names. example is a valid command line for the hint.
+func parsePort(word, example string) (uint16, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
+	if err != nil || n == 0 {
+		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", word), example)
+	}
+	return uint16(n), nil
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+)
+
+// comparedWith holds what a report on ports is compared with.
+type comparedWith struct {
+	expect, against string
+	now             bool
+}
+
+const (
+	expectFlag    = "expect"
+	expectNowFlag = "expect-now"
+	againstFlag   = "against"
+)
+
+func (w *comparedWith) add(c *cobra.Command) {
+	c.Flags().StringVar(&w.expect, expectFlag, "",
+		"check the lines of this `FILE`, such as \"other machines reach only 443/tcp\"")
+	c.Flags().BoolVar(&w.now, expectNowFlag, false, "write lines for --expect that hold now")
+	c.Flags().StringVar(&w.against, againstFlag, "",
+		"say who gained and lost what since this `FILE` of --save")
+}
+
+// any reports whether a flag is given.
+func (w *comparedWith) any() bool { return w.now || w.expect != "" || w.against != "" }
+
+// check returns an error for flags that exclude each other. port 0 stands for all.
+func (w *comparedWith) check(port uint16) error {
+	n := 0
+	for _, given := range []bool{w.expect != "", w.now, w.against != ""} {
+		if given {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return usage(errors.New("--expect, --expect-now and --against exclude each other"),
+			"toll ports --expect FILE")
+	case port != 0 && (w.expect != "" || w.now):
+		return usage(errors.New("--expect and --expect-now are about all ports"),
+			"toll ports --expect FILE")
+	}
+	return nil
+}
+
+// apply compares the report with what the flags name.
+func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client netip.Addr,
+	port uint16) error {
+	if w.expect != "" {
+		return w.judge(c, e, r, client)
+	}
+	if w.against == "" {
+		return nil
+	}
+	facts, m, err := loadMachine(e, w.against, c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	facts.Client, facts.Everything = client, true
+	if err := collect.AskSaved(c.Context(), facts, m, port); err != nil {
+		return err
+	}
+	r.Since(ports.Judge(facts, port), w.against)
+	return nil
+}
+
+func (w *comparedWith) judge(c *cobra.Command, e env, r *ports.Report, client netip.Addr) error {
+	in, name := c.InOrStdin(), "standard input"
+	if w.expect != "-" {
+		f, err := openInput(e, w.expect)
+		if err != nil {
+			return &failure{exitBadFile, err, "toll ports --expect-now --output FILE makes one"}
+		}
+		defer f.Close()
+		in, name = f, w.expect
+	}
+	lines, err := ports.ParseExpectations(in, client)
+	if err != nil {
+		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
+			"a line is such as: other machines reach only 22/tcp 443/tcp"}
+	}
+	r.Expect(lines)
+	return nil
+}
+
+// failed returns the failure for expectations that do not hold, or are not certain.
+func (w *comparedWith) failed(r *ports.Report) error {
+	var err error
+	for _, x := range r.Expected {
+		switch x.Holds {
+		case ports.No:
+			return &failure{code: exitWorse}
+		case ports.Maybe:
+			err = &failure{code: exitUnclear}
+		}
+	}
+	return err
+}
+
+// write writes the lines that hold now.
+func (w *comparedWith) write(out io.Writer, r *ports.Report) error {
+	for _, line := range r.ExpectNow() {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

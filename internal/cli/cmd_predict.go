@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
+)
+
+const (
+	mostPredicted = 1e9
+	measureCosts  = "toll compare --load rr,bulk, then toll predict @1"
+)
+
+func newPredict(e env) *cobra.Command {
+	var (
+		out outputFlags
+		w   predict.Workload
+	)
+	c := &cobra.Command{
+		Use:   "predict FILE",
+		Short: "Predict what each mode would cost your application",
+		Long: `predict takes the costs of round trips, bytes and streamed tokens from a results
+file with rr, and bulk for larger replies ("-" is standard input, @1 the newest kept run),
+and computes what an application would see: the time of a page of N queries, and the
+share of a core that N queries per second take. It prints its arithmetic.`,
+		Example: `  toll compare --load rr,bulk --save run.jsonl
+  toll predict run.jsonl --queries 20 --bytes 4k --qps 500
+  toll predict @1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usage(fmt.Errorf("predict takes one results file, %d were given", len(args)),
+					"toll predict run.jsonl")
+			case len(args) == 0 || args[0] == "":
+				return usage(errors.New("predict needs measured costs"),
+					measureCosts)
+			}
+			return nil
+		},
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			results := args[0]
+			if err := out.check(place{"", results}); err != nil {
+				return err
+			}
+			f, err := readResults(e, results, c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			p, err := predict.Judge(f, w)
+			if err != nil {
+				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), measureCosts}
+			}
+			return out.print(e, view.Prediction(p))
+		}),
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	fl.Var(wholeFlag(&w.Queries, 20, 1, mostPredicted), "queries",
+		"queries of a page, one after another")
+	fl.Var(sizeFlag(&w.Bytes, 1<<10, 1, math.MaxInt32), "bytes", "bytes of a reply")
+	fl.Var(numberFlag(&w.QPS, 0, 0, mostPredicted), "qps",
+		"queries per second of the whole application (default: no CPU is predicted)")
+	fl.Var(numberFlag(&w.Tokens, 0, 0, mostPredicted), "tokens-per-second",
+		"streamed tokens per second of the whole application; needs the load stream in the file")
+	out.add(fl, document.APrediction)
+	return c
+}

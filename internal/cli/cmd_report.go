@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+func newReport(e env) *cobra.Command {
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "report FILE",
+		Short: "Read a results file and print its report",
+		Long: `report reads a results file of --save, on any machine, and prints what the run printed.
+"-" is standard input. The file of a run that was killed is read as far as it goes.`,
+		Example: `  toll report run.jsonl
+  toll report run.jsonl --format json --output run.json
+  ssh server cat run.jsonl | toll report -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(fmt.Errorf("report takes one results file, %d were given", len(args)),
+					"toll report run.jsonl")
+			}
+			return nil
+		},
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			if err := out.check(place{"", args[0]}); err != nil {
+				return err
+			}
+			f, err := readResults(e, args[0], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			return out.printReport(e, judgeFile(e, f))
+		}),
+	}
+	out.add(c.Flags(), document.AReport)
+	out.addDetails(c.Flags())
+	return c
+}
+
+func judgeFile(e env, f *sample.File) judge.Report {
+	bar := newProgress(e.stderr, false)
+	defer bar.clear()
+	bar.judging(len(f.Visits))
+	return judge.Judge(f)
+}
+
+func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
+	in, size := stdin, int64(0)
+	if name != "-" {
+		f, n, err := openResults(e, name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in, size = f, max(0, n)
+	}
+	bar := newProgress(e.stderr, false)
+	from := &opening{Reader: bar.reading(in, size)}
+	f, err := sample.Read(from)
+	bar.clear()
+	if err != nil {
+		return nil, notResults(name, from.head, err)
+	}
+	return f, nil
+}
+
+// openResults opens a results file or a kept run. size is in bytes, or -1 if the file is not a
+// regular one.
+func openResults(e env, name string) (f *os.File, size int64, err error) {
+	f, kept, err := openRun(name)
+	if !kept {
+		f, err = openInput(e, name)
+	}
+	switch {
+	case kept && err != nil:
+		return nil, 0, err
+	case err != nil:
+		return nil, 0, unopened(name, err)
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return f, info.Size(), nil
+	}
+	return f, -1, nil
+}
+
+// unopened returns the failure to open a results file, with a hint that fits the error.
+func unopened(name string, err error) error {
+	f := &failure{exitBadFile, err, ""}
+	_, noDir := os.Stat(filepath.Dir(name))
+	switch {
+	case name == "":
+		f.err, f.hint = errors.New("the name of the results file is empty"), "toll report run.jsonl"
+	case errors.Is(err, fs.ErrPermission):
+		f.hint = mayRead
+	case !errors.Is(err, fs.ErrNotExist):
+	case strings.HasPrefix(name, "@"):
+		f.hint = "runs of the history have names such as @1, the newest: toll history lists them"
+	case noDir == nil:
+		f.hint = sample.CommandLine([]string{"compare", "--save", name}) + " makes one"
+	}
+	return f
+}
+
+const mayRead = "run toll as a user who may read it"

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+type programFlags struct {
+	recipe         string
+	server, client string
+	ready          string
+	metrics        []string
+	seconds        int
+	timeout        time.Duration
+	noRoot         bool
+	addressed      bool // the client may connect without {host} and {addr}
+}
+
+func (f *programFlags) add(fl *pflag.FlagSet) {
+	var names []string
+	for _, r := range program.Recipes() {
+		names = append(names, r.Name)
+	}
+	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(
+		names, ", "))
+	fl.StringVar(
+		&f.server, "server", "",
+		"the server's command line, for a shell; {port} stands for the port to listen on")
+	fl.StringVar(
+		&f.client, "client", "",
+		"the client's command line; {host} {port}, or {addr}, stand for the server's address")
+	fl.StringVar(
+		&f.ready, "ready", "",
+		"how toll knows that the server is ready: tcp or udp (it has opened its port), or a regular expression for its output (default tcp)")
+	fl.StringArrayVar(&f.metrics, "metric", nil,
+		"NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
+	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds",
+		"the value of {seconds}, for clients that take how long to run")
+	fl.Var(timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout), "timeout",
+		"how long the server may take to get ready, and the client to end")
+	fl.BoolVar(&f.noRoot, "no-root", false,
+		"run them as an ordinary user, in a user namespace: some servers refuse to run as root")
+}
+
+const (
+	maxSeconds = 3600
+	maxTimeout = 2 * time.Hour
+	maxMetrics = 32
+)
+
+func newRun(e env) *cobra.Command {
+	var (
+		f runFlags
+		p programFlags
+	)
+	c := &cobra.Command{
+		Use:   "run [MODE… | [NAME=]HOST:PORT…] (--recipe NAME | --client CMD …)",
+		Short: "Compare modes, or routes to your server, under your own programs",
+		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
+compares what the client prints. They are any two programs, or a recipe. Each visit
+starts the server and stops it. Files in {dir}, which is in memory, last until the end
+of the run.
+
+/bin/sh runs the command lines. {host} and {port} stand for where the server
+listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
+{seconds} for --seconds.
+
+With HOST:PORT only the client is started, against a server that runs already: over each
+route that you name, from each place of --from, on this machine or in a container's
+network. The client is a program of this machine.`,
+		Example: `  toll run --recipe redis
+  toll run host bridge publish-proxy --recipe iperf3 --seconds 2
+  toll run --recipe pgbench --from host,container --budget 3m
+  toll run --server 'python3 -m http.server {port}' \
+      --client 'curl -so /dev/null http://{addr}/'
+  toll run --server './server -p {port}' --ready 'listening on' \
+      --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)'
+  toll run --recipe redis published=127.0.0.1:6379 direct=172.17.0.2:6379
+  sudo toll run shop:8080 --client 'curl -so /dev/null http://{addr}/' \
+      --from container:web,network:backend`,
+		RunE: func(c *cobra.Command, args []string) error {
+			modes, routes := splitRoutes(args)
+			f.to = append(f.to, routes...)
+			if routed(f.to, f.from) {
+				return f.running(c, e, &p, modes)
+			}
+			return f.command(e, func(r *plan.Request) error {
+				l, err := p.load()
+				if err == nil {
+					r.Loads = []sample.Load{l}
+				}
+				return err
+			})(c, args)
+		},
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	p.add(fl)
+	addFrom(fl, &f.from, mode.OfModes|mode.OfServers, mode.FromHost)
+	f.addTo(fl)
+	fl.Lookup("to").Usage = runToHelp
+	f.addTune(fl)
+	f.addBaseline(fl)
+	f.addRun(fl)
+	f.onlyLocal(fl, peerOfRun...)
+	f.out.addDetails(fl)
+	return c
+}
+
+func (f *programFlags) load() (l sample.Load, err error) {
+	p := sample.Program{Ready: program.ReadyTCP}
+	if f.recipe != "" {
+		if p, err = f.fromRecipe(); err != nil {
+			return l, err
+		}
+	}
+	for _, o := range []struct {
+		to   *string
+		text string
+	}{{&p.Server, f.server}, {&p.Client, f.client}, {&p.Ready, f.ready}} {
+		if o.text != "" {
+			*o.to = o.text
+		}
+	}
+	p.NoRoot = p.NoRoot || f.noRoot
+	if err := f.check(p); err != nil {
+		return l, err
+	}
+	return f.finished(p)
+}
+
+func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
+	if len(f.metrics) > 0 {
+		if p.Gauges, err = parseMetrics(f.metrics); err != nil {
+			return l, err
+		}
+	}
+	p.Seconds, p.Timeout = f.seconds, f.timeout.Seconds()
+	p.Second = program.NeedsSecond(p.Server) || program.NeedsSecond(p.Client)
+	return sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &p},
+		Window: float64(f.seconds)}, nil
+}
+
+// fromRecipe returns the programs of --recipe. It returns an error if they are not installed,
+// unless --server or --client replaces one.
+func (f *programFlags) fromRecipe() (p sample.Program, err error) {
+	r, err := program.FindRecipe(f.recipe)
+	if err != nil {
+		return p, usage(err, "")
+	}
+	if f.server == "" && f.client == "" {
+		if err := r.Check(); err != nil {
+			return p, &failure{code: exitNothing, err: fmt.Errorf("recipe %s: %w", r.Name, err)}
+		}
+	}
+	return r.Program()
+}
+
+func (f *programFlags) check(p sample.Program) error {
+	switch {
+	case p.Server == "" && p.Client != "":
+		return usage(
+			errors.New("no server is given: give --server, or HOST:PORT of a running one"),
+			"toll run 127.0.0.1:6379 --client …")
+	case p.Server == "" || p.Client == "":
+		return usage(errors.New("no programs are given: give --recipe, or --server and --client"),
+			"toll run --recipe redis")
+	case !hasAny(p.Server, "{port}", "{addr}"):
+		return usage(
+			errors.New("--server has no {port} and no {addr}: the server would not know where to listen"),
+			"--server 'nc -l {port}'")
+	}
+	if _, err := regexp.Compile(p.Ready); err != nil {
+		return usage(fmt.Errorf("--ready: %w", err),
+			"tcp, udp, or a regular expression (https://golang.org/s/re2syntax)")
+	}
+	return f.checkBoth(p)
+}
+
+func (f *programFlags) checkBoth(p sample.Program) error {
+	switch {
+	case !f.addressed && !hasAny(p.Client, "{host}", "{addr}"):
+		return usage(
+			errors.New("--client has no {host} and no {addr}: the client would not know where to connect"),
+			"--client 'curl http://{addr}/'")
+	case f.timeout.Seconds() <= float64(f.seconds):
+		return usage(fmt.Errorf("--timeout %s is too short: the client alone runs for %d s",
+			f.timeout, f.seconds),
+			fmt.Sprintf("--timeout %ds", min(10+2*f.seconds, int(maxTimeout.Seconds()))))
+	case len(f.metrics) > maxMetrics:
+		return usage(fmt.Errorf("--metric was given %d times, at most %d are possible",
+			len(f.metrics), maxMetrics), "")
+	}
+	return nil
+}
+
+func hasAny(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+func parseMetrics(words []string) ([]sample.Gauge, error) {
+	var out []sample.Gauge
+	seen := map[string]bool{}
+	for _, w := range words {
+		g, err := program.ParseGauge(w)
+		if err == nil && seen[g.Name] {
+			err = fmt.Errorf("the name %s is used twice", g.Name)
+		}
+		if err != nil {
+			return nil, usage(fmt.Errorf("--metric %q: %w", w, err),
+				`--metric 'latency:ms=p50 ([\d.]+)'`)
+		}
+		seen[g.Name] = true
+		out = append(out, g)
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	runToHelp      = "what the client dials: " + targetsHelp
+	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
+)
+
+// isRoute reports whether a word is a route. Only routes contain one of ".:=".
+func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
+
+func splitRoutes(args []string) (modes, routes []string) {
+	for _, w := range args {
+		if isRoute(w) {
+			routes = append(routes, w)
+		} else {
+			modes = append(modes, w)
+		}
+	}
+	return modes, routes
+}
+
+// routed reports whether to has routes instead of targets, or from has places that only routes
+// have.
+func routed(to, from []string) bool {
+	return slices.ContainsFunc(to, isRoute) ||
+		slices.ContainsFunc(from, func(w string) bool { return strings.Contains(w, ":") })
+}
+
+func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []string) error {
+	if err := f.fitsRunning(c.Flags(), modes); err != nil {
+		return err
+	}
+	if len(f.to) == 0 {
+		return usage(
+			fmt.Errorf("--from %s needs the HOST:PORT of a running server",
+				strings.Join(f.from, ",")), runningExample)
+	}
+	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
+	if err != nil {
+		return err
+	}
+	at, err := endpoint.ParseRoutes(f.to, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
+	if err != nil {
+		return usage(err, "such as 127.0.0.1:6379 direct=172.17.0.2:6379")
+	}
+	there := f.of[peer.Name].(*peerFlags) //nolint:forcetypeassert // it is that backend's
+	at, from, err := fromPlaces(at, f.from, c.Flags(), there)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("baseline") {
+		f.baseline = "" // the first route is the baseline
+	}
+	bar := newProgress(e.stderr, f.quiet)
+	w, err := endpoint.New(endpoint.Client{
+		Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: locateServers(),
+		Progress: func(name string) { bar.first(name) }}, at)
+	if err != nil {
+		return err
+	}
+	return f.endpoints(c, e, w, []sample.Load{l}, from)
+}
+
+func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
+	return fl.Changed(peerFlag) && (!fl.Changed("from") ||
+		slices.Equal(f.from, []string{vantage.Remote}))
+}
+
+// peerOfRun lists the flags that place the client of toll run HOST:PORT on a peer.
+var peerOfRun = []string{peerFlag, "peer-binary", "peer-sudo"}
+
+func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
+	const why = "that server already runs"
+	if len(modes) > 0 {
+		return usage(fmt.Errorf("mode %s cannot be combined with HOST:PORT: %s", modes[0], why),
+			"leave the mode or HOST:PORT out")
+	}
+	flags := []string{"server", "ready", "tune", "on"}
+	for _, b := range backends {
+		f.own[b.name].VisitAll(func(x *pflag.Flag) {
+			if !slices.Contains(peerOfRun, x.Name) {
+				flags = append(flags, x.Name)
+			}
+		})
+	}
+	for _, name := range flags {
+		if fl.Changed(name) {
+			return usage(fmt.Errorf("--%s cannot be combined with HOST:PORT: %s", name, why),
+				"leave --"+name+" or HOST:PORT out")
+		}
+	}
+	for _, w := range f.to {
+		if _, err := mode.ParseTarget(w); err == nil {
+			return usage(fmt.Errorf("--to %s cannot be combined with HOST:PORT: %s", w, why),
+				"give only HOST:PORT, or none")
+		}
+	}
+	return nil
+}
+
+// clientAlone returns the load of a client whose server runs already. here means that the client
+// runs on this machine, so that the recipe can check that it is installed.
+func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
+	var p sample.Program
+	if f.recipe != "" {
+		r, err := program.FindRecipe(f.recipe)
+		if err != nil {
+			return l, usage(err, "")
+		}
+		if f.client == "" && here {
+			if err := r.CheckClient(); err != nil {
+				return l, &failure{code: exitNothing, err: fmt.Errorf("recipe %s: %w", r.Name, err)}
+			}
+		}
+		if p, err = r.Program(); err != nil {
+			return l, err
+		}
+	}
+	p.Server, p.Ready, p.NoRoot = "", "", f.noRoot
+	if f.client != "" {
+		p.Client, p.Recipe = f.client, "" // the recipe would name another client
+	}
+	if err := f.checkClient(p); err != nil {
+		return l, err
+	}
+	return f.finished(p)
+}
+
+func (f *programFlags) checkClient(p sample.Program) error {
+	switch {
+	case p.Client == "":
+		return usage(errors.New("no client is given: give --client or --recipe"), runningExample)
+	case program.NeedsSecond(p.Client):
+		return usage(errors.New("--client has {port2}, but the server has only one port"),
+			"write the second port into --client")
+	}
+	return f.checkBoth(p)
+}

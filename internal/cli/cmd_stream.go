@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+type chatFlags struct {
+	model, prompt, keyEnv string
+	tokens                int
+	requests, sessions    int
+	stall, timeout        time.Duration
+	places                placeFlags
+	batch, noStream       bool
+	compressed            bool
+	requestFile           string
+	request               []byte // of requestFile; nil: none
+	requestName           string
+}
+
+const chatPrompt = "Tell a long story about a container ship and the keeper of a toll bridge."
+
+func (f *chatFlags) add(fl *pflag.FlagSet) {
+	f.places.add(fl)
+	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
+	fl.StringVar(&f.prompt, "prompt", chatPrompt, "what each request asks")
+	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "the most tokens of a response")
+	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests",
+		"requests of each session in a visit, one after another")
+	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions",
+		"sessions at one time, each with a connection of its own")
+	fl.BoolVar(
+		&f.batch, "batch", false,
+		"also ask for whole responses, which are not streamed, in the same rounds")
+	fl.BoolVar(&f.noStream, "no-stream", false, "ask for whole responses only")
+	fl.BoolVar(&f.compressed, "compressed", false,
+		"accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then")
+	fl.StringVar(&f.requestFile, requestFlag, "",
+		"file with the JSON object that each request sends, instead of --prompt and --tokens; "+
+			"toll sets stream, and model if it has none")
+	fl.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the API key")
+	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall",
+		"a gap between two tokens that is longer is a stall")
+	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout",
+		"longest wait for a connection and for the next token; a response may take ten times that")
+}
+
+const (
+	maxChatTokens   = 100_000
+	maxRequests     = 1000
+	maxChatSessions = 256
+	minWait         = 100 * time.Millisecond
+	maxWait         = 10 * time.Minute
+	maxPrompt       = 1 << 20 // bytes, also of a file with a request
+	requestFlag     = "request-json"
+)
+
+func newStream(e env) *cobra.Command {
+	var (
+		f runFlags
+		s chatFlags
+	)
+	c := &cobra.Command{
+		Use:   "stream [NAME=]URL…",
+		Short: "Is it the network or the model? Time an LLM server's tokens",
+		Long: `stream asks an OpenAI-compatible server (llama.cpp, vLLM, Ollama …) for streamed
+responses over each URL, in shuffled rounds. Each URL is another route to the same
+server, such as its published port and its container's address. It compares the time
+to the first token, the gaps between tokens and the response times, and says whether
+they vary because of the route or of the server. With --batch it also compares the times
+of responses that are not streamed. What else the server sends between tokens, such as
+pings, is counted; a part of the request that it refuses is left out, and named.
+
+A URL is that of the server, of its /v1 or of its chat/completions. If you have no
+server, toll compare --load stream shows what each mode does to tokens.`,
+		Example: `  toll stream http://127.0.0.1:8080
+  toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000
+  toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 \
+      --api-key-env VLLM_API_KEY --budget 5m`,
+		RunE: func(c *cobra.Command, args []string) error {
+			const example = "toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000"
+			w, err := parseEndpoints(args, "stream", "URL", example)
+			if err == nil {
+				err = s.check()
+			}
+			if err == nil {
+				err = s.readRequest(e, c.Flags())
+			}
+			if err != nil {
+				return err
+			}
+			key, err := secret("api-key-env", s.keyEnv)
+			if err != nil {
+				return err
+			}
+			chat, from, err := s.places.ask(c.Flags(),
+				endpoint.Client{Chat: &openai.Options{
+					Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key,
+					Timeout: s.timeout, Body: s.request, Compressed: s.compressed},
+					Whole: s.batch, NoStream: s.noStream, Locate: locateServers()}, w, example)
+			if err != nil {
+				return err
+			}
+			return f.endpoints(c, e, chat, s.loads(), from)
+		},
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	s.add(fl)
+	f.addEndpoints(fl)
+	f.out.addDetails(fl)
+	return c
+}
+
+func (f *chatFlags) check() error {
+	if n := len(f.prompt); n == 0 || n > maxPrompt {
+		return usage(fmt.Errorf("--prompt has %d bytes: must be from 1 to %d", n, maxPrompt), "")
+	}
+	if f.batch && f.noStream {
+		return usage(
+			errors.New(
+				"--batch is both kinds of requests, --no-stream only those that are not streamed"),
+			"one of them")
+	}
+	return nil
+}
+
+// readRequest reads the file of --request-json.
+func (f *chatFlags) readRequest(e env, fl *pflag.FlagSet) error {
+	if !fl.Changed(requestFlag) {
+		return nil
+	}
+	fails := func(err error) error {
+		return usage(fmt.Errorf("--%s %s: %w", requestFlag, f.requestFile, err), "")
+	}
+	for _, name := range []string{"prompt", "tokens"} {
+		if fl.Changed(name) {
+			return usage(fmt.Errorf("--%s is not used with --%s", name, requestFlag),
+				"leave it out, and write it into the file")
+		}
+	}
+	file, err := openInput(e, f.requestFile)
+	if err != nil {
+		return fails(errors.Unwrap(err))
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, maxPrompt+1))
+	if err != nil {
+		return fails(err)
+	}
+	if len(b) > maxPrompt {
+		return fails(fmt.Errorf("the file is longer than %d MiB", maxPrompt>>20))
+	}
+	if _, f.tokens, err = openai.CheckBody(b); err != nil {
+		return fails(err)
+	}
+	f.request, f.prompt = b, ""
+	f.requestName = fmt.Sprintf("%s (sha256 %.4x)",
+		printable.Line(filepath.Base(f.requestFile)), sha256.Sum256(b))
+	return nil
+}
+
+// usualResponse is the duration, in seconds, that is assumed for a response until one was timed.
+const usualResponse = 2
+
+func (f *chatFlags) loads() (out []sample.Load) {
+	for _, k := range []struct {
+		kind  string
+		asked bool
+	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
+		o := sample.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt,
+			Request: f.requestName, Stall: f.stall.Seconds()}
+		if k.kind == workload.Batch {
+			o.Stall = 0 // a whole response has no gaps
+		}
+		if k.asked {
+			out = append(out, sample.Load{Kind: k.kind, Streams: f.sessions,
+				Window: usualResponse * float64(f.requests), Options: o})
+		}
+	}
+	return out
+}

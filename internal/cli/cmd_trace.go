@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+var traceLoads = []string{workload.RR, workload.UDPRR}
+
+func newTrace(e env) *cobra.Command {
+	var (
+		f runFlags
+		t sample.TracePlan
+	)
+	c := &cobra.Command{
+		Use:   "trace [MODE…]",
+		Short: "Show where in the kernel a mode's microseconds go",
+		Long: `trace follows round trips through the kernel, and shows where a mode (bridge unless
+others are named) adds time: in which hop of the path, in wake-ups, or in a relay such
+as docker-proxy.
+
+Rounds of three kinds take turns: untraced, to measure what the mode adds; traced by BPF
+programs, which record each step of a packet; and traced three times over, to measure
+what tracing costs. The programs end with toll.
+
+It needs root and a kernel with BTF. toll ladder needs neither, and shows what each part
+of a mode costs.`,
+		Example: `  sudo toll trace bridge
+  sudo toll trace bridge --from container --hooks
+  sudo toll trace publish-proxy publish-nat --to loopback --details
+  sudo toll trace publish-nat --against bridge --from container
+  sudo toll trace bridge --on docker --save trace.jsonl`,
+		RunE: func(c *cobra.Command, args []string) error {
+			f.trace = &t
+			return f.command(e, func(r *plan.Request) error {
+				if r.Baseline == "" {
+					return usage(errors.New("--against is empty"), "--against "+string(mode.Host))
+				}
+				r.Study = sample.StudyTrace
+				if len(r.Modes) == 0 {
+					r.Modes = []mode.Name{mode.Bridge}
+				}
+				return f.traceInto(r, c.Flags(), "trace", traceLoads...)
+			})(c, args)
+		},
+	}
+	fl := c.Flags()
+	fl.SortFlags = false
+	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
+	f.addTo(fl)
+	fl.StringVar(&f.baseline, "against", string(mode.Host), "the `MODE` that others are compared with")
+	offer(fl, "against", modeWords())
+	fl.BoolVar(&t.Hooks, "hooks", false,
+		"also split netfilter by hook (PREROUTING, FORWARD …), in further rounds: this changes the path")
+	f.addLoads(fl, traceLoads, workload.RR)
+	f.addTune(fl)
+	f.addPin(fl, sample.PinFar)
+	f.onePin = true
+	f.addWindow(fl)
+	f.slicing.add(fl)
+	f.addRun(fl)
+	f.onlyLocal(fl)
+	f.out.addDetails(fl)
+	fl.Lookup("details").Usage = "also print every segment of a trip, with its p99"
+	fl.Lookup("budget").Usage = "end within this time"
+	setDefault(fl.Lookup("budget"), "30s")
+	_ = fl.MarkHidden(precisionFlag) // fails for flags that do not exist
+	return c
+}

@@ -1,0 +1,475 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+)
+
+const tollInPath = "toll"
+
+type llm struct {
+	*httptest.Server
+	asked atomic.Int64 // for completions
+	keys  sync.Map     // Authorization headers
+}
+
+// startLLM starts a server that sends tokens a few ms apart. before is called before the n-th
+// response, from 0. If it returns false, the server closes the connection instead.
+func startLLM(t *testing.T, before func(n int64) bool) *llm {
+	t.Helper()
+	m := &llm{}
+	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		m.keys.Store(r.Header.Get("Authorization"), true)
+		if r.Method == http.MethodGet {
+			io.WriteString(w, `{"data":[{"id":"tiny"}]}`)
+			return
+		}
+		if n := m.asked.Add(1) - 1; before != nil && !before(n) {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Server", "tiny/1")
+		if !strings.Contains(string(b), `"stream":true`) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(
+				w,
+				`{"choices":[{"message":{"content":"0 1 2 3 4 5 6 7"},"finish_reason":"stop"}],"usage":{"completion_tokens":8}}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 8 {
+			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%d \"}}]}\n\n", i)
+			_ = http.NewResponseController(w).Flush() // the client may have gone
+			time.Sleep(2 * time.Millisecond)
+		}
+		io.WriteString(w, "data: [DONE]\n\n")
+	}))
+	t.Cleanup(func() {
+		m.CloseClientConnections()
+		m.Close()
+	})
+	return m
+}
+
+// startRelay starts a relay that holds back the server's data for a random time up to most.
+func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(s, c)
+				s.Close()
+			}()
+			delays := rand.New(rand.NewPCG(rng.Uint64(), 2))
+			go func() {
+				defer c.Close()
+				b := make([]byte, 4096)
+				for {
+					n, err := s.Read(b)
+					time.Sleep(time.Duration(delays.Int64N(int64(most))))
+					if _, writeErr := c.Write(b[:n]); err != nil || writeErr != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// A key from the environment must reach only the server.
+func TestStreamOverTwoRoutes(t *testing.T) {
+	const key = "sk-hunter22"
+	visited, goOn := make(chan bool), make(chan bool)
+	m := startLLM(t, func(n int64) bool {
+		if n == 2 { // the first two are the check's
+			close(visited)
+			<-goOn
+		}
+		return true
+	})
+	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	routes := []string{"near=" + m.URL, "held=" + held + "/v1"}
+	t.Setenv("TOLL_TEST_KEY", key)
+	r := startToll(t, tollInPath, nil, append(
+		append([]string{"stream"}, routes...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8",
+		"--requests", "2",
+		"--rounds", "6", "--seed", "3", "--save", file, "--details")...)
+	var cmd string
+	select {
+	case <-visited:
+		for _, c := range r.processes() {
+			cmd += c
+		}
+		close(goOn)
+	case <-time.After(patience):
+		close(goOn)
+		t.Fatalf("it measures nothing:\n%s", r.errOut.String())
+	}
+	code, took := r.wait(t, 2*patience)
+	out, errOut := r.out.String(), r.errOut.String()
+	if code != exitOK || errOut != "" {
+		t.Fatalf("exit code %d\n%s\n%s", code, errOut, out)
+	}
+	t.Logf("it took %s:\n%s", took, out)
+	for _, want := range []string{
+		`(?m)^From here → tiny, responses of at most 8 tokens$`,
+		`(?m)^  near +127\.0\.0\.1:\d+ .* 100 %$`,
+		`(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
+		`(?m)^6 rounds in .* as many as asked for`, `near against itself`,
+		`Is it the network or the model\?`, `(?m)^  held: `,
+		`their bytes are not counted`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for _, no := range []string{"something else kept", "Every row was witnessed", "Failed"} {
+		if strings.Contains(out, no) {
+			t.Errorf("%q is in the output", no)
+		}
+	}
+	for i, l := range strings.Split(out, "\n") {
+		if n := len([]rune(l)); n > 100 {
+			t.Errorf("line %d has %d columns", i+1, n)
+		}
+	}
+
+	if _, ok := m.keys.Load("Bearer " + key); !ok {
+		t.Error("the key did not reach the server")
+	}
+	m.keys.Range(func(k, _ any) bool {
+		if k != "Bearer "+key {
+			t.Errorf("the server was asked with %q", k)
+		}
+		return true
+	})
+	if !strings.Contains(cmd, "--api-key-env TOLL_TEST_KEY") {
+		t.Errorf("the processes of the run: %q", cmd)
+	}
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := startToll(t, tollInPath, nil, "report", file, "--details")
+	if code, _ := again.wait(t, patience); code != exitOK || again.out.String() != out {
+		t.Errorf("judged again, exit code %d:\n%s", code, again.out.String())
+	}
+	as := startToll(t, tollInPath, nil, "report", file, "--format", "json")
+	if code, _ := as.wait(t, patience); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, as.errOut.String())
+	}
+	for what, text := range map[string]string{"output": out, "file": string(kept),
+		"JSON": as.out.String(), "command lines": cmd} {
+		if strings.Contains(text, "hunter22") {
+			t.Errorf("the key is in the %s", what)
+		}
+	}
+	report := readReport(t, as.out.Bytes())
+	if report.Study != sample.StudyEndpoints || len(report.Cells) != 2 || len(report.Failed) != 0 {
+		t.Fatalf("%+v", report)
+	}
+	for i, c := range report.Cells {
+		if c.Witnessed || c.Baseline != (i == 0) || c.Metrics[workload.Words].Median != 8 ||
+			c.Metrics[workload.ResponseTime].Median < 0.014 ||
+			c.Facts["model"] != "tiny" || c.Facts["server"] != "tiny/1" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if p := report.Cells[1].Metrics[workload.ResponseTime].Price; p == nil || p.Unit != "s" ||
+		p.N != 6 {
+		t.Errorf("price %+v", p)
+	}
+	if v, err := sample.Read(bytes.NewReader(kept)); err != nil || len(v.Visits) != 6*3 ||
+		v.Visits[0].Client.Trips != 2 || v.Visits[0].Client.Connections != 1 {
+		t.Errorf("%d visits, %v", len(v.Visits), err)
+	}
+}
+
+func TestStreamGateway(t *testing.T) {
+	m := startLLM(t, nil)
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		ask, err := http.NewRequestWithContext(
+			r.Context(), r.Method, m.URL+r.URL.Path, bytes.NewReader(b))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		got, err := http.DefaultClient.Do(ask)
+		if err != nil {
+			return
+		}
+		defer got.Body.Close()
+		whole, _ := io.ReadAll(got.Body)
+		w.Header().Set("Content-Type", got.Header.Get("Content-Type"))
+		_, _ = w.Write(whole)
+	}))
+	defer gateway.Close()
+	r := startToll(t, tollInPath, nil, "stream", "direct="+m.URL, "gateway="+gateway.URL,
+		"--tokens", "8", "--rounds", "8", "--seed", "3", "--quiet", "--no-history")
+	if code, _ := r.wait(t, 2*patience); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	out := strings.Join(strings.Fields(r.out.String()), " ")
+	for _, want := range []string{"The network, over gateway.",
+		"Over gateway, against direct: 100 % of its tokens came together with another one (over direct ",
+		"its first token comes ",
+		"first gap slow longest glued route p50 ms p50 ms tenth gap ms stalls %"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, r.out.String())
+		}
+	}
+}
+
+func readReport(t *testing.T, b []byte) analysis.Report {
+	t.Helper()
+	var r analysis.Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return r
+}
+
+func TestStreamBatch(t *testing.T) {
+	m := startLLM(t, nil)
+	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
+	for flag, loads := range map[string][]string{"--batch": {workload.Chat, workload.Batch},
+		"--no-stream": {workload.Batch}} {
+		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, flag, "--tokens",
+			"8", "--rounds", "5", "--format", "json")
+		if code, _ := r.wait(t, 2*patience); code != exitOK {
+			t.Fatalf("%s: exit code %d\n%s\n%s", flag, code, r.errOut.String(), r.out.String())
+		}
+		report := readReport(t, r.out.Bytes())
+		var got []string
+		for _, c := range report.Cells {
+			if c.Mode == "held" {
+				got = append(got, c.Load)
+			}
+			if c.Load == workload.Batch && (c.Metrics[workload.Words].Median != 8 ||
+				c.Metrics[workload.ResponseTime].Median <= 0) {
+				t.Errorf("%+v", c)
+			}
+			if p := c.Metrics[workload.ResponseTime].Price; c.Mode == "held" &&
+				(p == nil || p.N != 5) {
+				t.Errorf("%s: price %+v", c.Load, p)
+			}
+		}
+		if strings.Join(got, " ") != strings.Join(loads, " ") || len(report.Failed) > 0 {
+			t.Errorf("%s: %q, failed %+v", flag, got, report.Failed)
+		}
+	}
+}
+
+func TestStreamInterrupted(t *testing.T) {
+	measured := make(chan bool, 1)
+	m := startLLM(t, func(n int64) bool {
+		if n == 16 { // two for the check, and some rounds of three visits
+			measured <- true
+		}
+		return true
+	})
+	r := startToll(t, tollInPath, nil, "stream", "a="+m.URL, "b="+m.URL+"/v1", "--rounds",
+		"1000000")
+	select {
+	case <-measured:
+	case <-time.After(patience):
+		t.Fatalf("it measures nothing:\n%s", r.errOut.String())
+	}
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	code, took := r.wait(t, patience)
+	t.Logf("it ended after %s", took)
+	out := r.out.String()
+	if code != 130 || r.errOut.Len() > 0 {
+		t.Errorf("exit code %d\n%s", code, r.errOut.String())
+	}
+	for _, want := range []string{"interrupted", "\n  a ", "\n  b ", "Warnings",
+		"a and b have the same address"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	r.gone(t)
+}
+
+func TestStreamInterruptedAtCheck(t *testing.T) {
+	asked := make(chan bool, 1)
+	let := make(chan bool)
+	defer close(let)
+	m := startLLM(t, func(int64) bool {
+		asked <- true
+		<-let
+		return false
+	})
+	r := startToll(t, tollInPath, nil, "stream", m.URL)
+	<-asked
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := r.wait(t, patience); code != 130 || r.out.Len()+r.errOut.Len() > 0 {
+		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+}
+
+func TestStreamSomeVisitsFail(t *testing.T) {
+	m := startLLM(t, func(n int64) bool { return n < 6 || n%4 != 0 })
+	r := startToll(t, tollInPath, nil, "stream", "a="+m.URL, "--rounds", "12", "--format", "json")
+	code, _ := r.wait(t, 2*patience)
+	if code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	report := readReport(t, r.out.Bytes())
+	if len(report.Cells) != 1 || report.Plan.Rounds != 12 {
+		t.Fatalf("%+v", report)
+	}
+	found := ""
+	for _, w := range report.Cells[0].Warnings {
+		if w.Code == "failed-visits" {
+			found = w.Text
+		}
+	}
+	if !strings.Contains(found,
+		"of 12 visits failed and are left out, the last one in round 12: ask http://127.0.0.1:") {
+		t.Errorf("warnings %+v", report.Cells[0].Warnings)
+	}
+}
+
+func TestStreamServerDies(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{{"budget", []string{"--budget", "10m"}}, {"rounds", []string{"--rounds", "12"}}} {
+		t.Run(tt.name, func(t *testing.T) {
+			var m *llm
+			m = startLLM(t, func(n int64) bool {
+				if n == 20 { // two for the check, and six rounds of three visits
+					m.Listener.Close()
+					go m.CloseClientConnections()
+				}
+				return n < 20
+			})
+			r := startToll(t, tollInPath, nil, append(
+				[]string{"stream", "a=" + m.URL, "b=" + m.URL, "--precision", "0.01%", "--format",
+					"json"}, tt.args...)...)
+			code, took := r.wait(t, 2*patience)
+			t.Logf("it took %s", took)
+			if code != exitCells {
+				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+			}
+			report := readReport(t, r.out.Bytes())
+			if len(report.Cells) != 2 || report.Plan.EndedBy != sample.EndedByFailure {
+				t.Errorf("%d cells, ended by %s", len(report.Cells), report.Plan.EndedBy)
+			}
+			for _, c := range report.Cells {
+				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 6 ||
+					len(c.Warnings) == 0 {
+					t.Errorf("%s: %d rounds, warnings %+v", c.Mode, n, c.Warnings)
+				}
+			}
+		})
+	}
+}
+
+func TestHostileServers(t *testing.T) {
+	const red = "\x1b[31m\r\nred\x07"
+	for _, tt := range []struct{ name, answer, words string }{
+		{"garbage", strings.Repeat("\xff\x00\x1b", 1000), "malformed"},
+		{"closes", "", "closed the connection without a response"},
+		{"html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>" +
+			red, "text/html"},
+		{"error", "HTTP/1.1 500 " + "Oh\r\nConnection: close\r\n\r\n" +
+			strings.Repeat(red, 100_000), "500"},
+		{"unauthorized",
+			"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n{\"error\":\"no\\nkey\"}",
+			"401"},
+		{"redirects",
+			"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n", "302"},
+		{"endless-head", "HTTP/1.1 200 OK\r\n" +
+			strings.Repeat("A: "+red[6:]+strings.Repeat("b", 1000)+"\r\n", 100), ""},
+		{"long-line", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " +
+			strings.Repeat("x", 2<<20), ""},
+		{"no-token", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: [DONE]\n\n",
+			"without a token"},
+		{"stalls",
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n+stall", "no token within 300ms"},
+		{"postgres", "E\x00\x00\x00\x10SFATAL\x00\x00", "malformed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at := testnet.Serve(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 64<<10))
+				answer, stalls := strings.CutSuffix(tt.answer, "+stall")
+				io.WriteString(c, answer)
+				if stalls {
+					_, _ = io.Copy(io.Discard, c)
+				}
+				_ = c.(*net.TCPConn).CloseWrite()
+				_ = c.SetReadDeadline(time.Now().Add(time.Second))
+				_, _ = io.Copy(io.Discard, c)
+			}).String()
+			timeout := "10s" // for a busy machine
+			if strings.Contains(tt.words, "300ms") {
+				timeout = "300ms"
+			}
+			for _, args := range [][]string{{"stream", "bad=http://" + at},
+				{"sql", "bad=postgres://app@" + at + "/shop"}} {
+				r := startToll(t, tollInPath, nil,
+					append(args, "--timeout", timeout, "--rounds", "1")...)
+				code, _ := r.wait(t, patience)
+				lines := strings.Split(strings.TrimSuffix(r.errOut.String(), "\n"), "\n")
+				if code != exitNothing || !strings.HasPrefix(lines[0], "toll: error: bad: ") ||
+					len(lines) > 2 || r.out.Len() > 0 {
+					t.Errorf("%s: exit code %d\n%q\n%s", args[0], code, r.errOut.String(),
+						r.out.String())
+				}
+				if len(lines) == 2 && !strings.HasPrefix(lines[1], "toll: hint: ") ||
+					strings.ContainsAny(r.errOut.String(), "\x1b\x07\r\x00") ||
+					len(lines[0]) > 600 {
+					t.Errorf("%s: %q", args[0], r.errOut.String())
+				}
+				if args[0] == "stream" && !strings.Contains(lines[0], tt.words) {
+					t.Errorf("%q, want %q", lines[0], tt.words)
+				}
+				t.Logf("%s", r.errOut.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+type builderFlags struct {
+	on   []string
+	wire string
+	mesh bool // the command is toll mesh
+
+	nodes []string // names of a cluster's nodes
+	image string   // image of a cluster's containers
+	of    map[string]settings
+	own   map[string]*pflag.FlagSet
+	all   *pflag.FlagSet
+}
+
+func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
+		"what builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(
+			backendNames()[:2], ","))
+	f.addSettings(fl, comparesRuns)
+}
+
+func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
+		"who builds: "+listBackends(backends, " or "))
+	f.addSettings(fl, k)
+}
+
+// onlyLocal removes the backends with distant ends, which the command refuses, and their flags from
+// help and completion, but for some flags.
+func (f *builderFlags) onlyLocal(fl *pflag.FlagSet, but ...string) {
+	names := namesOf(localBackends())
+	fl.VisitAll(func(x *pflag.Flag) {
+		x.Hidden = x.Hidden || len(f.owners(x.Name)) > 0 && !f.usedBy(x.Name, names) &&
+			!slices.Contains(but, x.Name)
+	})
+	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), "") +
+		", or several: " +
+		strings.Join(names, ",")
+	offer(fl, "on", names)
+}
+
+func localBackends() []backend {
+	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool {
+		return sample.Distant(b.name)
+	})
+}
+
+func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
+	f.of, f.own, f.all = map[string]settings{}, map[string]*pflag.FlagSet{}, fl
+	for _, b := range backends {
+		own := pflag.NewFlagSet(b.name, pflag.ContinueOnError)
+		own.SortFlags = false
+		f.own[b.name] = own
+		if !f.mesh || b.meshModes != nil {
+			f.of[b.name] = b.settings(f)
+			f.of[b.name].add(own, k)
+			fl.AddFlagSet(own)
+		}
+	}
+}
+
+func (f *builderFlags) imply() {
+	if f.all != nil && !f.all.Changed("on") && f.all.Changed(peerFlag) {
+		f.on = []string{peer.Name}
+	}
+}
+
+func (f *builderFlags) one() (string, error) {
+	f.imply()
+	on, err := parseAll(f.on, parseBackend)
+	if err == nil && len(on) != 1 {
+		err = usage(fmt.Errorf("--on %s: this command takes one backend", strings.Join(on, ",")),
+			"--on "+on[0])
+	}
+	if err != nil {
+		return "", err
+	}
+	return on[0], nil
+}
+
+func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire,
+	use func([]path.Builder) error) error {
+	if err := f.fit(on); err != nil {
+		return err
+	}
+	var builders []path.Builder
+	run := func() error { return use(builders) }
+	for _, b := range slices.Backward(backends) {
+		if inner := run; slices.Contains(on, b.name) {
+			run = func() error {
+				return f.of[b.name].with(ctx, wire, func(built path.Builder) error {
+					builders = append(builders, built)
+					return inner()
+				})
+			}
+		}
+	}
+	return run()
+}
+
+type timed interface {
+	Time() (engine.Clock, engine.Meter)
+}
+
+// timeOf returns the clock and the meter of the first backend that has its own, or else the
+// machine's.
+func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
+	for _, b := range builders {
+		if t, ok := b.(timed); ok {
+			c, m := t.Time()
+			return c, m, nil
+		}
+	}
+	m, err := meter.New()
+	return engine.Monotonic{}, m, err
+}
+
+// fit returns an error for flags of a backend that is not used, and for flags of a model in a run
+// with other backends.
+func (f *builderFlags) fit(on []string) error {
+	for _, b := range backends {
+		used := slices.Contains(on, b.name)
+		others := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == b.name })
+		switch flag := given(f.own[b.name], func(flag string) bool {
+			return used || !f.usedBy(flag, on)
+		}); {
+		case flag == "":
+		case b.model && len(others) > 0:
+			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", flag, b.name,
+				others[0]), "--on "+b.name+", or leave --"+flag+" out")
+		case !used:
+			return usage(fmt.Errorf("--%s is for %s only", flag,
+				strings.Join(f.owners(flag), " and ")), "--on "+b.name+", or leave --"+flag+" out")
+		}
+		if used {
+			if err := f.of[b.name].check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *builderFlags) owners(flag string) []string {
+	var out []string
+	for _, b := range backends {
+		if f.own[b.name].Lookup(flag) != nil {
+			out = append(out, b.name)
+		}
+	}
+	return out
+}
+
+func (f *builderFlags) usedBy(flag string, on []string) bool {
+	return slices.ContainsFunc(f.owners(flag), func(name string) bool {
+		return slices.Contains(on, name)
+	})
+}
+
+// given returns the first flag that looked selects and whose value is not its default, or "".
+func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
+	fl.VisitAll(func(x *pflag.Flag) {
+		if name == "" && x.Value.String() != x.DefValue && looked(x.Name) {
+			name = x.Name
+		}
+	})
+	return name
+}
+
+// defaults returns the backends' defaults, or nil for the flags' own.
+func (f *builderFlags) defaults() (*defaults, error) {
+	f.imply()
+	for _, b := range backends {
+		if !slices.Contains(f.on, b.name) {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(f.on), func(on string) bool {
+			return on == b.name
+		})
+		if d, err := f.of[b.name].defaults(others); d != nil || err != nil {
+			return d, err
+		}
+	}
+	return nil, nil
+}
+
+// setDefaults sets the flags' defaults from the backends. It clears --pin if client and server are
+// on different machines. modes lists the modes to compare if none is named; nil: all.
+func (f *runFlags) setDefaults(fl *pflag.FlagSet, named []string) (modes []string, err error) {
+	d, err := f.defaults()
+	if d == nil || err != nil {
+		f.fromInside(fl, named)
+		return nil, err
+	}
+	baseline := fl.Lookup("baseline")
+	if !fl.Changed("from") && d.from != nil {
+		f.from = nil
+		for _, p := range d.from {
+			f.from = append(f.from, string(p))
+		}
+		if baseline == nil && d.one != "" {
+			f.from = []string{string(d.one)}
+		}
+	}
+	if len(named) == 0 {
+		named = d.modes
+	}
+	f.fromInside(fl, named)
+	if baseline != nil && !baseline.Changed && d.baseline != "" && reachedFrom(d.baseline, f.from) {
+		f.baseline = string(d.baseline)
+	}
+	if d.here {
+		return d.modes, nil
+	}
+	return d.modes, f.unpinned(fl)
+}
+
+func reachedFrom(m mode.Name, from []string) bool {
+	known, _ := mode.Find(m)
+	return !slices.ContainsFunc(from, func(p string) bool {
+		return len(known.RoutesFrom(mode.Placement(p))) == 0
+	})
+}
+
+// unpinned clears --pin, because CPU numbers differ between machines. It returns an error if the
+// user set it.
+func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
+	if fl.Changed("pin") && f.pin != "none" {
+		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin),
+			"leave --pin out")
+	}
+	f.pin = "none"
+	return nil
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+type dockerFlags struct {
+	parent    string
+	keepImage bool
+}
+
+// docker returns the flags that docker and podman share.
+func (f *builderFlags) docker() *dockerFlags { return f.of[docker.Name].(*dockerFlags) }
+
+func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
+	fl.StringVar(
+		&f.parent, "parent", "", "docker, podman: the network card for macvlan and ipvlan networks")
+	if k >= comparesRuns {
+		fl.BoolVar(&f.keepImage, "keep-image", false, "docker, podman: keep toll's image for the next run")
+	}
+}
+
+func (f *dockerFlags) defaults(others []string) (*defaults, error) {
+	if len(others) > 0 || docker.FindRootless() == nil {
+		return nil, nil
+	}
+	return &defaults{modes: docker.Rootless(), here: true}, nil
+}
+
+func (f *dockerFlags) check() error { return nil }
+
+func (f *dockerFlags) with(ctx context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	if entered, err := enterEngine(ctx, false); entered {
+		return err
+	}
+	return closing(&docker.Docker{Parent: f.parent, KeepImage: f.keepImage}, use)
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+type kubernetesFlags struct {
+	all          *builderFlags
+	access       kubernetes.Access
+	unprivileged bool
+	outside      bool
+	labels       []string // keys
+}
+
+func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
+	for _, name := range []string{"nodes", "image"} {
+		fl.AddFlag(f.all.own[swarm.Name].Lookup(name))
+	}
+	fl.StringVar(&f.access.Context, "context", "",
+		"kubernetes: the kubeconfig's context (default the current one)")
+	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "",
+		"kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
+	fl.StringVar(&f.access.Namespace, "namespace", "",
+		"kubernetes: where pods and services are made (default the context's)")
+	fl.BoolVar(&f.unprivileged, "unprivileged", false,
+		"kubernetes: only pods without any privilege; paths are witnessed at their ends only")
+	if f.all.mesh {
+		fl.StringSliceVar(&f.labels, labelFlag, nil,
+			"kubernetes: key of a node label by which links are also grouped; may be repeated (default region, zone and rack)")
+		return
+	}
+	fl.BoolVar(&f.outside, "outside", false,
+		"kubernetes: the client of --from remote is this machine, outside the cluster; with --nodes a,b the pod is on a, and b is dialled")
+}
+
+func (f *kubernetesFlags) check() error {
+	names := f.all.nodes
+	if len(names) > 2 && !f.all.mesh {
+		return notTwoNodes(len(names), "--nodes a,b; --nodes a for paths on one node")
+	}
+	if err := checkNames(names); err != nil {
+		return err
+	}
+	if slices.Contains(f.labels, "") {
+		return usage(errors.New("--label has an empty key"), "--label topology.kubernetes.io/zone")
+	}
+	return nil
+}
+
+func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
+	use func(path.Builder) error) error {
+	return closing(&kubernetes.Kubernetes{
+		Access:       f.access,
+		Nodes:        f.all.nodes,
+		Most:         f.all.mostNodes(),
+		Image:        f.all.image,
+		Labels:       f.labels,
+		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
+}
+
+// defaults returns nil in a run with backends other than the lab. In a run with the lab, it returns
+// the modes and placements that both have, because the lab has the same paths between pods, without
+// plug-in and cluster.
+func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
+	besideLab := slices.Equal(others, []string{sample.Lab})
+	if f.outside && len(others) > 0 {
+		return nil, usage(errors.New("--outside works only with --on kubernetes alone"),
+			"--on kubernetes, or leave --outside out")
+	}
+	if len(others) > 0 && !besideLab {
+		return nil, nil
+	}
+	d := &defaults{
+		modes: kubernetes.Usual(f.unprivileged, f.outside),
+		from:  []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
+		one:   mode.FromRemoteContainer,
+		mesh:  string(mode.Pod) + "," + string(mode.Host),
+	}
+	if f.unprivileged {
+		d.mesh = string(mode.Pod)
+		d.from, d.baseline = []mode.Placement{mode.FromRemoteContainer}, mode.Pod
+	}
+	if f.outside {
+		d.from, d.one = []mode.Placement{mode.FromRemote}, ""
+		if f.unprivileged { // two modes are left, and this is one of them
+			d.baseline = mode.NodePortLocal
+		}
+	}
+	if besideLab {
+		d.modes, d.from, d.one = nil, []mode.Placement{
+			mode.FromContainer, mode.FromRemoteContainer}, ""
+		for _, m := range mode.OfLab() {
+			both := slices.Contains(kubernetes.Modes(), string(m.Name))
+			if both && (!f.unprivileged || m.Name != mode.Host) {
+				d.modes = append(d.modes, string(m.Name))
+			}
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/load"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+type loadFlags struct {
+	kinds []string
+	given func(flag string) bool // reports whether the user gave the flag
+	flags map[string]loadFlag
+
+	// threads is the largest number of threads of an end of any load. It is set once the loads are
+	// known.
+	threads int
+}
+
+var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
+
+func names(has func(workload.Workload) bool) (out []string) {
+	for _, w := range workload.All() {
+		if has(w) {
+			out = append(out, w.Name)
+		}
+	}
+	return out
+}
+
+func flagOf(w workload.Workload, name string) (f workload.Flag, ok bool) {
+	i := slices.IndexFunc(w.Flags, func(f workload.Flag) bool { return f.Name == name })
+	if i < 0 {
+		return f, false
+	}
+	return w.Flags[i], true
+}
+
+const sliceFlag = "slice"
+
+// loadsWith returns toll's own loads that have a flag without the help of another flag.
+func loadsWith(flag string) []string {
+	return names(func(w workload.Workload) bool {
+		if flag == sliceFlag {
+			return w.Gist != "" && w.NotSliced(w.New()) == ""
+		}
+		f, ok := flagOf(w, flag)
+		return ok && w.Gist != "" && f.With == ""
+	})
+}
+
+// addLoads adds --load, with kinds as the default, and the flags of all loads. Help shows the flags
+// of the loads in takes.
+func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
+	var words []string
+	for _, n := range takes {
+		w, _ := workload.Find(n)
+		words = append(words, n+" ("+w.Gist+")")
+	}
+	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
+	offer(fl, "load", loadWords(takes))
+	f.loads.add(fl, loadNames, func(string) bool { return true })
+	for name := range f.loads.flags {
+		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool {
+			return slices.Contains(has, l)
+		}) {
+			_ = fl.MarkHidden(name) // fails for flags that do not exist
+		} else {
+			fl.Lookup(name).Usage = flagHelp(name, takes)
+		}
+	}
+}
+
+func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag string) bool) {
+	f.given, f.flags = fl.Changed, map[string]loadFlag{}
+	for _, n := range loads {
+		w, _ := workload.Find(n)
+		for _, x := range w.Flags {
+			if _, ok := f.flags[x.Name]; ok || !wanted(x.Name) {
+				continue
+			}
+			f.flags[x.Name] = newLoadFlag(x.Value)
+			flag := fl.VarPF(f.flags[x.Name].value, x.Name, "", flagHelp(x.Name, loads))
+			switch x.Value.(type) {
+			case workload.Toggle:
+				flag.NoOptDefVal = "true"
+			case workload.Rate: // its help already names the default
+				flag.DefValue = ""
+			}
+		}
+	}
+}
+
+// flagHelp returns what the flag does for each load, with the defaults that differ from the first
+// load's.
+func flagHelp(name string, loads []string) string {
+	var have, what, defaults []string
+	first, bare := "", false
+	for _, n := range loads {
+		w, _ := workload.Find(n)
+		f, ok := flagOf(w, name)
+		if !ok || f.With != "" {
+			continue
+		}
+		if have = append(have, n); len(have) == 1 {
+			first, bare = presetOf(f), f.Bare
+		}
+		if !slices.Contains(what, f.Help) {
+			what = append(what, f.Help)
+		}
+		if preset := presetOf(f); preset != first {
+			defaults = append(defaults, fmt.Sprintf(" (default of %s %s)", n, preset))
+		}
+	}
+	text := strings.Join(what, ", ") + strings.Join(defaults, "")
+	if bare {
+		return text
+	}
+	return strings.Join(have, ", ") + ": " + text
+}
+
+func presetOf(f workload.Flag) string { return newLoadFlag(f.Value).value.String() }
+
+func (f *loadFlags) has(load, flag string) bool {
+	if slices.Contains(loadsWith(flag), load) {
+		return true
+	}
+	w, _ := workload.Find(load)
+	x, ok := flagOf(w, flag)
+	return ok && x.With != "" && f.given(x.With)
+}
+
+// idle returns an error for a flag that the user gave and none of the loads has.
+func (f *loadFlags) idle() error {
+	flags := []string{sliceFlag}
+	for name := range f.flags {
+		flags = append(flags, name)
+	}
+	slices.Sort(flags)
+	for _, flag := range flags {
+		if !f.given(flag) || slices.ContainsFunc(f.kinds, func(kind string) bool {
+			return f.has(kind, flag)
+		}) {
+			continue
+		}
+		loads := loadsWith(flag)
+		return usage(fmt.Errorf("--%s is for %s; the loads here are: %s", flag,
+			strings.Join(loads, ", "), strings.Join(f.kinds, ", ")),
+			"leave --"+flag+" out, or add --load "+loads[0])
+	}
+	return nil
+}
+
+// load makes a load with a window of at least window seconds. put sets the values of a sweep, or is
+// nil.
+func (f *loadFlags) load(kind string, w sample.Wire, window float64,
+	put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
+	known, _ := workload.Find(kind)
+	l := known.New()
+	for _, x := range known.Flags {
+		flag, ok := f.flags[x.Name]
+		if !ok || !f.given(x.Name) {
+			continue
+		}
+		if err := flag.put(x.Value, &l); err != nil {
+			return l, err
+		}
+	}
+	if put != nil {
+		if err := put(known, &l); err != nil {
+			return l, err
+		}
+	}
+	known.Time(&l, w)
+	l.Window = max(window, l.Window)
+	if err := known.Check(l); err != nil {
+		return l, usage(err, "")
+	}
+	if err := load.CanSend(workload.BulkOf(l).Send); err != nil {
+		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err),
+			"leave --send out, or use a kernel that has it"}
+	}
+	f.threads = max(f.threads, known.Threads(l))
+	takeTurns(&l)
+	return l, enoughFiles(known, l)
+}
+
+// enoughFiles returns an error if the limit of open files is too low for a load. Each connection
+// takes a file for each of toll's ends, and six for a docker-proxy with its pipes.
+func enoughFiles(w workload.Workload, l sample.Load) error {
+	const others, each = 100, 6
+	if w.FilesFor == "" {
+		return nil
+	}
+	here := machine.Machine{}
+	if err := here.Headroom(machine.Crowd{Files: others + each*l.Streams}); err != nil {
+		return &failure{code: exitNothing, err: fmt.Errorf(
+			"--%s %d: %w", w.FilesFor, l.Streams, err)}
+	}
+	return nil
+}
+
+func (f *loadFlags) crowd() error {
+	for _, name := range f.kinds {
+		w, _ := workload.Find(name)
+		for _, x := range w.Flags {
+			if x.NotOfCrowds && f.given(x.Name) && f.flags[x.Name].value.String() != presetOf(x) {
+				return usage(
+					fmt.Errorf(
+						"toll scale has no --%s: a crowd's load fills the window, in one direction",
+						x.Name), "toll compare --"+x.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func crowdless() (out []string) {
+	for _, l := range crowdLoads {
+		w, _ := workload.Find(l)
+		for _, x := range w.Flags {
+			if x.NotOfCrowds {
+				out = append(out, x.Name)
+			}
+		}
+	}
+	return out
+}
+
+// takeTurns lengthens warm-up and window if an end's threads must wait for a CPU in turn.
+func takeTurns(l *sample.Load) {
+	n := workload.Of(*l).Threads(*l)
+	if n <= load.ManyThreads || workload.BulkOf(*l).Bytes > 0 {
+		return
+	}
+	const windowTurns = 3
+	turns := turn(machine.Machine{}) * float64(n)
+	l.Warmup += turns
+	l.Window = max(l.Window, windowTurns*turns)
+}
+
+func (f *loadFlags) mostThreads() int { return cmp.Or(f.threads, 1) }
+
+func only(r plan.Request, command string, loads ...string) error {
+	for _, l := range r.Loads {
+		if !slices.Contains(loads, l.Kind) {
+			return usage(fmt.Errorf("toll %s has no load %s", command, l.Kind),
+				fmt.Sprintf("toll compare --load %s, or toll %s --load %s", l.Kind, command,
+					strings.Join(loads, ",")))
+		}
+	}
+	return nil
+}

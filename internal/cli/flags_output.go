@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+)
+
+type outputFlags struct {
+	format  formatFlag
+	file    string
+	force   bool      // overwrite existing files
+	to      io.Writer // an open pipe or device; nil: the standard output, a file, or not yet open
+	close   func() error
+	details bool
+}
+
+func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
+	o.format = formatFlag{format.All()[0].Name, kind}
+	fl.Var(&o.format, formatName, either(format.Names(kind)))
+	fl.StringVar(&o.file, outputFlag, "", "write to this file instead of the standard output")
+	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
+}
+
+func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
+	fl.BoolVar(&o.details, "details", false,
+		"also print CPU time, percentiles, paths and all warnings")
+}
+
+func (o *outputFlags) printReport(e env, r judge.Report) error {
+	if o.whole() {
+		return o.print(e, view.Report(r))
+	}
+	return o.print(e, view.Summary(r))
+}
+
+// whole reports whether details were requested or the format always has them.
+func (o *outputFlags) whole() bool {
+	f, _ := format.Find(o.format.name)
+	return o.details || f.Whole
+}
+
+func (o *outputFlags) check(others ...place) error {
+	if err := o.format.check(o.format.kind); err != nil {
+		return err
+	}
+	if err := o.apart(others); err != nil {
+		return err
+	}
+	return o.fresh(others)
+}
+
+const outputFlag = "output"
+
+// open opens a pipe or device. It only checks a regular file, so that errors show before the
+// measurement.
+func (o *outputFlags) open(e env) (err error) {
+	switch {
+	case o.file == "" || o.to != nil:
+	case direct(o.file):
+		o.to, o.close, err = create(o.file, e.stdout, o.force)
+	default:
+		err = writable(o.file)
+	}
+	return unwritten(err)
+}
+
+func unwritten(err error) error {
+	if err == nil || errors.As(err, new(*failure)) {
+		return err
+	}
+	hint := "give --output a writable path"
+	if outOfSpace(err) {
+		hint = "free some space, or give --output another path"
+	}
+	return &failure{exitFailed, fmt.Errorf("write output: %w", err), hint}
+}
+
+// write calls f with the output. A file appears only when it is complete.
+func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
+	if err := o.open(e); err != nil {
+		return err
+	}
+	switch {
+	case o.file == "":
+		return f(e.stdout)
+	case o.to != nil:
+		return errors.Join(f(o.to), o.close())
+	}
+	var b bytes.Buffer
+	if err := f(&b); err != nil {
+		return err
+	}
+	return unwritten(replace(o.file, b.Bytes(), o.force))
+}
+
+func (o *outputFlags) print(e env, d document.Document) error {
+	if err := o.format.check(d.Kind); err != nil {
+		return err
+	}
+	f, _ := format.Find(o.format.name)
+	opts := format.Options{Color: o.file == "" && colored(e.stdout)}
+	if o.file == "" && isTerminal(e.stdout) {
+		opts.Width = min(format.DefaultWidth, terminalWidth(e.stdout))
+	}
+	printing(d)
+	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
+}
+
+// printing is called with each document that is printed, for tests that lay documents out in other
+// widths.
+var printing = func(document.Document) {}
+
+// either joins words for a sentence: "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+const formatName = "format"
+
+type formatFlag struct {
+	name string
+	kind document.Kind
+}
+
+func (f *formatFlag) String() string     { return f.name }
+func (f *formatFlag) Set(s string) error { f.name = s; return nil }
+func (f *formatFlag) Type() string       { return "string" }
+
+func (f *formatFlag) check(k document.Kind) error {
+	names := format.Names(k)
+	switch found, ok := format.Find(f.name); {
+	case !ok:
+		return usage(&suggest.UnknownError{What: formatName, Words: []string{f.name}, Known: names},
+			"")
+	case !found.Writes(k):
+		return usage(fmt.Errorf("--format %s does not write %s", f.name, k),
+			"formats are: "+strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// colored reports whether w is a terminal and colours are not turned off
+// (https://no-color.org).
+func colored(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := fileOf(w)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth returns the columns of a terminal, or 80 if w is not one.
+func terminalWidth(w io.Writer) int {
+	const usual = 80
+	if f, ok := fileOf(w); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return usual
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+type swarmFlags struct {
+	all     *builderFlags
+	control string
+
+	at netip.AddrPort // control, parsed
+}
+
+func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
+	which := ": of the server, of the client (default the first two)"
+	if f.all.mesh {
+		which = " (default all that take tasks)"
+	}
+	fl.StringSliceVar(&f.all.nodes, "nodes", nil,
+		"swarm, kubernetes: the nodes, by name or ID"+which)
+	fl.StringVar(&f.all.image, "image", "",
+		"swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
+	fl.StringVar(&f.control, "control", "",
+		"swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
+}
+
+func (f *swarmFlags) defaults(others []string) (*defaults, error) {
+	if len(others) > 0 {
+		return nil, nil
+	}
+	return &defaults{
+		mesh: string(mode.Host),
+		from: []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
+		one:  mode.FromRemoteContainer,
+	}, nil
+}
+
+// checkNames returns an error if one of --nodes has no name.
+func checkNames(nodes []string) error {
+	if slices.Contains(nodes, "") {
+		return usage(errors.New("--nodes has an empty name"), "--nodes a,b")
+	}
+	return nil
+}
+
+func notTwoNodes(n int, hint string) error {
+	return usage(fmt.Errorf(
+		"--nodes takes two nodes, the server's and the client's; %d were given", n), hint)
+}
+
+func (f *swarmFlags) check() error {
+	if n := len(f.all.nodes); n != 0 && n != 2 && !f.all.mesh {
+		return notTwoNodes(n, "toll mesh measures every pair of nodes")
+	}
+	if err := checkNames(f.all.nodes); err != nil {
+		return err
+	}
+	if f.control == "" {
+		return nil
+	}
+	at, err := netip.ParseAddrPort(f.control)
+	if err != nil {
+		addr, addrErr := netip.ParseAddr(f.control)
+		if addrErr != nil {
+			return usage(fmt.Errorf("--control %q: must be an address of this machine", f.control),
+				"--control 192.0.2.1 or --control 192.0.2.1:7000")
+		}
+		at = netip.AddrPortFrom(addr, 0)
+	}
+	if at.Addr().Unmap().IsUnspecified() {
+		return usage(fmt.Errorf("--control %s: the nodes' agents cannot dial %s", f.control,
+			at.Addr()),
+			"the address of this machine that the nodes reach: --control 192.0.2.1")
+	}
+	f.at = at
+	return nil
+}
+
+func (f *swarmFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return closing(&swarm.Swarm{Nodes: f.all.nodes, Most: f.all.mostNodes(), Image: f.all.image,
+		Control: f.at, Version: version}, use)
+}
+
+// mostNodes returns the number of nodes that a run needs, or 0 for all.
+func (f *builderFlags) mostNodes() int {
+	if f.mesh {
+		return 0
+	}
+	return 2 // a server's and a client's
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/trace"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const precisionFlag = "precision"
+
+// traceEpoch is the total time of the slices in a traced epoch, in s. It is shorter than usual,
+// because each round has one state and each state needs several rounds.
+const traceEpoch = 1.0
+
+// traceInto sets the request's trace, or returns an error if it cannot be traced.
+func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
+	loads ...string) error {
+	if err := only(*r, command, loads...); err != nil {
+		return err
+	}
+	for _, on := range r.On {
+		if sample.Distant(on) {
+			return usage(fmt.Errorf("--on %s cannot be traced: one end is on another machine, "+
+				"with a kernel of its own", on),
+				"--on lab or --on docker, or toll ladder --on "+on)
+		}
+	}
+	if fl.Changed(precisionFlag) {
+		return usage(errors.New("--precision cannot end a traced run, only --budget or --rounds can"),
+			"leave --precision out")
+	}
+	for _, l := range r.Loads {
+		if l.Slice == 0 {
+			return usage(fmt.Errorf("%s can be traced only in slices: %s", l.Kind,
+				cmp.Or(f.slicing.whole[wholeKey(l)], "--slice 0")), "leave that flag out")
+		}
+		if l.Streams > 1 {
+			return usage(fmt.Errorf("--connections %d: a trace follows one connection", l.Streams),
+				"leave --connections out")
+		}
+	}
+	r.Epoch = min(r.Epoch, traceEpoch)
+	return nil
+}
+
+// openTracer returns a tracer. It attaches the programs once, because only that shows what the
+// kernel and the user's capabilities allow. Tests without a kernel replace it.
+var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
+	t, err := trace.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if hooks {
+		if err := trace.CheckHooks(); err != nil {
+			return nil, nil, errors.Join(err, t.Close())
+		}
+	}
+	r, err := t.Attach(trace.Config{CPUs: []int{0}, Events: 1})
+	if err == nil {
+		err = r.Stop()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, t.Close())
+	}
+	return engine.Kernel{Tracer: t}, t.Close, nil
+}
+
+// openTracer returns a tracer if the run is traced. Before a dry run, which traces nothing, it only
+// warns. It is called after the command line is checked.
+func (f *runFlags) openTracer(e env, on []string) (engine.Tracer, func() error, error) {
+	if err := f.fit(on); err != nil {
+		return nil, nil, err
+	}
+	t, closeTracer, err := openTracer(f.trace.Hooks)
+	if err == nil {
+		return t, closeTracer, nil
+	}
+	err = fmt.Errorf("cannot trace here: %w", err)
+	if !f.dryRun {
+		return nil, nil, err
+	}
+	if !f.quiet {
+		warn(e, err.Error())
+	}
+	return nil, func() error { return nil }, nil
+}

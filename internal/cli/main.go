@@ -1,0 +1,117 @@
+// Package cli is the command line of toll: flags, requests, and one file for each subcommand.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
+	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start"  // holds copies of machines
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+type env struct {
+	stdout, stderr io.Writer
+	args           []string // the command line, without the program's name
+}
+
+// Main runs toll, or the part of it that another toll started, with os.Args, and returns the exit
+// code. It rewrites os.Args where toll is a plugin of another command.
+func Main() int {
+	argv, err := asPlugin(os.Args)
+	if err == nil {
+		argv, err = asKubectl(argv)
+	}
+	if err != nil {
+		return internal(err)
+	}
+	os.Args = argv // the parts that toll starts of itself get these arguments
+	return start(os.Args[1:])
+}
+
+// start runs toll, or the part of it that another toll started, and returns the exit code.
+func start(args []string) int {
+	if len(args) > 0 && args[0] == program.Arg {
+		return internal(program.Main(os.Stdin, os.Stdout))
+	}
+	if len(args) > 0 && args[0] == endpoint.Arg {
+		return internal(endpoint.Main(os.Stdin, os.Stdout, locateServers()))
+	}
+	for _, b := range backends {
+		if b.inner == nil {
+			continue
+		}
+		if ours, err := b.inner(args); ours {
+			return internal(err)
+		}
+	}
+	if len(args) == 1 && args[0] == pluginMetadata {
+		return internal(printMetadata(os.Stdout))
+	}
+	ctx, cancel := untilSignal()
+	defer cancel(nil)
+	if err := endWithDocker(cancel); err != nil {
+		return internal(err)
+	}
+	return run(ctx, env{stdout: os.Stdout, stderr: os.Stderr}, args)
+}
+
+func internal(err error) int {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// signaled is the cause of a context that a signal ended.
+type signaled struct{ syscall.Signal }
+
+func (s signaled) Error() string { return "stopped by signal: " + s.String() }
+
+// ending are the signals that end a run after its clean-up. SIGQUIT (Ctrl-\) would leave the
+// terminal to the full-screen views' settings.
+var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// untilSignal returns a context that ends at the first signal of ending. It also catches SIGPIPE,
+// which would kill the process before it has cleaned up. A write to an output that nobody reads
+// then returns an error, which the command's output handles. SIGPIPE does not end the context,
+// because the loss of any pipe or connection sends it.
+func untilSignal() (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, ending...)
+	go func() {
+		if s, ok := (<-signals).(syscall.Signal); ok {
+			cancel(signaled{s})
+		}
+		// Wait before resetting: without root there are two tolls, and a Ctrl-C from a terminal
+		// reaches the inner one twice.
+		time.Sleep(time.Second)
+		signal.Reset(ending...)
+	}()
+	return ctx, cancel
+}
+
+// say prints text, made printable. On a terminal it breaks long lines between words.
+func say(w io.Writer, text string) { sayAfter(w, "", text) }
+
+func sayAfter(w io.Writer, before, text string) {
+	text = printable.Text(text)
+	if isTerminal(w) {
+		text = strings.Join(format.Wrap(text, terminalWidth(w)), "\n")
+	}
+	fmt.Fprintln(w, before+text)
+}
+
+func warn(e env, text string) { say(e.stderr, "toll: warning: "+text) }

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+)
+
+var update = flag.Bool("update", false, "write the output of the manual's examples anew")
+
+func manual(t *testing.T) (pages map[string]string) {
+	t.Helper()
+	pages = map[string]string{}
+	err := filepath.WalkDir("../../docs", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(p) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(p)
+		pages[p] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$")
+
+var beats = regexp.MustCompile(`(?m)^toll: \d+ of \d+ s, .*\n`)
+
+// Each example runs with one round instead of the stated number. Figures, verdicts and the order of
+// rows may differ, and "…" replaces lines that the manual leaves out.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	if !mayBuild() {
+		pathtest.SkipOrFail(t, "network namespaces need root here")
+	}
+	bin := scripted
+	if *update {
+		bin = binary(t)
+		saveShop(t, bin)
+	}
+	examples := 0
+	for page, text := range manual(t) {
+		found := example.FindAllStringSubmatch(text, -1)
+		if examples += len(found); len(found) > 0 {
+			t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
+				if !*update {
+					inLabs(t)
+				}
+				runPage(t, bin, page, text, found)
+			})
+		}
+	}
+	if examples < 5 {
+		t.Errorf("only %d examples", examples)
+	}
+}
+
+func runPage(t *testing.T, bin, page, text string, examples [][]string) {
+	for _, e := range examples {
+		args := strings.Fields(e[1])[1:]
+		if _, err := exec.LookPath("redis-server"); err != nil && slices.Contains(args, "redis") {
+			continue
+		}
+		if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
+			args[at] = "1" // more rounds only narrow figures and verdicts, which are not compared
+			if args[0] != "run" {
+				args = append(args, "--window", "60ms")
+			}
+		}
+		if slices.Contains(args, "--save") {
+			args = again(args)
+		}
+		if args[0] == "ports" {
+			shop, err := filepath.Abs(shopFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--"+fromFileFlag, shop)
+		}
+		r, code := runPatiently(t, bin, nil, args...)
+		out := r.out.String()
+		if said := beats.ReplaceAllString(r.errOut.String(), ""); code != exitOK || said != "" {
+			t.Errorf("%s: exit code %d, %s", e[1], code, said)
+		}
+		if *update {
+			text = strings.Replace(text, e[0], "```console\n$ "+e[1]+"\n"+recut(e[2], out)+"```", 1)
+			continue
+		}
+		if diff := differs(e[2], out); diff != "" {
+			t.Errorf("%s: -manual +output:\n%s\nof:\n%s", e[1], diff, out)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestManualLinks(t *testing.T) {
+	pages := manual(t)
+	for _, p := range []string{"../../README.md", "../../ARCHITECTURE.md", "../../CONTRIBUTING.md",
+		"../../SECURITY.md"} {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[p] = string(text)
+	}
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for page, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			to, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			target := page
+			if to != "" {
+				target = filepath.Join(filepath.Dir(page), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: link to %s: no such file", page, m[1])
+			} else if anchor != "" && !slices.Contains(anchors(pages[target]), anchor) {
+				t.Errorf("%s: link to %s: no such heading", page, m[1])
+			}
+		}
+	}
+}
+
+func anchors(text string) []string {
+	var out []string
+	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		out = append(out, strings.ReplaceAll(
+			drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return out
+}
+
+func TestManualNamesEveryMode(t *testing.T) {
+	text, err := os.ReadFile("../../docs/choosing-a-mode.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mode.All() {
+		name := regexp.QuoteMeta(string(m.Name))
+		if !regexp.MustCompile("(?m)^## (.*, )?" + name + "(,|$)|`" + name + "`").Match(text) {
+			t.Errorf("the page lacks %s", m.Name)
+		}
+	}
+}
+
+func TestManualCommands(t *testing.T) {
+	pages := manual(t)
+	t.Chdir(t.TempDir()) // for the files that they write
+	remark := regexp.MustCompile(`\s{3,}.*`)
+	checked := 0
+	for page, text := range pages {
+		for _, b := range plainBlocks(text) {
+			for l := range strings.Lines(b) {
+				l = remark.ReplaceAllString(strings.TrimSpace(l), "")
+				l = strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "sudo ")
+				args := strings.Fields(l)
+				if len(args) == 0 || args[0] != "toll" || strings.ContainsAny(l, "…·'|<>()") ||
+					strings.HasSuffix(l, "\\") {
+					continue // a shell's syntax, or shortened
+				}
+				c, rest, err := newRoot(env{}).Find(args[1:])
+				if err != nil {
+					t.Errorf("%s: %s: %v", page, l, err)
+					continue
+				}
+				checked++
+				// Not every format can print a plan, and toll fast on has one of its ports only.
+				if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") ||
+					c.Name() == "on" {
+					if err := c.ParseFlags(rest); err != nil {
+						t.Errorf("%s: %s: %v", page, l, err)
+					}
+					continue
+				}
+				var out bytes.Buffer
+				if code := run(context.Background(), env{stdout: &out, stderr: &out}, append(args[1:], "--dry-run")); code == exitUsage {
+					t.Errorf("%s: %s: %s", page, l, &out)
+				}
+			}
+		}
+	}
+	if checked < 30 {
+		t.Errorf("only %d command lines", checked)
+	}
+}
+
+func plainBlocks(text string) (out []string) {
+	fence, block := "", ""
+	for l := range strings.Lines(text) {
+		mark := strings.TrimRight(l, "\n")
+		switch {
+		case fence == "" && strings.HasPrefix(mark, "```"):
+			fence, block = mark, ""
+		case fence != "" && mark == "```":
+			if fence == mark {
+				out = append(out, block)
+			}
+			fence = ""
+		default:
+			block += l
+		}
+	}
+	return out
+}

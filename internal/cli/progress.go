@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// progress prints the run's progress. It prints only between visits, because drawing costs CPU
+// time. On a terminal it redraws one line; elsewhere it prints a line every beat seconds.
+type progress struct {
+	w     io.Writer // a terminal, or nil
+	plain io.Writer // not a terminal; nil: w is used, or nothing is printed
+	// nil: nothing was judged yet
+	standings func() []standing
+	page      int     // of the ranking
+	turned    float64 // when the page was turned, in s since the run's start
+	beaten    float64 // when the last line of text was printed, in s since the run's start
+}
+
+// beat is the interval between lines of text, in seconds.
+const beat = 10
+
+func newProgress(w io.Writer, quiet bool) *progress {
+	switch {
+	case quiet:
+		return &progress{}
+	case drawable(w):
+		return &progress{w: w}
+	}
+	return &progress{plain: w}
+}
+
+// drawable reports whether a line on w can be redrawn and is likely to be seen.
+func drawable(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
+}
+
+const clearLine = "\r\x1b[K"
+
+func (p *progress) show(s engine.Progress) {
+	if p.plain != nil && s.Elapsed >= p.beaten+beat && s.Elapsed < s.Total {
+		p.beaten = s.Elapsed - math.Mod(s.Elapsed, beat)
+		p.page++
+		fmt.Fprintln(p.plain, beatLine(s, p.ranking(), p.page))
+	}
+	if p.w == nil {
+		return
+	}
+	const pageTime = 2
+	if s.Elapsed >= p.turned+pageTime {
+		p.page, p.turned = p.page+1, s.Elapsed
+	}
+	fmt.Fprint(p.w, clearLine, progressLine(s, p.ranking(), p.page, terminalWidth(p.w)))
+}
+
+func (p *progress) ranking() []standing {
+	if p.standings == nil {
+		return nil
+	}
+	return p.standings()
+}
+
+// progressLine returns the line with the most time left, and a page of the ratios so far or else
+// the next step.
+func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
+	columns-- // a full line would wrap
+	line := timeLeft(s, columns)
+	if pages := pagesOf(ranking, columns-ansi.StringWidth(line)); len(pages) > 0 {
+		return line + pages[page%len(pages)]
+	}
+	return cut(line+next(s), columns)
+}
+
+func timeLeft(s engine.Progress, columns int) string {
+	const cells, roomy = 10, 60
+	left := fmt.Sprintf("%.0f s left · ", max(0, s.Total-s.Elapsed))
+	if columns < roomy {
+		return left
+	}
+	done := 0
+	if s.Total > 0 {
+		done = min(cells, int(cells*s.Elapsed/s.Total))
+	}
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done),
+		left)
+}
+
+func beatLine(s engine.Progress, ranking []standing, page int) string {
+	const columns = 100
+	line := fmt.Sprintf("toll: %.0f of %.0f s, ", s.Elapsed, max(s.Elapsed, s.Total))
+	if pages := pagesOf(ranking, columns-len(line)); len(pages) > 0 {
+		return line + pages[page%len(pages)]
+	}
+	return line + next(s)
+}
+
+func next(s engine.Progress) string {
+	if s.Rounds > 0 {
+		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1,
+			s.Rounds, s.Pairs, s.Cell.Load)
+	}
+	if s.Epoch {
+		line := fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits,
+			s.Cell.Load)
+		if s.Tracing != sample.Untraced {
+			line += ", " + tracingWords[s.Tracing]
+		}
+		return line
+	}
+	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits,
+		analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)
+}
+
+func cut(s string, columns int) string {
+	if ansi.StringWidth(s) <= columns {
+		return s
+	}
+	r := []rune(s)
+	for len(r) > 0 && ansi.StringWidth(string(r))+1 > columns {
+		r = r[:len(r)-1]
+	}
+	return string(r) + "…"
+}
+
+type readProgress struct {
+	*progress
+	io.Reader
+	read, size int64
+	next       time.Time // earliest time of the next message
+}
+
+const (
+	toldAfter = 500 * time.Millisecond
+	toldEvery = 200 * time.Millisecond
+)
+
+// reading returns a reader that shows how much of r was read. A size of 0 or less is unknown.
+// Without a terminal it returns r itself.
+func (p *progress) reading(r io.Reader, size int64) io.Reader {
+	if p.w == nil {
+		return r
+	}
+	return &readProgress{progress: p, Reader: r, size: size, next: time.Now().Add(toldAfter)}
+}
+
+func (r *readProgress) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.read += int64(n)
+	if now := time.Now(); now.After(r.next) {
+		r.next = now.Add(toldEvery)
+		fmt.Fprintf(r.w, "%sreading results, %s", clearLine, r.share())
+	}
+	return n, err
+}
+
+func (r *readProgress) share() string {
+	const megabyte, percent = 1e6, 100
+	if r.size <= 0 {
+		return fmt.Sprintf("%.0f MB", float64(r.read)/megabyte)
+	}
+	return fmt.Sprintf("%d %% of %.0f MB", min(percent, percent*r.read/r.size),
+		float64(r.size)/megabyte)
+}
+
+func (p *progress) judging(visits int) {
+	const many = 20_000 // they take a second
+	if p.w != nil && visits >= many {
+		fmt.Fprintf(p.w, "%sjudging %d visits", clearLine, visits)
+	}
+}
+
+func (p *progress) first(name string) {
+	if p.w != nil {
+		fmt.Fprint(p.w, clearLine, cut("trying "+name, terminalWidth(p.w)-1))
+	}
+}
+
+func (p *progress) waitsFor(left time.Duration, why string) {
+	seconds := left.Round(time.Second).Seconds()
+	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds,
+		why)
+	if p.w != nil {
+		fmt.Fprint(p.w, clearLine, cut(text, terminalWidth(p.w)-1))
+	}
+	if p.plain != nil && math.Mod(seconds, beat) == 0 {
+		fmt.Fprintln(p.plain, "toll: "+text)
+	}
+}
+
+func (p *progress) clear() {
+	if p.w != nil {
+		fmt.Fprint(p.w, clearLine)
+	}
+}
+
+// sayWaiting prints messages about slow requests until done is called.
+func sayWaiting(w io.Writer) (done func()) {
+	clear := ""
+	if drawable(w) {
+		clear = clearLine
+	}
+	return exchange.Tell(func(line string) {
+		sayAfter(w, clear, "toll: "+line)
+	})
+}
+
+// sayNothing silences the messages of slow requests until done is called.
+func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }
+
+// silentStop is how long a stopped run may take to end before it prints a message.
+const silentStop = 300 * time.Millisecond
+
+// sayStopping prints what a run waits for if it does not end soon after a signal: an engine needs
+// time to remove containers. The caller calls done when the run has ended.
+func (p *progress) sayStopping(ctx context.Context) (done func()) {
+	if p.w == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case <-ended:
+		case <-time.After(silentStop):
+			fmt.Fprintf(p.w, "%sstopping: removing what was built\n", clearLine)
+		}
+	}()
+	return func() { close(ended) }
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// toRequest returns the request of the flags and arguments. It leaves fields empty for which the
+// command has no flag.
+func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
+	if r.On, err = parseAll(f.on, parseBackend); err != nil {
+		return r, err
+	}
+	if r.Modes, err = parseModes(args, r.On); err != nil {
+		return r, err
+	}
+	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
+		return r, err
+	}
+	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
+		return r, err
+	}
+	r.To = inFamilies(r.To, f.ipv4, f.ipv6)
+	if f.baseline != "" {
+		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
+			return r, err
+		}
+	}
+	if r.Tunes, err = parseAll(f.tune, mode.ParseTunes); err != nil {
+		return r, err
+	}
+	if slices.ContainsFunc(r.Tunes, mode.Tunes.OfMachine) {
+		f.slicing.held = heldVisits
+	}
+	if r.Wire, err = parseWire(f.wire); err != nil {
+		return r, err
+	}
+	f.slicing.queued = queues(r)
+	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
+		return r, err
+	}
+	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), f.budgetSet
+	r.Precision, r.Seed = f.precision, f.seed
+	if err := f.pinInto(&r); err != nil {
+		return r, err
+	}
+	return r, f.slicing.into(&r, f.loads.given)
+}
+
+// inFamilies returns the targets unchanged if no family is chosen. An empty list means all targets.
+func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
+	if !four && !six {
+		return to
+	}
+	if len(to) == 0 {
+		to = mode.Inward(mode.Targets())
+	}
+	for _, f := range []struct {
+		asked bool
+		like  func(mode.Target) mode.Target
+	}{{four, mode.Target.Over4}, {six, mode.Target.Over6}} {
+		for _, t := range to {
+			if t = f.like(t); f.asked && !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+func (f *runFlags) wireApplies(p sample.Plan) error {
+	// Without the lab, fit has refused --wire.
+	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) {
+		return nil
+	}
+	var from []string
+	for _, c := range p.Cells {
+		if lab.Applies(*p.Wire, c.Mode, c.From, c.To) {
+			return nil
+		}
+		if word := string(c.From); !slices.Contains(from, word) {
+			from = append(from, word)
+		}
+	}
+	return idleWire(from)
+}
+
+func (f *runFlags) targetsApply(p sample.Plan) error {
+	var dialled, from []string
+	for _, c := range p.Cells {
+		if word := string(c.To); !slices.Contains(dialled, word) {
+			dialled = append(dialled, word)
+		}
+		if word := string(c.From); !slices.Contains(from, word) {
+			from = append(from, word)
+		}
+	}
+	for _, word := range f.to {
+		t, err := mode.ParseTarget(word)
+		if err != nil || slices.ContainsFunc(dialled, func(to string) bool {
+			return mode.Target(to).Over4() == t.Over4()
+		}) {
+			continue
+		}
+		return usage(fmt.Errorf("--to %s: none of these modes has that target from %s", word,
+			strings.Join(from, " or ")),
+			"leave --to out, or --to "+strings.Join(dialled, ","))
+	}
+	return nil
+}
+
+func idleWire(from []string) error {
+	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s",
+		strings.Join(from, ", ")),
+		"leave --wire out, or add --from remote")
+}
+
+const (
+	minWindow = 10 * time.Millisecond
+	maxWindow = workload.MaxWindow
+)
+
+// loadsOver returns the loads of a run over a wire, or nil if the command has no flags of loads.
+func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
+	if len(f.loads.kinds) == 0 {
+		return nil, nil
+	}
+	kinds, err := parseAll(f.loads.kinds, parseLoad)
+	if err != nil {
+		return nil, err
+	}
+	if kinds, err = f.sweep.loads(kinds, f.loads.given); err != nil {
+		return nil, err
+	}
+	f.loads.kinds = kinds
+	if err := f.loads.idle(); err != nil {
+		return nil, err
+	}
+	window, err := f.windowFor(w)
+	if err != nil {
+		return nil, err
+	}
+	asked := 0.
+	if f.windowSet {
+		asked = window
+	}
+	f.slicing.asked = f.loads.given(sliceFlag)
+	f.slicing.unpinned = f.pin == sample.PinNone && distantOf(f.on) == ""
+	var out []sample.Load
+	for _, kind := range kinds {
+		for _, point := range f.sweep.points() {
+			l, err := f.loads.load(kind, w, window, point.put)
+			if err != nil {
+				return nil, point.explain(err)
+			}
+			f.slicing.cut(&l, asked, w, f.on)
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+// windowFor returns --window, or a longer default over a slow wire, in seconds.
+func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
+	least := workload.Measured * w.RoundTrip()
+	if f.window.Seconds() >= least {
+		return f.window.Seconds(), nil
+	}
+	if f.windowSet {
+		return 0,
+			usage(
+				fmt.Errorf(
+					"--window %s: over a wire with a delay of %gs it must hold %d round trips",
+					f.window, w.Delay, workload.Measured),
+				fmt.Sprintf("--window %gs", least))
+	}
+	return least, nil
+}
+
+// congestionHere returns this machine's congestion control, or "" if it is unknown. Tests without a
+// kernel replace it.
+var congestionHere = func() string {
+	facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
+	return facts.Congestion
+}
+
+// unpacedTune sets a congestion control that does not pace and that every kernel has.
+var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
+
+// unpace also measures the lab's baseline and bridge without pacing, if the machine's congestion
+// control paces bulk. It changes nothing if the user chose a congestion control or tunes.
+func unpace(r *plan.Request) {
+	bulk := slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
+		return l.Kind == workload.Bulk && l.Slice > 0
+	})
+	if !bulk || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 ||
+		!slices.Equal(r.On, []string{sample.Lab}) {
+		return
+	}
+	if strings.HasPrefix(congestionHere(), "bbr") {
+		r.Unpaced = unpacedTune
+	}
+}
+
+// paced returns a note that the congestion control paces bulk, or "" if it does not.
+func paced(p sample.Plan, congestion string) string {
+	if p.Unpaced == "" {
+		return ""
+	}
+	return fmt.Sprintf(
+		"TCP's congestion control is %s here, which paces what bulk sends: %s and bridge are also measured with reno; --congestion reno measures all modes with it",
+		congestion, p.Baseline)
+}

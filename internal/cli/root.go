@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+)
+
+func run(ctx context.Context, e env, args []string) int {
+	e.args = args
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &output{Writer: e.stdout, gone: cancel}
+	e.stdout, e.stderr = out, &output{Writer: e.stderr, gone: cancel}
+	root := newRoot(e)
+	root.SetArgs(args)
+	defer sayWaiting(e.stderr)()
+	err := stoppedBy(ctx, out.result(root.ExecuteContext(ctx)))
+	if said := unsaid(err); said != nil {
+		// Text from flags and arguments is made printable here.
+		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
+		if h := hintOf(err, said); h != "" {
+			say(e.stderr, "toll: hint: "+printable.Line(h))
+		}
+	}
+	return exitCode(err)
+}
+
+func newRoot(e env) *cobra.Command {
+	compare := newCompare(e)
+	root := &cobra.Command{
+		Use:   "toll",
+		Short: "What does your container network cost?",
+		Long: `toll measures what a container's network mode costs. It builds the modes side by side,
+sends real traffic over each, proves from packet counters that the bytes took the
+expected path, and reports throughput, latency and CPU time with 95 % intervals.
+
+It needs neither root nor Docker, and changes nothing on this machine: the modes
+are built in private network namespaces. --on docker builds them with the
+machine's own Docker Engine instead.`,
+		Example: `  toll                                Docker's usual modes, in a minute
+  toll compare bridge publish-proxy   two modes against --network host
+  toll run --recipe redis             the usual modes under a real Redis
+  toll ports 8080                     who answers a port, and by which route
+  toll explain p99                    what a word of the output means`,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noCommand,
+		RunE:          compare.RunE,
+
+		PersistentPreRunE: prepare,
+	}
+	if os.Getenv(dockerEnv) != "" {
+		root.Annotations = map[string]string{
+			cobra.CommandDisplayNameAnnotation: "docker " + root.Name()}
+	}
+	root.Flags().AddFlagSet(compare.Flags())
+	root.SetOut(e.stdout)
+	root.SetErr(e.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(compare, newLadder(e), newTrace(e), newAdvise(e), newScale(e), newMesh(e), newRun(e),
+		newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e),
+		newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
+	root.AddCommand(newDiff(e), newGate(e), newView(e))
+	root.AddCommand(newFast(e))
+	root.AddCommand(newExplain(e))
+	root.AddCommand(newHistory(e))
+	root.AddCommand(newKubernetes(e))
+	forKubectl(root)
+	completeValues(root)
+	addTopics(root)
+	helpful(root)
+	return root
+}
+
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := seeHelp(c)
+	if _, err := parseModes(args, backendNames()); err == nil {
+		hint = "toll compare " + strings.Join(args, " ")
+	} else if near := suggest.Words(args[0], commandNames(c)); len(near) > 0 {
+		hint = "did you mean toll " + strings.Join(near, " or toll ") + "?"
+	} else if h := hintOf(err, err); strings.HasPrefix(h, "did you mean ") {
+		hint = strings.Replace(h, "did you mean ", "did you mean toll compare ", 1)
+	}
+	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
+}
+
+func commandNames(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// inLab runs f, in this process or in this program started again in a user namespace, and then
+// closes l.
+func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
+	if l.MayBuild() {
+		defer func() { err = errors.Join(err, l.Close()) }()
+		return f()
+	}
+	code, err := lab.Enter(ctx, signalOf)
+	if err != nil {
+		err = machine.Machine{}.ExplainUserNamespace(err)
+	}
+	return resultOf(code, err)
+}
+
+// signalOf returns the signal to send to the toll in a user namespace, given why the context ended.
+func signalOf(cause error) os.Signal {
+	var s signaled
+	if errors.As(cause, &s) {
+		return s.Signal
+	}
+	return os.Interrupt
+}
+
+// resultOf returns the result of the toll that ran in place of this one.
+func resultOf(code int, err error) error {
+	switch {
+	case err != nil:
+		return &failure{code: exitNothing, err: err}
+	case code != exitOK:
+		return &failure{code: code}
+	}
+	return nil
+}
+
+func flagError(c *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		bare    *pflag.ValueRequiredError
+		bad     *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return unknownFlag(c, unknown)
+	case errors.As(err, &bare):
+		f := bare.GetFlag()
+		hint := seeHelp(c)
+		if preset := strings.Trim(f.DefValue, "[]"); preset != "" {
+			hint = "such as --" + f.Name + " " + preset
+		}
+		return usage(fmt.Errorf("--%s needs a value", f.Name), hint)
+	case errors.As(err, &bad):
+		return badValue(c, bad)
+	}
+	return usage(err, seeHelp(c))
+}
+
+func seeHelp(c *cobra.Command) string {
+	if shortened(c) {
+		return "see " + c.CommandPath() + " --" + helpAllFlag
+	}
+	return "see " + c.CommandPath() + " --help"
+}
+
+func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
+	flag, cause, hint := bad.GetFlag(), bad.Unwrap(), seeHelp(c)
+	var (
+		outside boundsError
+		hinting interface{ Hint() string }
+		quotes  *csv.ParseError
+	)
+	switch {
+	case errors.As(cause, &outside):
+		return usage(fmt.Errorf("--%s %s: %w", flag.Name, bad.GetValue(), cause), "")
+	case errors.As(cause, &hinting) && hinting.Hint() != "":
+		hint = hinting.Hint()
+	case errors.As(cause, &quotes): // from pflag's lists
+		cause = errors.New("must be words separated by commas, without quotation marks")
+	case flag.Value.Type() == "bool":
+		cause = errors.New("must be true or false")
+	}
+	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), hint)
+}
+
+// publishFlags are flags of docker run that publish ports.
+var publishFlags = map[string]bool{"p": true, "P": true, "publish": true, "publish-all": true}
+
+func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
+	name, text := err.GetSpecifiedName(), error(err)
+	if short := err.GetSpecifiedShortnames(); short != "" {
+		name, text = short, fmt.Errorf("unknown flag: -%s", short)
+	}
+	if publishFlags[name] && strings.Contains(c.Use, "MODE") {
+		return usage(text, "docker run's "+strings.TrimPrefix(text.Error(), "unknown flag: ")+
+			" is the mode publish: "+c.CommandPath()+" publish")
+	}
+	near := suggest.Words(name, flagNames(c))
+	if len(name) == 1 {
+		near = slices.DeleteFunc(flagNames(c), func(n string) bool { return n[0] != name[0] })
+	}
+	if len(near) > 0 {
+		return usage(text, "did you mean --"+strings.Join(near, " or --")+"?")
+	}
+	if f, ok := format.Find(name); ok && c.Flags().Lookup("format") != nil {
+		return usage(text, "--format "+f.Name)
+	}
+	var have []string
+	for _, other := range c.Root().Commands() {
+		if f := other.Flags().Lookup(name); !other.Hidden && f != nil && !f.Hidden {
+			have = append(have, other.CommandPath())
+		}
+	}
+	if len(have) > 0 {
+		return usage(text, fmt.Sprintf("--%s is a flag of %s", name, strings.Join(have, ", ")))
+	}
+	return usage(text, seeHelp(c))
+}
+
+func flagNames(c *cobra.Command) (names []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// checkEmpty returns an error for an empty value, such as that of --save "$FILE" if FILE is not set.
+func checkEmpty(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		list, is := f.Value.(pflag.SliceValue)
+		empty := is && len(list.GetSlice()) == 0 || !is && f.Value.String() == ""
+		if empty && err == nil {
+			err = usage(fmt.Errorf("--%s is empty", f.Name),
+				"leave it out for the default, or see "+c.CommandPath()+" --help")
+		}
+	})
+	return err
+}
+
+// nameStdout replaces the file "-" of --output and --save by the standard output.
+func nameStdout(c *cobra.Command) {
+	for _, name := range []string{outputFlag, saveFlag} {
+		if f := c.Flags().Lookup(name); f != nil && f.Value.String() == "-" {
+			_ = f.Value.Set("/dev/stdout") // a string
+		}
+	}
+}
+
+func prepare(c *cobra.Command, _ []string) error {
+	if askedForAll(c) {
+		return &failure{code: exitOK}
+	}
+	nameStdout(c)
+	return cmp.Or(checkSwitches(c), checkEmpty(c), ownHeadroom())
+}

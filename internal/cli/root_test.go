@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+type hinted struct{ error }
+
+func (hinted) Hint() string { return "toll clean" }
+func (hinted) Left()        {}
+
+func TestHintOfWhatIsLeft(t *testing.T) {
+	left := hinted{errors.New("left behind: 1 pod")}
+	failed := &failure{exitFailed, errors.New("no row has a result"), "see above"}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"failed", failed, "see above"},
+		{"failed-and-left", errors.Join(failed, left), "see above; toll clean"},
+		{"deep", errors.Join(failed, fmt.Errorf("close: %w", errors.Join(errors.New("x"), left))),
+			"see above; toll clean"},
+		{"left", errors.Join(&failure{code: exitCells}, left), "toll clean"},
+		{"left-alone", left, "toll clean"},
+		{"without", &failure{exitFailed, errors.New("x"), ""}, ""},
+		{"without-and-left", errors.Join(&failure{exitFailed, errors.New("x"), ""}, left),
+			"toll clean"},
+	} {
+		if got := hintOf(tt.err, unsaid(tt.err)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Errors about what was left behind are printed even after a signal.
+func TestUnsaid(t *testing.T) {
+	var (
+		stopped = signaled{syscall.SIGINT}
+		left    = hinted{errors.New("left behind: 1 network")}
+		bad     = errors.New("no row has a result")
+	)
+	for _, tt := range []struct {
+		name string
+		err  error
+		want string // "": nothing
+	}{
+		{"signal", &failure{code: 130}, ""},
+		{"signal-while-building", &failure{code: 130,
+			err: errors.Join(errors.Join(stopped, nil), nil)}, ""},
+		{"signal-and-what-waited", &failure{code: 130,
+			err: errors.Join(stopped, fmt.Errorf("wait: %w", context.Canceled))}, ""},
+		{"signal-and-left", errors.Join(&failure{code: 130, err: errors.Join(stopped, bad)}, left),
+			bad.Error() + "\n" + left.Error()},
+		{"signal-then-left", errors.Join(&failure{code: 130}, left), left.Error()},
+		{"failure-and-left", errors.Join(&failure{code: exitFailed, err: bad}, left),
+			bad.Error() + "\n" + left.Error()},
+		{"failed-cells", &failure{code: exitCells}, ""},
+		{"failure-of-a-wait", &failure{code: exitFailed, err: context.Canceled},
+			context.Canceled.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if err := unsaid(tt.err); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+type standing struct {
+	cell  sample.Cell
+	label string // distinguishes the cell within its group
+	ratio analysis.Ratio
+	lower bool // a lower ratio is better
+}
+
+// String returns the standing as a short text.
+func (s standing) String() string {
+	const percent = 100
+	switch r := s.ratio; {
+	case r.Varies:
+		return s.label + " varies, " + r.String()
+	case r.Low < r.High:
+		return fmt.Sprintf("%s %.0f ±%.0f %%", s.label, percent*r.Median, percent*r.HalfWidth())
+	}
+	return s.label + " " + s.ratio.String()
+}
+
+// pagesOf returns lines of at most columns. Each shows one group, best mode first, and the groups
+// take turns.
+func pagesOf(all []standing, columns int) []string {
+	var out []string
+	groups := rankings(all)
+	for more := true; more; {
+		more = false
+		for i, g := range groups {
+			if len(g) == 0 {
+				continue
+			}
+			line, n := page(headOf(all, g[0].cell), g, columns)
+			groups[i], more = g[n:], true
+			if ansi.StringWidth(line) <= columns {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
+}
+
+func headOf(all []standing, c sample.Cell) string {
+	head := loadAt(c)
+	if several(all, func(s standing) string { return string(s.cell.From) }) {
+		head += " from " + string(c.From)
+	}
+	if several(all, func(s standing) string { return s.cell.On }) {
+		head += " on " + c.On
+	}
+	if several(all, func(s standing) string { return s.cell.Pin }) {
+		head += " " + c.Pin
+	}
+	return head + ": "
+}
+
+// page returns a line with as many of a group's first standings as fit, at least one, and their
+// number.
+func page(head string, g []standing, columns int) (line string, n int) {
+	line = head + g[0].String()
+	for n = 1; n < len(g); n++ {
+		longer := line + " · " + g[n].String()
+		if ansi.StringWidth(longer) > columns {
+			break
+		}
+		line = longer
+	}
+	return line, n
+}
+
+// rankings groups standings that have the same baseline, best first.
+func rankings(all []standing) [][]standing {
+	var out [][]standing
+	at := map[sample.Cell]int{}
+	for _, s := range all {
+		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point,
+			On: s.cell.On, Pin: s.cell.Pin}
+		i, ok := at[group]
+		if !ok {
+			i = len(out)
+			at[group] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], s)
+	}
+	for _, g := range out {
+		slices.SortStableFunc(g, func(a, b standing) int {
+			if a.lower {
+				a, b = b, a
+			}
+			return cmp.Compare(b.ratio.Median, a.ratio.Median)
+		})
+	}
+	return out
+}
+
+func several(all []standing, of func(standing) string) bool {
+	return slices.ContainsFunc(all, func(s standing) bool { return of(s) != of(all[0]) })
+}
+
+func standingsOf(all []analysis.Standing) []standing {
+	var out []standing
+	for _, s := range all {
+		label := s.Label
+		if s.Cell.Shape.Crowd() {
+			label = analysis.RowName(s.Cell)
+		}
+		out = append(out, standing{s.Cell, label, s.Ratio, !s.Higher})
+	}
+	return out
+}

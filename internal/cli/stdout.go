@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// output is a command's standard output or error. It keeps the first error, so that a command whose
+// output was lost fails, whether it checks what it writes or not.
+type output struct {
+	io.Writer
+
+	gone context.CancelCauseFunc // ends a command whose output nobody reads
+
+	mu   sync.Mutex
+	lost error
+}
+
+// Write returns a *failure if the write fails. For a pipe without a reader that is the failure of a
+// command that SIGPIPE ended.
+func (s *output) Write(b []byte) (int, error) {
+	n, err := s.Writer.Write(b)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, unix.EPIPE):
+		stop := signaled{unix.SIGPIPE}
+		s.gone(stop)
+		err = &failure{code: exitSignalled + int(stop.Signal), err: stop}
+	default:
+		hint := ""
+		if outOfSpace(err) {
+			hint = "free some space"
+		}
+		err = &failure{exitFailed, fmt.Errorf("write output: %w", err), hint}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil {
+		s.lost = err
+	}
+	return n, err
+}
+
+// result returns a command's error, joined with the loss of its output if it did not report it.
+func (s *output) result(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil || errors.Is(err, s.lost) || exitCode(err) > exitSignalled {
+		return err
+	}
+	return errors.Join(s.lost, err)
+}
+
+func outOfSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// fileOf returns the file that w writes to directly.
+func fileOf(w io.Writer) (f *os.File, is bool) {
+	if s, wraps := w.(*output); wraps {
+		w = s.Writer
+	}
+	f, is = w.(*os.File)
+	return f, is
+}

@@ -1,0 +1,109 @@
+package ipset
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+)
+
+func fill() error {
+	hour := uint32(3600)
+	var errs []error
+	create := func(name, kind string, o netlink.IpsetCreateOptions) {
+		errs = append(errs, netlink.IpsetCreate(name, kind, o))
+	}
+	add := func(name string, e netlink.IPSetEntry) {
+		errs = append(errs, netlink.IpsetAdd(name, &e))
+	}
+	create("gap", "hash:ip", netlink.IpsetCreateOptions{})
+	create("bans", "hash:ip", netlink.IpsetCreateOptions{Timeout: &hour, Counters: true,
+		Comments: true})
+	create("gap2", "hash:ip", netlink.IpsetCreateOptions{})
+	create("nets", "hash:net", netlink.IpsetCreateOptions{Family: unix.AF_INET6, MaxElements: 9})
+	errs = append(errs, netlink.IpsetDestroy("gap"), netlink.IpsetDestroy("gap2"))
+	for i := range 3000 {
+		add("bans", netlink.IPSetEntry{IP: net.IPv4(203, 0, byte(i>>8), byte(i)), Comment: "ssh"})
+	}
+	add("nets", netlink.IPSetEntry{IP: net.ParseIP("2001:db8::"), CIDR: 32})
+	return errors.Join(errs...)
+}
+
+// content returns the sets with their indexes, and their elements, in a fixed order.
+func content(t *testing.T, saved []raw.Message) (out []string) {
+	t.Helper()
+	for _, m := range saved {
+		s, err := parse(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, first := s.attrs[attrType]; first {
+			out = append(out, fmt.Sprint(s.name, s.index))
+		}
+	}
+	all, err := netlink.IpsetListAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.TypeName != "" { // the first message about the set
+			out = append(out, fmt.Sprint(s.SetName, s.TypeName, s.Family, s.MaxElements,
+				s.CadtFlags, s.Timeout != nil))
+		}
+		for _, e := range s.Entries {
+			out = append(out, fmt.Sprint(s.SetName, e.IP, e.CIDR, e.Comment))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestRestore(t *testing.T) {
+	var saved []raw.Message
+	var want []string
+	netnstest.Do(t, func() (err error) {
+		if err := fill(); err != nil {
+			return err
+		}
+		saved, err = Save()
+		want = content(t, saved)
+		return err
+	})
+	if len(want) < 3000 || !slices.Contains(want, "bans1") || !slices.Contains(want, "nets3") {
+		t.Fatalf("%d lines: %q", len(want), want)
+	}
+	netnstest.Do(t, func() error {
+		refused, err := Restore(append(saved, raw.Message{Type: 1, Data: make([]byte, 8)}))
+		if err != nil || len(refused) != 1 || !errors.Is(refused[0].Err, errHostile) {
+			t.Errorf("refused: %v, %v", refused, err)
+		}
+		again, err := Save()
+		if got := content(t, again); !slices.Equal(got, want) {
+			t.Errorf("%q\nwant\n%q", got, want)
+		}
+		return err
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x06\x00\x02\x00a\x00\x00\x00\x06\x00\x0b\x40\x00\x07"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := parse(raw.Message{Type: unix.NFNL_SUBSYS_IPSET<<8 | cmdList, Data: data})
+		if err != nil {
+			return
+		}
+		if a, err := s.settings(); err == nil && len(a.Data) > len(data) {
+			t.Errorf("%d bytes of %d", len(a.Data), len(data))
+		}
+		if s.index < 0 || s.index > 65535 {
+			t.Errorf("index %d", s.index)
+		}
+	})
+}

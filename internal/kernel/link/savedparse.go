@@ -1,0 +1,147 @@
+package link
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+)
+
+// SavedAddress is an address in a message of ReadAddresses.
+type SavedAddress struct {
+	Index  int // of the device
+	Prefix netip.Prefix
+	Peer   netip.Addr // the other end of a point-to-point link; invalid: none
+}
+
+// ParseAddress returns the address in m. ok is false if m is not about an address.
+func ParseAddress(m raw.Message) (out SavedAddress, ok bool) {
+	f, err := fieldsOf(m.Data, unix.SizeofIfAddrmsg)
+	if m.Type != unix.RTM_NEWADDR || err != nil {
+		return out, false
+	}
+	own, ok := netip.AddrFromSlice(f[unix.IFA_LOCAL])
+	peer, six := netip.AddrFromSlice(f[unix.IFA_ADDRESS])
+	switch {
+	case !ok:
+		own, ok = peer, six
+	case own != peer:
+		out.Peer = peer
+	}
+	out.Index, out.Prefix = indexOf(m.Data), netip.PrefixFrom(own, int(m.Data[1]))
+	return out, ok && out.Prefix.IsValid()
+}
+
+// Hop is where a route or nexthop object sends packets.
+type Hop struct {
+	Index   int        // of the device; 0: none
+	Gateway netip.Addr // invalid: none
+}
+
+// ParseHops returns the hops of a message of ReadRoutes or ReadNexthops.
+func ParseHops(m raw.Message) []Hop {
+	if m.Type == unix.RTM_NEWNEXTHOP {
+		f, err := fieldsOf(m.Data, nexthopHeader)
+		if err != nil || f.has(nexthopGroup) {
+			return nil
+		}
+		gateway, _ := netip.AddrFromSlice(f[nexthopGateway])
+		return []Hop{{int(f.number(nexthopDevice)), gateway}}
+	}
+	f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
+	if m.Type != unix.RTM_NEWROUTE || err != nil {
+		return nil
+	}
+	if f.has(unix.RTA_MULTIPATH) {
+		return multipath(f[unix.RTA_MULTIPATH])
+	}
+	return []Hop{{int(f.number(unix.RTA_OIF)), f.gateway()}}
+}
+
+func (f fields) gateway() netip.Addr {
+	a, ok := netip.AddrFromSlice(f[unix.RTA_GATEWAY])
+	if via := f[unix.RTA_VIA]; !ok && len(via) > 2 { // struct rtvia: family, address
+		a, _ = netip.AddrFromSlice(via[2:])
+	}
+	return a
+}
+
+// multipath reads a list of struct rtnexthop.
+func multipath(b []byte) (out []Hop) {
+	eachHop(b, func(hop []byte) {
+		if f, err := fieldsOf(hop, unix.SizeofRtNexthop); err == nil {
+			out = append(out, Hop{indexOf(hop), f.gateway()})
+		}
+	})
+	return out
+}
+
+func eachHop(b []byte, f func(hop []byte)) {
+	for len(b) >= unix.SizeofRtNexthop {
+		size := int(binary.NativeEndian.Uint16(b))
+		if size < unix.SizeofRtNexthop || size > len(b) {
+			return
+		}
+		f(b[:size])
+		b = b[min(len(b), (size+unix.RTNH_ALIGNTO-1)/unix.RTNH_ALIGNTO*unix.RTNH_ALIGNTO):]
+	}
+}
+
+// IsDefault reports whether m is a default route of table main.
+func IsDefault(m raw.Message) bool {
+	if m.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg {
+		return false
+	}
+	r := nl.DeserializeRtMsg(m.Data)
+	return r.Dst_len == 0 && r.Table == unix.RT_TABLE_MAIN && r.Type == unix.RTN_UNICAST
+}
+
+// Numbered reports whether the calling thread's namespace has a number for any other namespace. It
+// has one for each namespace with the other end or the parent of one of its devices.
+func Numbered() (bool, error) {
+	const getNSID, header = 90, 4 // RTM_GETNSID, struct rtgenmsg
+	msgs, err := rawDump(getNSID, make([]byte, header))
+	return len(msgs) > 0, err
+}
+
+// Renumber returns a message of this package in which the indexes of devices are replaced.
+func Renumber(m raw.Message, to map[int]int) raw.Message {
+	out := raw.Message{Type: m.Type, Data: slices.Clone(m.Data)}
+	renumber := func(b []byte) {
+		if n, ok := to[int(int32(binary.NativeEndian.Uint32(b)))]; ok {
+			binary.NativeEndian.PutUint32(b, uint32(n))
+		}
+	}
+	const offset = 4 // of the index in a header
+	header, device := unix.SizeofRtMsg, uint16(unix.RTA_OIF)
+	switch m.Type {
+	case unix.RTM_NEWADDR, unix.RTM_NEWNEIGH:
+		if len(out.Data) >= unix.SizeofIfAddrmsg {
+			renumber(out.Data[offset:])
+		}
+		return out
+	case unix.RTM_NEWNEXTHOP:
+		header, device = nexthopHeader, nexthopDevice
+	case unix.RTM_NEWROUTE:
+	default:
+		return out
+	}
+	list, err := attributesOf(m.Data, header)
+	if err != nil {
+		return m
+	}
+	for _, a := range list {
+		switch {
+		case typeOf(a) == device && len(a.Data) == 4:
+			renumber(a.Data)
+		case typeOf(a) == unix.RTA_MULTIPATH && m.Type == unix.RTM_NEWROUTE:
+			eachHop(a.Data, func(hop []byte) { renumber(hop[offset:]) })
+		}
+	}
+	out.Data = append(out.Data[:header:header], marshal(list...)...)
+	return out
+}

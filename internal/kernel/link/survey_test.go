@@ -1,0 +1,93 @@
+package link
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+)
+
+func TestSurvey(t *testing.T) {
+	a := netnstest.New(t)
+	b := netnstest.New(t)
+	tid, err := b.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.MustParsePrefix("192.0.2.1/24")
+	err = a.Do(func() error {
+		return errors.Join(AddBridge("br1"), AddVeth("one", "eth0", tid), SetMaster("one", "br1"),
+			AddAddr("br1", addr),
+			SetMTU("one", 1400), AddDefaultRoute(netip.MustParseAddr("192.0.2.2")))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var here, there []Device
+	err = errors.Join(
+		a.Do(func() (err error) { here, err = Survey(); return err }),
+		b.Do(func() (err error) { there, err = Survey(); return err }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(all []Device, name string) Device {
+		i := slices.IndexFunc(all, func(d Device) bool { return d.Name == name })
+		if i < 0 {
+			t.Fatalf("no %s in %+v", name, all)
+		}
+		return all[i]
+	}
+	bridge, port, end := find(here, "br1"), find(here, "one"), find(there, "eth0")
+	if bridge.Kind != "bridge" || !bridge.Uplink || !slices.Contains(bridge.Addrs, addr) {
+		t.Errorf("%+v", bridge)
+	}
+	if port.Kind != "veth" || port.Master != "br1" || port.MTU != 1400 || port.Peer != end.Index ||
+		end.Peer != port.Index {
+		t.Errorf("%+v, %+v", port, end)
+	}
+}
+
+func TestUsedAndRemove(t *testing.T) {
+	ns := netnstest.New(t)
+	const mark = "somebody's=pid:[1]/2/3"
+	err := ns.Do(func() error {
+		err := errors.Join(AddBridge("br1"), AddVeth("one", "other", unix.Gettid()), Up("lo"),
+			AddAddr("br1", netip.MustParsePrefix("192.0.2.1/24")),
+			AddRoute(netip.MustParsePrefix("198.51.100.0/24"), netip.MustParseAddr("192.0.2.2")),
+			AddDefaultRoute(netip.MustParseAddr("192.0.2.2")), SetAlias("br1", mark))
+		if err != nil {
+			return err
+		}
+		used, err := Used()
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"192.0.2.0/24", "198.51.100.0/24", "127.0.0.0/8"} {
+			if !slices.Contains(used, netip.MustParsePrefix(want)) {
+				t.Errorf("%s is not in use: %v", want, used)
+			}
+		}
+		if slices.ContainsFunc(used, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+			t.Errorf("the default route is in use: %v", used)
+		}
+		if got, err := Aliases(); err != nil || len(got) != 1 || got["br1"] != mark {
+			t.Errorf("aliases %v, %v", got, err)
+		}
+		if err := errors.Join(Remove("one"), Remove("one"), Remove("never-there")); err != nil {
+			return err
+		}
+		names, err := Names()
+		if slices.Contains(names, "one") || slices.Contains(names, "other") ||
+			!slices.Contains(names, "br1") {
+			t.Errorf("links %v", names)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

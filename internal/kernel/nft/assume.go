@@ -1,0 +1,323 @@
+package nft
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+)
+
+// Doubts lists the doubtful rules (see xtables.Doubt), except those that only log.
+func (s Saved) Doubts() (out []xtables.Doubt) {
+	for _, r := range s.rules() {
+		if word := r.doubt(); word != "" {
+			out = append(out, xtables.Doubt{Table: r.table, Chain: r.chain,
+				Number: r.number, Word: word})
+		}
+	}
+	return out
+}
+
+// Assume returns a copy of the rules. If match is true, the doubtful parts of the rules in Doubts
+// always match, else these rules never match. A queue to a program becomes the program's possible
+// verdict, accept or drop.
+func (s Saved) Assume(match bool) Saved {
+	out := Saved{Messages: slices.Clone(s.Messages)}
+	for _, r := range s.rules() {
+		if r.doubt() == "" {
+			continue
+		}
+		list, err := encode(r.assume(match))
+		if err != nil {
+			continue
+		}
+		attrs, err := encode(r.attrs.with(unix.NFTA_RULE_EXPRESSIONS, list))
+		if err == nil {
+			out.Messages[r.at].Data = append(slices.Clone(r.header), attrs...)
+		}
+	}
+	return out
+}
+
+// Rules returns the places of all rules, in order.
+func (s Saved) Rules() (out []Place) {
+	for _, r := range s.rules() {
+		out = append(out, Place{r.table, r.chain, r.number})
+	}
+	return out
+}
+
+// Random reports whether a rule chooses at random.
+func (s Saved) Random() bool {
+	for _, r := range s.rules() {
+		for _, e := range r.exprs {
+			switch {
+			case e.name == "numgen", e.name == "hash", xtables.RandomMatch(e.xt()):
+				return true
+			case e.name == "meta" &&
+				expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) == expr.MetaKeyPRANDOM:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type savedRule struct {
+	at           int // in the messages
+	header       []byte
+	table, chain string
+	number       int
+	attrs        attributes
+	exprs        []expression
+	limits       map[string]string // the kinds of the table's limiting objects, by name
+	idle         bool              // the rule does nothing to packets that match
+}
+
+func (s Saved) rules() []*savedRule {
+	var out []*savedRule
+	chains := map[string][]*savedRule{}
+	objects := map[string]map[string]string{}
+	for i, m := range s.Messages {
+		if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
+			continue
+		}
+		a, err := decode(m.Data[headerSize:])
+		if err != nil {
+			continue
+		}
+		table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
+		switch m.Type & 0xff {
+		case unix.NFT_MSG_NEWOBJ:
+			if objects[table] == nil {
+				objects[table] = map[string]string{}
+			}
+			objects[table][a.text(unix.NFTA_OBJ_NAME)] = limiting[a.number(unix.NFTA_OBJ_TYPE)]
+		case unix.NFT_MSG_NEWRULE:
+			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
+				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, exprs: expressions(a)}
+			key := table + " " + r.chain
+			chains[key] = append(chains[key], r)
+			r.number = len(chains[key])
+			out = append(out, r)
+		}
+	}
+	for _, r := range out {
+		r.limits = objects[r.table]
+	}
+	for _, rules := range chains {
+		last := true
+		for _, r := range slices.Backward(rules) {
+			r.idle = r.idles(last)
+			last = last && r.idle
+		}
+	}
+	return out
+}
+
+var limiting = map[uint32]string{unix.NFT_OBJECT_QUOTA: "quota", unix.NFT_OBJECT_LIMIT: "limit",
+	unix.NFT_OBJECT_CONNLIMIT: "connlimit"}
+
+const (
+	queueWord  = "NFQUEUE"
+	updateWord = "set update"
+)
+
+// xt returns the name of an xtables match or target, or "".
+func (e expression) xt() string {
+	if e.name != "match" && e.name != "target" {
+		return ""
+	}
+	return e.attrs.text(unix.NFTA_MATCH_NAME) // and NFTA_TARGET_NAME
+}
+
+func (r *savedRule) doubt() string {
+	if r.idle {
+		return ""
+	}
+	for _, e := range r.exprs {
+		if word := r.word(e); word != "" {
+			return word
+		}
+	}
+	return ""
+}
+
+func (r *savedRule) word(e expression) string {
+	switch e.name {
+	case "meta":
+		switch expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) {
+		case expr.MetaKeySKUID, expr.MetaKeySKGID:
+			return "owner"
+		case expr.MetaKeyCGROUP:
+			return "cgroup"
+		case expr.MetaKeyCPU:
+			return "cpu"
+		case metaTimeNs, metaTimeDay, metaTimeHour:
+			return "time"
+		}
+	case "ct":
+		switch e.attrs.number(unix.NFTA_CT_KEY) {
+		case unix.NFT_CT_PKTS, unix.NFT_CT_BYTES, unix.NFT_CT_AVGPKT:
+			return "connbytes"
+		}
+	case "payload":
+		if e.attrs.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_INNER_HEADER {
+			return "payload"
+		}
+	case "socket", "limit", "quota", "connlimit":
+		return e.name
+	case "dynset":
+		return updateWord
+	case "queue":
+		return queueWord
+	case "tproxy":
+		return "TPROXY"
+	case "objref":
+		return r.limits[e.attrs.text(objectName)]
+	case "match":
+		if xtables.DoubtfulMatch(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO)) {
+			return e.xt()
+		}
+	case "target":
+		if xtables.DoubtfulTarget(e.xt()) {
+			return e.xt()
+		}
+	}
+	return ""
+}
+
+const objectName = 2 // NFTA_OBJREF_IMM_NAME
+
+// Of enum nft_meta_keys.
+const (
+	metaTimeNs = 30 + iota
+	metaTimeDay
+	metaTimeHour
+)
+
+// idles reports whether a rule does nothing to a packet except log and count it. With last, no
+// later rule of the chain does more, so a rule that returns from the chain idles as well.
+func (r *savedRule) idles(last bool) bool {
+	for _, e := range r.exprs {
+		switch e.name {
+		case "meta":
+			key := e.attrs.number(unix.NFTA_META_KEY)
+			if e.attrs.get(unix.NFTA_META_SREG) != nil && key != unix.NFT_META_NFTRACE {
+				return false
+			}
+		case "immediate":
+			code, set := verdictCode(e.attrs)
+			if set && code != unix.NFT_CONTINUE && (code != unix.NFT_RETURN || !last) {
+				return false
+			}
+		case "lookup":
+			if dreg := e.attrs.get(unix.NFTA_LOOKUP_DREG); dreg != nil &&
+				e.attrs.number(unix.NFTA_LOOKUP_DREG) == unix.NFT_REG_VERDICT {
+				return false
+			}
+		case "target":
+			if !xtables.Logs(e.xt()) {
+				return false
+			}
+		case "counter", "objref":
+		default:
+			if !slices.Contains(harmless, e.name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// harmless lists expressions that only match, load values, or observe.
+var harmless = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
+	"flow_offload", "limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash",
+	"numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
+	"meta", "payload", "cmp", "lookup", "bitwise", "range", "fib", "ct", "match"}
+
+func verdictCode(immediate attributes) (code int32, set bool) {
+	data, _ := decode(immediate.get(unix.NFTA_IMMEDIATE_DATA))
+	verdict, _ := decode(data.get(unix.NFTA_DATA_VERDICT))
+	b := verdict.get(unix.NFTA_VERDICT_CODE)
+	if len(b) != 4 {
+		return 0, false
+	}
+	return int32(binary.BigEndian.Uint32(b)), true
+}
+
+func (r *savedRule) assume(match bool) (out attributes) {
+	queued := false
+	unknown := ^uint32(0) // the register that a doubtful value was loaded into
+	for _, e := range r.exprs {
+		from, to := registers(e)
+		word := r.word(e)
+		switch {
+		case word == queueWord:
+			queued = true
+			out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(match)})
+		case word == "TPROXY":
+			out = append(out, e.list)
+		case word != "":
+			unknown = to
+		case from == unknown && from != ^uint32(0):
+			if to != ^uint32(0) {
+				unknown = to
+			}
+		default:
+			if to == unknown {
+				unknown = ^uint32(0)
+			}
+			out = append(out, e.list)
+		}
+	}
+	if !match && !queued {
+		return nil
+	}
+	return out
+}
+
+// registers returns the registers that an expression reads and writes, or ^0.
+func registers(e expression) (from, to uint32) {
+	numbers := map[string][2]uint16{"meta": {0, unix.NFTA_META_DREG},
+		"payload": {0, unix.NFTA_PAYLOAD_DREG}, "ct": {0, unix.NFTA_CT_DREG},
+		"fib": {0, unix.NFTA_FIB_DREG}, "immediate": {0, unix.NFTA_IMMEDIATE_DREG},
+		"exthdr": {0, unix.NFTA_EXTHDR_DREG}, "rt": {0, unix.NFTA_RT_DREG},
+		"socket": {0, 2}, "numgen": {0, unix.NFTA_NG_DREG}, "osf": {0, 1}, "xfrm": {0, 1},
+		"hash":      {unix.NFTA_HASH_SREG, unix.NFTA_HASH_DREG},
+		"cmp":       {unix.NFTA_CMP_SREG, 0},
+		"range":     {unix.NFTA_RANGE_SREG, 0},
+		"lookup":    {unix.NFTA_LOOKUP_SREG, unix.NFTA_LOOKUP_DREG},
+		"bitwise":   {unix.NFTA_BITWISE_SREG, unix.NFTA_BITWISE_DREG},
+		"byteorder": {unix.NFTA_BYTEORDER_SREG, unix.NFTA_BYTEORDER_DREG}}[e.name]
+	at := func(kind uint16) uint32 {
+		if kind == 0 || len(e.attrs.get(kind)) != 4 {
+			return ^uint32(0)
+		}
+		return slot(e.attrs.number(kind))
+	}
+	return at(numbers[0]), at(numbers[1])
+}
+
+func immediateVerdict(accept bool) []byte {
+	code := uint32(nfDrop)
+	if accept {
+		code = nfAccept
+	}
+	number := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+	out := number(code)
+	for _, list := range []attributes{
+		{{unix.NFTA_VERDICT_CODE, nil}},
+		{{unix.NFTA_DATA_VERDICT, nil}},
+		{{unix.NFTA_IMMEDIATE_DREG, number(unix.NFT_REG_VERDICT)},
+			{unix.NFTA_IMMEDIATE_DATA, nil}},
+		{{unix.NFTA_EXPR_NAME, []byte("immediate\x00")}, {unix.NFTA_EXPR_DATA, nil}},
+	} {
+		list[len(list)-1].data = out
+		out, _ = encode(list)
+	}
+	return out
+}

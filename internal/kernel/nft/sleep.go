@@ -1,0 +1,91 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+)
+
+type tableKey struct {
+	family uint8
+	name   string
+}
+
+// tables reports for each table whether it only filters. The other tables have NAT, or see packets
+// before NAT does: their rules may set marks that the rules of NAT match.
+func (s Saved) tables() map[tableKey]bool {
+	out := map[tableKey]bool{}
+	for _, m := range s.Messages {
+		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWCHAIN || len(m.Data) < headerSize {
+			continue
+		}
+		a, err := decode(m.Data[headerSize:])
+		if err != nil {
+			continue
+		}
+		hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK))
+		if err != nil || len(hook) == 0 {
+			continue
+		}
+		t := tableKey{m.Data[0], a.text(unix.NFTA_CHAIN_TABLE)}
+		only, known := out[t]
+		out[t] = (only || !known) && a.text(unix.NFTA_CHAIN_TYPE) == "filter" &&
+			int32(hook.number(unix.NFTA_HOOK_PRIORITY)) >= 0
+	}
+	return out
+}
+
+// Sleep makes the tables that only filter dormant, so packets pass as if they did not exist, until
+// the same thread calls wake. The calling thread's namespace must have these rules.
+func (s Saved) Sleep() (wake func() error, err error) {
+	set := func(flags uint32) error {
+		var parts []part
+		for t, filters := range s.tables() {
+			ip := t.family == unix.NFPROTO_IPV4 || t.family == unix.NFPROTO_IPV6 ||
+				t.family == unix.NFPROTO_INET
+			if filters && ip {
+				parts = append(parts, part{kind: unix.NFT_MSG_NEWTABLE, family: t.family,
+					attrs: attributes{{unix.NFTA_TABLE_NAME, []byte(t.name + "\x00")},
+						{unix.NFTA_TABLE_FLAGS, binary.BigEndian.AppendUint32(nil, flags)}}})
+			}
+		}
+		if len(parts) == 0 {
+			return nil
+		}
+		control, err := newTransactor()
+		if err != nil {
+			return err
+		}
+		refused, err := control.send(parts)
+		for _, why := range refused {
+			err = errors.Join(err, why)
+		}
+		return errors.Join(err, unix.Close(control.fd))
+	}
+	return func() error { return set(0) }, set(unix.NFT_TABLE_F_DORMANT)
+}
+
+// Words calls f for all 16-bit numbers, among them ports, in the rules and sets of tables that
+// Sleep leaves active.
+func (s Saved) Words(f func(uint16)) {
+	filters := s.tables()
+	for _, m := range s.Messages {
+		rule := m.Type == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWRULE
+		if !rule && m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM ||
+			len(m.Data) < headerSize {
+			continue
+		}
+		a, err := decode(m.Data[headerSize:])
+		if err != nil || filters[tableKey{m.Data[0], a.text(unix.NFTA_RULE_TABLE)}] {
+			continue
+		}
+		if rule {
+			raw.Words(a.get(unix.NFTA_RULE_EXPRESSIONS), f)
+		} else {
+			raw.Words(a.get(unix.NFTA_SET_ELEM_LIST_ELEMENTS), f)
+		}
+	}
+}

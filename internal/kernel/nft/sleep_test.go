@@ -1,0 +1,82 @@
+package nft
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+)
+
+func TestSleep(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it needs root")
+	}
+	ns := netnstest.New(t)
+	refused := func(want bool, port string) {
+		t.Helper()
+		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			c.Close()
+		}
+		if (err != nil) != want {
+			t.Errorf("port %s: %v", port, err)
+		}
+	}
+	if err := ns.Do(func() error {
+		cmd := exec.Command("sh", "-ec", "ip link set lo up; nft -f -")
+		cmd.Stdin = strings.NewReader(`table inet fw {
+	chain in { type filter hook input priority 0; policy accept
+		tcp dport { 7, 4242 } reject with tcp reset
+	}
+}
+table ip mangle {
+	chain out { type filter hook output priority -150; tcp dport 8 meta mark set 5; }
+	chain in { type filter hook input priority 0; tcp dport 9 reject with tcp reset; }
+}
+table ip mine {
+	chain out { type nat hook output priority -100; meta mark 5 tcp dport 8 redirect to :7; }
+	chain in { type filter hook input priority 0; tcp dport 10 reject with tcp reset; }
+}
+`)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, p := range []string{"7", "9", "10"} {
+			l, err := net.Listen("tcp4", "127.0.0.1:"+p)
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { l.Close() })
+		}
+		for _, p := range []string{"7", "8", "9", "10"} {
+			refused(true, p)
+		}
+		saved, err := Save()
+		if err != nil {
+			return err
+		}
+		wake, err := saved.Sleep()
+		if err != nil {
+			return err
+		}
+		refused(false, "7")
+		refused(false, "8")
+		refused(true, "9")
+		refused(true, "10")
+		words := map[uint16]bool{}
+		saved.Words(func(n uint16) { words[n] = true })
+		if words[4242] || !words[8] || !words[10] {
+			t.Errorf("%v", words)
+		}
+		if err := wake(); err != nil {
+			return err
+		}
+		refused(true, "7")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,86 @@
+package nft
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+)
+
+func TestTracer(t *testing.T) {
+	ruleSets["traced.nft"] = `table inet x {
+	chain deep {
+		udp dport 9 counter drop
+	}
+	chain i {
+		type filter hook input priority 0; policy drop;
+		udp dport 1 counter
+		udp dport 9 jump deep
+		udp dport { 9, 10 } reject
+	}
+}
+`
+	netnstest.Do(t, func() error {
+		write(t, "traced.nft")
+		if err := link.Up("lo"); err != nil {
+			return err
+		}
+		tracer, err := NewTracer()
+		if err != nil {
+			return err
+		}
+		places, err := Places()
+		if err != nil {
+			return err
+		}
+		dial := func(to string) (got []string) {
+			conn, err := net.Dial("udp", to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			events, err := tracer.Read()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, e := range events {
+				if e.Src.String() != conn.LocalAddr().String() {
+					continue // the answer
+				}
+				at := places[Handle{e.Table, e.Handle}]
+				if e.Dst.String() != to || e.In != 1 || at.Chain != "" && at.Chain != e.Chain {
+					t.Errorf("%+v at %+v", e, at)
+				}
+				text := fmt.Sprintf("%s %s %d %s", e.Table, e.Chain, at.Number, e.Verdict)
+				if e.Policy {
+					text += " (policy)"
+				}
+				got = append(got, text)
+			}
+			return got
+		}
+		for to, want := range map[string][]string{
+			"127.0.0.1:9": {"inet x i 2 jump", "inet x deep 1 drop"},
+			"[::1]:10":    {"inet x i 3 drop"},
+			"127.0.0.1:1": {"inet x i 1 continue", "inet x i 0 continue",
+				"inet x i 0 drop (policy)"},
+		} {
+			if got := dial(to); !slices.Equal(got, want) {
+				t.Errorf("%s: %q", to, got)
+			}
+		}
+		if err := tracer.Close(); err != nil {
+			t.Error(err)
+		}
+		if s, err := Save(); err != nil || len(s.Messages) != 1+2+1+1+5 {
+			t.Errorf("%d messages are left, %v", len(s.Messages), err)
+		}
+		return nil
+	})
+}

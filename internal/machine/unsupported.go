@@ -1,0 +1,28 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnsupported means that this machine cannot have the path.
+var ErrUnsupported = errors.New("not supported here")
+
+// UnsupportedError reports what is missing for a path, and a remedy.
+type UnsupportedError struct {
+	Missing string // kernel option, privilege or program
+	Remedy  string
+	Err     error // may be nil
+}
+
+func (e *UnsupportedError) Error() string {
+	if e.Err == nil {
+		return e.Missing
+	}
+	return fmt.Sprintf("%s (%v)", e.Missing, e.Err)
+}
+
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+func (e *UnsupportedError) Unwrap() error        { return e.Err }
+
+func (e *UnsupportedError) Hint() string { return e.Remedy }

@@ -1,0 +1,278 @@
+package cases
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+)
+
+// TestReports compares what the report on each port says with what a real client gets.
+func TestReports(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	for _, s := range situations(t, "reports/*") {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			m := start(t, s)
+			m.compareClients(t, s)
+			all, reports := m.compareReports(t, s, s.answers)
+			checkTexts(t, s, all, reports)
+		})
+	}
+}
+
+// compareReports compares the list, and the report on each dialled port, with what clients get.
+func (m *machine) compareReports(t *testing.T, s *situation, answers []string) (all *ports.Report,
+	reports map[uint16]*ports.Report) {
+	t.Helper()
+	all, reports = m.report(s, 0), map[uint16]*ports.Report{}
+	for i, d := range s.dials {
+		_, want, _ := strings.Cut(answers[i], ": ")
+		if !d.unlisted {
+			s.compareReport(t, "the list", all, d, want)
+		}
+		port := d.to.Port()
+		if reports[port] == nil {
+			reports[port] = m.report(s, port)
+		}
+		s.compareReport(t, "the port's report", reports[port], d, want)
+	}
+	return all, reports
+}
+
+// checkTexts looks for the situation's texts in the reports.
+func checkTexts(t *testing.T, s *situation, all *ports.Report, reports map[uint16]*ports.Report) {
+	t.Helper()
+	for _, line := range s.says {
+		number, text, _ := strings.Cut(line, ": ")
+		not := strings.HasPrefix(number, "!")
+		port, err := strconv.ParseUint(strings.TrimPrefix(number, "!"), 10, 16)
+		r := reports[uint16(port)]
+		if port == 0 {
+			r = all
+		}
+		if err != nil || r == nil {
+			t.Errorf("no report for %q", line)
+			continue
+		}
+		said := saidBy(t, r)
+		if strings.Contains(said, text) == not {
+			t.Errorf("%q: %q, %+v", line, r.Answer, r.Traps)
+		}
+	}
+}
+
+// saidBy returns all texts of a report.
+func saidBy(t *testing.T, r *ports.Report) string {
+	t.Helper()
+	b, err := json.Marshal(r)
+	var v any
+	if err == nil {
+		err = json.Unmarshal(b, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	walk(v)
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), "\n")
+}
+
+// compareReport compares a report's path with the answer that a real client gets.
+func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d dial,
+	want string) {
+	t.Helper()
+	var got []string
+	for _, exact := range []bool{true, false} {
+		add := func(proto string, server ports.Server, p ports.Path) {
+			if proto == d.proto && p.Dial == d.to.String() && isFrom(r, p, d, exact) {
+				got = append(got, s.result(d, server, p, want))
+			}
+		}
+		for _, row := range r.Ports {
+			for _, p := range row.Dials {
+				add(row.Proto, row.Server, p)
+			}
+		}
+		for _, in := range r.Inside {
+			for _, p := range in.Paths {
+				add(in.Proto, in.Server, p)
+			}
+		}
+		if len(got) > 0 {
+			break
+		}
+	}
+	wants := strings.Split(want, " | ")
+	for _, g := range got {
+		if !slices.ContainsFunc(wants, func(w string) bool {
+			server, seen, answered := strings.Cut(w, " sees ")
+			if !answered {
+				return g == "no answer" || w == "unreachable" && strings.HasPrefix(g, "? ")
+			}
+			seen, _, elsewhere := strings.Cut(seen, ", answers from ")
+			if elsewhere && g == "no answer" { // which most clients drop
+				return true
+			}
+			if s.has(r, d, seen) && strings.HasSuffix(g, itself) {
+				seen = itself
+			}
+			return g == server+" sees "+seen || g == server+" sees ?" || g == "? sees ?"
+		}) {
+			t.Errorf("%s: %s: %s, want %s", which, d, g, want)
+		}
+	}
+	if len(got) == 0 && (!s.lenient || strings.Contains(want, " sees ")) {
+		t.Errorf("%s does not say what %s gets: %s", which, d, want)
+	}
+}
+
+// result returns the path's result in the form of an answer.
+func (s *situation) result(d dial, server ports.Server, p ports.Path, want string) string {
+	if !p.Answers() {
+		return "no answer"
+	}
+	if n := len(p.Hops); server.Kind == "container" && n > 0 && p.Hops[n-1].Kind == "server" {
+		if want, _, ok := strings.Cut(want, " sees "); ok && strings.Contains(p.Hops[n-1].Text,
+			", of "+want+" ") { // a sidecar
+			server.Name = want
+		}
+	}
+	name, seen := strings.TrimSuffix(server.Name, " (own network)"), p.Seen
+	if p.Seen == p.Source && d.from != "machine" {
+		seen = itself
+	}
+	if _, err := netip.ParseAddrPort(name); err == nil {
+		name = "?" // outside the copy
+	}
+	if slices.ContainsFunc(p.Doubt, func(d string) bool { return strings.Contains(d, "has a route") }) &&
+		want == "unreachable" {
+		return "? sees ?"
+	}
+	if seen == "" {
+		seen = "?"
+	}
+	return name + " sees " + seen
+}
+
+// itself is the address of a client that the server sees: the copy's clients have others.
+const itself = "the client's"
+
+// has reports whether the dial's client has the address.
+func (s *situation) has(r *ports.Report, d dial, address string) bool {
+	if d.to.Addr().IsLoopback() {
+		return d.to.Addr().String() == address
+	}
+	if c, ok := s.card(d.from); ok {
+		return slices.ContainsFunc(c.other, func(p netip.Prefix) bool {
+			return p.Addr().String() == address
+		})
+	}
+	return slices.ContainsFunc(r.Containers, func(h ports.Home) bool {
+		return strings.TrimSuffix(h.Name, " (own network)") == d.from &&
+			slices.Contains(h.Addresses, address)
+	})
+}
+
+// isFrom reports whether the path is that of the dial's client, or of one in the same network.
+func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
+	here := p.Client == ports.Loopback || p.Client == ports.Loopback6 || p.Client == ports.OwnAddr
+	switch {
+	case d.from == "machine":
+		return here
+	case p.Client == ports.Itself:
+		return strings.TrimPrefix(p.From, "container ") == ports.NameOf(d.from)
+	case p.Client == ports.Remote && r.Client != "":
+		return d.source.IsValid() && r.Client == d.source.String()
+	case p.Client == ports.Remote:
+		return p.From == "a machine at "+d.from ||
+			d.source.IsValid() && p.From == "a machine behind "+d.from+"'s router"
+	case p.From == "container "+d.from || p.From == "container "+ports.NameOf(d.from):
+		return true
+	case exact:
+		return false
+	}
+	for _, h := range r.Containers {
+		if strings.TrimSuffix(h.Name, " (own network)") != d.from {
+			continue
+		}
+		networks := slices.Clone(h.Networks)
+		for _, a := range h.Devices {
+			networks = append(networks, a.Master)
+		}
+		if network, ok := strings.CutPrefix(p.From, "a container on "); ok &&
+			slices.Contains(networks, network) {
+			return true
+		}
+	}
+	return false
+}
+
+// report returns the report on a port, or on every port if port is 0.
+func (m *machine) report(s *situation, port uint16) *ports.Report {
+	m.t.Helper()
+	cmd := m.command(m.self, "report", strconv.Itoa(int(port)), s.client)
+	b, err := cmd.Output()
+	r := &ports.Report{}
+	if err == nil {
+		err = json.Unmarshal(b, r)
+	}
+	if err != nil {
+		m.t.Fatalf("%v: %s", err, b)
+	}
+	return r
+}
+
+// report writes the report of the machine around this process. Its containers are always listed.
+func report(args []string) error {
+	ctx := context.Background()
+	port, err := strconv.ParseUint(args[0], 10, 16)
+	if err != nil {
+		return err
+	}
+	f, network, err := collect.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if args[1] != "" {
+		if f.Client, err = netip.ParseAddr(args[1]); err != nil {
+			return err
+		}
+	}
+	if err := collect.Ask(ctx, f, network, uint16(port)); err != nil {
+		return err
+	}
+	if f.Copy == nil {
+		return fmt.Errorf("there is no copy: %+v", f.Missing)
+	}
+	r := ports.Judge(f, uint16(port))
+	r.Containers = ports.Judge(f, 0).Containers
+	return json.NewEncoder(os.Stdout).Encode(r)
+}

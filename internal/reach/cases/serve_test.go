@@ -1,0 +1,288 @@
+package cases
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab/relay"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+)
+
+// readyEnv is set for a process that must report on descriptor 3 that it listens.
+const readyEnv = "BRIDGETOLL_TEST_READY"
+
+// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS" and
+// "proxy FLAGS…" in the background, once they listen; "-plain NAME PROTO/ADDRESS…" in the
+// foreground; and the programs in the background themselves, whose first argument begins with "-".
+// ours is false for other arguments.
+func play(args []string) (ours bool, err error) {
+	if len(args) == 0 {
+		return false, nil
+	}
+	switch args[0] {
+	case "proxies":
+		return true, proxies()
+	case "read":
+		return true, read()
+	case "traps":
+		return true, traps()
+	case "inherit":
+		return true, inherit(args[1], args[2])
+	case "-inherited":
+		return true, inherited(args[1])
+	case "report":
+		return true, report(args[1:])
+	case "judge":
+		return true, judge(strings.Join(args[1:], ""))
+	case "serve":
+		return true, background("/run/bin/"+args[1], append([]string{"-serve"}, args[1:]...))
+	case "proxy":
+		return true, background("/run/bin/docker-proxy", args[1:])
+	case "hang":
+		return true, background("/run/bin/hung", []string{"-hang", args[1]})
+	case "-hang":
+		return true, hang(args[1])
+	case "-serve":
+		return true, serve(args[1], args[2:], record)
+	case "-plain":
+		return true, serve(args[1], args[2:], func(server) error { return nil })
+	case "-proto":
+		return true, proxy(args)
+	}
+	return false, nil
+}
+
+// background starts this program under another name and waits until it reports that it listens.
+func background(name string, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(self, name); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(name, args...)
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{w}, os.Stderr
+	cmd.Env = append(os.Environ(), readyEnv+"=yes")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
+		return err
+	}
+	said, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil || said != "0\n" {
+		rest, _ := io.ReadAll(r)
+		return fmt.Errorf("%v: %w: %s%s", args, errors.New("it does not listen"), said, rest)
+	}
+	return nil
+}
+
+func serve(name string, at []string, record func(server) error) error {
+	if err := listenAt(name, at); err != nil {
+		return err
+	}
+	for _, a := range at {
+		proto, addr, _ := strings.Cut(a, "/")
+		s := server{Name: name, Proto: proto, Addr: netip.MustParseAddrPort(addr)}
+		if err := record(s); err != nil {
+			return err
+		}
+	}
+	return ready()
+}
+
+// listenAt serves PROTO/ADDRESS… of the calling thread's namespace.
+func listenAt(name string, at []string) error {
+	for _, a := range at {
+		proto, addr, _ := strings.Cut(a, "/")
+		to, err := netip.ParseAddrPort(addr)
+		if err != nil {
+			return err
+		}
+		network := proto // [::] is a socket of both families
+		if to.Addr().Is4() {
+			network += "4"
+		}
+		if err := listen(name, network, addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready reports on descriptor 3 that this process listens, and waits.
+func ready() error {
+	if os.Getenv(readyEnv) != "" {
+		if _, err := os.NewFile(3, "ready").WriteString("0\n"); err != nil {
+			return err
+		}
+	}
+	for { // select without cases is a deadlock where nothing listens
+		time.Sleep(time.Hour)
+	}
+}
+
+func listen(name, network, addr string) error {
+	if strings.HasPrefix(network, "udp") {
+		c, err := net.ListenPacket(network, addr)
+		if err != nil {
+			return err
+		}
+		go func() {
+			b := make([]byte, 100)
+			for {
+				_, from, err := c.ReadFrom(b)
+				if err == nil {
+					_, _ = c.WriteTo([]byte(greeting(name, from)), from)
+				}
+			}
+		}()
+		return nil
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		return err
+	}
+	greet(name, l)
+	return nil
+}
+
+func greet(name string, l net.Listener) {
+	go testnet.Accept(l, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting(name, c.RemoteAddr()))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_, _ = c.Read(make([]byte, 1))
+	})
+}
+
+// inherit opens a socket outside the place of a server and leaves it to two processes: sleep, which
+// never serves, and the server in its place.
+func inherit(at, place string) error {
+	l, err := net.Listen("tcp4", at)
+	if err != nil {
+		return err
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	idle := exec.Command("sleep", "infinity")
+	idle.ExtraFiles, idle.SysProcAttr = []*os.File{f}, &syscall.SysProcAttr{Setsid: true}
+	if err := idle.Start(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	pid, err := os.ReadFile("/run/places/" + place)
+	if err := errors.Join(err, os.Symlink(self, "/run/bin/"+place)); err != nil {
+		return err
+	}
+	cmd := exec.Command("nsenter", "-n", "-t", strings.TrimSpace(string(pid)), "/run/bin/"+place,
+		"-inherited", place)
+	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{f}, &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// inherited serves the socket on descriptor 3.
+func inherited(name string) error {
+	l, err := net.FileListener(os.NewFile(3, "inherited"))
+	if err != nil {
+		return err
+	}
+	greet(name, l)
+	return ready()
+}
+
+func greeting(name string, peer net.Addr) string {
+	a := netip.MustParseAddrPort(peer.String()).Addr().Unmap()
+	return fmt.Sprintf("%s sees %s\n", name, a.WithZone(""))
+}
+
+// proxyServer returns the socket of a docker-proxy with these arguments.
+func proxyServer(args []string) (s server, err error) {
+	flags := map[string]string{}
+	for i := 0; i+1 < len(args); i += 2 {
+		flags[args[i]] = args[i+1]
+	}
+	at := func(side string) netip.AddrPort {
+		to, aerr := netip.ParseAddrPort(net.JoinHostPort(flags["-"+side+"-ip"],
+			flags["-"+side+"-port"]))
+		err = errors.Join(err, aerr)
+		return to
+	}
+	return server{Name: "docker-proxy", Proto: flags["-proto"], Addr: at("host"),
+		Relay: at("container")}, err
+}
+
+// proxies records the machine's docker-proxies as servers.
+func proxies() error {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		b, _ := os.ReadFile(f) // the process may have ended
+		args := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+		if filepath.Base(args[0]) != "docker-proxy" {
+			continue
+		}
+		s, err := proxyServer(args[1:])
+		if err != nil {
+			return err
+		}
+		if err := record(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func proxy(args []string) error {
+	s, err := proxyServer(args)
+	if err != nil {
+		return err
+	}
+	if err := record(s); err != nil {
+		return err
+	}
+	return relay.Run(context.Background(), args, os.NewFile(3, "ready"))
+}
+
+// read writes the machine around this process.
+func read() error {
+	m, err := replica.Read(context.Background())
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(m)
+}
+
+func record(s server) (err error) {
+	if s.Space, err = os.Readlink("/proc/self/ns/net"); err != nil {
+		return err
+	}
+	f, err := os.OpenFile("/run/servers", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return json.NewEncoder(f).Encode(s)
+}

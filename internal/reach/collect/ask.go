@@ -1,0 +1,112 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Network is this machine's network, or the error why it could not be read. It is zero if this
+// process is not root.
+type Network struct {
+	machine *replica.Machine
+	err     error
+}
+
+// Read reads the facts about this machine and, as root, at the same time its network. It returns an
+// error only if it cannot read the sockets.
+func Read(ctx context.Context) (*ports.Facts, Network, error) {
+	var n Network
+	var network sync.WaitGroup
+	before := link.Interrupted()
+	if os.Geteuid() == 0 {
+		network.Go(func() { n.machine, n.err = replica.Read(ctx) })
+	}
+	f, err := readFacts(ctx)
+	network.Wait()
+	if err == nil && link.Interrupted() > before {
+		f.Missing = append(f.Missing, ports.Missing{What: "a network at rest",
+			Why: "devices, addresses or routes came and went while they were read, so some may be " +
+				"missing", Remedy: "run toll ports again"})
+	}
+	return f, n, err
+}
+
+// Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this
+// machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. It
+// returns an error only if ctx ends.
+func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) error {
+	if n.machine == nil && n.err == nil { // f.Missing already reports that rules cannot be read
+		return nil
+	}
+	err := n.err
+	if err == nil {
+		err = ask(ctx, f, n.machine, port, n.machine.ReadText)
+	}
+	return uncopied(ctx, f, err)
+}
+
+// AskSaved tries the connections in a copy of a saved machine. It needs no privileges.
+func AskSaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) error {
+	saved := func(context.Context, int) error { return nil }
+	return uncopied(ctx, f, ask(ctx, f, m, port, saved))
+}
+
+func uncopied(ctx context.Context, f *ports.Facts, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.Copy = nil
+	f.Missing = append(f.Missing, ports.Missing{What: "what happens to packets",
+		Why: "cannot make a copy of the network: " + printable.Words(err.Error())})
+	return nil
+}
+
+// readText reads the rules of a namespace as their user wrote them.
+type readText func(ctx context.Context, space int) error
+
+func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
+	read readText) (err error) {
+	c := ports.NewCopy(f, m, port)
+	s, err := replica.Start(ctx, m, c.Sockets)
+	if err != nil {
+		return fmt.Errorf("copy the network: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if f.Client.IsValid() { // without a route, no answer gets to the client
+		f.ClientDevice, _ = s.Towards(ctx, f.Client)
+	}
+	for _, x := range c.Scans() {
+		found, err := s.Scan(ctx, x.Client, x.Addr)
+		if err != nil {
+			return fmt.Errorf("scan %s: %w", x.Addr, err)
+		}
+		c.Found(x, found)
+	}
+	answers, err := s.Dial(ctx, c.Dials())
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	c.Take(answers)
+	if answers, err = s.Dial(ctx, c.Themselves()); err != nil {
+		return fmt.Errorf("connect from containers: %w", err)
+	}
+	c.Take(answers)
+	which, dials := c.Lost()
+	if answers, err = s.Dial(ctx, dials); err != nil {
+		return fmt.Errorf("follow packets: %w", err)
+	}
+	c.Explain(which, answers)
+	for _, space := range c.Droppers() {
+		_ = read(ctx, space) // then a rule has a number only
+	}
+	c.Lacks(s.Lacks())
+	return nil
+}

@@ -1,0 +1,136 @@
+package collect
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+)
+
+func TestProxyArgs(t *testing.T) {
+	for line, want := range map[string]string{
+		"/usr/bin/docker-proxy -proto tcp -host-ip 0.0.0.0 -host-port 8080 -container-ip 172.17.0.2 -container-port 80":                         "tcp 0.0.0.0:8080 172.17.0.2:80",
+		"/usr/bin/docker-proxy -proto udp -host-ip :: -host-port 53 -container-ip 172.17.0.2 -container-port 53 -use-listen-fd":                 "udp [::]:53 172.17.0.2:53",
+		"docker-proxy -use-listen-fd -proto=tcp --host-ip=127.0.0.1 --host-port=1 --container-ip=fd00::2 --container-port=65535 -use-listen-fd": "tcp 127.0.0.1:1 [fd00::2]:65535",
+		"/usr/bin/docker-proxy -proto tcp -host-ip 0.0.0.0 -host-port 8080 -container-ip 172.17.0.2":                                            "",
+		"/usr/bin/docker-proxy --version": "",
+		"vi docker-proxy -proto tcp -host-ip 0.0.0.0 -host-port 8080 -container-ip 172.17.0.2 -container-port 80": "",
+		"docker-proxy -proto tcp -host-ip 0.0.0.0 -host-port 70000 -container-ip 172.17.0.2 -container-port 80":   "",
+	} {
+		got := ""
+		if p, ok := proxyArgs(strings.Fields(line)); ok {
+			got = p.Proto + " " + p.Host.String() + " " + p.Container.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func FuzzProxyArgs(f *testing.F) {
+	f.Add(
+		"docker-proxy\x00-proto\x00tcp\x00-host-ip\x00::\x00-host-port\x0080\x00-container-ip\x00172.17.0.2\x00-container-port\x0080")
+	f.Add("docker-proxy\x00-host-ip=\x00--\x00-")
+	f.Fuzz(func(t *testing.T, line string) {
+		p, ok := proxyArgs(strings.Split(line, "\x00"))
+		if ok && (!p.Host.IsValid() || !p.Container.IsValid() || p.Host.Port() == 0 ||
+			p.Container.Port() == 0) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestContainerID(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	for text, want := range map[string]string{
+		"0::/system.slice/docker-" + id + ".scope\n":       id,
+		"12:cpu:/\n3:memory:/docker/" + id + "\n":          id,
+		"0::/kubepods.slice/x/cri-containerd-" + id + "\n": id,
+		"0::/user.slice/user-1000.slice\n":                 "",
+		"":                                                 "",
+	} {
+		root := t.TempDir()
+		if err := errors.Join(os.Mkdir(root+"/1", 0o700), os.WriteFile(root+"/1/cgroup", []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		proc, err := procfs.NewFS(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := proc.Proc(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := containerID(p); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+func TestNoEngine(t *testing.T) {
+	for host, says := range map[string]string{"tcp://192.0.2.1:2376": "another machine",
+		"": `no docker context "gone"`} {
+		t.Setenv("DOCKER_HOST", host)
+		t.Setenv("DOCKER_CONTEXT", "gone")
+		t.Setenv("DOCKER_CONFIG", t.TempDir())
+		c := &collector{f: &ports.Facts{}}
+		c.docker(t.Context())
+		if m := c.f.Missing; len(m) != 1 || !strings.Contains(m[0].Why, says) ||
+			!strings.Contains(m[0].Remedy, "DOCKER_HOST=") {
+			t.Errorf("%q: %+v", host, m)
+		}
+	}
+}
+
+func TestFacts(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "unix:///nowhere")
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	f, err := readFacts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(ln.Addr().String())
+	i := slices.IndexFunc(f.Listeners, func(l ports.Listener) bool { return l.Addr == at })
+	if i < 0 {
+		t.Fatalf("%s is not in %+v", at, f.Listeners)
+	}
+	if o := f.Listeners[i].Owners; len(o) != 1 || o[0].PID != os.Getpid() {
+		t.Errorf("%+v", o)
+	}
+	r := ports.Judge(f, at.Port())
+	Check(t.Context(), r)
+	got := map[ports.Client]string{}
+	for _, k := range r.Checks {
+		got[k.Client] = k.Got
+		if !k.Agrees {
+			t.Errorf("%+v", k)
+		}
+	}
+	if got[ports.Loopback] != "connected" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// With socket activation, the process that took the socket into another network namespace serves it.
+func TestOwnersOf(t *testing.T) {
+	c := &collector{owners: map[uint32][]ports.Process{
+		7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},
+		space: map[int]string{3: "net:[2]", 9: "net:[1]", 12: "net:[1]"}}
+	for space, want := range map[string]string{"net:[1]": "child", "net:[2]": "server",
+		"net:[3]": "child"} {
+		if got := c.ownersOf(7, space); len(got) != 3 || got[0].Name != want {
+			t.Errorf("%s: %+v", space, got)
+		}
+	}
+}

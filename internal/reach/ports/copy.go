@@ -1,0 +1,323 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Copy has the connections to make in a copy of the machine, and their outcomes. Call its functions
+// in this order: NewCopy, Scans and Found, Dials and Take, Themselves and Take, Lost and Explain.
+type Copy struct {
+	Machine *replica.Machine
+	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
+	Sockets []replica.Socket
+	// Left lists what was not tried, with the reasons.
+	Left []Missing
+
+	f      *Facts
+	port   uint16
+	stands []stand // one for each of Sockets
+	found  []service
+	asked  []asked
+}
+
+// stand describes the program that a Socket replaces.
+type stand struct {
+	listener  Listener
+	container *Container // nil: outside containers
+}
+
+func (s stand) proxy(f *Facts) (Proxy, bool) {
+	if s.container != nil {
+		return proxyOf(s.container.Proxies, s.listener)
+	}
+	return f.proxyOf(s.listener)
+}
+
+type service struct {
+	proto string
+	at    netip.AddrPort
+}
+
+type asked struct {
+	service // the dialled address
+	place
+	kind   Client
+	server *Container // has the dialled address; nil: the machine has it
+	bridge string     // whose traps are looked for; "": the connection is to a port
+	tier   int
+	answer replica.Answer
+}
+
+// The tiers of connections. If there are too many connections, whole tiers are left out.
+const (
+	column  = iota // the table's columns
+	address        // the machine's other addresses, other machines' networks
+	network        // other containers' networks
+	gateway        // the addresses of other containers' bridges
+)
+
+// The most connections that are made, and that are explained.
+const (
+	maxDials     = 4000
+	maxExplained = 256
+)
+
+// NewCopy plans the connections to a port, or to every port if port is 0. It sets f.Copy and
+// returns it.
+func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
+	c := &Copy{Machine: m, f: f, port: port}
+	f.Copy = c
+	seen := map[replica.Socket]bool{}
+	add := func(space int, l Listener, home *Container) {
+		s := replica.Socket{Space: space, Proto: l.Proto, Addr: l.Addr, V6Only: l.V6Only,
+			Device: l.Device}
+		if seen[s] { // SO_REUSEPORT
+			return
+		}
+		seen[s] = true
+		of := stand{l, home}
+		if p, ok := of.proxy(f); ok && !p.Rootless {
+			s.Relay = p.Container
+		}
+		c.Sockets, c.stands = append(c.Sockets, s), append(c.stands, of)
+	}
+	for i, space := range m.Spaces {
+		if i == 0 {
+			for _, l := range f.Listeners {
+				add(0, l, nil)
+			}
+			continue
+		}
+		for j := range f.Containers {
+			if x := &f.Containers[j]; x.Space == space.ID && x.PID != 0 && x.Shares == "" {
+				for _, l := range x.Listeners {
+					add(i, l, x)
+				}
+			}
+		}
+	}
+	if port != 0 {
+		for _, proto := range []string{"tcp", "udp"} {
+			for _, a := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+				c.found = append(c.found, service{proto, netip.AddrPortFrom(a, port)})
+			}
+		}
+	}
+	return c
+}
+
+// container returns the container that has a socket, given its index in Sockets. ok is false if the
+// socket is not a container's.
+func (c *Copy) container(socket int) (x Container, ok bool) {
+	s, _ := c.stand(socket)
+	if s.container == nil {
+		return x, false
+	}
+	return *s.container, true
+}
+
+// Scan is an address all of whose TCP ports are tried from a place.
+type Scan struct {
+	Client replica.Client
+	Addr   netip.Addr
+}
+
+// maxScans is the most scans that are made.
+const maxScans = 16
+
+// Scans returns the scans that find ports which only rules serve. It returns none for a single
+// port, or if no rule can redirect packets.
+func (c *Copy) Scans() (out []Scan) {
+	if c.port != 0 || len(c.Machine.Spaces) == 0 {
+		return nil
+	}
+	if s := c.Machine.Spaces[0]; len(s.Nft.Messages)+len(s.Legacy) == 0 {
+		return nil
+	}
+	var rest []Scan
+	for _, six := range []bool{false, true} {
+		own, _ := c.f.address(six)
+		if !own.IsValid() {
+			continue
+		}
+		out = append(out, Scan{Addr: own})
+		far := c.f.machines(six)
+		for i, p := range far {
+			if i > 0 {
+				rest = append(rest, Scan{Client: p.client, Addr: p.addrs[0]})
+				continue
+			}
+			for _, a := range p.addrs {
+				out = append(out, Scan{Client: p.client, Addr: a})
+			}
+		}
+		for _, p := range c.f.places(six) {
+			if p.bridge != "" {
+				rest = append(rest, Scan{Client: p.client, Addr: own})
+			}
+		}
+	}
+	out = append(out, rest...)
+	if more := len(out) - maxScans; more > 0 {
+		out = out[:maxScans]
+		c.left("ports that only rules redirect, in "+units.Plural(more, "more scan"),
+			"too many networks and addresses", "toll ports PORT")
+	}
+	return out
+}
+
+func (c *Copy) left(what, why, remedy string) {
+	c.Left = append(c.Left, Missing{What: what, Why: why, Remedy: remedy})
+}
+
+// Found adds the ports on which a scan got an answer.
+func (c *Copy) Found(s Scan, ports []uint16) {
+	any := netip.IPv4Unspecified()
+	if s.Addr.Is6() {
+		any = netip.IPv6Unspecified()
+	}
+	for _, p := range ports {
+		if x := (service{"tcp", netip.AddrPortFrom(any, p)}); !slices.Contains(c.found, x) {
+			c.found = append(c.found, x)
+		}
+	}
+}
+
+// Dials returns the connections to make.
+func (c *Copy) Dials() []replica.Dial {
+	c.asked = nil
+	c.plan()
+	slices.SortStableFunc(c.asked, func(a, b asked) int { return a.tier - b.tier })
+	if len(c.asked) > maxDials {
+		last := c.asked[maxDials].tier
+		keep := slices.IndexFunc(c.asked, func(q asked) bool { return q.tier == last })
+		if keep == 0 {
+			keep = maxDials
+		}
+		c.left(units.Plural(len(c.asked)-keep, "connection"), fmt.Sprintf(
+			"more than %d would take too long; those to other networks and addresses come last",
+			maxDials),
+			"toll ports PORT tries all connections to one port")
+		c.asked = c.asked[:keep]
+	}
+	return c.dials(c.all(), false)
+}
+
+func (c *Copy) all() []int {
+	out := make([]int, len(c.asked))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func (c *Copy) dials(which []int, explain bool) []replica.Dial {
+	var out []replica.Dial
+	for _, i := range which {
+		q := c.asked[i]
+		out = append(out, replica.Dial{Client: q.client, Proto: q.proto, To: q.at,
+			Explain: explain})
+	}
+	return out
+}
+
+// Themselves returns more connections to make: those of the containers that answered others.
+func (c *Copy) Themselves() []replica.Dial {
+	done := len(c.asked)
+	c.planThemselves()
+	c.asked = c.asked[:max(done, min(len(c.asked), maxDials))]
+	return c.dials(c.all()[done:], false)
+}
+
+// Take records the answers to the last connections of Dials or Themselves, in their order.
+func (c *Copy) Take(answers []replica.Answer) {
+	failed, why := 0, ""
+	first := max(len(c.asked)-len(answers), 0)
+	for i := range min(len(answers), len(c.asked)) {
+		c.asked[first+i].answer = answers[i]
+		if o := answers[i].Outcomes; len(o) > 0 && o[0].Got == replica.Failed {
+			failed, why = failed+1, o[0].Err
+		}
+	}
+	if failed > 0 {
+		c.left(units.Plural(failed, "connection"), "not made in the copy of the network: "+
+			printable.Words(why), "")
+	}
+}
+
+// Lost returns the connections to repeat to find out where their packets were lost, and their
+// indexes in Dials. For a single port they include some that were answered.
+func (c *Copy) Lost() (which []int, dials []replica.Dial) {
+	add := func(want func(asked) bool) {
+		for i, q := range c.asked {
+			if len(which) < maxExplained && len(q.answer.Outcomes) > 0 && want(q) {
+				which = append(which, i)
+			}
+		}
+	}
+	add(c.unclear)
+	if c.port != 0 {
+		add(func(q asked) bool { return q.answer.Outcomes[0].Got == replica.Connected })
+	}
+	return which, c.dials(which, true)
+}
+
+// unclear reports whether a rule or a fault may have made the connection fail.
+func (c *Copy) unclear(q asked) bool {
+	switch q.answer.Outcomes[0].Got {
+	case replica.Connected, replica.Failed:
+		return false
+	case replica.Refused:
+		_, taken := listens(c.f.Listeners, q.proto, q.at)
+		return taken || q.server != nil || q.bridge != "" || c.port != 0 ||
+			c.f.publishedAt(q.service)
+	}
+	return true
+}
+
+func (f *Facts) publishedAt(s service) bool {
+	return slices.ContainsFunc(f.Containers, func(c Container) bool {
+		return slices.ContainsFunc(c.Published, func(p Published) bool {
+			return p.Proto == s.proto && p.Host.Port() == s.at.Port()
+		})
+	})
+}
+
+// Explain records the answers to the connections of Lost, in their order.
+func (c *Copy) Explain(which []int, answers []replica.Answer) {
+	for i := range min(len(answers), len(which)) {
+		a := &c.asked[which[i]].answer
+		a.Steps, a.Lost = answers[i].Steps, answers[i].Lost
+		for _, u := range answers[i].Unsure {
+			a.Unsure = once(a.Unsure, u)
+		}
+	}
+}
+
+// Droppers returns the namespaces whose rules dropped packets.
+func (c *Copy) Droppers() (out []int) {
+	for _, q := range c.asked {
+		if l := q.answer.Lost; l != nil && l.Rule != nil {
+			out = once(out, l.Space)
+		}
+	}
+	return out
+}
+
+// Lacks records parts of the machine that the copy lacks.
+func (c *Copy) Lacks(all []replica.Lacks) {
+	var names []string
+	for _, l := range all {
+		names = once(names, l.What+" ("+c.where(l.Space)+"): "+l.Why)
+	}
+	if len(names) > 0 {
+		c.left("what these do to packets", "they are not in the copy of the network: "+
+			few(names), "")
+	}
+}

@@ -1,0 +1,126 @@
+package ports
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+func expected(t *testing.T, r *Report, lines ...string) {
+	t.Helper()
+	var text []string
+	for _, l := range lines {
+		_, line, _ := strings.Cut(l, ": ")
+		text = append(text, line)
+	}
+	all, err := ParseExpectations(strings.NewReader(strings.Join(text, "\n")), netip.Addr{})
+	if err != nil || len(all) != len(lines) {
+		t.Fatalf("%v, %d of %d lines", err, len(all), len(lines))
+	}
+	r.Expect(all)
+	for i, e := range r.Expected {
+		want, _, _ := strings.Cut(lines[i], ": ")
+		if string(e.Holds) != want || e.Holds == Yes != (e.Because == "") {
+			t.Errorf("%s, want %s: %s: %s", e.Holds, want, e.Line, e.Because)
+		}
+	}
+}
+
+func TestExpect(t *testing.T) {
+	blocked := losing("machine", replica.Lost{Rule: rule("ip filter", "FORWARD", 1, "-j DROP")})
+	all := healthy()
+	all.Everything = true
+	expected(t, try(all, 0),
+		"holds: other machines reach only 22/tcp 8080/tcp",
+		"holds: other machines reach 22/tcp",
+		"holds: containers on bridge reach 80/tcp, 22/tcp # at its own address",
+		"fails: other machines reach only 22/tcp",
+		"fails: nobody outside reaches 20-23/tcp",
+		"holds: nobody outside reaches 22/udp",
+		"fails: this machine reaches 23/tcp",
+		"fails: containers on shop do not reach 22/tcp",
+		"fails: other machines reach no port")
+	f := healthy()
+	f.Listeners = f.Listeners[1:]
+	r := try(f, 0, blocked)
+	expected(t, r, "holds: other machines reach no port", "holds: nobody outside reaches 8080/tcp",
+		"fails: other machines reach 8080/tcp", "holds: containers reach 8080/tcp")
+	if !strings.Contains(r.Expected[2].Because, "FORWARD rule 1") {
+		t.Errorf("%q", r.Expected[2].Because)
+	}
+	unsure := try(healthy(), 0, func(q replica.Dial, a *replica.Answer) {
+		if q.Card != "" {
+			a.Unsure = []string{"a rule matches by user"}
+		}
+	})
+	expected(t, unsure, "?: other machines reach 22/tcp", "?: other machines reach no port",
+		"?: nobody outside reaches 22/tcp", "holds: this machine reaches 22/tcp")
+}
+
+// What is written holds, whatever the machine.
+func TestExpectNow(t *testing.T) {
+	for name, r := range map[string]*Report{
+		"healthy": try(healthy(), 0),
+		"blocked": try(healthy(), 0, losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 1, "")})),
+		"unsure": try(healthy(), 0, func(q replica.Dial, a *replica.Answer) {
+			if q.To.Port() == 22 {
+				a.Unsure = []string{"a rule matches by user"}
+			}
+		}),
+	} {
+		var lines []string
+		for _, l := range r.ExpectNow() {
+			if !strings.HasPrefix(l, "#") {
+				lines = append(lines, "holds: "+l)
+			}
+		}
+		if len(lines) < 2 {
+			t.Errorf("%s: %q", name, lines)
+		}
+		expected(t, r, lines...)
+	}
+}
+
+func TestExpectationsAreRefused(t *testing.T) {
+	for line, says := range map[string]string{
+		"other machines":                      `no "reach"`,
+		"other machines reach":                "names no port",
+		"machines reach 1/tcp":                "not one of",
+		"other machines reach 80":             "not a port",
+		"other machines reach 0/tcp":          "not a port",
+		"other machines reach 9-8/tcp":        "not a port",
+		"192.0.2.1 reaches 80/tcp":            "only with --client 192.0.2.1",
+		"containers on a b reach 80/tcp":      "not one of",
+		"other machines do not reach no port": "not a port",
+		strings.Repeat("x", 2*maxLine):        "too long",
+	} {
+		_, err := ParseExpectations(strings.NewReader("# fine\n\n"+line), netip.Addr{})
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.40q: %v", line, err)
+		}
+	}
+	client := netip.MustParseAddr("192.0.2.1")
+	if _, err := ParseExpectations(strings.NewReader("192.0.2.1 reaches 80/tcp"), client); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzParseExpectations(f *testing.F) {
+	f.Add("other machines reach only 22/tcp 443/tcp\n# x\ncontainers on shop do not reach 1-9/udp")
+	r := try(healthy(), 0)
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := ParseExpectations(strings.NewReader(text), netip.Addr{})
+		if err != nil {
+			return
+		}
+		r.Expect(all)
+		for _, e := range all {
+			again, err := ParseExpectations(strings.NewReader(e.Line), netip.Addr{})
+			if err != nil || len(again) != 1 || again[0].Line != e.Line {
+				t.Errorf("%q: %+v, %v", e.Line, again, err)
+			}
+		}
+	})
+}

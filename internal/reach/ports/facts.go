@@ -1,0 +1,214 @@
+// Package ports finds the server of each port of this machine, the routes to it from five kinds of
+// clients, and the traps on those routes. It does no I/O: internal/reach/collect reads the Facts,
+// from which Judge makes a Report.
+package ports
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Facts describes the machine.
+type Facts struct {
+	// Space is the machine's network namespace in the form of /proc/PID/ns/net, such as
+	// "net:[4026531840]"; "": not known.
+	Space       string       `json:"namespace,omitempty"`
+	Listeners   []Listener   `json:"listeners,omitempty"`
+	Connections []Connection `json:"connections,omitempty"`
+	Flows       []Flow       `json:"flows,omitempty"`
+	Proxies     []Proxy      `json:"proxies,omitempty"`
+	Shortcuts   []Shortcut   `json:"shortcuts,omitempty"`
+	Containers  []Container  `json:"containers,omitempty"`
+	Devices     []Device     `json:"devices,omitempty"`
+	Switches    Switches     `json:"switches"`
+	Tracked     int          `json:"tracked,omitempty"` // number and limit of conntrack's entries; 0: not known
+	TrackedMax  int          `json:"tracked_max,omitempty"`
+	// Docker is the engine's version; "" if it did not answer.
+	Docker string `json:"docker,omitempty"`
+	// Client is the address of the other machine whose routes are reported; invalid: any machine.
+	Client netip.Addr `json:"client,omitzero"`
+	// Proto limits a report on one port to a protocol; "": all.
+	Proto string `json:"-"`
+	// Everything also requests published ports at the containers' own addresses.
+	Everything bool `json:"-"`
+	// ClientDevice is the device by which the machine's routes lead to Client; "": not known.
+	ClientDevice string    `json:"-"`
+	Ingress      Ingress   `json:"ingress,omitzero"`
+	Known        Known     `json:"known"`
+	Missing      []Missing `json:"missing,omitempty"`
+	// Copy has the connections tried in a copy of the machine; nil: there was none.
+	Copy *Copy `json:"-"`
+}
+
+// Known reports what could be read.
+type Known struct {
+	Attached bool `json:"attached,omitempty"` // Device.Attached
+	Owners   bool `json:"owners,omitempty"`   // all sockets' processes
+	Flows    bool `json:"flows,omitempty"`
+}
+
+// Missing is a fact that could not be read, with the reason and the remedy.
+type Missing struct {
+	What   string `json:"what"`
+	Why    string `json:"why"`
+	Remedy string `json:"remedy"`
+}
+
+// Listener is a listening TCP socket, or a UDP socket that is bound and not connected.
+type Listener struct {
+	Proto  string         `json:"protocol"`
+	Addr   netip.AddrPort `json:"address"`
+	V6Only bool           `json:"v6_only,omitempty"`
+	Inode  uint32         `json:"inode,omitempty"`
+	// Owners lists the socket's processes, the one that serves it first if toll can tell; empty: not
+	// known.
+	Owners []Process `json:"owners,omitempty"`
+	Device string    `json:"device,omitempty"` // the only one whose packets it gets; "": all
+	// Waiting is the number of connections to accept, at most Backlog+1. The oldest has waited for
+	// Waited.
+	Waiting int           `json:"waiting,omitempty"`
+	Backlog int           `json:"backlog,omitempty"`
+	Waited  time.Duration `json:"waited_ns,omitempty"`
+}
+
+type Process struct {
+	PID       int    `json:"pid"`
+	Name      string `json:"name"`
+	Container string `json:"container,omitempty"` // an id
+	// Space is the process's network namespace if it is not the socket's; else "".
+	Space string `json:"namespace,omitempty"`
+}
+
+// Connection is a socket that has a peer.
+type Connection struct {
+	Local  netip.AddrPort `json:"local"`
+	Remote netip.AddrPort `json:"remote"`
+	PID    int            `json:"pid,omitempty"` // 0: not known
+	Bytes  uint64         `json:"bytes,omitempty"`
+}
+
+// Flow is an entry of connection tracking: TCP and UDP with a translated destination, and UDP to a
+// port of this machine that no program of its own serves.
+type Flow struct {
+	Proto string         `json:"protocol"`
+	From  netip.Addr     `json:"from"`
+	Port  uint16         `json:"port"` // the client's port
+	To    netip.AddrPort `json:"to"`
+	Now   netip.AddrPort `json:"now"` // the translated destination, or To
+}
+
+// Proxy is a program that listens for a server in another network: a docker-proxy, or a relay for
+// containers of an engine without root.
+type Proxy struct {
+	PID   int            `json:"pid"`
+	Proto string         `json:"protocol"`
+	Host  netip.AddrPort `json:"host"`
+	// Container is the address on which the server listens: 0.0.0.0 if the relay ends in the
+	// container's own network. Port 0: not known.
+	Container netip.AddrPort `json:"container"`
+	Command   []string       `json:"command,omitempty"`
+	Rootless  bool           `json:"rootless,omitempty"` // the program is a relay
+	// Program is the relay's name; "": Rootlesskit.
+	Program string `json:"program,omitempty"`
+	// Space is the network namespace from which the program dials the container; "": not known.
+	Space string `json:"namespace,omitempty"`
+	// ID is the container's ID; "": the engine did not report it.
+	ID string `json:"container_id,omitempty"`
+	// Next is the docker-proxy that a rootlesskit dials; nil: none, or not known.
+	Next *Next `json:"next,omitempty"`
+	// Source is the set of clients whose addresses a relay passes on.
+	Source Source `json:"source,omitempty"`
+	// Used is the number of local ports in use for connections to the container.
+	Used int     `json:"used_ports,omitempty"`
+	CPU  float64 `json:"cpu,omitempty"` // current CPU use in cores
+	// Memory is in bytes and includes a share of shared pages; 0: not known.
+	Memory int64 `json:"memory_bytes,omitempty"`
+}
+
+// Next is a docker-proxy behind a relay.
+type Next struct {
+	PID  int            `json:"pid"`
+	Host netip.AddrPort `json:"host"` // address in the namespace from which the relay dials
+}
+
+// Shortcut is a redirection of loopback clients that bypasses docker-proxy.
+type Shortcut struct {
+	Dial   netip.AddrPort `json:"dial"`
+	Target netip.AddrPort `json:"target"`
+}
+
+// Container is a container that runs or should run.
+type Container struct {
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	Image     string        `json:"image,omitempty"`
+	PID       int           `json:"pid,omitempty"`       // 0: it does not run
+	Space     string        `json:"namespace,omitempty"` // as Facts.Space
+	State     string        `json:"state,omitempty"`
+	Restarts  int           `json:"restarts,omitempty"`
+	Measuring bool          `json:"measuring,omitempty"` // toll started it for a measurement
+	Up        time.Duration `json:"up_ns,omitempty"`
+	Rootless  bool          `json:"rootless,omitempty"` // its engine's network is not the machine's
+	Host      bool          `json:"host,omitempty"`     // it uses the machine's network
+	Shares    string        `json:"shares,omitempty"`   // the container whose network it uses
+	Networks  []string      `json:"networks,omitempty"`
+	Drivers   []string      `json:"drivers,omitempty"` // of Networks: "bridge", "macvlan", …
+	// Internal means that all networks of the container are internal, so Docker publishes none of
+	// its ports.
+	Internal       bool         `json:"internal,omitempty"`
+	Asked          []Published  `json:"asked,omitempty"` // requested by -p, published or not
+	Addrs          []netip.Addr `json:"addresses,omitempty"`
+	Published      []Published  `json:"published,omitempty"`
+	Exposed        []Published  `json:"exposed,omitempty"` // not published; Host is zero
+	Listeners      []Listener   `json:"listeners,omitempty"`
+	ListenersKnown bool         `json:"listeners_known,omitempty"`
+	Proxies        []Proxy      `json:"proxies,omitempty"` // those in its network namespace
+	Devices        []Device     `json:"devices,omitempty"` // empty if not known
+	// LastLog is the end of a failed container's output.
+	LastLog string `json:"last_log,omitempty" printable:"text"`
+}
+
+// Published is a port of a container and the machine's port that is published for it.
+type Published struct {
+	Proto string         `json:"protocol"`
+	Port  uint16         `json:"port"`
+	Host  netip.AddrPort `json:"host"`
+}
+
+type Device struct {
+	Name   string `json:"name"`
+	Index  int    `json:"index"`
+	Kind   string `json:"kind"`
+	MTU    int    `json:"mtu"`
+	Up     bool   `json:"up,omitempty"`
+	Master string `json:"master,omitempty"`
+	Peer   int    `json:"peer,omitempty"`
+	// PeerSpace is the namespace of a veth's other end, or of the device below a macvlan; it may be
+	// Nameless. "": not known, or this device's own namespace if that is the machine's.
+	PeerSpace string         `json:"peer_namespace,omitempty"`
+	Addrs     []netip.Prefix `json:"addresses,omitempty"`
+	Uplink    bool           `json:"uplink,omitempty"`
+	Uplink6   bool           `json:"uplink6,omitempty"` // has a default route of IPv6
+	Docker    bool           `json:"docker,omitempty"`
+	// Out is the device through which packets from a bridge's network leave for the internet,
+	// OutMTU the route's MTU in bytes; "": not known.
+	Out    string `json:"out,omitempty"`
+	OutMTU int    `json:"out_mtu,omitempty"`
+	// Attached lists programs, filters, queues and chains that may drop or change the device's
+	// packets, in addition to rules at IP's own hooks. Only collect.Published reads it.
+	Attached []string `json:"attached,omitempty"`
+}
+
+// Nameless is a namespace without a process, other than the machine's.
+const Nameless = "nameless"
+
+// Switches are kernel settings that decide paths.
+type Switches struct {
+	Forward4 bool `json:"forward_ipv4,omitempty"`
+	BridgeNF bool `json:"bridge_nf,omitempty"` // bridged frames cross iptables
+	// RoutedBySocket is a policy rule that may give two programs' packets different routes or none, or
+	// the reason why there may be one; "" if there is none.
+	RoutedBySocket string `json:"routed_by_socket,omitempty"`
+	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
+	ClientPorts [2]uint16 `json:"client_ports"`
+}

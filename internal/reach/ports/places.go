@@ -1,0 +1,259 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// place is a place from which clients connect.
+type place struct {
+	kind      Client // OwnAddr: this machine
+	client    replica.Client
+	from      string
+	bridge    string       // a container's bridge, or a name of its network
+	addrs     []netip.Addr // this machine's addresses in that network; all for this machine
+	router    bool         // behind a router
+	container *Container   // an existing one; nil: a new one
+	self      bool         // it has the port's server
+}
+
+// anybody and anybody6 are addresses for documentation (RFC 5737, RFC 3849), which a machine behind
+// a router gets.
+var (
+	anybody  = netip.MustParseAddr("203.0.113.1")
+	anybody6 = netip.MustParseAddr("2001:db8:ffff::1")
+)
+
+func (f *Facts) places(six bool) []place {
+	here := place{kind: OwnAddr}
+	var out []place
+	for _, d := range f.Devices {
+		own := d.own(six)
+		if d.Kind == "loopback" || len(own) == 0 && !f.hasResident(d, six) {
+			continue
+		}
+		here.addrs = append(here.addrs, own...)
+		if f.hosts(d) {
+			out = append(out, place{kind: Neighbour, bridge: d.Name, addrs: own,
+				client: replica.Client{Bridge: d.Name}, from: "a container on " + f.network(d)})
+		}
+	}
+	return append(append([]place{here}, out...), f.machines(six)...)
+}
+
+// hasResident reports whether a container on the bridge has an address of the family.
+func (f *Facts) hasResident(bridge Device, six bool) bool {
+	return bridge.Kind == "bridge" && bridge.Up && slices.ContainsFunc(f.Containers,
+		func(c Container) bool {
+			return c.PID != 0 && slices.ContainsFunc(c.Addrs, func(a netip.Addr) bool {
+				return a.Is6() == six && f.bridgeAt(c, a) == bridge.Name
+			})
+		})
+}
+
+// unbridged returns existing containers as places, two of each network without a bridge.
+func (c *Copy) unbridged(six bool) (out []place) {
+	number := map[string]int{}
+	for i := range c.Machine.Spaces {
+		x, ok := c.containerIn(i)
+		if !ok || c.f.unbridged(*x) == "" || number[c.f.unbridged(*x)] == 2 || !x.has(six) {
+			continue
+		}
+		number[c.f.unbridged(*x)]++
+		out = append(out, c.existing(i, x))
+	}
+	return out
+}
+
+// has reports whether a device of the container has an address of the family.
+func (c *Container) has(six bool) bool {
+	return slices.ContainsFunc(c.Devices, func(d Device) bool {
+		return d.Kind != "loopback" && len(d.own(six)) > 0
+	})
+}
+
+// existing returns a container, which has a namespace of the machine, as a place.
+func (c *Copy) existing(space int, x *Container) place {
+	return place{kind: Neighbour, client: replica.Client{Space: space}, container: x,
+		bridge: cmp.Or(c.f.unbridged(*x), c.f.bridgeOf(*x)), from: "container " + x.Name}
+}
+
+// unbridged returns a name of the container's network, or "" if the network has a bridge.
+func (f *Facts) unbridged(c Container) string {
+	for _, d := range c.Devices {
+		if d.Kind == "macvlan" || d.Kind == "ipvlan" {
+			return fmt.Sprintf("%s of %d in %s", d.Kind, d.Peer, strings.Join(c.Networks, " "))
+		}
+		if peer, ok := f.peerOf(d); ok && peer.Master == "" {
+			return "veth " + peer.Name
+		}
+	}
+	return ""
+}
+
+// endsIn reports whether a device is one end of a pair whose other end is in a container.
+func (f *Facts) endsIn(d Device) bool {
+	return d.Master == "" && slices.ContainsFunc(f.Containers, func(c Container) bool {
+		return c.PID != 0 && slices.ContainsFunc(c.Devices, func(x Device) bool {
+			peer, ok := f.peerOf(x)
+			return ok && peer.Name == d.Name
+		})
+	})
+}
+
+// machines returns the places of other machines. The first represents them all.
+func (f *Facts) machines(six bool) []place {
+	if f.Client.IsValid() {
+		if f.Client.Is6() != six {
+			return nil
+		}
+		own, device := f.address(six)
+		if near := f.device(cmp.Or(f.ClientDevice, f.towards(f.Client))); near.Name != "" {
+			if device = near.Name; len(near.own(six)) > 0 {
+				own = near.own(six)[0]
+			}
+		}
+		if device == "" {
+			return nil
+		}
+		return []place{{kind: Remote, from: f.Client.String(), addrs: []netip.Addr{own},
+			client: replica.Client{Card: device, Source: f.Client}}}
+	}
+	var routers, out []place
+	far := anybody
+	if six {
+		far = anybody6
+	}
+	for _, d := range f.Devices {
+		own := d.own(six)
+		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || f.hosts(d) || !d.Up ||
+			f.endsIn(d) {
+			continue
+		}
+		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: own,
+			client: replica.Client{Card: d.Name}}
+		if d.Uplink && (!six || d.Uplink6) {
+			behind := near
+			behind.router, behind.from = true, "a machine behind "+d.Name+"'s router"
+			behind.client.Source = far
+			routers = append(routers, behind)
+		}
+		out = append(out, near)
+	}
+	return append(routers, out...)
+}
+
+// hosts reports whether a device is the bridge of containers.
+func (f *Facts) hosts(d Device) bool {
+	return d.Docker || d.Kind == "bridge" && !d.Uplink && slices.ContainsFunc(f.Containers,
+		func(c Container) bool { return c.PID != 0 && f.bridgeOf(c) == d.Name })
+}
+
+// own returns the device's addresses, without link-local ones.
+func (d Device) own(six bool) (out []netip.Addr) {
+	for _, p := range d.Addrs {
+		if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
+			out = append(out, p.Addr())
+		}
+	}
+	return out
+}
+
+func (d Device) has(a netip.Addr) bool {
+	return slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
+// network returns the name of a bridge's Docker network if it is known, else the bridge's own.
+func (f *Facts) network(bridge Device) string {
+	for _, c := range f.Containers {
+		if len(c.Networks) == 1 && c.PID != 0 && f.bridgeOf(c) == bridge.Name {
+			return c.Networks[0]
+		}
+	}
+	return bridge.Name
+}
+
+// bridgeOf returns the first bridge to which a container is linked, or "".
+func (f *Facts) bridgeOf(c Container) string {
+	for _, a := range append(slices.Clone(c.Addrs), netip.Addr{}) {
+		if b := f.bridgeAt(c, a); b != "" {
+			return b
+		}
+	}
+	return ""
+}
+
+// bridgeAt returns the bridge to which the container's device with the address is linked. The zero
+// address selects any device.
+func (f *Facts) bridgeAt(c Container, a netip.Addr) string {
+	if c.Rootless {
+		return ""
+	}
+	for _, d := range c.Devices {
+		if p, ok := f.peerOf(d); ok && p.Master != "" && (d.has(a) || !a.IsValid()) {
+			return p.Master
+		}
+	}
+	if d := f.device(f.towards(a)); len(c.Devices) == 0 && a.IsValid() && d.Kind == "bridge" {
+		return d.Name
+	}
+	return ""
+}
+
+// homeOf returns the container whose network the server uses.
+func (f *Facts) homeOf(s Server) (Container, bool) {
+	c, ok := f.byID(s.ID)
+	for _, o := range f.Containers {
+		if ok && c.Shares != "" && o.Name == c.Shares {
+			return o, true
+		}
+	}
+	return c, ok
+}
+
+// CheckClient returns an error if a cannot be another machine's address.
+func (f *Facts) CheckClient(a netip.Addr) error {
+	switch d := f.device(f.towards(a)); {
+	case f.own(a):
+		return fmt.Errorf(
+			"%s is this machine's own address: the first columns show its clients", a)
+	case d.Docker:
+		return fmt.Errorf("%s is in the network of %s: see the column of a container", a,
+			d.Name)
+	}
+	return nil
+}
+
+// concerns reports whether a client of the family may reach the row's socket.
+func (r *Row) concerns(six bool) bool {
+	return r.Family == "both" || (r.Family == "ipv6") == six
+}
+
+// neighbour returns the server's bridge and network. If these are not known, it returns another
+// Docker network's.
+func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
+	if IsRelay(r.Holder.Kind) {
+		return "", netip.Prefix{}
+	}
+	bridge := ""
+	if c, ok := f.homeOf(r.Server); ok {
+		bridge = f.bridgeOf(c)
+	}
+	for _, d := range f.Devices {
+		if !d.Docker || bridge != "" && d.Name != bridge {
+			continue
+		}
+		i := slices.IndexFunc(d.Addrs, func(p netip.Prefix) bool {
+			return p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast()
+		})
+		if i >= 0 {
+			return d.Name, d.Addrs[i]
+		}
+	}
+	return "", netip.Prefix{}
+}

@@ -1,0 +1,215 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// bypass finds ports that are published on 127.0.0.1 while others reach the container itself.
+func (f *Facts) bypass(rows []Row) []Trap {
+	t := Trap{Code: PublishedBypass,
+		Text: "A port is published for this machine only, but other machines with a route to the " +
+			"container's network reach it at the container's own address",
+		Remedy: "upgrade to Docker Engine 28, which drops such packets, or: "}
+	var rules []string // a container's port, "/" and the command that drops packets to it
+	for _, r := range rows {
+		if !r.addr.IsLoopback() || slices.ContainsFunc(rows, func(o Row) bool {
+			return o.Server.ID == r.Server.ID && o.Server.Port == r.Server.Port &&
+				o.Proto == r.Proto && !o.addr.IsLoopback()
+		}) {
+			continue
+		}
+		for _, p := range r.Dials {
+			if !p.own || p.Client != Remote || !p.Answers() {
+				continue
+			}
+			a, _ := netip.ParseAddrPort(p.Dial)
+			program := "iptables"
+			if a.Addr().Is6() {
+				program = "ip6tables"
+			}
+			rules = once(rules, fmt.Sprintf("%d/sudo %s -t raw -A PREROUTING -d %s ! -i %s -p %s",
+				a.Port(), program, a.Addr(), orSomething(f.towards(a.Addr())), r.Proto))
+			t.add(r, fmt.Sprintf("%s answers %s at %s", r.Server.describe(), p.From, p.Dial))
+			break
+		}
+	}
+	var commands []string
+	for _, rule := range FoldNames(rules) {
+		port, command, _ := strings.Cut(rule, "/")
+		commands = append(commands, command+" --dport "+strings.Replace(port, "-", ":", 1)+" -j DROP")
+	}
+	t.Remedy += strings.Join(commands, "; ")
+	return t.found()
+}
+
+// Machines at a bridge without an address get addresses for documentation (RFC 5737).
+var (
+	atPort  = netip.MustParseAddr("198.51.100.1")
+	atOther = netip.MustParseAddr("198.51.100.2")
+)
+
+// maxBridges is the most bridges on which frames are tried.
+const maxBridges = 4
+
+// planBridges adds connections between two ports of each bridge that is not Docker's, and from
+// there to the internet.
+func (c *Copy) planBridges() {
+	if c.port != 0 || len(c.Machine.Spaces) == 0 {
+		return
+	}
+	uplink, card := c.f.address(false)
+	tried := 0
+	for _, d := range c.f.Devices {
+		if d.Kind != "bridge" || d.Docker || d.Uplink || !slices.ContainsFunc(c.f.Devices,
+			func(p Device) bool { return p.Master == d.Name }) {
+			continue
+		}
+		if tried++; tried > maxBridges {
+			return
+		}
+		ask := func(from replica.Client, to netip.Addr, bridge string) {
+			c.asked = append(c.asked, asked{service: service{"tcp", netip.AddrPortFrom(to, 80)},
+				place: place{client: from}, bridge: bridge, tier: column})
+		}
+		guest := replica.Client{Bridge: d.Name}
+		net, addressed := c.f.prefixOn(d.Name, false)
+		from, to, guests := c.guests(d)
+		switch {
+		case guests:
+			guest = replica.Client{Space: from}
+			ask(guest, to, d.Name)
+		case addressed:
+			other := c.f.unused(net)
+			ask(replica.Client{Card: d.Name, Source: other}, net.Addr(), other.String())
+			ask(guest, other, d.Name)
+		default:
+			guest.Source = atPort
+			ask(replica.Client{Card: d.Name, Source: atOther}, atPort, atOther.String())
+			ask(guest, atOther, d.Name)
+		}
+		if addressed && card != "" && c.f.Switches.Forward4 {
+			ask(replica.Client{Card: card, Source: anybody}, uplink, anybody.String())
+			ask(guest, anybody, d.Name)
+		}
+	}
+}
+
+// guests returns the index of a namespace at the bridge, and the address of another namespace
+// there.
+func (c *Copy) guests(bridge Device) (from int, to netip.Addr, ok bool) {
+	spaces := c.Machine.Spaces
+	var first netip.Prefix
+	for i := 1; i < len(spaces); i++ {
+		for _, l := range spaces[i].Links {
+			space, port := c.Machine.Other(i, l)
+			if port == nil || space != 0 || port.Master != bridge.Index || bridge.Index == 0 {
+				continue
+			}
+			for _, a := range spaces[i].Prefixes(l.Index) {
+				switch {
+				case !a.Addr().Is4():
+				case !first.IsValid():
+					from, first = i, a
+				case i != from && first.Masked().Contains(a.Addr()):
+					return from, a.Addr(), true
+				}
+			}
+		}
+	}
+	return 0, netip.Addr{}, false
+}
+
+// unused returns an address of the network that no container has.
+func (f *Facts) unused(p netip.Prefix) netip.Addr {
+	a := p.Addr().Next()
+	for p.Contains(a) {
+		if _, taken := f.at(a); !taken {
+			break
+		}
+		a = a.Next()
+	}
+	return a
+}
+
+// bridgeNF finds bridges whose traffic is dropped by rules for routed traffic, such as Docker's
+// policy of FORWARD.
+func (f *Facts) bridgeNF([]Row) []Trap {
+	if f.Copy == nil {
+		return nil
+	}
+	var out []Trap
+	for _, d := range f.Devices {
+		var frames, routed *Path
+		for _, q := range f.Copy.asked {
+			if q.bridge != d.Name {
+				continue
+			}
+			p, ok := f.Copy.path(q)
+			if !ok || p.Block == nil || p.Block.Where != here || p.Block.Chain == "" {
+				continue
+			}
+			if q.at.Addr() == anybody {
+				routed = &p
+			} else {
+				frames = &p
+			}
+		}
+		net, _ := f.prefixOn(d.Name, false)
+		if routed != nil && !f.Copy.translates(net) {
+			routed = nil // no NAT for this network: not meant to leave
+		}
+		t := Trap{Code: BridgeNFDrop, Text: fmt.Sprintf(
+			"Rules for routed traffic drop what crosses bridge %s", d.Name)}
+		switch {
+		case routed != nil:
+			t.Text = fmt.Sprintf("Packets from machines at bridge %s to other networks are dropped", d.Name)
+			t.Evidence = "a TCP packet from there to the internet is " + routed.Why
+			t.Remedy = f.Copy.letThrough(routed.Block, "-i "+d.Name) + "; " + f.Copy.letThrough(
+				routed.Block, "-o "+d.Name+" -m conntrack --ctstate RELATED,ESTABLISHED")
+			if frames != nil {
+				t.Evidence += "; so is one to another machine there, because net.bridge.bridge-nf-call-iptables is 1"
+			}
+		case frames != nil:
+			t.Evidence = fmt.Sprintf(
+				"net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is %s",
+				d.Name, d.Name, frames.Why)
+			t.Remedy = f.Copy.letThrough(frames.Block, "-i "+d.Name+" -o "+d.Name) +
+				", or net.bridge.bridge-nf-call-iptables=0 if no container network needs it"
+		default:
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// translates reports whether a rule replaces the source address of packets from the network with
+// this machine's.
+func (c *Copy) translates(net netip.Prefix) bool {
+	return slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
+		text := strings.ToLower(r.Text)
+		return (strings.Contains(text, "masquerade") || strings.Contains(text, "snat")) &&
+			(!strings.Contains(text, "-s ") && !strings.Contains(text, "saddr") ||
+				strings.Contains(text, net.Masked().String()))
+	})
+}
+
+// letThrough returns the command that accepts packets before the block. Where Docker writes
+// iptables rules, it does so in DOCKER-USER.
+func (c *Copy) letThrough(b *Block, match string) string {
+	chain := "FORWARD"
+	if slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
+		return r.Chain == "DOCKER-USER" || strings.Contains(r.Text, "DOCKER-USER")
+	}) {
+		chain = "DOCKER-USER"
+	}
+	if b.Table != "filter" {
+		return fmt.Sprintf("a rule before %s %s that accepts %s", b.Table, b.Chain, match)
+	}
+	return "sudo iptables -I " + chain + " " + match + " -j ACCEPT"
+}

@@ -1,0 +1,191 @@
+// Package build makes a copy of a machine in the calling process. Only threads of the process hold
+// the copy's network namespaces, so the copy ends with the process.
+//
+// The order matters: sysctls that devices inherit come before the devices, devices before
+// addresses, addresses before routes, and routes before the rules that need them. Devices have the
+// original's indexes, because routes and rules name devices by index.
+//
+// In the copy, a network card is a veth whose other end is in another namespace, the card's world.
+// The world has a neighbour's address, the addresses of all gateways, and the clients. Tunnels,
+// bonds, VLANs on cards, and veths whose other end is not in the copy are made in the same way,
+// because rules and routes name devices by name and index, not by kind. Cards whose networks
+// overlap share a world.
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica/dial"
+)
+
+// Main runs the process of a copy: it reads requests from in and writes replies to out.
+func Main(in io.Reader, out io.Writer) error {
+	const percent = 50 // collect garbage more often: the process only builds and then waits
+	debug.SetGCPercent(percent)
+	return replica.Serve(in, out, makeCopy)
+}
+
+type machine struct {
+	from    *replica.Machine
+	sockets []replica.Socket
+	spaces  []*netns.NS // as in Machine.Spaces
+	files   []int       // descriptors of spaces
+	// void is a namespace for the other ends of devices without a network.
+	void    *world
+	survey  *survey
+	refused map[device]error // the result for each device that was tried; nil: it was made
+	runs    map[device]bool  // devices that have a carrier or will get one
+	ends    int              // the number of cards that were made
+	guests  map[device]*segment
+	net     *dial.Net
+	times   int // number of attempts of each connection
+	clean   undo.Stack
+
+	mu    sync.Mutex
+	lacks []replica.Lacks
+}
+
+var _ replica.Copy = (*machine)(nil)
+
+// makeCopy makes the copy. Its Lacks lists what the kernel refuses.
+func makeCopy(o replica.Order) (replica.Copy, error) {
+	there, err := standard()
+	if err != nil {
+		return nil, err
+	}
+	lacks := o.Machine.MakeRoom(there)
+	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
+		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1,
+		lacks: lacks}
+	if slices.ContainsFunc(o.Machine.Spaces, random) {
+		const enough = 7
+		c.times = enough
+	}
+	if err := c.make(o); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func random(s replica.Space) bool {
+	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random)
+}
+
+// standard lists the devices of a new namespace.
+func standard() (there []link.Saved, err error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	err = ns.Do(func() (err error) { there, err = link.ReadLinks(); return err })
+	return there, errors.Join(err, ns.Close())
+}
+
+func (c *machine) Close() error { return c.clean.Undo() }
+
+func (c *machine) Lacks() []replica.Lacks { return c.lacks }
+
+func (c *machine) lack(space int, what, device string, err error) {
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lacks = append(c.lacks, replica.Lacks{Space: space, What: what, Why: err.Error(),
+		Device: device})
+}
+
+func (c *machine) make(o replica.Order) error {
+	if err := c.makeSpaces(); err != nil {
+		return err
+	}
+	if err := c.makeLinks(); err != nil {
+		return err
+	}
+	for i, ns := range c.spaces {
+		if err := ns.Do(func() error { c.fill(i, o.Variant); return nil }); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.survey.segments {
+		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.settle(s))
+	}
+	for i, ns := range c.spaces {
+		err := ns.Do(func() error { c.lack(i, "IPv6 addresses", "", awaitRoutes()); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.net, err = dial.Open(c.spaces, o.Sockets); err != nil {
+		return err
+	}
+	c.clean.Push("close stand-ins", c.net.Close)
+	for i, err := range c.net.Failed() {
+		s := o.Sockets[i]
+		c.lack(s.Space, fmt.Sprintf("socket %s %s", s.Proto, s.Addr), s.Device, err)
+	}
+	return nil
+}
+
+// namespace returns a new network namespace with the given settings.
+func (c *machine) namespace(settings ...[]setting) (*netns.NS, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	c.clean.Push("close a namespace", ns.Close)
+	return ns, ns.Do(func() error {
+		for _, list := range settings {
+			apply(list)
+		}
+		return link.Up("lo")
+	})
+}
+
+func (c *machine) makeSpaces() (err error) {
+	for i := range c.from.Spaces {
+		ns, err := c.namespace(quick)
+		if err != nil {
+			return err
+		}
+		c.spaces = append(c.spaces, ns)
+		fd, err := c.open(ns)
+		if err != nil {
+			return err
+		}
+		c.files = append(c.files, fd)
+		// Devices that are made later inherit some of these. All are set again at the end.
+		err = ns.Do(func() error { sysctl.SetAll(c.from.Spaces[i].Sysctls); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	c.void, err = c.newWorld("", mute)
+	return err
+}
+
+func (c *machine) open(ns *netns.NS) (fd int, err error) {
+	err = ns.Do(func() (err error) {
+		fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("open a namespace: %w", err)
+	}
+	c.clean.Push("close a namespace", func() error { return unix.Close(fd) })
+	return fd, nil
+}

@@ -1,0 +1,283 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica/dial"
+)
+
+// Dial makes the connections. One that cannot be tried has the outcome Failed.
+func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
+	answers := make([]replica.Answer, len(dials))
+	var plain, explained, long calls
+	for i, d := range dials {
+		ns, source, err := c.place(d.Client, d.To.Addr())
+		if err != nil {
+			answers[i].Outcomes = []replica.Outcome{
+				{Got: replica.Failed, Err: err.Error(), Socket: -1}}
+			continue
+		}
+		call := dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To}
+		if d.Long != 0 {
+			long.add(call, i)
+			continue
+		}
+		if d.Explain {
+			explained.add(call, i)
+		}
+		if !d.Explain || c.times > 1 {
+			plain.add(call, i)
+		}
+	}
+	if len(explained.list) > 0 {
+		got, err := c.net.Explain(ctx, explained.list)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range explained.of {
+			answers[i] = got[k]
+		}
+	}
+	outcomes, err := c.net.Dial(ctx, plain.list, c.times)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range plain.of {
+		replica.Merge(&answers[i], replica.Answer{Outcomes: outcomes[k]})
+	}
+	return answers, c.exchange(ctx, dials, long, answers)
+}
+
+// exchange makes the long exchanges, and explains those that fail.
+func (c *machine) exchange(ctx context.Context, dials []replica.Dial, long calls,
+	answers []replica.Answer) error {
+	outcomes, err := c.net.Exchange(ctx, long.list, long.ports(dials), c.times)
+	if err != nil {
+		return err
+	}
+	type destination struct {
+		from replica.Client
+		to   netip.AddrPort
+	}
+	explained := map[destination]bool{}
+	for i, d := range dials {
+		explained[destination{d.Client, d.To}] = d.Long == 0 && answers[i].Lost != nil ||
+			explained[destination{d.Client, d.To}]
+	}
+	var failed calls
+	for k, i := range long.of {
+		answers[i].Outcomes = outcomes[k]
+		at := destination{dials[i].Client, dials[i].To}
+		if dials[i].Explain && outcomes[k][0].Got != replica.Connected && !explained[at] {
+			explained[at] = true
+			failed.add(long.list[k], i)
+		}
+	}
+	if len(failed.list) == 0 {
+		return nil
+	}
+	why, err := c.net.ExplainExchange(ctx, failed.list, failed.ports(dials))
+	if err != nil {
+		return err
+	}
+	for k, i := range failed.of {
+		replica.Merge(&answers[i], why[k])
+	}
+	return nil
+}
+
+// calls has the calls for some of the answers.
+type calls struct {
+	list []dial.Call
+	of   []int // indexes of the answers
+}
+
+func (c *calls) add(call dial.Call, of int) {
+	c.list, c.of = append(c.list, call), append(c.of, of)
+}
+
+// ports returns the client ports of long exchanges.
+func (c *calls) ports(dials []replica.Dial) (out []uint16) {
+	for _, i := range c.of {
+		out = append(out, dials[i].Long)
+	}
+	return out
+}
+
+// place returns a client's namespace and its address. The zero address means that the kernel
+// chooses one.
+func (c *machine) place(from replica.Client, to netip.Addr) (*netns.NS, netip.Addr, error) {
+	if from.Space < 0 || from.Space >= len(c.spaces) {
+		return nil, netip.Addr{}, fmt.Errorf("there is no namespace %d", from.Space)
+	}
+	var s *segment
+	switch {
+	case from.Card != "":
+		at, err := c.named(from.Space, from.Card)
+		if err != nil {
+			return nil, netip.Addr{}, err
+		}
+		if s = c.survey.around(at); s == nil {
+			return nil, netip.Addr{}, fmt.Errorf("no other machine is in the network of %s", from.Card)
+		}
+	case from.Bridge != "":
+		at, err := c.named(from.Space, from.Bridge)
+		if err != nil {
+			return nil, netip.Addr{}, err
+		}
+		if s, err = c.guestAt(at); err != nil {
+			return nil, netip.Addr{}, err
+		}
+	default:
+		return c.spaces[from.Space], from.Source, nil
+	}
+	source, err := s.client(from.Source, to)
+	return s.world.ns, source, err
+}
+
+func (c *machine) named(space int, name string) (device, error) {
+	links := c.from.Spaces[space].Links
+	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Name == name })
+	if i < 0 {
+		return device{}, fmt.Errorf("there is no device %s", name)
+	}
+	at := device{space, links[i].Index}
+	return at, c.refused[at]
+}
+
+// client returns the client's address: source if that is valid, else if possible one in the network
+// of the address to. It adds source to the world.
+func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
+	w := s.world
+	if source.IsValid() {
+		if slices.ContainsFunc(s.own, func(p netip.Prefix) bool { return p.Addr() == source }) {
+			return source, fmt.Errorf("%s is the machine's own address", source)
+		}
+		err := w.ns.Do(func() error {
+			err := w.add(netip.PrefixFrom(source, source.BitLen()))
+			if err == nil && !s.routes(source) {
+				err = link.AddRouteOnlink(netip.PrefixFrom(to, to.BitLen()), to, w.device)
+			}
+			if errors.Is(err, unix.EEXIST) {
+				err = nil
+			}
+			return err
+		})
+		return source, err
+	}
+	is4 := to.Unmap().Is4()
+	for _, p := range w.near {
+		if p.Contains(to.Unmap()) {
+			return p.Addr(), nil
+		}
+		if !source.IsValid() && p.Addr().Is4() == is4 {
+			source = p.Addr()
+		}
+	}
+	if !source.IsValid() {
+		i := slices.IndexFunc(s.gates, func(a netip.Addr) bool { return a.Is4() == is4 })
+		if i < 0 {
+			return source, fmt.Errorf("no other machine there has an address for %s", to)
+		}
+		source = s.gates[i]
+	}
+	return source, nil
+}
+
+// routes reports whether the machine has an address of a's family in the network, so that the world
+// has a route to it.
+func (s *segment) routes(a netip.Addr) bool {
+	return slices.ContainsFunc(s.own, func(p netip.Prefix) bool {
+		return p.Addr().Is4() == a.Is4() && !p.Addr().IsLinkLocalUnicast()
+	})
+}
+
+// Towards returns the device by which the machine sends packets to an address.
+func (c *machine) Towards(to netip.Addr) (device string, err error) {
+	err = c.spaces[0].Do(func() error {
+		r, err := link.RouteTo(to)
+		device = r.Device
+		return err
+	})
+	return device, err
+}
+
+// Scan switches filters off and forwarding of IPv4 on while it scans: each packet would cross all
+// rules of the filters, and ports that they block, or that are not forwarded, would not be found. For a client that has no place in the copy it returns nothing;
+// Dial returns the reason.
+func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
+	err error) {
+	ns, source, nowhere := c.place(from, to)
+	if nowhere != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	for i, space := range c.spaces {
+		var wake func() error
+		if err := space.Do(func() (err error) {
+			wake, err = c.from.Spaces[i].Nft.Sleep()
+			sysctl.SetAll(notForwarding(c.from.Spaces[i].Sysctls, "1"))
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		defer func() {
+			err = errors.Join(err, space.Do(func() error {
+				sysctl.SetAll(notForwarding(c.from.Spaces[i].Sysctls, "0"))
+				return wake()
+			}))
+		}()
+	}
+	return c.net.Scan(ctx, ns, source, to, c.ports())
+}
+
+// notForwarding returns the parameters of the devices that do not forward IPv4, with another value.
+func notForwarding(all map[string]string, value string) map[string]string {
+	out := map[string]string{}
+	for key, now := range all {
+		if now == "0" && strings.HasPrefix(key, "net/ipv4/conf/") &&
+			strings.HasSuffix(key, "/forwarding") && key != "net/ipv4/conf/all/forwarding" {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// ports returns the ports to scan: those of sockets, and each number in rules and sets with the
+// numbers next to it. Rules that compare ports treat all ports between two such numbers alike.
+func (c *machine) ports() (out []uint16) {
+	var named [1 << 16]bool
+	name := func(n uint16) { named[n-1], named[n], named[n+1] = true, true, true }
+	for _, s := range c.from.Spaces {
+		s.Nft.Words(name)
+		for _, t := range s.Legacy {
+			if t.Name != "filter" {
+				raw.Words(t.Entries, name)
+			}
+		}
+		for _, m := range s.Sets {
+			raw.Words(m.Data, name)
+		}
+	}
+	for _, s := range c.sockets {
+		name(s.Addr.Port())
+		name(s.Relay.Port())
+	}
+	for n := 1; n < len(named); n++ {
+		if named[n] {
+			out = append(out, uint16(n))
+		}
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package build
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+)
+
+var errNoParent = errors.New("there is no device below it")
+
+func (c *machine) makeLinks() error {
+	for _, s := range c.survey.segments {
+		if err := c.makeWorld(s); err != nil {
+			return err
+		}
+	}
+	c.eachLink(func(at device, l link.Saved) {
+		switch c.survey.roles[at] {
+		case loopback:
+			c.refused[at] = nil
+		case native:
+			c.try(at, at.space, func() error { return link.MakeLink(l, link.Here) })
+			if l.Kind == "dummy" && c.refused[at] != nil {
+				c.makeCard(at, l)
+			}
+		case card:
+			c.makeCard(at, l)
+		case pair:
+			c.makePair(at, l)
+		}
+	})
+	const depth = 2 // a macvlan may be on a VLAN
+	for range depth {
+		c.eachLink(func(at device, l link.Saved) {
+			if err, tried := c.refused[at]; c.survey.roles[at] == child && (!tried || err != nil) {
+				c.makeChild(at, l)
+			}
+		})
+	}
+	for _, s := range c.survey.segments {
+		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.raise(s))
+	}
+	for i, ns := range c.spaces {
+		if err := ns.Do(func() error { c.setLinks(i); return nil }); err != nil {
+			return err
+		}
+	}
+	return c.await()
+}
+
+// hall is the name of the bridge in a world that several cards share.
+const hall = "hall"
+
+func (c *machine) makeWorld(s *segment) (err error) {
+	if len(s.cards) == 1 {
+		s.world, err = c.newWorld(end(device{s.space, s.cards[0].Index}), open)
+		return err
+	}
+	if s.world, err = c.newWorld(hall, open); err != nil {
+		return err
+	}
+	return s.world.ns.Do(func() error { return link.AddBridge(hall) })
+}
+
+func (c *machine) eachLink(f func(device, link.Saved)) {
+	for i := range c.from.Spaces {
+		for _, l := range c.from.Spaces[i].Links {
+			f(device{i, l.Index}, l)
+		}
+	}
+}
+
+// try calls f, which makes the device at, in a namespace, and records its error.
+func (c *machine) try(at device, space int, f func() error) {
+	c.refused[at] = c.spaces[space].Do(f)
+}
+
+// makeCard makes a veth whose other end is in the card's world, or in the void if it has no
+// network.
+func (c *machine) makeCard(at device, l link.Saved) {
+	fd := c.void.file
+	if s := c.survey.segmentOf(at); s != nil {
+		fd = s.world.file
+	}
+	// The ends' indexes differ, because the kernel may take a second to notice the carrier of a
+	// pair with equal indexes.
+	const apart = 1 << 20
+	c.ends++
+	other := link.Saved{Name: end(at), Index: apart + c.ends, Kind: l.Kind, MTU: l.MTU}
+	if l.NoARP { // the device sends frames to its own MAC address
+		other.MAC = l.MAC
+	}
+	c.try(at, at.space, func() error { return link.MakePair(l, other, fd) })
+	if fd == c.void.file && c.refused[at] == nil && (l.Lower || !l.Up) {
+		c.refused[at] = c.void.ns.Do(func() error { return link.Up(other.Name) })
+	}
+}
+
+// makePair makes both ends of a pair when it is called for the first end.
+func (c *machine) makePair(at device, l link.Saved) {
+	if _, tried := c.refused[at]; tried {
+		return
+	}
+	space, other := c.from.Other(at.space, l)
+	c.try(at, at.space, func() error { return link.MakePair(l, *other, c.files[space]) })
+	c.refused[device{space, other.Index}] = c.refused[at]
+}
+
+func (c *machine) makeChild(at device, l link.Saved) {
+	space, below := c.from.Other(at.space, l)
+	if err, tried := c.refused[device{space, below.Index}]; !tried || err != nil {
+		c.refused[at] = errNoParent
+		return
+	}
+	make := func() error { return link.MakeLink(l, c.files[at.space]) }
+	c.try(at, space, make)
+	if err := c.refused[at]; err != nil && strings.HasPrefix(l.Kind, "ipvlan") {
+		// On the wire, a macvlan differs from an ipvlan only in its MAC address.
+		l.Kind, l.MAC, l.Data = "macvlan", nil, link.MacvlanBridge
+		if c.try(at, space, make); c.refused[at] == nil {
+			c.lack(at.space, "device "+l.Name+" is a macvlan in place of an ipvlan", l.Name, err)
+		}
+	}
+}
+
+// raise sets up the other ends of a segment's cards, except those of cards without a carrier.
+func (c *machine) raise(s *segment) error {
+	return s.world.ns.Do(func() error {
+		var errs []error
+		for _, l := range s.cards {
+			name := end(device{s.space, l.Index})
+			if len(s.cards) > 1 {
+				errs = append(errs, link.SetMaster(name, hall))
+			}
+			if l.NoARP {
+				errs = append(errs, link.NoARP(name))
+			}
+			if l.Lower || !l.Up {
+				errs = append(errs, link.Up(name))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// setLinks sets the devices' settings. Ports come before bridges, because a bridge's MTU follows
+// its ports.
+func (c *machine) setLinks(space int) {
+	for _, bridges := range []bool{false, true} {
+		for _, l := range c.from.Spaces[space].Links {
+			at := device{space, l.Index}
+			if (l.Kind == "bridge") != bridges {
+				continue
+			}
+			if err := c.refused[at]; err != nil {
+				c.lack(space, "device "+l.Name, l.Name, err)
+				continue
+			}
+			c.runs[at] = l.Up && l.Lower
+			if c.survey.roles[device{space, l.Master}] != native {
+				l.Master = 0
+			}
+			if c.survey.roles[at] == card {
+				l.Kind = "veth"
+			}
+			c.lack(space, "settings of "+l.Name, l.Name, link.SetLink(l))
+		}
+	}
+}
+
+// How long the copy waits for what the kernel does with a delay, and how often it checks.
+const (
+	patience = 2 * time.Second
+	pause    = 2 * time.Millisecond
+)
+
+// await waits until the devices that carry packets on the machine also do so in the copy: the
+// kernel notices a carrier with a delay.
+func (c *machine) await() error {
+	until := time.Now().Add(patience)
+	for i, ns := range c.spaces {
+		for {
+			waits, err := c.waiting(ns, i)
+			if err != nil {
+				return err
+			}
+			if len(waits) == 0 {
+				break
+			}
+			if time.Now().After(until) {
+				for _, at := range waits {
+					c.runs[at] = false
+				}
+				break
+			}
+			time.Sleep(pause)
+		}
+	}
+	return nil
+}
+
+// awaitRoutes waits until the kernel delivers packets to all IPv6 addresses of the calling thread's
+// namespace: it adds the route to an address a moment after the address.
+func awaitRoutes() error {
+	for until := time.Now().Add(patience); ; time.Sleep(pause) {
+		late, err := link.Unrouted()
+		if err != nil || len(late) == 0 {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("the kernel does not yet deliver packets to %v", late)
+		}
+	}
+}
+
+func (c *machine) waiting(ns *netns.NS, space int) (out []device, err error) {
+	var carrying map[int]bool
+	err = ns.Do(func() (err error) { carrying, err = link.Carrying(); return err })
+	for at, runs := range c.runs {
+		if runs && at.space == space && !carrying[at.index] {
+			out = append(out, at)
+		}
+	}
+	return out, err
+}

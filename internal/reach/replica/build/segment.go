@@ -1,0 +1,224 @@
+package build
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// device identifies a device by its namespace and index.
+type device struct{ space, index int }
+
+// role is what a device becomes in the copy.
+type role int
+
+const (
+	loopback role = iota
+	native        // the same kind of device
+	pair          // a veth whose other end is also in the copy
+	child         // a VLAN or macvlan on a device that is in the copy
+	card          // a veth whose other end is in a world
+)
+
+func roleOf(m *replica.Machine, space int, l link.Saved) role {
+	switch l.Kind {
+	case "bridge", "dummy", "vrf":
+		return native
+	case "veth", "netkit":
+		at, other := m.Other(space, l)
+		if other == nil || other.Kind != l.Kind {
+			return card
+		}
+		if back, end := m.Other(at, *other); end == nil || back != space || end.Index != l.Index {
+			return card
+		}
+		return pair
+	case "macvlan", "macvtap", "ipvlan", "ipvtap", "vlan":
+		at, below := m.Other(space, l)
+		if below == nil || l.Kind == "vlan" && !carries(m, at, *below) {
+			return card
+		}
+		return child
+	}
+	if l.Name == "lo" || l.There {
+		return loopback
+	}
+	return card
+}
+
+// carries reports whether frames with VLAN tags can pass the device in the copy. They cannot pass
+// cards, because worlds have no VLANs.
+func carries(m *replica.Machine, space int, l link.Saved) bool {
+	return l.Kind != "vlan" && roleOf(m, space, l) != card
+}
+
+// segment is a network outside the machine, or several networks that overlap.
+type segment struct {
+	space int
+	// cards lists the cards in the network. Of several ports of one bridge it has only the best
+	// (see better).
+	cards []link.Saved
+	roots []device
+	own   []netip.Prefix // the machine's and its containers' addresses
+	gates []netip.Addr   // gateways and other ends of point-to-point links
+	// routers has the gateways of a container's default routes, by whether they are of IPv6; nil: the
+	// machine is the gateway.
+	routers map[bool]netip.Addr
+	world   *world
+}
+
+// survey has what a Machine reveals about its networks.
+type survey struct {
+	roles    map[device]role
+	roots    map[device]device // by device, the one with the addresses; see root
+	segments []*segment
+	own      map[device][]netip.Prefix
+	taken    map[netip.Addr]bool // addresses of the machine, its containers and routers
+}
+
+func surveyed(m *replica.Machine) *survey {
+	s := &survey{roles: map[device]role{}, roots: map[device]device{},
+		own: map[device][]netip.Prefix{}, taken: map[netip.Addr]bool{}}
+	for i := range m.Spaces {
+		for _, l := range m.Spaces[i].Links {
+			s.roles[device{i, l.Index}] = roleOf(m, i, l)
+		}
+	}
+	for i := range m.Spaces {
+		for _, l := range m.Spaces[i].Links {
+			s.roots[device{i, l.Index}] = s.root(m, i, l)
+		}
+	}
+	gates := map[device][]netip.Addr{}
+	for i := range m.Spaces {
+		for _, a := range m.Spaces[i].Addresses {
+			if at, ok := link.ParseAddress(a); ok {
+				on := s.roots[device{i, at.Index}]
+				s.own[on] = append(s.own[on], at.Prefix)
+				s.taken[at.Prefix.Addr()] = true
+				if at.Peer.IsValid() {
+					s.taken[at.Peer] = true
+					gates[on] = append(gates[on], at.Peer)
+				}
+			}
+		}
+		for _, r := range slices.Concat(m.Spaces[i].Routes, m.Spaces[i].Nexthops) {
+			for _, h := range link.ParseHops(r) {
+				if h.Gateway.IsValid() {
+					on := s.roots[device{i, h.Index}]
+					s.taken[h.Gateway] = true
+					gates[on] = append(gates[on], h.Gateway)
+				}
+			}
+		}
+	}
+	for i := range m.Spaces {
+		s.findSegments(m, i, gates)
+	}
+	return s
+}
+
+// root returns the bridge of a port, the parent of a macvlan, or else the device itself.
+func (s *survey) root(m *replica.Machine, space int, l link.Saved) device {
+	for range len(m.Spaces[space].Links) {
+		if s.roles[device{space, l.Index}] == child && l.Kind != "vlan" {
+			at, below := m.Other(space, l)
+			space, l = at, *below
+			continue
+		}
+		i := slices.IndexFunc(m.Spaces[space].Links, func(b link.Saved) bool {
+			return b.Index == l.Master && b.Kind == "bridge"
+		})
+		if i < 0 || l.Master == 0 || l.Kind == "bridge" {
+			break
+		}
+		l = m.Spaces[space].Links[i]
+	}
+	return device{space, l.Index}
+}
+
+func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]netip.Addr) {
+	cards := map[device][]link.Saved{}
+	for _, l := range m.Spaces[space].Links {
+		if s.roles[device{space, l.Index}] == card {
+			on := s.roots[device{space, l.Index}]
+			cards[on] = append(cards[on], l)
+		}
+	}
+	for _, l := range m.Spaces[space].Links {
+		on := device{space, l.Index}
+		if len(cards[on]) == 0 {
+			continue
+		}
+		slices.SortStableFunc(cards[on], better)
+		s.add(&segment{space: space, cards: cards[on][:1], roots: []device{on},
+			own: s.own[on], gates: gates[on]})
+	}
+}
+
+// better compares devices for sorting. Running devices come first, then hardware.
+func better(a, b link.Saved) int {
+	rank := func(l link.Saved) (n int) {
+		if l.Kind == "" {
+			n--
+		}
+		if l.Up && l.Lower {
+			n -= 2
+		}
+		return n
+	}
+	return cmp.Compare(rank(a), rank(b))
+}
+
+// add adds a network. If it overlaps another one of the same namespace, as with two cards on one
+// cable, add merges the two.
+func (s *survey) add(n *segment) {
+	for _, o := range s.segments {
+		if o.space != n.space || o.cards[0].NoARP || n.cards[0].NoARP || !overlap(o.own, n.own) {
+			continue
+		}
+		o.cards = append(o.cards, n.cards...)
+		o.roots = append(o.roots, n.roots...)
+		o.own = append(slices.Clip(o.own), n.own...)
+		o.gates = append(slices.Clip(o.gates), n.gates...)
+		return
+	}
+	s.segments = append(s.segments, n)
+}
+
+func overlap(a, b []netip.Prefix) bool {
+	for _, p := range a {
+		for _, q := range b {
+			if !p.Addr().IsLinkLocalUnicast() && !p.IsSingleIP() && !q.IsSingleIP() &&
+				p.Overlaps(q) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// segmentOf returns the network of a card, or nil.
+func (s *survey) segmentOf(at device) *segment {
+	for _, seg := range s.segments {
+		if seg.space == at.space && slices.ContainsFunc(seg.cards, func(l link.Saved) bool {
+			return l.Index == at.index
+		}) {
+			return seg
+		}
+	}
+	return nil
+}
+
+// around returns the network of a device's addresses, or nil.
+func (s *survey) around(at device) *segment {
+	for _, seg := range s.segments {
+		if slices.Contains(seg.roots, s.roots[at]) {
+			return seg
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package build
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// expect dials and compares the outcome; socket -1 is any lack of an answer.
+func (s *site) expect(r *replica.Session, c replica.Client, to string, socket int) {
+	s.t.Helper()
+	a := s.dial(r, c, to)
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != socket || a.Outcomes[0].Got == replica.Failed {
+		s.t.Errorf("%+v to %s: %+v", c, to, a)
+	}
+}
+
+func from(card, source string) replica.Client {
+	return replica.Client{Card: card, Source: netip.MustParseAddr(source)}
+}
+
+func TestReversePath(t *testing.T) {
+	for _, filter := range []string{"0", "1"} {
+		s := newSite(t)
+		s.ip(0, "link add br1 type bridge", "addr add 172.18.0.1/16 dev br1", "link set br1 up",
+			"link add vethb type veth peer name eth1 netns "+s.tid(1), "link set vethb master br1 up")
+		s.ip(1, "link set eth1 up", "addr add 172.18.0.2/16 dev eth1",
+			"route replace default via 172.18.0.1")
+		s.in(s.spaces[0], "iptables -t nat -A PREROUTING -i eth0 -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80")
+		for _, d := range []string{"all", "docker0", "br1"} {
+			s.set(0, "net.ipv4.conf."+d+".rp_filter="+filter)
+		}
+		r := s.start(s.machine(), socket(1, "0.0.0.0:80"))
+		want := map[string]int{"0": 0, "1": -1}[filter]
+		s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.10:8080", want)
+	}
+}
+
+func TestIPv6(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "addr add 2001:db8:1::10/64 dev eth0 nodad", "route add default via fe80::1 dev eth0",
+		"addr add fd00:17::1/64 dev docker0 nodad")
+	s.ip(1, "addr add fd00:17::2/64 dev eth0 nodad", "route add default via fd00:17::1")
+	s.set(0, "net.ipv6.conf.all.forwarding=1")
+	s.in(s.spaces[0], "ip6tables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination [fd00:17::2]:80")
+	r := s.start(s.machine(), socket(0, "[::]:9000"), socket(1, "[::]:80"))
+	s.expect(r, replica.Client{}, "[::1]:9000", 0)
+	s.expect(r, replica.Client{}, "127.0.0.1:9000", 0)
+	s.expect(r, replica.Client{Card: "eth0"}, "[2001:db8:1::10]:9000", 0)
+	s.expect(r, replica.Client{Card: "eth0"}, "[2001:db8:1::10]:8080", 1)
+	s.expect(r, from("eth0", "2001:db8:1::77"), "[2001:db8:1::10]:8080", 1)
+	s.expect(r, from("eth0", "2001:db8:ffff::9"), "[2001:db8:1::10]:8080", 1)
+	s.expect(r, replica.Client{Bridge: "docker0"}, "[2001:db8:1::10]:8080", 1)
+	s.expect(r, replica.Client{Space: 1}, "[2001:db8:1::10]:9000", 0)
+}
+
+// A macvlan is not reached from its parent's machine.
+func TestMacvlan(t *testing.T) {
+	s := newSite(t)
+	i := s.add()
+	s.ip(0, "link add mv0 link eth0 netns "+s.tid(i)+" type macvlan mode bridge")
+	s.ip(i, "link set mv0 name eth0", "link set eth0 up", "addr add 192.0.2.149/24 dev eth0",
+		"route add default via 192.0.2.20")
+	r := s.start(s.machine(), socket(i, "0.0.0.0:8030"), socket(0, "0.0.0.0:9000"))
+	s.expect(r, replica.Client{}, "192.0.2.149:8030", -1)
+	s.expect(r, replica.Client{Space: i}, "192.0.2.10:9000", -1)
+	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.149:8030", 0)
+	s.expect(r, from("eth0", "203.0.113.9"), "192.0.2.149:8030", 0)
+	s.expect(r, replica.Client{Space: i, Card: "eth0"}, "192.0.2.10:9000", 1)
+}
+
+// A kernel without ipvlan makes the nearest thing, and answers are unsure.
+func TestIPvlan(t *testing.T) {
+	s := newSite(t)
+	i := s.add()
+	s.ip(0, "link add mv0 link eth0 netns "+s.tid(i)+" type macvlan mode bridge")
+	s.ip(i, "link set mv0 name eth0", "link set eth0 up", "addr add 192.0.2.149/24 dev eth0")
+	m := s.machine()
+	for j := range m.Spaces[i].Links {
+		if l := &m.Spaces[i].Links[j]; l.Kind == "macvlan" {
+			l.Kind, l.MAC, l.Data = "ipvlan", m.Spaces[0].Links[1].MAC, nil
+		}
+	}
+	r, err := replica.Start(t.Context(), m, []replica.Socket{socket(i, "0.0.0.0:8030")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a := s.dial(r, replica.Client{Card: "eth0"}, "192.0.2.149:8030")
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || len(a.Unsure) != len(r.Lacks()) {
+		t.Errorf("%+v, %+v", a, r.Lacks())
+	}
+}
+
+// Two cards on one cable: replies may leave by the other one.
+func TestTwoCards(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add eth1 type veth peer name eth1 netns "+s.tid(s.add()), "link set eth1 up",
+		"addr add 192.0.2.11/24 dev eth1", "link add eth2 type veth peer name eth2 netns "+s.tid(s.add()),
+		"link set eth2 up", "addr add 198.51.100.10/24 dev eth2")
+	s.ip(3, "link set eth1 up")
+	s.ip(4, "link set eth2 up")
+	s.spaces, s.tids = s.spaces[:3], s.tids[:3] // beyond the copy
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"))
+	s.expect(r, replica.Client{Card: "eth1"}, "192.0.2.11:9000", 0)
+	s.expect(r, replica.Client{Card: "eth1"}, "192.0.2.10:9000", 0)
+	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.11:9000", 0)
+	s.expect(r, replica.Client{Card: "eth2"}, "198.51.100.10:9000", 0)
+	s.expect(r, replica.Client{Card: "eth2"}, "192.0.2.10:9000", 0)
+}
+
+// The other end is the only neighbour, as in a cloud or of a tunnel.
+func TestPointToPoint(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add wg0 type veth peer name wg0 netns "+s.tid(s.add()), "link set wg0 arp off up",
+		"addr add 10.8.0.1/32 peer 10.8.0.2 dev wg0", "route add 10.9.0.0/24 dev wg0",
+		"link add eth3 type veth peer name eth3 netns "+s.tid(s.add()), "link set eth3 up",
+		"addr add 203.0.113.1/32 dev eth3", "route add 198.51.100.1 dev eth3",
+		"route add 198.51.100.0/24 via 198.51.100.1 dev eth3")
+	s.ip(3, "link set wg0 up")
+	s.ip(4, "link set eth3 up")
+	s.spaces, s.tids = s.spaces[:3], s.tids[:3]
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"))
+	s.expect(r, replica.Client{Card: "wg0"}, "10.8.0.1:9000", 0)
+	s.expect(r, from("wg0", "10.9.0.7"), "10.8.0.1:9000", 0)
+	s.expect(r, replica.Client{Card: "eth3"}, "203.0.113.1:9000", 0)
+	s.expect(r, from("eth3", "198.51.100.7"), "203.0.113.1:9000", 0)
+}
+
+// The card is a port of the bridge that has the address.
+func TestBridgedCard(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add br0 type bridge", "addr flush dev eth0", "link set eth0 master br0",
+		"link set br0 up", "addr add 192.0.2.10/24 dev br0", "route replace default via 192.0.2.20")
+	i := s.add()
+	s.ip(0, "link add vnet1 type veth peer name eth0 netns "+s.tid(i), "link set vnet1 master br0 up")
+	s.ip(i, "link set eth0 up", "addr add 192.0.2.30/24 dev eth0")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(i, "0.0.0.0:80"))
+	for _, card := range []string{"eth0", "br0"} {
+		s.expect(r, replica.Client{Card: card}, "192.0.2.10:9000", 0)
+		s.expect(r, replica.Client{Card: card}, "192.0.2.30:80", 1)
+	}
+	s.expect(r, from("br0", "203.0.113.9"), "192.0.2.10:9000", 0)
+	s.expect(r, replica.Client{Bridge: "br0"}, "192.0.2.30:80", 1)
+}
+
+// A device without a carrier, or down, leads nowhere.
+func TestNoCarrier(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add eth1 type veth peer name eth1 netns "+s.tid(s.add()), "link set eth1 up",
+		"addr add 198.51.100.10/24 dev eth1", "link add eth2 type veth peer name eth2 netns "+s.tid(3),
+		"addr add 203.0.113.10/24 dev eth2")
+	s.spaces, s.tids = s.spaces[:3], s.tids[:3]
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"))
+	s.expect(r, replica.Client{Card: "eth1"}, "198.51.100.10:9000", -1)
+	s.expect(r, replica.Client{Card: "eth2"}, "203.0.113.10:9000", -1)
+	s.expect(r, replica.Client{}, "203.0.113.10:9000", 0)
+}

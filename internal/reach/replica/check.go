@@ -1,0 +1,65 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+)
+
+// Limits for machines to copy. They are several times what a Kubernetes node with 250 pods has.
+const (
+	maxSpaces   = 1 << 9
+	maxLinks    = 1 << 13
+	maxMessages = 1 << 18
+	maxSockets  = 1 << 14
+	maxDials    = 1 << 16
+)
+
+func (m *Machine) check(sockets []Socket) error {
+	if len(m.Spaces) == 0 {
+		return errors.New("it has no network namespace")
+	}
+	links, messages := 0, 0
+	for _, s := range m.Spaces {
+		links += len(s.Links)
+		messages += len(s.Addresses) + len(s.Nexthops) + len(s.Routes) + len(s.Policy) +
+			len(s.Neighbours) + len(s.Nft.Messages) + len(s.Sets)
+	}
+	for _, n := range []struct {
+		what    string
+		is, max int
+	}{
+		{"network namespaces", len(m.Spaces), maxSpaces}, {"devices", links, maxLinks},
+		{"addresses, routes and rules", messages, maxMessages},
+		{"listening sockets", len(sockets), maxSockets},
+	} {
+		if n.is > n.max {
+			return fmt.Errorf("%d %s are too many: at most %d", n.is, n.what, n.max)
+		}
+	}
+	for _, s := range sockets {
+		if s.Space < 0 || s.Space >= len(m.Spaces) || !s.Addr.IsValid() {
+			return fmt.Errorf("no socket can be at %s in namespace %d", s.Addr, s.Space)
+		}
+	}
+	return nil
+}
+
+// Other returns the other end of a veth, or the parent of a VLAN or macvlan, and the index of its
+// namespace. It returns nil if that device is not in the Machine.
+func (m *Machine) Other(space int, l link.Saved) (int, *link.Saved) {
+	at := l.ParentSpace
+	if at == link.Here {
+		at = space
+	}
+	if l.Parent == 0 || at < 0 || at >= len(m.Spaces) {
+		return 0, nil
+	}
+	for i := range m.Spaces[at].Links {
+		if p := &m.Spaces[at].Links[i]; p.Index == l.Parent {
+			return at, p
+		}
+	}
+	return 0, nil
+}

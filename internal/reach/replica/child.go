@@ -1,0 +1,105 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// buildTimeout limits the time for building a copy. It suffices for the largest machines on busy
+// hosts.
+const buildTimeout = time.Minute
+
+// child is a process that holds a copy.
+type child struct {
+	ns      *netns.NS // the process is a child of its thread
+	process *path.Process
+	end     func() error // kills the process and waits for it
+	lacks   []Lacks
+
+	mu sync.Mutex // held during a request
+}
+
+func startChild(ctx context.Context, o Order, here bool) (*child, error) {
+	c, err := launch(unix.CLONE_NEWUSER | unix.CLONE_NEWNET)
+	if err != nil && here && os.Geteuid() == 0 {
+		c, err = launch(unix.CLONE_NEWNET)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy the machine's network: %w",
+			machine.Machine{}.ExplainUserNamespace(err))
+	}
+	r, err := c.ask(ctx, buildTimeout, request{Order: &order{(*plain)(o.Machine), o.Sockets, o.Variant}})
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	c.lacks = r.Lacks
+	return c, nil
+}
+
+func launch(namespaces uintptr) (*child, error) {
+	ns, err := netns.Here()
+	if err != nil {
+		return nil, err
+	}
+	cmd, said := local.Again(path.Command{Args: []string{Arg}})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	if namespaces&unix.CLONE_NEWUSER != 0 {
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	p, err := local.Start(ns, "a network namespace", cmd, said)
+	if err != nil {
+		return nil, errors.Join(err, ns.Close())
+	}
+	return &child{
+		ns: ns, process: p,
+		end: sync.OnceValue(func() error {
+			killed := p.Kill()
+			err := p.Wait() // Wait closes In
+			return errors.Join(killed, err, p.Out.Close(), ns.Close())
+		}),
+	}, nil
+}
+
+// ask sends a request and returns the reply. It kills the process if ctx ends, or if no reply comes
+// within limit.
+func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r reply, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const name = "the copy of the machine's network"
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &exchange.SlowError{What: name, After: limit})
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
+	defer stop()
+	if err = send(c.process.In, q); err == nil {
+		err = receive(c.process.Out, &r)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return r, context.Cause(ctx)
+	case err != nil:
+		return r, fmt.Errorf("%s failed: %w", name, cmp.Or(c.end(), err))
+	case r.Err != "":
+		return r, fmt.Errorf("%s: %s", name, r.Err)
+	}
+	return r, nil
+}
+
+func (c *child) close() error {
+	_ = c.end() // the error is that the process was killed
+	return nil
+}

@@ -1,0 +1,216 @@
+// Package dial makes connections between network namespaces, thousands at once, and finds out where
+// and why packets were lost. Stand-ins answer in place of listening sockets.
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// Call is a connection to make, or a datagram to send.
+type Call struct {
+	From   *netns.NS
+	Source netip.Addr // zero: the kernel chooses
+	Proto  string     // "tcp" or "udp"
+	To     netip.AddrPort
+}
+
+// Net is a set of network namespaces with stand-ins.
+type Net struct {
+	spaces []*netns.NS
+	server *server
+	most   int // attempts open at once
+	ready  map[*netns.NS]bool
+
+	stamping int // the socket of startStamping; 0 before the first Explain
+	port     int // of the last explained attempt
+}
+
+// Open opens stand-ins for sockets. Their Space is an index into spaces. It does not fail if some
+// cannot be opened: see Failed. The caller closes the Net before the spaces.
+func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return nil, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	// A connection through two proxies has six sockets.
+	const sides = 6
+	most := min(max((int(min(limit.Cur, 1<<20))-len(sockets)-64)/sides, 16), 4096)
+	s, err := serve(spaces, sockets, most*(sides-1))
+	if err != nil {
+		return nil, fmt.Errorf("open stand-ins: %w", err)
+	}
+	return &Net{spaces: spaces, server: s, most: most,
+		ready: map[*netns.NS]bool{}, port: firstPort}, nil
+}
+
+// Failed returns why sockets have no stand-in, by their index.
+func (n *Net) Failed() map[int]error { return n.server.failed }
+
+// Close closes the stand-ins.
+func (n *Net) Close() error {
+	err := n.server.close()
+	if n.stamping > 0 {
+		err = errors.Join(err, unix.Close(n.stamping))
+		n.stamping = 0
+	}
+	return err
+}
+
+const (
+	firstWait = 200 * time.Millisecond
+	wait      = 500 * time.Millisecond
+	together  = 64
+
+	retransmit = "100" // ms between the kernel's three requests for a neighbour
+)
+
+// Dial makes each call the given number of times. For each call it returns every different outcome
+// once, the most frequent first. If a busy machine may have caused an outcome, Dial makes the call
+// again with fewer others at the same time, and returns only the new outcomes.
+func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
+	return n.dial(ctx, calls, nil, times)
+}
+
+// Exchange is like Dial for TCP, but each call exchanges long data in both directions, from exactly
+// the given client port, and ends when both sides have ended the connection. Calls with the same
+// port must have different destinations.
+func (n *Net) Exchange(ctx context.Context, calls []Call, ports []uint16, times int) (
+	[][]replica.Outcome, error) {
+	out := make([][]replica.Outcome, len(calls))
+	for range times {
+		got, err := n.dial(ctx, calls, ports, 1)
+		if err != nil {
+			return nil, err
+		}
+		for i := range got {
+			out[i] = append(out[i], got[i]...)
+		}
+	}
+	for i := range out {
+		out[i] = distinct(out[i])
+	}
+	return out, nil
+}
+
+func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int) (
+	[][]replica.Outcome, error) {
+	if err := n.prepare(calls); err != nil {
+		return nil, err
+	}
+	out := make([][]replica.Outcome, len(calls))
+	all := make([]int, len(calls))
+	for i := range all {
+		all[i] = i
+	}
+	quick := manner{most: n.most, wait: firstWait}
+	if err := n.each(ctx, calls, ports, all, out, times, quick); err != nil {
+		return nil, err
+	}
+	again := slices.DeleteFunc(all, func(i int) bool { return !slices.ContainsFunc(out[i], doubtful) })
+	calm := manner{most: n.most / 2, wait: wait}
+	if err := n.each(ctx, calls, ports, again, out, times, calm); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i] = distinct(out[i])
+	}
+	return out, nil
+}
+
+// prepare changes four settings of the namespaces. The kernel reports sooner that a neighbour does
+// not exist, answers for others (proxy ARP and NDP) at once, and keeps no connections that have
+// ended, so that their ports can be used again. And it sends ARP requests from an address of the
+// device: if a filter dropped requests from the client's address, the call would fail for lack of a
+// neighbour, which would hide that the filter drops the client's packets.
+func (n *Net) prepare(calls []Call) error {
+	from := slices.Clone(n.spaces)
+	for _, c := range calls {
+		from = append(from, c.From)
+	}
+	for _, ns := range from {
+		if n.ready[ns] {
+			continue
+		}
+		n.ready[ns] = true
+		err := ns.Do(func() error {
+			files, err := filepath.Glob("/proc/sys/net/ipv[46]/neigh/*/retrans_time_ms")
+			for _, f := range files {
+				err = errors.Join(err, os.WriteFile(f, []byte(retransmit), 0))
+			}
+			late, errLate := filepath.Glob("/proc/sys/net/ipv[46]/neigh/*/proxy_delay")
+			for _, f := range late {
+				err = errors.Join(err, os.WriteFile(f, []byte("0"), 0))
+			}
+			err = errors.Join(err, errLate)
+			const announce = "/proc/sys/net/ipv4/conf/all/arp_announce"
+			const ended = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
+			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0),
+				os.WriteFile(ended, []byte("0"), 0))
+		})
+		if err != nil {
+			return fmt.Errorf("change how neighbours are requested: %w", err)
+		}
+	}
+	return nil
+}
+
+// doubtful reports whether a busy machine may have caused the outcome. Even an unreachable
+// neighbour may only be late.
+func doubtful(o replica.Outcome) bool {
+	return o.Got != replica.Connected && o.Got != replica.Refused
+}
+
+func (n *Net) each(ctx context.Context, calls []Call, ports []uint16, which []int,
+	out [][]replica.Outcome, times int, m manner) error {
+	attempts := make([]*attempt, 0, len(which)*times)
+	for _, i := range which {
+		for range times {
+			a := &attempt{Call: calls[i]}
+			if ports != nil {
+				a.port, a.long = ports[i], true
+			}
+			attempts = append(attempts, a)
+		}
+	}
+	m.together = together
+	if err := n.attempt(ctx, attempts, m); err != nil {
+		return err
+	}
+	for k, i := range which {
+		out[i] = out[i][:0]
+		for _, a := range attempts[k*times : (k+1)*times] {
+			out[i] = append(out[i], a.out)
+		}
+	}
+	return nil
+}
+
+func distinct(all []replica.Outcome) (out []replica.Outcome) {
+	var count []int
+	for _, o := range all {
+		at := slices.IndexFunc(out, func(p replica.Outcome) bool { return reflect.DeepEqual(o, p) })
+		if at < 0 {
+			at, out, count = len(out), append(out, o), append(count, 0)
+		}
+		for count[at]++; at > 0 && count[at] > count[at-1]; at-- {
+			count[at], count[at-1] = count[at-1], count[at]
+			out[at], out[at-1] = out[at-1], out[at]
+		}
+	}
+	return out
+}
+
+var errStopped = errors.New("stand-ins are closed")

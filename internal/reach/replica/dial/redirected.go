@@ -1,0 +1,108 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// translated returns how NAT in a namespace rewrites a connection over TCP. ok is false if it does
+// not, or if connection tracking there does not know the connection.
+func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Translation, ok bool) {
+	if place < 0 || place >= len(w.spaces) {
+		return t, false
+	}
+	space := &w.spaces[place]
+	if space.translated == nil {
+		space.translated = map[[2]netip.AddrPort]conntrack.Translation{}
+		_ = w.net.spaces[place].Do(func() error { // without connection tracking there is no NAT
+			for _, six := range []bool{false, true} {
+				_, _ = conntrack.Translations("tcp", six, func(t conntrack.Translation) bool {
+					if t.Now != t.To || t.As != t.From {
+						space.translated[[2]netip.AddrPort{t.From, t.To}] = t
+					}
+					return false
+				})
+			}
+			return nil
+		})
+	}
+	t, ok = space.translated[[2]netip.AddrPort{from, to}]
+	return t, ok
+}
+
+// locate completes what no device shows of a packet that was lost: from connection tracking its
+// destination if rules redirected it, and from the routes the device by which it would have left.
+func (w *watcher) locate(f found, lost *replica.Lost) {
+	if lost == nil || lost.Rule != nil || lost.Reply || lost.Space < 0 {
+		return
+	}
+	from, to := f.from, f.to
+	if s, ok := last(f.out); ok {
+		from, to = s.src, s.dst
+	}
+	if t, ok := w.translated(lost.Space, from, to); ok {
+		lost.Dst, to = t.Now, t.Now
+	}
+	if lost.Why == replica.NoNeighbour {
+		_ = w.net.spaces[lost.Space].Do(func() error {
+			r, err := link.RouteTo(to.Addr())
+			lost.Device = r.Device
+			return err
+		})
+	}
+}
+
+// forward sets Lost.Dst of packets that were not forwarded: it makes the calls once more while the
+// devices forward them. A rule that redirects a packet shows only behind the decision to forward.
+func (w *watcher) forward(ctx context.Context, calls []Call, answers []replica.Answer) error {
+	type device struct {
+		space int
+		name  string
+	}
+	var which []int
+	var again []*attempt
+	var off []device
+	for i, a := range answers {
+		if l := a.Lost; l != nil && l.Why == replica.NotForwarded && l.Device != "" &&
+			plain(calls[i].To).Addr().Is4() && len(again) < explained {
+			which, again = append(which, i), append(again, &attempt{Call: calls[i]})
+			if d := (device{l.Space, l.Device}); !slices.Contains(off, d) {
+				off = append(off, d)
+			}
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	set := func(value string) (err error) {
+		for _, d := range off {
+			err = errors.Join(err, w.net.spaces[d.space].Do(func() error {
+				return os.WriteFile("/proc/sys/net/ipv4/conf/"+d.name+"/forwarding", []byte(value), 0)
+			}))
+		}
+		return err
+	}
+	if err := set("1"); err != nil {
+		return errors.Join(err, set("0"))
+	}
+	all, err := w.observe(ctx, again, probeWait)
+	if err = errors.Join(err, set("0")); err != nil {
+		return err
+	}
+	for k, f := range all {
+		l := answers[which[k]].Lost
+		if s, ok := last(f.out); ok && s.dst != f.to {
+			l.Dst = s.dst
+		} else if t, ok := w.translated(l.Space, f.from, f.to); ok {
+			l.Dst = t.Now
+		}
+	}
+	return nil
+}

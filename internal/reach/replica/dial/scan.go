@@ -1,0 +1,332 @@
+package dial
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// scanner sends SYN segments by a raw socket. If one is answered, the client's kernel answers with
+// RST, because it does not know the connection.
+type scanner struct {
+	net     *Net
+	from    *netns.NS
+	raw     int
+	holder  int // socket that reserves the port
+	source  netip.AddrPort
+	addr    netip.Addr
+	head    []byte
+	sum     uint32 // checksum of pseudo header and header, without the destination port
+	six     bool
+	open    map[uint16]bool // ports that answered, or that rules redirect
+	replied map[uint16]bool // ports that answered or reset
+	drops   uint32          // number of answers that did not fit into the socket's buffer
+}
+
+var errReplied = errors.New("all ports replied")
+
+const (
+	scanPart  = 64   // segments between two reads of answers
+	scanCheck = 8192 // segments between two checks of connection tracking
+)
+
+// Scan returns, in order, the TCP ports of the address that answer a client or that rules redirect,
+// wherever they lead. The Net must not be used concurrently.
+func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
+	ports []uint16) ([]uint16, error) {
+	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
+	if err := n.prepare([]Call{c}); err != nil {
+		return nil, err
+	}
+	s := &scanner{net: n, from: from, addr: addr.Unmap(), six: addr.Unmap().Is6(), raw: -1, holder: -1,
+		open: map[uint16]bool{}, replied: map[uint16]bool{}}
+	defer s.close()
+	err := from.Do(func() error { return s.prepare(c) })
+	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", addr, err)
+	}
+	before, err := s.lost()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.scan(ctx, ports, firstWait); err != nil {
+		return nil, fmt.Errorf("scan %s: %w", addr, err)
+	}
+	after, err := s.lost()
+	if err != nil {
+		return nil, err
+	}
+	// Segments are also lost, without being counted, while neighbours are resolved.
+	again := firstWait
+	if after != before { // segments were dropped, because a queue or table was full
+		again = wait
+	}
+	ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
+	if after != before || len(ports) > 0 && len(s.replied) > 0 {
+		if err := s.scan(ctx, ports, again); err != nil {
+			return nil, fmt.Errorf("scan %s: %w", addr, err)
+		}
+	}
+	if err := s.redirected(); err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(s.open)), nil
+}
+
+// prepare opens the sockets. It must be called in the client's thread.
+func (s *scanner) prepare(c Call) error {
+	ip := c.To.Addr()
+	sa, err := sockaddr(netip.AddrPortFrom(ip, 0))
+	if err != nil {
+		return err
+	}
+	// A connected UDP socket shows the source address that the kernel chooses.
+	probe, err := newSocket("udp", ip)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(probe) }()
+	source := &attempt{Call: c, fd: probe}
+	if err := source.bind(); err != nil {
+		return err
+	}
+	to, err := sockaddr(c.To)
+	if err == nil {
+		err = unix.Connect(probe, to)
+	}
+	if err != nil {
+		return err
+	}
+	src := local(probe).Addr()
+	bound, err := sockaddr(netip.AddrPortFrom(src, 0))
+	if err != nil {
+		return err
+	}
+	if s.holder, err = newSocket("tcp", ip); err != nil {
+		return err
+	}
+	if err := unix.Bind(s.holder, bound); err != nil {
+		return err
+	}
+	port := local(s.holder).Port()
+	s.raw, err = unix.Socket(family(ip), unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+		unix.IPPROTO_TCP)
+	if err != nil {
+		return err
+	}
+	if err := s.filter(port); err != nil {
+		return err
+	}
+	if err := unix.Bind(s.raw, bound); err != nil {
+		return err
+	}
+	if err := unix.Connect(s.raw, sa); err != nil {
+		return err
+	}
+	s.source = netip.AddrPortFrom(src.Unmap(), port)
+	s.compose(src, ip.Unmap(), port)
+	return nil
+}
+
+// filter makes the socket pass only segments to the port that have ACK and either SYN or RST.
+func (s *scanner) filter(port uint16) error {
+	program := []bpf.Instruction{bpf.LoadConstant{Dst: bpf.RegX}} // IPv6: without its header
+	if !s.six {
+		program = []bpf.Instruction{bpf.LoadMemShift{Off: 0}}
+	}
+	err := attach(s.raw, append(program,
+		bpf.LoadIndirect{Off: 2, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(port), SkipTrue: 4},
+		bpf.LoadIndirect{Off: 13, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: flagACK, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: flagSYN | flagRST, SkipTrue: 1},
+		bpf.RetConstant{Val: snap},
+		bpf.RetConstant{Val: 0}))
+	if err != nil {
+		return err
+	}
+	enlarge(s.raw)
+	return options(s.raw, [3]int{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1})
+}
+
+func (s *scanner) compose(src, dst netip.Addr, port uint16) {
+	const size = 24 // with an option
+	b := make([]byte, size)
+	binary.BigEndian.PutUint16(b, port)
+	binary.BigEndian.PutUint32(b[4:], rand.Uint32())
+	b[12], b[13] = size/4<<4, flagSYN
+	binary.BigEndian.PutUint16(b[14:], 64240)            // window
+	binary.BigEndian.PutUint32(b[20:], 2<<24|4<<16|1220) // maximum segment size
+	s.head = b
+	for _, part := range [][]byte{src.AsSlice(), dst.AsSlice(), b} {
+		for i := 0; i < len(part); i += 2 {
+			s.sum += uint32(binary.BigEndian.Uint16(part[i:]))
+		}
+	}
+	s.sum += unix.IPPROTO_TCP + size
+}
+
+func (s *scanner) close() {
+	for _, fd := range []int{s.raw, s.holder} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// scan sends a segment to each port and waits until all have replied, at most for wait.
+func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) error {
+	all := len(s.replied) + len(ports)
+	for i, p := range ports {
+		if i%scanPart == 0 {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			s.read()
+		}
+		if i%scanCheck == 0 {
+			if err := s.makeRoom(); err != nil {
+				return err
+			}
+		}
+		if err := s.send(p); err != nil {
+			return err
+		}
+	}
+	err := s.net.attempt(ctx, nil, manner{least: wait, look: func() error {
+		if s.read(); len(s.replied) >= all {
+			return errReplied
+		}
+		return nil
+	}})
+	if errors.Is(err, errReplied) {
+		return nil
+	}
+	return err
+}
+
+func (s *scanner) send(port uint16) error {
+	sum := s.sum + uint32(port)
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	binary.BigEndian.PutUint16(s.head[2:], port)
+	binary.BigEndian.PutUint16(s.head[16:], ^uint16(sum))
+	const tries = 4 // a write may also return the ICMP error about an earlier segment
+	for range tries {
+		_, err := unix.Write(s.raw, s.head)
+		switch {
+		case err == nil, errors.Is(err, unix.EPERM):
+			return nil
+		case gotOf(err) == replica.Failed && !errors.Is(err, unix.ENOBUFS) &&
+			!errors.Is(err, unix.EAGAIN):
+			return err
+		}
+		s.read()
+	}
+	return nil
+}
+
+func (s *scanner) read() {
+	var b [128]byte
+	var control [64]byte
+	for {
+		n, k, _, _, err := unix.Recvmsg(s.raw, b[:], control[:], 0)
+		if errors.Is(err, unix.EAGAIN) {
+			return
+		}
+		if err != nil {
+			continue // an ICMP error
+		}
+		segment := b[:n]
+		if !s.six {
+			segment = b[min(int(b[0]&0xf)*4, n):n]
+		}
+		if len(segment) < 14 {
+			continue
+		}
+		port := binary.BigEndian.Uint16(segment)
+		s.replied[port] = true
+		if segment[13]&flagSYN != 0 {
+			s.open[port] = true
+		}
+		all, _ := unix.ParseSocketControlMessage(control[:k])
+		for _, m := range all {
+			if m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
+				s.drops = binary.NativeEndian.Uint32(m.Data)
+			}
+		}
+	}
+}
+
+// redirected finds the ports that rules redirect to a server that did not answer: to another
+// machine, or where nothing listens.
+func (s *scanner) redirected() error {
+	for _, ns := range s.net.spaces {
+		err := ns.Do(func() error {
+			_, err := conntrack.Translations("tcp", s.six, func(t conntrack.Translation) bool {
+				if t.From == s.source && t.To.Addr() == s.addr && t.Now != t.To {
+					s.open[t.To.Port()] = true
+				}
+				return false
+			})
+			return err
+		})
+		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom empties connection tracking tables that the scan may have filled.
+func (s *scanner) makeRoom() error {
+	if err := s.redirected(); err != nil {
+		return err
+	}
+	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
+		err := ns.Do(func() error {
+			use, err := conntrack.Read()
+			if err == nil && use.Max > 0 && use.Entries+scanCheck > use.Max*3/4 {
+				err = conntrack.Flush()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost returns the number of packets that the kernel dropped for lack of space.
+func (s *scanner) lost() (n int, err error) {
+	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
+		var c map[string]int
+		err := ns.Do(func() (err error) { c, err = counters(); return err })
+		if err != nil {
+			return 0, err
+		}
+		for _, name := range []string{"nf_conntrack.insert_failed", "nf_conntrack.drop",
+			"nf_conntrack.early_drop", "softnet.dropped", "TcpExt.ListenOverflows"} {
+			n += c[name]
+		}
+	}
+	return n + int(s.drops), nil
+}

@@ -1,0 +1,170 @@
+package replica_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+)
+
+var lo = link.Saved{Name: "lo", Index: 1, MTU: 65536, Up: true, Lower: true,
+	ParentSpace: link.Here}
+
+func started(t *testing.T, m *replica.Machine, sockets ...replica.Socket) *replica.Session {
+	t.Helper()
+	s, err := replica.Start(t.Context(), m, sockets)
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestStart(t *testing.T) {
+	m := &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo},
+		Unknown: []replica.Unknown{{What: "a program"}, {What: "another", Device: "eth0"}}}}}
+	web := replica.Socket{Proto: "tcp", Addr: netip.MustParseAddrPort("127.0.0.1:80")}
+	s := started(t, m, web)
+	got, err := s.Dial(t.Context(), []replica.Dial{{Proto: "tcp", To: web.Addr}})
+	if err != nil || len(got) != 1 || len(got[0].Outcomes) != 1 ||
+		got[0].Outcomes[0].Got != replica.Connected ||
+		len(got[0].Unsure) != 1 || got[0].Unsure[0] != "a program" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, wrong := range []replica.Client{{Space: 1}, {Space: -1}} {
+		if _, err := s.Dial(t.Context(), []replica.Dial{{Client: wrong}}); err == nil {
+			t.Errorf("%+v dialled", wrong)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Dial(t.Context(), []replica.Dial{{Proto: "tcp", To: web.Addr}}); err == nil {
+		t.Error("a closed copy answers")
+	}
+}
+
+func TestStartEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(os.ErrDeadlineExceeded)
+	_, err := replica.Start(ctx, &replica.Machine{Spaces: []replica.Space{{}}}, nil)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+func TestStartRefuses(t *testing.T) {
+	at := netip.MustParseAddrPort("127.0.0.1:80")
+	for name, tt := range map[string]struct {
+		spaces  []replica.Space
+		sockets []replica.Socket
+	}{
+		"no-namespace":        {},
+		"too-many-namespaces": {spaces: make([]replica.Space, 1<<12)},
+		"too-many-devices":    {spaces: []replica.Space{{Links: make([]link.Saved, 1<<17)}}},
+		"too-many-sockets":    {spaces: make([]replica.Space, 1), sockets: make([]replica.Socket, 1<<17)},
+		"socket-elsewhere":    {spaces: make([]replica.Space, 1), sockets: []replica.Socket{{Space: 1, Addr: at}}},
+		"no-address":          {spaces: make([]replica.Space, 1), sockets: make([]replica.Socket, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := replica.Start(t.Context(), &replica.Machine{Spaces: tt.spaces}, tt.sockets)
+			if err == nil {
+				s.Close()
+				t.Error("it started")
+			}
+		})
+	}
+}
+
+const forbidden = "REPLICA_TEST_FORBIDDEN"
+
+// Where user namespaces are off, root copies its own machine without one, and no other.
+func TestWithoutUserNamespaces(t *testing.T) {
+	if os.Getenv(forbidden) == "" {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestWithoutUserNamespaces$", "-test.v")
+		cmd.Env = append(os.Environ(), forbidden+"=yes")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+		out, err := cmd.CombinedOutput()
+		if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+			t.Skip(err)
+		}
+		if err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		return
+	}
+	// of this user namespace only
+	const limit = "/proc/sys/user/max_user_namespaces"
+	if err := os.WriteFile(limit, []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	m := &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}}
+	_, err := replica.Start(t.Context(), m, nil)
+	hint, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err)
+	if !ok || !strings.Contains(hint.Hint(), "max_user_namespaces") {
+		t.Errorf("without a user namespace: %v", err)
+	}
+	replica.SetHere(m)
+	s, err := replica.Start(t.Context(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func stopped(t *testing.T, pid int) bool {
+	all, err := procfs.AllThreads(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range all {
+		if s, err := thread.Stat(); err == nil && s.State != "T" {
+			return false
+		}
+	}
+	return true
+}
+
+// A hung copy is killed at the context's end.
+func TestHung(t *testing.T) {
+	s := started(t, &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}})
+	for _, pid := range replica.Processes(s) {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, time.Minute, "the copy stops", func() bool { return stopped(t, pid) })
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := s.Dial(ctx, []replica.Dial{{Proto: "tcp", To: netip.MustParseAddrPort("127.0.0.1:80")}})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

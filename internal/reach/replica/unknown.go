@@ -1,0 +1,105 @@
+package replica
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// unknown returns the parts of s that affect packets and cannot be copied. s must be the calling
+// thread's namespace.
+func (s *Space) unknown(loaded modules) (out []Unknown) {
+	everywhere := func(format string, a ...any) {
+		out = append(out, Unknown{What: fmt.Sprintf(format, a...)})
+	}
+	attached, err := link.Attached()
+	if err != nil {
+		everywhere("BPF programs and filters that could not be listed: %v", err)
+	}
+	for _, l := range s.Links {
+		for _, what := range attached[l.Name] {
+			if text, ok := decisive(what); ok {
+				out = append(out, Unknown{What: text + " at " + l.Name, Device: l.Name})
+			}
+		}
+		if l.Kind == "openvswitch" {
+			out = append(out, Unknown{What: "Open vSwitch at " + l.Name, Device: l.Name})
+		}
+	}
+	if text, err := bpf.OfNamespace(); err == nil && strings.Contains(text, "sk_lookup") {
+		everywhere("BPF %s", text)
+	}
+	hooked, _, _ := bpf.Netfilter() // only root may list them
+	for _, text := range hooked {
+		everywhere("BPF %s", text)
+	}
+	for _, text := range programs(s.PID) {
+		everywhere("BPF %s of the control group", text)
+	}
+	table, _ := os.ReadFile("/proc/thread-self/net/ip_vs") // missing without IPVS
+	if n := services(table); n > 0 {
+		everywhere("IPVS with %s", units.Plural(n, "service"))
+	}
+	if loaded.may("xfrm_user") {
+		policies, _, err := xfrm.List()
+		if err != nil {
+			everywhere("IPsec policies that could not be listed: %v", err)
+		}
+		for _, p := range policies {
+			everywhere("IPsec policy %s", strings.TrimPrefix(p, "dir "))
+		}
+	}
+	return out
+}
+
+// decisive rewords a line of link.Attached. It also reports whether the program, filter or
+// discipline in the line may drop or redirect packets.
+func decisive(what string) (string, bool) {
+	kind, rest, _ := strings.Cut(what, ": ")
+	name, _, _ := strings.Cut(rest, " ")
+	switch kind {
+	case "queueing discipline":
+		return kind + " " + name, name == "netem"
+	case "XDP":
+		return kind + " " + rest, true
+	}
+	return fmt.Sprintf("%s (%s)", kind, rest), true
+}
+
+// refusing lists the places where control groups' programs can refuse or redirect packets and
+// connections.
+var refusing = []string{"ingress", "egress", "bind4", "bind6", "connect4", "connect6", "sendmsg4",
+	"sendmsg6", "recvmsg4", "recvmsg6"}
+
+func programs(pid int) []string {
+	if pid == 0 {
+		return nil
+	}
+	text, err := bpf.OfCgroup(pid)
+	if err != nil || text == bpf.None {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(text, ", "), func(p string) bool {
+		place, _, _ := strings.Cut(p, " ")
+		return !slices.Contains(refusing, place)
+	})
+}
+
+// services counts the services in IPVS's table.
+func services(text []byte) (n int) {
+	for line := range bytes.Lines(text) {
+		for _, kind := range []string{"TCP ", "UDP ", "SCTP ", "FWM "} {
+			if bytes.HasPrefix(line, []byte(kind)) {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,133 @@
+package replica
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	ebpflink "github.com/cilium/ebpf/link"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/testing/bpftest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+)
+
+func TestUnknownIsNamedWithItsDevice(t *testing.T) {
+	machine, outside := newPlace(t), newPlace(t)
+	wire(t, machine, outside)
+	if got := readAs(t, machine).Spaces[0].Unknown; len(got) > 0 {
+		t.Errorf("a machine without any has %v", got)
+	}
+	program := bpftest.Program(t, "other", ebpf.SchedCLS, ebpf.AttachTCXIngress, 0)
+	machine.do(t, func() error {
+		devices, err := link.Survey()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(devices, func(d link.Device) bool { return d.Name == "eth0" })
+		l, err := ebpflink.AttachTCX(ebpflink.TCXOptions{Program: program,
+			Interface: devices[i].Index, Attach: ebpf.AttachTCXIngress})
+		if err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+		return err
+	})
+	machine.do(t, exec.Command("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "1gbit",
+		"burst", "100k", "latency", "1ms").Run)
+	machine.do(t, exec.Command("ip", "xfrm", "policy", "add", "src", "192.0.2.0/24", "dst",
+		"198.51.100.0/24", "dir", "out", "action", "block").Run)
+	var got []string
+	for _, u := range readAs(t, machine).Spaces[0].Unknown {
+		got = append(got, u.Device+": "+u.What)
+	}
+	text := strings.Join(got, "\n")
+	for _, want := range []string{"eth0: BPF program (tcx ingress program",
+		": IPsec policy out from 192.0.2.0/24 to 198.51.100.0/24 block"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("a shaper drops no single packet:\n%s", text)
+	}
+}
+
+func TestProgramsOfPacketFilters(t *testing.T) {
+	machine, elsewhere, third := newPlace(t), newPlace(t), newPlace(t)
+	program := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
+	attach := func(priority int32) func() error {
+		return func() error {
+			l, err := ebpflink.AttachNetfilter(ebpflink.NetfilterOptions{Program: program,
+				ProtocolFamily: ebpflink.NetfilterProtoIPv6,
+				Hook:           ebpflink.NetfilterInetForward, Priority: priority})
+			if err != nil {
+				pathtest.SkipOrFail(t, "no program can be attached (Linux 6.4): %v", err)
+			}
+			t.Cleanup(func() { _ = l.Close() })
+			return nil
+		}
+	}
+	const here, there = "hook 2 priority -4322)", "hook 2 priority -4323)"
+	machine.do(t, attach(-4322))
+	elsewhere.do(t, attach(-4323))
+	everywhere := false // the kernel does not say where
+	third.do(t, func() error {
+		var err error
+		_, everywhere, err = bpf.Netfilter()
+		return err
+	})
+	got := fmt.Sprint(readAs(t, machine).Spaces[0].Unknown)
+	if !strings.Contains(got, here) || strings.Contains(got, there) != everywhere {
+		t.Errorf("programs of all namespaces: %t; found %s", everywhere, got)
+	}
+}
+
+func TestDecisive(t *testing.T) {
+	for what, want := range map[string]string{
+		"XDP: program 12":                           "XDP program 12",
+		"tc filter: ingress bpf cil_from_netdev":    "tc filter (ingress bpf cil_from_netdev)",
+		"BPF program: netkit peer program 3":        "BPF program (netkit peer program 3)",
+		"queueing discipline: netem with options 1": "queueing discipline netem",
+		"queueing discipline: fq_codel":             "",
+	} {
+		if got, ok := decisive(what); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q, %t", what, got, ok)
+		}
+	}
+}
+
+func TestServices(t *testing.T) {
+	const table = `IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+TCP  0A600001:01BB rr
+  -> C0A80A02:192B      Masq    1      0          0
+FWM  00000101 rr
+`
+	if n := services([]byte(table)); n != 2 {
+		t.Errorf("%d services, want 2", n)
+	}
+}
+
+func TestProgramsOfControlGroup(t *testing.T) {
+	pid, dir := bpftest.Grouped(t)
+	for _, x := range []struct {
+		kind ebpf.ProgramType
+		at   ebpf.AttachType
+	}{{ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress}, {ebpf.SockOps, ebpf.AttachCGroupSockOps}} {
+		l, err := ebpflink.AttachCgroup(ebpflink.CgroupOptions{Path: dir, Attach: x.at,
+			Program: bpftest.Program(t, "other", x.kind, x.at, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	got := programs(pid)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "egress program ") {
+		t.Errorf("%q, want the program that sees packets leave", got)
+	}
+}

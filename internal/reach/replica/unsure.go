@@ -1,0 +1,134 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+)
+
+// doubt is a reason why the copy may differ from the machine.
+type doubt struct {
+	device string // "": for all packets of the namespace
+	text   string
+}
+
+func (s *Session) findDoubts() [][]doubt {
+	out := make([][]doubt, len(s.machine.Spaces))
+	for i, space := range s.machine.Spaces {
+		for _, u := range space.Unknown {
+			out[i] = append(out[i], doubt{u.Device, u.What})
+		}
+	}
+	for _, l := range s.Lacks() {
+		if l.Space >= 0 && l.Space < len(out) {
+			out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
+		}
+	}
+	return out
+}
+
+// Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ.
+func Merge(a *Answer, other Answer) bool {
+	same := func(o Outcome) func(Outcome) bool {
+		return func(p Outcome) bool {
+			return o.Got == p.Got && o.Socket == p.Socket && o.Seen == p.Seen && o.From == p.From &&
+				slices.Equal(o.Relays, p.Relays)
+		}
+	}
+	n := 0
+	for _, o := range other.Outcomes {
+		if slices.ContainsFunc(a.Outcomes, same(o)) {
+			n++
+			continue
+		}
+		a.Outcomes = append(a.Outcomes, o)
+	}
+	if a.Lost == nil {
+		a.Lost = other.Lost
+	}
+	return n < len(a.Outcomes)
+}
+
+// unsure returns the doubts about the answer to a dial. If the copies' answers differ, the rules
+// that cannot be copied are among them.
+func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []string {
+	var out []string
+	crossed := s.crossed(d, a)
+	for i, devices := range crossed {
+		for _, why := range s.doubts[i] {
+			if why.device == "" || slices.Contains(devices, why.device) {
+				out = append(out, why.text)
+			}
+		}
+		if differ {
+			out = append(out, s.uncertain(ctx, i)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// crossed returns the devices that packets crossed, by namespace. Without Steps these are all that
+// they may have crossed: the devices of both ends' namespaces with their other ends, and the
+// machine's.
+func (s *Session) crossed(d Dial, a Answer) map[int][]string {
+	out := map[int][]string{d.Space: {d.Card, d.Bridge}}
+	for _, o := range a.Outcomes {
+		for _, i := range append(slices.Clone(o.Relays), o.Socket) {
+			if i >= 0 && i < len(s.sockets) {
+				at := s.sockets[i].Space
+				out[at] = append(out[at], "")
+			}
+		}
+	}
+	for _, step := range a.Steps {
+		if step.Space >= 0 && step.Space < len(s.machine.Spaces) {
+			out[step.Space] = append(out[step.Space], step.Device)
+		}
+	}
+	stays := len(out) == 1 && d.Card == "" && d.Bridge == "" && len(a.Outcomes) > 0 &&
+		a.Outcomes[0].Got != Timeout
+	if len(a.Steps) > 0 || stays {
+		return out
+	}
+	for _, i := range slices.Collect(maps.Keys(out)) {
+		if i == 0 {
+			continue
+		}
+		for _, l := range s.machine.Spaces[i].Links {
+			out[i] = append(out[i], l.Name)
+			if at, end := s.machine.Other(i, l); end != nil {
+				out[at] = append(out[at], end.Name)
+			}
+		}
+	}
+	out[0] = append(out[0], "")
+	return out
+}
+
+// uncertain describes the rules of a namespace whose effect may differ in a copy.
+func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
+	of := &s.machine.Spaces[space]
+	doubts := of.uncertain()
+	if s.machine.here && len(doubts) > 0 {
+		_ = s.machine.ReadText(ctx, space) // after an error, rules are described by number
+	}
+	for _, d := range doubts {
+		text := cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
+			fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
+		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
+	}
+	return out
+}
+
+func (s *Space) uncertain() []xtables.Doubt {
+	out := s.Nft.Doubts()
+	for _, t := range s.Legacy {
+		out = append(out, t.Doubts()...)
+	}
+	return out
+}
