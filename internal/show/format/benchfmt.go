@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/perf/benchfmt"
-
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -22,8 +20,7 @@ var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.ARepo
 	write: writeBench}
 
 func writeBench(w io.Writer, d document.Document, _ Options) error {
-	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(d.Run),
-		rounds: map[int][]benchfmt.Value{}}
+	b := bench{w: w, config: benchConfig(d.Run), rounds: map[int][]string{}}
 	b.units(d.Figures)
 	metric := "" // the last that had rounds
 	for f := range d.Figures {
@@ -41,8 +38,8 @@ func writeBench(w io.Writer, d document.Document, _ Options) error {
 		default:
 			continue
 		}
-		if v := benchValue(f); !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
-			b.rounds[f.Round] = append(b.rounds[f.Round], v)
+		if v, unit := benchValue(f); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			b.rounds[f.Round] = append(b.rounds[f.Round], fmt.Sprintf(" %v %s", v, unit))
 		}
 	}
 	b.flush()
@@ -50,19 +47,24 @@ func writeBench(w io.Writer, d document.Document, _ Options) error {
 }
 
 type bench struct {
-	w      *benchfmt.Writer
-	config []benchfmt.Config
+	w      io.Writer
+	config string // written before the first result; then ""
 	of     document.Subject
-	rounds map[int][]benchfmt.Value
+	rounds map[int][]string // values with units, each after a blank
 	err    error
 }
 
-func (b *bench) write(r benchfmt.Record) { b.err = cmp.Or(b.err, b.w.Write(r)) }
+func (b *bench) write(format string, args ...any) {
+	if b.err == nil {
+		_, b.err = fmt.Fprintf(b.w, format, args...)
+	}
+}
 
 func (b *bench) flush() {
 	for _, round := range slices.Sorted(maps.Keys(b.rounds)) {
-		b.write(&benchfmt.Result{Config: b.config, Name: benchName(b.of), Iters: 1,
-			Values: b.rounds[round]})
+		b.write("%sBenchmark%s 1%s\n", b.config, benchName(b.of),
+			strings.Join(b.rounds[round], ""))
+		b.config = ""
 	}
 	clear(b.rounds)
 }
@@ -72,32 +74,32 @@ func (b *bench) units(figures iter.Seq[document.Figure]) {
 	better := map[string]string{}
 	for f := range figures {
 		if f.Higher && (f.Statistic == document.Round || f.Statistic == document.Median) {
-			better[benchValue(f).Unit] = "higher"
+			_, unit := benchValue(f)
+			better[unit] = "higher"
 		}
 	}
 	delete(better, "B/s")
 	for _, unit := range slices.Sorted(maps.Keys(better)) {
-		b.write(&benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{
-			Unit: unit, Key: "better"}, OrigUnit: unit, Value: better[unit]})
+		b.write("Unit %s better=%s\n", unit, better[unit])
 	}
 }
 
 // benchConfig omits what differs from run to run, because benchstat compares only results with the
 // same configuration.
-func benchConfig(r *document.Run) []benchfmt.Config {
-	var out []benchfmt.Config
+func benchConfig(r *document.Run) string {
+	var b strings.Builder
 	for _, c := range []struct{ key, value string }{
 		{"toll", r.Tool}, {"kernel", r.Kernel}, {"cpu", r.CPU}, {"cpus", fmt.Sprint(r.CPUs)},
 		{"virtualization", r.Virtualization}, {"wire", r.Wire},
 	} {
 		if c.value != "" && c.value != "0" {
-			out = append(out, benchfmt.Config{Key: c.key, Value: []byte(c.value), File: true})
+			fmt.Fprintf(&b, "%s: %s\n", c.key, c.value)
 		}
 	}
-	return out
+	return b.String() + "\n"
 }
 
-func benchName(c document.Subject) benchfmt.Name {
+func benchName(c document.Subject) string {
 	study := []rune(c.Study)
 	var b strings.Builder
 	b.WriteString(strings.ToUpper(string(study[:1])) + string(study[1:]))
@@ -109,7 +111,7 @@ func benchName(c document.Subject) benchfmt.Name {
 			b.WriteString("/" + p.key + "=" + benchPart(p.value))
 		}
 	}
-	return benchfmt.Name(b.String())
+	return b.String()
 }
 
 // crowd returns a shape such as "1x16x4", or "" if there is one of each.
@@ -146,24 +148,19 @@ var benchUnits = map[[2]string]string{
 
 // benchValue returns a figure in a unit that benchstat scales if it is in bytes or seconds. The
 // units of other metrics begin with the metric's name.
-func benchValue(f document.Figure) benchfmt.Value {
+func benchValue(f document.Figure) (value float64, unit string) {
 	const bitsPerByte = 8
-	v := benchfmt.Value{Value: f.Value}
-	name := benchPart(strings.ReplaceAll(f.Metric, "_", "-"))
+	value = f.Value
+	if f.Unit == "bit/s" {
+		value /= bitsPerByte
+	}
+	if special, ok := benchUnits[[2]string{f.Metric, f.Unit}]; ok {
+		return value, special
+	}
 	end, known := map[string]string{"s": "-sec", "bit/s": "-B/s", "1/s": "/s", "1": "",
 		"s/B": "-sec/B"}[f.Unit]
 	if !known && f.Unit != "" && !strings.HasSuffix(f.Metric, f.Unit) {
 		end = "-" + benchPart(f.Unit)
 	}
-	v.Unit = name + end
-	if special, ok := benchUnits[[2]string{f.Metric, f.Unit}]; ok {
-		v.Unit = special
-	}
-	if v.Unit == "" {
-		v.Unit = "value"
-	}
-	if f.Unit == "bit/s" {
-		v.Value /= bitsPerByte
-	}
-	return v
+	return value, cmp.Or(benchPart(strings.ReplaceAll(f.Metric, "_", "-"))+end, "value")
 }
