@@ -10,7 +10,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
@@ -94,13 +93,18 @@ var backends = []backend{
 		leftovers: swarm.Leftovers,
 	},
 	{
-		name:      kubernetes.Name,
+		name:      sample.Kubernetes,
 		words:     "on the pods of a Kubernetes cluster",
-		modes:     kubernetes.Modes,
+		modes:     podModes,
 		visits:    "the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)",
 		settings:  func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
-		meshModes: kubernetes.Modes,
-		inner:     kubernetes.Inner,
+		meshModes: podModes,
+		inner: func(args []string) (bool, error) {
+			if !kubernetes.Linked() {
+				return false, nil
+			}
+			return kubernetes.Inner(args)
+		},
 	},
 	{
 		name:  peer.Name,

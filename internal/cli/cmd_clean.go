@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sockmem"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -28,7 +28,7 @@ func cleanFast() (ended bool, kept []string, err error) {
 func newClean(e env) *cobra.Command {
 	var (
 		d dockerapi.Clean
-		k kubernetes.Clean
+		k cluster.Access
 	)
 	for _, b := range backends {
 		if b.leftovers != nil {
@@ -55,15 +55,16 @@ has ended.`,
 	fl.BoolVar(
 		&d.Others, "others", false,
 		"also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run")
-	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "",
+	fl.StringVar(&k.Kubeconfig, "kubeconfig", "",
 		"also clean the cluster that --on kubernetes uses")
-	fl.StringVar(&k.Access.Context, "context", "", "also clean the cluster of this context")
-	fl.StringVar(&k.Access.Namespace, "namespace", "",
+	fl.StringVar(&k.Context, "context", "", "also clean the cluster of this context")
+	fl.StringVar(&k.Namespace, "namespace", "",
 		"look in this namespace (default the context's)")
 	return c
 }
 
-func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) error {
+func clean(ctx context.Context, e env, d *dockerapi.Clean, k *cluster.Access) error {
+	ofClusters, leftThere, kubernetesErr := cleanClusters(ctx, *k, d.Others)
 	killed, err := lab.Clean()
 	for _, p := range killed {
 		say(e.stdout, fmt.Sprintf("ended process %d: %s", p.PID, printable.Line(p.Command)))
@@ -82,10 +83,8 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 	for _, l := range d.Left {
 		spared(l.What, l.Why)
 	}
-	k.Others = d.Others
-	ofClusters, kubernetesErr := k.Run(ctx)
 	removed(ofClusters)
-	for _, l := range k.Left {
+	for _, l := range leftThere {
 		spared(l.What, l.Why)
 	}
 	limits, limitsErr := sockmem.Default.Clean()
@@ -114,7 +113,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 		return err
 	}
 	done := len(limits) + len(killed) + len(ofDocker) + len(ofClusters)
-	if !ended && unclear == "" && done+len(d.Left)+len(k.Left) == 0 {
+	if !ended && unclear == "" && done+len(d.Left)+len(leftThere) == 0 {
 		fmt.Fprintln(
 			e.stdout,
 			"Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -147,6 +149,15 @@ func TestShortHelp(t *testing.T) {
 			if !strings.Contains(long, "--"+name) {
 				t.Errorf("%s --help-all lacks --%s", c.CommandPath(), name)
 			}
+		}
+	}
+}
+
+func TestCompletionScripts(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		var out bytes.Buffer
+		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"completion", shell}); code != exitOK || !strings.Contains(out.String(), "__complete") {
+			t.Errorf("%s: exit code %d: %.300s", shell, code, &out)
 		}
 	}
 }

@@ -15,9 +15,10 @@ func newImage(e env) *cobra.Command {
 		Short: "Write toll's image for the nodes of a cluster",
 		Long: `image writes an image for docker load that contains this toll and nothing else. toll
 mesh, --on swarm and --on kubernetes need it on every node: load it there, or push it to
-a registry (--image). The same toll writes the same image.`,
+a registry (--image). The same toll writes the same image; for Kubernetes it is that of
+kubectl-toll.`,
 		Example: `  toll image | ssh node-b docker load
-  toll image | ssh node-b ctr -n k8s.io images import -
+  kubectl-toll image | ssh node-b ctr -n k8s.io images import -
   for n in node-b node-c; do toll image | ssh $n docker load; done`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 func newKubernetes(e env) *cobra.Command {
@@ -26,7 +26,7 @@ func newKubernetes(e env) *cobra.Command {
 }
 
 func newManifest(e env) *cobra.Command {
-	var m kubernetes.Manifest
+	var m cluster.Manifest
 	c := &cobra.Command{
 		Use:   "manifest",
 		Short: "Print a namespace, an account and the least rights that toll needs",
@@ -41,10 +41,13 @@ nothing else. Its first lines explain how to use that account.`,
 			if err := checkNames(m.Nodes); err != nil {
 				return err
 			}
-			if err := m.Check(); err != nil {
+			if err := handOver(); err != nil {
+				return err
+			}
+			if err := kubernetes.Check(m); err != nil {
 				return usage(err, "Kubernetes names have lower case letters, digits and -")
 			}
-			return m.Write(e.stdout)
+			return kubernetes.Write(m, e.stdout)
 		}),
 	}
 	fl := c.Flags()

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -147,12 +147,12 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	return f.with(ctx, []string{req.On}, sample.Wire{}, func(b []path.Builder) error {
-		return f.measureMesh(ctx, e, req, between, given, b[0].(cluster))
+		return f.measureMesh(ctx, e, req, between, given, b[0].(meshCluster))
 	})
 }
 
 func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
-	between []path.Spec, given *pflag.FlagSet, s cluster) error {
+	between []path.Spec, given *pflag.FlagSet, s meshCluster) error {
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 // meshLabels returns the keys of the nodes' labels, those of larger places first and the user's
 // last.
 func meshLabels(nodes []sample.Node, named []string) (keys []string) {
-	for _, key := range append(kubernetes.PlaceLabels(), named...) {
+	for _, key := range append(cluster.PlaceLabels(), named...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
 		if has && !slices.Contains(keys, key) {
 			keys = append(keys, key)

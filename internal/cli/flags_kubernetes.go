@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -16,7 +16,7 @@ import (
 
 type kubernetesFlags struct {
 	all          *builderFlags
-	access       kubernetes.Access
+	access       cluster.Access
 	unprivileged bool
 	outside      bool
 	labels       []string // keys
@@ -54,18 +54,18 @@ func (f *kubernetesFlags) check() error {
 	if slices.Contains(f.labels, "") {
 		return usage(errors.New("--label has an empty key"), "--label topology.kubernetes.io/zone")
 	}
-	return nil
+	return handOver()
 }
 
 func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
 	use func(path.Builder) error) error {
-	return closing(&kubernetes.Kubernetes{
+	return closing(kubernetes.New(cluster.Pods{
 		Access:       f.access,
 		Nodes:        f.all.nodes,
 		Most:         f.all.mostNodes(),
 		Image:        f.all.image,
 		Labels:       f.labels,
-		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
+		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}), use)
 }
 
 // defaults returns nil in a run with backends other than the lab. In a run with the lab, it returns
@@ -81,7 +81,7 @@ func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 		return nil, nil
 	}
 	d := &defaults{
-		modes: kubernetes.Usual(f.unprivileged, f.outside),
+		modes: mode.UsualOfKubernetes(f.unprivileged, f.outside),
 		from:  []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
 		one:   mode.FromRemoteContainer,
 		mesh:  string(mode.Pod) + "," + string(mode.Host),
@@ -100,7 +100,9 @@ func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 		d.modes, d.from, d.one = nil, []mode.Placement{
 			mode.FromContainer, mode.FromRemoteContainer}, ""
 		for _, m := range mode.OfLab() {
-			both := slices.Contains(kubernetes.Modes(), string(m.Name))
+			both := slices.ContainsFunc(mode.OfKubernetes(), func(k mode.Mode) bool {
+				return k.Name == m.Name
+			})
 			if both && (!f.unprivileged || m.Name != mode.Host) {
 				d.modes = append(d.modes, string(m.Name))
 			}

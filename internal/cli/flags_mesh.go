@@ -102,7 +102,7 @@ func (f *meshPeers) with(_ context.Context, _ sample.Wire, use func(path.Builder
 		Binary: f.how.binary, Sudo: f.how.sudo, Version: version}, use)
 }
 
-type cluster interface {
+type meshCluster interface {
 	path.Builder
 	// Cluster starts an agent on each node. without holds the errors of nodes without one, by name.
 	Cluster(context.Context) (nodes []sample.Node, without map[string]error, err error)

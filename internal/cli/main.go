@@ -14,7 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
-	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start"  // holds copies of machines
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies of machines
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -25,8 +26,10 @@ type env struct {
 }
 
 // Main runs toll, or the part of it that another toll started, with os.Args, and returns the exit
-// code. It rewrites os.Args where toll is a plugin of another command.
-func Main() int {
+// code. It rewrites os.Args where toll is a plugin of another command. k is zero in programs without
+// Kubernetes' client, which hand such runs over to the one with it.
+func Main(k cluster.Kubernetes) int {
+	kubernetes = k
 	argv, err := asPlugin(os.Args)
 	if err == nil {
 		argv, err = asKubectl(argv)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // Under this name, toll is a plug-in of the docker command.
@@ -160,7 +160,7 @@ func forKubectl(root *cobra.Command) {
 			continue
 		}
 		if list, is := f.Value.(pflag.SliceValue); is {
-			_ = list.Replace([]string{kubernetes.Name}) // a list of words takes any
+			_ = list.Replace([]string{sample.Kubernetes}) // a list of words takes any
 			f.DefValue = f.Value.String()
 		}
 	}

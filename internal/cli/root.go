@@ -6,9 +6,12 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -39,6 +42,16 @@ func run(ctx context.Context, e env, args []string) int {
 		}
 	}
 	return exitCode(err)
+}
+
+// Manual returns toll's commands for manual pages, its version, and the time of the build's commit,
+// or the epoch if the build was not stamped with one.
+func Manual() (root *cobra.Command, of string, date time.Time) {
+	date, err := time.Parse(time.RFC3339, stamped(debug.ReadBuildInfo()).time)
+	if err != nil {
+		date = time.Unix(0, 0).UTC()
+	}
+	return newRoot(env{stdout: io.Discard, stderr: io.Discard}), version, date
 }
 
 func newRoot(e env) *cobra.Command {
@@ -76,7 +89,7 @@ machine's own Docker Engine instead.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(compare, newLadder(e), newTrace(e), newAdvise(e), newScale(e), newMesh(e), newRun(e),
 		newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e),
-		newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
+		newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e))
 	root.AddCommand(newDiff(e), newGate(e), newView(e))
 	root.AddCommand(newFast(e))
 	root.AddCommand(newExplain(e))

@@ -15,10 +15,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	pods "github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 )
 
 func TestMain(m *testing.M) {
+	kubernetes = pods.Backend()
 	if _, said := os.LookupEnv(historyEnv.name); !said {
 		os.Setenv(historyEnv.name, historyEnv.value) // tests store nothing in the home directory of the user
 	}
@@ -30,6 +33,9 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(accounted{m}, map[string]func(){
 		scripted: func() {
+			if os.Getenv(plainEnv) != "" {
+				kubernetes = cluster.Kubernetes{}
+			}
 			if os.Getenv(fakeEnv) != "" {
 				fakeLab()
 			} else {
@@ -44,6 +50,9 @@ func TestMain(m *testing.M) {
 }
 
 const scripted = "toll"
+
+// plainEnv makes the toll of a script one without Kubernetes' client.
+const plainEnv = "TOLL_TEST_PLAIN"
 
 // labs limits the tests that measure in labs. More would keep each other's loads off the CPUs.
 var labs = make(chan bool, 2)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 func plain(words string) bool {
@@ -120,7 +121,7 @@ func TestUnreachable(t *testing.T) {
 	gone := closed.access()
 	closed.Close()
 	for name, tt := range map[string]struct {
-		access Access
+		access cluster.Access
 		want   string
 	}{
 		"nobody-listens": {gone, "cannot be reached"},

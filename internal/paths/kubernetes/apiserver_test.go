@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 // apiserver is a fake cluster of one namespace. Requests beyond Rules fail the test.
@@ -78,7 +80,7 @@ func newAPIServer(t *testing.T, names ...string) *apiserver {
 	return s
 }
 
-func (s *apiserver) access() Access {
+func (s *apiserver) access() cluster.Access {
 	return kubeconfig(s.t, s.URL, caOf(s), fakeToken)
 }
 
@@ -86,7 +88,7 @@ func caOf(s *apiserver) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
+func kubeconfig(t *testing.T, server string, ca []byte, token string) cluster.Access {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "fake",
@@ -103,7 +105,7 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Access{Kubeconfig: file}
+	return cluster.Access{Kubeconfig: file}
 }
 
 func (s *apiserver) connect() *Client {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 // Clean removes the objects of runs whose toll has ended. It finds them by label and mark, in the
@@ -22,19 +23,16 @@ type Clean struct {
 	// be seen.
 	Others bool
 	// Access is cleaned in addition to what journals name, unless it is zero.
-	Access Access
+	Access cluster.Access
 
 	// Left lists the objects that Run did not remove.
-	Left []Left
+	Left []cluster.Left
 }
-
-// Left is an object that was not removed, and the reason.
-type Left struct{ What, Why string }
 
 const cleanPatience = 40 * time.Second
 
 type found struct {
-	Access
+	cluster.Access
 	server string            // "": the kubeconfig's
 	over   map[string]string // marks of ended runs, by the run's ID
 	done   []func(remove bool) error
@@ -60,7 +58,7 @@ func (c *Clean) journals() (places []*found, err error) {
 	dir, err := journal.Open(path)
 	if err == nil {
 		defer dir.Close()
-		names, err = dir.Names(journalSuffix)
+		names, err = dir.Names(cluster.JournalSuffix)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -84,13 +82,13 @@ func (c *Clean) journals() (places []*found, err error) {
 			continue
 		case state != owner.Gone:
 			if state == owner.Unclear {
-				c.Left = append(c.Left, Left{fmt.Sprintf("journal %q", filepath.Join(path, name)),
-					why(j.Owner)})
+				c.Left = append(c.Left, cluster.Left{
+					What: fmt.Sprintf("journal %q", filepath.Join(path, name)), Why: why(j.Owner)})
 			}
 			errs = append(errs, done(false))
 			continue
 		}
-		a := Access{Kubeconfig: j.Kubeconfig, Context: j.Context, Namespace: j.Namespace}
+		a := cluster.Access{Kubeconfig: j.Kubeconfig, Context: j.Context, Namespace: j.Namespace}
 		i := slices.IndexFunc(places, func(p *found) bool {
 			return p.Access == a && p.server == j.Server
 		})
@@ -101,7 +99,7 @@ func (c *Clean) journals() (places []*found, err error) {
 		places[i].over[j.Run] = j.Owner
 		places[i].done = append(places[i].done, done)
 	}
-	if c.Access != (Access{}) {
+	if c.Access != (cluster.Access{}) {
 		places = append(places, &found{Access: c.Access})
 	}
 	return places, errors.Join(errs...)
@@ -135,7 +133,7 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 		case o.Owner != "" && p.over[o.Run] == o.Owner, o.Owner != "" && state == owner.Gone:
 			over = append(over, o)
 		case state == owner.Unclear:
-			c.Left = append(c.Left, Left{client.call(o), why(o.Owner)})
+			c.Left = append(c.Left, cluster.Left{What: client.call(o), Why: why(o.Owner)})
 		}
 	}
 	if err := client.removeAll(ctx, over); err != nil {

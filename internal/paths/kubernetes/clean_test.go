@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 func marks() (dead, elsewhere, alive string) {
@@ -71,7 +72,7 @@ func writeJournal(t *testing.T, dir string, s *apiserver, run, mark string) (fil
 	if err := f.close(false); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, run+journalSuffix)
+	return filepath.Join(dir, run+cluster.JournalSuffix)
 }
 
 func TestClean(t *testing.T) {
@@ -134,7 +135,7 @@ func TestCleanThere(t *testing.T) {
 	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 2 || len(s.names()) != 4 {
 		t.Errorf("%q, %v, left %q", removed, err, s.names())
 	}
-	c = Clean{StateDir: t.TempDir(), Access: Access{Kubeconfig: "/nowhere"}}
+	c = Clean{StateDir: t.TempDir(), Access: cluster.Access{Kubeconfig: "/nowhere"}}
 	if _, err := c.Run(t.Context()); err == nil || hint(err) == "" {
 		t.Errorf("%v, %s", err, hint(err))
 	}

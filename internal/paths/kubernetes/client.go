@@ -20,14 +20,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
-
-// Access selects a cluster's API server, as kubectl does.
-type Access struct {
-	Kubeconfig string // file; "": those of $KUBECONFIG, or ~/.kube/config
-	Context    string // "": the current one
-	Namespace  string // "": the context's
-}
 
 // Client talks to an API server, in one namespace.
 type Client struct {
@@ -55,7 +49,7 @@ var scheme = func() *runtime.Scheme {
 var parameters = runtime.NewParameterCodec(scheme)
 
 // connect reads the kubeconfig, and runs its credential plug-in. It does not contact the server.
-func connect(ctx context.Context, a Access) (*Client, error) {
+func connect(ctx context.Context, a cluster.Access) (*Client, error) {
 	klog.SetLogger(logr.Discard()) // client-go also returns what it would log
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
@@ -91,7 +85,7 @@ func connect(ctx context.Context, a Access) (*Client, error) {
 	return c, c.logIn(ctx)
 }
 
-func (a Access) kubeconfig() string {
+func kubeconfigOf(a cluster.Access) string {
 	return cmp.Or(a.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 

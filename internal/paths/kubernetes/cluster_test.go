@@ -17,6 +17,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -97,8 +98,7 @@ func TestClusterConformance(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, "/proc/self/exe")
 	before := c.objects(t)
-	k := &Kubernetes{Access: Access{Kubeconfig: c.kubeconfig}, Nodes: []string{"n1", "n2"},
-		Version: testVersion, StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: cluster.Access{Kubeconfig: c.kubeconfig}, Nodes: []string{"n1", "n2"}, Version: testVersion}, StateDir: t.TempDir()}
 	t.Cleanup(func() { // runs after Fatal, too: what is left would fail the other tests
 		if err := k.Close(); err != nil {
 			t.Error(err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -28,7 +29,7 @@ func said(text string) string {
 	return printable.Words(printable.Limit(strings.TrimSpace(text), maxSaid))
 }
 
-func explainConfig(a Access, err error) error {
+func explainConfig(a cluster.Access, err error) error {
 	words := said(err.Error())
 	switch {
 	case a.Kubeconfig != "" && isMissing(a.Kubeconfig):

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -107,7 +108,7 @@ func TestFailedPods(t *testing.T) {
 		{"creating", waiting("ContainerCreating", ""), "", ""},
 		{"no-image", waiting("ErrImagePull", "connection refused"),
 			"node n1 does not have toll's image",
-			"toll image | ssh n1 ctr -n k8s.io images import -"},
+			"kubectl-toll image | ssh n1 ctr -n k8s.io images import -"},
 		{"other-machine", waiting("RunContainerError", "exec /toll: exec format error"),
 			"node n1 is arm64", "--image"},
 		{"image-for-others", waiting("ErrImagePull",
@@ -219,7 +220,7 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	for i := range s.nodes {
 		s.nodes[i].Status.NodeInfo.Architecture = "s390x"
 	}
-	k := &Kubernetes{Access: s.access(), Version: testVersion, StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion}, StateDir: t.TempDir()}
 	key, err := agent.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +252,7 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := (&run{backend: &Kubernetes{Image: "example.org/toll"}}).otherArch(Node{Arch: "s390x"}); err != nil {
+	if err := (&run{backend: &Kubernetes{Pods: cluster.Pods{Image: "example.org/toll"}}}).otherArch(Node{Arch: "s390x"}); err != nil {
 		t.Errorf("an image for all: %v", err)
 	}
 }

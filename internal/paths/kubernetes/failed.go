@@ -90,7 +90,7 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 		if r.backend.Image == "" {
 			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image,
 				w.Reason)
-			u.Remedy = "toll image | ssh " + n.Name +
+			u.Remedy = "kubectl-toll image | ssh " + n.Name +
 				" ctr -n k8s.io images import -; or --image with its name in a registry"
 		}
 		return u

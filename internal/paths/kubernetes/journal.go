@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 // Journal records where a run's objects are. It is written before the first object is made, and
@@ -23,9 +24,6 @@ type Journal struct {
 	Namespace  string `json:"namespace"`
 }
 
-// journalSuffix is the suffix of journals, RUN.kubernetes, in the user's state directory.
-const journalSuffix = ".kubernetes"
-
 const maxJournal = 64 << 10
 
 type journalFile struct{ f *os.File }
@@ -37,7 +35,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	}
 	defer d.Close()
 	// On a file system without locks, only the mark shows whether the run is alive.
-	f, _, err := d.Create(j.Run + journalSuffix)
+	f, _, err := d.Create(j.Run + cluster.JournalSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 func TestJournal(t *testing.T) {
@@ -18,7 +19,7 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const name = "abc" + journalSuffix
+	const name = "abc" + cluster.JournalSuffix
 	file := filepath.Join(dir, name)
 	d, err := journal.Open(dir)
 	if err != nil {

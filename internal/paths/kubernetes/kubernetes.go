@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -20,23 +19,7 @@ const noIPv6 = "on Kubernetes, toll measures only over IPv4"
 
 // Kubernetes is the backend. Only Version must be set.
 type Kubernetes struct {
-	Access
-	// Nodes lists the run's nodes. Unless a path names its nodes, the server is on the first and
-	// the client on the second. Empty: all nodes that take pods.
-	Nodes []string
-	// Most limits the number of nodes that are used, from the first on; 0: all.
-	Most int
-	// Image is toll's image in a registry; "": toll's own, which every node must have.
-	Image string
-	// Unprivileged means that no pod has privileges, so only counters in the pods are read.
-	Unprivileged bool
-	// Labels lists keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
-	Labels []string
-	// Outside means that remote clients are on this machine, which must not be a node. If Nodes has
-	// a second node, they dial its port, and it forwards to the server's node.
-	Outside bool
-	// Version is toll's version.
-	Version string
+	cluster.Pods
 	// Program is the file of the static binary for the image; "": this program.
 	Program string
 	// StateDir is the directory of journals; "": the user's state directory.
@@ -62,26 +45,8 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.NodePort:      (*site).nodePort,
 }
 
-// Modes returns the names of the modes that a cluster can have.
-func Modes() []string { return recipe.Names(recipes) }
-
-// Usual returns the names of the modes that are compared by default.
-func Usual(unprivileged, outside bool) []string {
-	inside := []string{string(mode.Pod), string(mode.ClusterIP)}
-	usual := []string{string(mode.NodePort)}
-	switch {
-	case outside:
-		usual = append(usual, string(mode.NodePortLocal))
-	case unprivileged:
-		return append(inside, usual...)
-	default:
-		usual = slices.Concat(usual, inside, []string{string(mode.NodePortLocal)})
-	}
-	if unprivileged {
-		return usual
-	}
-	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
-}
+// modes returns the names of the modes that a cluster can have.
+func modes() []string { return recipe.Names(recipes) }
 
 // Check returns why the path cannot be built, or nil. It makes the path's pods and services, which
 // stay until Close, and reads the nodes' facts.
@@ -95,7 +60,7 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 // refuse returns an error for paths that no cluster can have.
 func (k *Kubernetes) refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
-		return cluster.NoMode("Kubernetes has no pods", s.Mode, Modes())
+		return cluster.NoMode("Kubernetes has no pods", s.Mode, modes())
 	}
 	if k.Outside {
 		if err := k.refuseOutside(s); err != nil {

@@ -7,30 +7,20 @@ import (
 	"text/template"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
-// Manifest describes what an administrator applies so that another user may measure: a namespace
-// whose Pod Security admits the pods, a service account, and the permissions that a run needs.
-type Manifest struct {
-	Namespace string
-	// Account is the name of the service account and of the roles.
-	Account string
-	// Unprivileged means that runs use --unprivileged, so Pod Security may be stricter.
-	Unprivileged bool
-	// Nodes lists the nodes that the user may measure; nil: all of the cluster.
-	Nodes []string
-}
-
 // podSecurity returns the level for pod-security.kubernetes.io/enforce that admits a run's pods.
-func (m Manifest) podSecurity() string {
+func podSecurity(m cluster.Manifest) string {
 	if m.Unprivileged {
 		return "restricted"
 	}
 	return "privileged"
 }
 
-// Check returns an error if a name is not valid for an object.
-func (m Manifest) Check() error {
+// checkManifest returns an error if a name is not valid for an object.
+func checkManifest(m cluster.Manifest) error {
 	check := func(what, name string, valid func(string) []string) error {
 		if wrong := valid(name); len(wrong) > 0 {
 			return fmt.Errorf("%s %q: %s", what, name, strings.Join(wrong, "; "))
@@ -51,11 +41,11 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// Write writes the manifest as YAML for kubectl apply. The names must have passed Check.
-func (m Manifest) Write(w io.Writer) error {
+// writeManifest writes the manifest as YAML for kubectl apply. The names must have passed checkManifest.
+func writeManifest(m cluster.Manifest, w io.Writer) error {
 	return manifest.Execute(w, map[string]any{
 		"M":           m,
-		"PodSecurity": m.podSecurity(),
+		"PodSecurity": podSecurity(m),
 		"Namespaced":  rules(false, nil),
 		"Cluster":     rules(true, m.Nodes),
 		"ClusterName": m.Namespace + ":" + m.Account})

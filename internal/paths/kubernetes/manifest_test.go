@@ -6,21 +6,23 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 func TestManifest(t *testing.T) {
-	for name, m := range map[string]Manifest{
+	for name, m := range map[string]cluster.Manifest{
 		"whole":        {Namespace: "toll", Account: "toll"},
 		"unprivileged": {Namespace: "net-perf", Account: "me", Unprivileged: true},
 		// YAML reads these words as other types
 		"nodes": {Namespace: "true", Account: "null", Nodes: []string{"10.1", "a.b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := m.Check(); err != nil {
+			if err := checkManifest(m); err != nil {
 				t.Fatal(err)
 			}
 			var text bytes.Buffer
-			if err := m.Write(&text); err != nil {
+			if err := writeManifest(m, &text); err != nil {
 				t.Fatal(err)
 			}
 			type object struct {
@@ -93,12 +95,12 @@ func TestManifest(t *testing.T) {
 func equal(a, b []string) bool { return strings.Join(a, " ") == strings.Join(b, " ") }
 
 func TestManifestRefuses(t *testing.T) {
-	for _, m := range []Manifest{
+	for _, m := range []cluster.Manifest{
 		{Namespace: "", Account: "a"}, {Namespace: "A", Account: "a"},
 		{Namespace: "a\nkind: Pod", Account: "a"},
 		{Namespace: "a", Account: `"`}, {Namespace: "a", Account: "a", Nodes: []string{"a", "b}"}},
 	} {
-		if m.Check() == nil {
+		if checkManifest(m) == nil {
 			t.Errorf("%+v passes", m)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -225,8 +226,7 @@ func joined(t *testing.T, p plugin) *apiserver {
 }
 
 func conforms(t *testing.T, name string, s *apiserver) {
-	k := &Kubernetes{Access: s.access(), Version: testVersion, Image: "example.org/toll",
-		StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -235,7 +235,7 @@ func conforms(t *testing.T, name string, s *apiserver) {
 			t.Errorf("%d pods and %d services are left", len(s.pods), len(s.services))
 		}
 	}()
-	for _, word := range Modes() {
+	for _, word := range modes() {
 		m, _ := mode.Find(mode.Name(word))
 		for _, r := range m.Routes {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
@@ -274,8 +274,7 @@ func masquerades(t *testing.T, name string, s *apiserver) {
 	shell(t, `for n in n1 n2; do
 		ip netns exec $n iptables -w -t nat -A POSTROUTING -s 10.97.0.0/16 ! -d 10.97.0.0/16 -j MASQUERADE
 	done`)
-	k := &Kubernetes{Access: s.access(), Version: testVersion, Image: "example.org/toll",
-		StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -372,8 +371,7 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 		{[]string{"n1", "n2"}, map[mode.Name]string{
 			mode.Host: "wire", mode.NodePort: "wire·DNAT·MASQ·" + between + "·bridge·veth"}},
 	} {
-		k := &Kubernetes{Access: s.access(), Nodes: tt.nodes, Outside: true, Version: testVersion,
-			Image: "example.org/toll", StateDir: t.TempDir()}
+		k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Nodes: tt.nodes, Outside: true, Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
 		for _, name := range fromOutside {
 			spec := path.Spec{Mode: name, From: mode.FromRemote, To: mode.ToAddress}
 			want := tt.hops[name]

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 // Node is a machine of the cluster.
@@ -60,19 +61,11 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// rackLabels lists common keys of labels for a rack. There is no standard one.
-var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
-
-// PlaceLabels returns the keys of the labels for a node's location, from region to rack.
-func PlaceLabels() []string {
-	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
-}
-
 // labelled returns the node's labels with the keys and those for its location, or nil if there are
 // none.
 func (n Node) labelled(keys []string) map[string]string {
 	var out map[string]string
-	for _, key := range append(PlaceLabels(), keys...) {
+	for _, key := range append(cluster.PlaceLabels(), keys...) {
 		if v := n.Labels[key]; v != "" {
 			if out == nil {
 				out = map[string]string{}
@@ -89,7 +82,7 @@ func nodeOf(n corev1.Node) Node {
 		Runtime: i.ContainerRuntimeVersion, Arch: i.Architecture,
 		Zone: n.Labels[corev1.LabelTopologyZone], PodCIDR: n.Spec.PodCIDR,
 		Annotations: n.Annotations, Labels: n.Labels}
-	for _, l := range rackLabels {
+	for _, l := range cluster.RackLabels() {
 		out.Rack = cmp.Or(out.Rack, n.Labels[l])
 	}
 	for _, a := range n.Status.Addresses {

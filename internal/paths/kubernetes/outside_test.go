@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -59,8 +60,7 @@ func TestRefuseOutside(t *testing.T) {
 		{"a b", mode.HostPort, mode.FromRemote, mode.ToAddress, false,
 			"node b has no such host port"},
 	} {
-		k := &Kubernetes{Nodes: strings.Fields(tt.nodes), Outside: true,
-			Unprivileged: tt.unprivileged}
+		k := &Kubernetes{Pods: cluster.Pods{Nodes: strings.Fields(tt.nodes), Outside: true, Unprivileged: tt.unprivileged}}
 		err := k.refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 		var u *machine.UnsupportedError
 		if (err == nil) != (tt.want == "") ||
@@ -69,8 +69,8 @@ func TestRefuseOutside(t *testing.T) {
 			t.Errorf("%s from %s with %q: %v, want %q", tt.mode, tt.from, tt.nodes, err, tt.want)
 		}
 	}
-	for _, m := range Usual(true, true) {
-		if err := (&Kubernetes{Outside: true, Unprivileged: true}).refuse(path.Spec{Mode: mode.Name(m), From: mode.FromRemote, To: mode.ToAddress}); err != nil {
+	for _, m := range mode.UsualOfKubernetes(true, true) {
+		if err := (&Kubernetes{Pods: cluster.Pods{Outside: true, Unprivileged: true}}).refuse(path.Spec{Mode: mode.Name(m), From: mode.FromRemote, To: mode.ToAddress}); err != nil {
 			t.Errorf("%s is usual, and %v", m, err)
 		}
 	}

@@ -11,11 +11,12 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
 // withPlugin has the command print the credentials.
-func (s *apiserver) withPlugin(command string, args ...string) Access {
+func (s *apiserver) withPlugin(command string, args ...string) cluster.Access {
 	s.t.Helper()
 	a := s.access()
 	text, err := os.ReadFile(a.Kubeconfig)

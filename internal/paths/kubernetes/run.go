@@ -127,7 +127,7 @@ func (r *run) owes(o Object) error {
 		return errClosed
 	}
 	if r.journal == nil {
-		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: r.backend.kubeconfig(),
+		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: kubeconfigOf(r.backend.Access),
 			Context: r.client.Context, Server: r.client.Server, Namespace: r.client.Namespace}
 		var err error
 		if r.journal, err = j.write(r.backend.StateDir); err != nil {

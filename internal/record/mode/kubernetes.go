@@ -144,3 +144,22 @@ func ofPods(from Placement) Apart {
 	return Apart{From: from, Why: "only pods use the cluster's DNS server: nodes use another one",
 		Around: "--from container,remote-container"}
 }
+
+// UsualOfKubernetes returns the names of the modes of a cluster that are compared by
+// default.
+func UsualOfKubernetes(unprivileged, outside bool) []string {
+	inside := []string{string(Pod), string(ClusterIP)}
+	usual := []string{string(NodePort)}
+	switch {
+	case outside:
+		usual = append(usual, string(NodePortLocal))
+	case unprivileged:
+		return append(inside, usual...)
+	default:
+		usual = slices.Concat(usual, inside, []string{string(NodePortLocal)})
+	}
+	if unprivileged {
+		return usual
+	}
+	return append([]string{string(Host), string(HostPort)}, usual...)
+}

@@ -260,6 +260,13 @@ func OfDocker() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes })
 }
 
+// OfKubernetes returns the modes that a cluster can have: its own, and host and shared.
+func OfKubernetes() []Mode {
+	return slices.DeleteFunc(All(), func(m Mode) bool {
+		return !m.Kubernetes && m.Name != Host && m.Name != Shared
+	})
+}
+
 // Usual returns the names of the modes compared by default.
 func Usual() []Name {
 	var out []Name

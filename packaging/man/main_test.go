@@ -1,21 +1,20 @@
-package cli
+package main
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/cli"
 )
 
 func TestMan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
-	var out bytes.Buffer
-	if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"man", dir}); code != exitOK || out.Len() > 0 {
-		t.Fatalf("exit code %d: %s", code, &out)
+	if err := write(dir); err != nil {
+		t.Fatal(err)
 	}
-	root := newRoot(env{stdout: &out, stderr: &out})
+	root, version, _ := cli.Manual()
 	for _, c := range root.Commands() {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
@@ -47,14 +46,5 @@ func TestEscape(t *testing.T) {
 	const text = "a `b` *c* _d_ <e> f\\g\n\n  0  a_b"
 	if got, want := escape(text), "a \\`b\\` \\*c\\* \\_d\\_ \\<e> f\\\\g\n\n      0  a_b"; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-func TestCompletionScripts(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		var out bytes.Buffer
-		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"completion", shell}); code != exitOK || !strings.Contains(out.String(), "__complete") {
-			t.Errorf("%s: exit code %d: %.300s", shell, code, &out)
-		}
 	}
 }

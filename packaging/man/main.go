@@ -1,44 +1,37 @@
-package cli
+// Command man writes a manual page for each of toll's commands to a directory.
+//
+//	man DIR
+package main
 
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/bridgetoll/bridgetoll/internal/cli"
 )
 
-func newMan() *cobra.Command {
-	return &cobra.Command{
-		Use:    "man DIR",
-		Short:  "Write a manual page for each command",
-		Hidden: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(fmt.Errorf("man takes one directory, %d were given", len(args)),
-					"toll man ~/.local/share/man/man1")
-			}
-			return nil
-		},
-		RunE: atOnce(func(c *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return err
-			}
-			return writeMan(c.Root(), args[0])
-		}),
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: man DIR")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "man:", err)
+		os.Exit(1)
 	}
 }
 
-// writeMan writes the pages with the date of the build's commit, so that the same toll always
-// writes the same pages.
-func writeMan(root *cobra.Command, dir string) error {
-	date, err := time.Parse(time.RFC3339, stamped(debug.ReadBuildInfo()).time)
-	if err != nil {
-		date = time.Unix(0, 0).UTC()
+// write writes the pages with the date of the build's commit, so that the same commit always gives
+// the same pages.
+func write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
+	root, version, date := cli.Manual()
 	source := "toll"
 	// Other versions are too long for a page's footer.
 	if release, _, other := strings.Cut(version, "-"); !other {
