@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,13 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/remotecommand"
-	transport "k8s.io/client-go/transport/spdy"
 	wstransport "k8s.io/client-go/transport/websocket"
-	"k8s.io/client-go/util/exec"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -32,7 +26,7 @@ import (
 
 // execProtocol is a protocol with which an exec stream is silent during windows. client-go's own
 // executor sends a ping every 5 s, and with its protocol, v5, the API server sends pings to the
-// kubelet. With v4 and with SPDY, the API server only relays bytes.
+// kubelet. With v4, the API server only relays bytes.
 const execProtocol = "v4.channel.k8s.io"
 
 // The first byte of each message is its channel.
@@ -110,37 +104,17 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 			Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true},
 			parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
-	no := refusal(err)
-	switch {
-	case no != nil && denies(no, pod):
+	if no := refusal(err); no != nil {
 		err = no
-	// Usually a proxy between here and the API server is the cause.
-	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err):
-		return c.execInstead(ctx, to, err)
+	} else if httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err) {
+		// Usually a proxy between here and the API server is the cause.
+		return nil, &machine.UnsupportedError{
+			Missing: fmt.Sprintf(
+				"no exec stream to the API server at %s could be opened over WebSocket: %s",
+				said(c.Server), answer(err)),
+			Remedy: "a proxy in between must forward WebSockets, or NO_PROXY must name the API server"}
 	}
 	return s, c.explain(ctx, "get", "pods/exec", err)
-}
-
-func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
-	s, err := c.execSPDY(ctx, to)
-	switch no := refusal(err); {
-	case err == nil:
-		return s, nil
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case no != nil:
-		why := c.explain(ctx, "create", "pods/exec", no)
-		if first := refusal(failed); first == nil ||
-			first.ErrStatus.Message != no.ErrStatus.Message {
-			why = fmt.Errorf("%w; this was the answer over SPDY, after WebSocket had failed with: %s",
-				why, answer(failed))
-		}
-		return nil, why
-	}
-	return nil, &machine.UnsupportedError{
-		Missing: fmt.Sprintf(
-			"no exec stream to the API server at %s could be opened: neither over WebSocket (%s) nor over SPDY (%s)", said(c.Server), answer(failed), answer(err)),
-		Remedy: "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
 // answer returns the text of the response that refused an upgrade. It does not use the Status that
@@ -164,21 +138,6 @@ func refusal(err error) *apierrors.StatusError {
 		return nil
 	}
 	return e
-}
-
-// denies reports whether the API server would refuse the command over SPDY, too.
-func denies(no *apierrors.StatusError, pod string) bool {
-	words := no.ErrStatus.Message
-	switch {
-	case apierrors.IsUnauthorized(no):
-		return true
-	case apierrors.IsForbidden(no):
-		m := cannot.FindStringSubmatch(words)
-		return m != nil && m[2] == "pods/exec"
-	case apierrors.IsNotFound(no):
-		return strings.Contains(words, fmt.Sprintf("pods %q not found", pod))
-	}
-	return false
 }
 
 func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) {
@@ -268,98 +227,4 @@ func (s *stream) ending(message string) error {
 		return fmt.Errorf("%s: %s", said(message), last)
 	}
 	return errors.New(said(message))
-}
-
-type upgraded struct {
-	transport.Upgrader
-	done chan struct{}
-}
-
-func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error) {
-	c, err := u.Upgrader.NewConnection(r)
-	if err == nil {
-		close(u.done)
-	}
-	return c, err
-}
-
-// execSPDY is like exec over SPDY, for proxies that do not relay WebSockets.
-func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
-	executor, begun, err := c.overSPDY(to)
-	if err != nil {
-		return nil, err
-	}
-	printed, out := io.Pipe()
-	heard, in := io.Pipe()
-	life, cancel := context.WithCancel(context.Background())
-	s := &stream{Reader: printed, write: in.Write, said: &local.Tail{}}
-	s.close = sync.OnceValue(func() error {
-		_ = in.Close()
-		cancel()
-		return printed.Close()
-	})
-	over := make(chan error, 1)
-	go func() {
-		err := executor.StreamWithContext(life,
-			remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
-		if err != nil && life.Err() == nil {
-			var told exec.ExitError
-			s.endWith(s.ending(err.Error()), errors.As(err, &told))
-		}
-		s.left()
-		over <- err
-		_ = heard.Close()
-		_ = out.CloseWithError(io.EOF)
-	}()
-	limit, stop := context.WithTimeoutCause(ctx, execLimit, errSlow)
-	defer stop()
-	select {
-	case <-begun:
-		return s, nil
-	case <-limit.Done():
-		return nil, errors.Join(context.Cause(limit), s.close())
-	case err := <-over:
-		select {
-		case <-begun: // the command ended at once
-			return s, nil
-		default:
-		}
-		if err == nil {
-			err = errors.New("the stream ended before the connection was upgraded")
-		}
-		return nil, errors.Join(err, s.close())
-	}
-}
-
-// overSPDY returns an executor and a channel, which is closed when the connection is upgraded.
-func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
-	tlsConfig, err := rest.TLSConfigFor(c.config)
-	if err != nil {
-		return nil, nil, err
-	}
-	proxy := c.config.Proxy
-	if proxy == nil {
-		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
-	}
-	// Without PingPeriod, it sends no pings.
-	upgrade, err := spdy.NewRoundTripperWithConfig(
-		spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy})
-	if err != nil {
-		return nil, nil, err
-	}
-	wrapped, err := rest.HTTPWrappersForConfig(c.config, upgrade)
-	if err != nil {
-		return nil, nil, err
-	}
-	u, err := http.NewRequest(http.MethodPost, to, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	done := &upgraded{upgrade, make(chan struct{})}
-	executor, err := remotecommand.NewSPDYExecutorForTransports(
-		wrapped, done, http.MethodPost, u.URL)
-	if err != nil {
-		return nil, nil, err
-	}
-	return executor, done.done, nil
 }

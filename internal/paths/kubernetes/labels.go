@@ -22,8 +22,8 @@ type Rule struct {
 	Cluster bool
 }
 
-// Rules returns the least permissions that a run and toll clean need. An exec stream is a GET over
-// WebSocket and a POST over SPDY.
+// Rules returns the least permissions that a run and toll clean need. An exec stream over WebSocket
+// needs get, and since Kubernetes 1.35 also create.
 func Rules() []Rule {
 	return []Rule{
 		{Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, Cluster: true},
