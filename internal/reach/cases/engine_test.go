@@ -33,7 +33,8 @@ func TestEngines(t *testing.T) {
 				}
 				same(t, "the copy", copied, want)
 				s.lenient = true
-				m.compareReports(t, s, want)
+				all, reports := m.compareReports(t, s, want)
+				checkTexts(t, s, all, reports)
 			})
 		}
 	}

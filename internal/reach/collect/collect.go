@@ -168,7 +168,7 @@ type collector struct {
 	ancestors map[int][]int
 	uid       map[int]uint32
 	contained map[int]bool
-	conmons   map[int]ports.Container // ids and names of the containers that they start
+	starters  map[int]ports.Container // ids, and names if known, of the containers that they start
 	until     time.Time               // for relays to answer
 	hidden    []ports.Process         // whose open files may not be read
 }

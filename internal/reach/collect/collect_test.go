@@ -2,6 +2,7 @@ package collect
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -132,5 +133,60 @@ func TestOwnersOf(t *testing.T) {
 		if got := c.ownersOf(7, space); len(got) != 3 || got[0].Name != want {
 			t.Errorf("%s: %+v", space, got)
 		}
+	}
+}
+
+func TestStarterArgs(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	for line, want := range map[string]string{
+		"/usr/bin/conmon --api-version 1 -c " + id + " -u " + id + " -r /usr/bin/crun -n web": "web",
+		"conmonrs --runtime crun": "",
+		"/usr/bin/containerd-shim-runc-v2 -namespace moby -id " + id + " -address /run/c.sock": "?",
+		"containerd-shim-runsc-v1 -namespace default -id " + id:                                "?",
+		"containerd-shim-runc-v2 -namespace k8s.io -id " + id:                                  "",
+		"containerd-shim-runc-v2 -namespace moby start":                                        "",
+		"vi containerd-shim-runc-v2 -id " + id:                                                 "",
+	} {
+		got, name, ok := starterArgs(strings.Fields(line))
+		if ok && name == "" {
+			name = "?"
+		}
+		if name != want || ok != (want != "") || ok && got != id {
+			t.Errorf("%s: %q %q %t", line, got, name, ok)
+		}
+	}
+}
+
+// Processes without a control group of their own belong to what started them.
+func TestSetContainers(t *testing.T) {
+	proc := func(pid, parent int, container string) process {
+		return process{Process: ports.Process{PID: pid, Container: container}, parent: parent,
+			space: "net:[1]"}
+	}
+	c := &collector{f: &ports.Facts{Space: "net:[1]", Containers: []ports.Container{{ID: "asked"}}},
+		starters: map[int]ports.Container{10: {ID: "web", Name: "web"}, 20: {ID: "asked", Name: "x"},
+			30: {ID: "nameless"}, 13: {ID: "inner", Name: "inner"}},
+		procs: []process{proc(1, 0, ""), proc(10, 1, ""), proc(11, 10, ""),
+			proc(12, 11, ""), proc(13, 12, ""), proc(14, 13, ""), proc(15, 12, "own"),
+			proc(21, 20, ""), proc(31, 30, ""), proc(40, 41, ""), proc(41, 40, "")}}
+	c.setContainers()
+	got := map[int]string{}
+	for _, p := range c.procs {
+		got[p.PID] = p.Container
+	}
+	want := map[int]string{1: "", 10: "", 11: "web", 12: "web", 13: "web", 14: "inner", 15: "own",
+		21: "asked", 31: "nameless", 40: "", 41: ""}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	c.addHosted()
+	names := map[string]int{}
+	for _, x := range c.f.Containers {
+		if x.Host {
+			names[x.Name] = x.PID
+		}
+	}
+	if want := map[string]int{"web": 11, "inner": 14}; !maps.Equal(names, want) {
+		t.Errorf("%v, want %v", names, want)
 	}
 }

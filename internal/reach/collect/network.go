@@ -181,6 +181,7 @@ func (c *collector) spaces() {
 			known[x.Space] = true
 		}
 	}
+	c.addHosted()
 	relays := c.relaySpaces()
 	if !c.root && (slices.ContainsFunc(c.f.Containers, func(x ports.Container) bool {
 		return x.PID != 0 && !x.Host
@@ -197,13 +198,13 @@ func (c *collector) strangers(known, relays map[string]bool) (out []ports.Contai
 	for _, x := range c.f.Containers {
 		named[x.ID] = x.PID != 0
 	}
-	podman := c.podman()
+	started := c.started()
 	for _, p := range c.procs {
 		if known[p.space] || !c.root && !relays[p.space] {
 			continue
 		}
 		known[p.space] = true
-		x := podman[p.space]
+		x := started[p.space]
 		if x.ID == "" {
 			x.ID = p.Container
 		}
@@ -230,11 +231,26 @@ func (c *collector) strangers(known, relays map[string]bool) (out []ports.Contai
 	return out
 }
 
-// podman returns the ids, names and first processes of Podman's containers, by namespace.
-func (c *collector) podman() map[string]ports.Container {
+// addHosted adds the containers in the machine's own network whose engine was not queried, if
+// their names are known.
+func (c *collector) addHosted() {
+	for _, p := range c.procs {
+		x := c.starters[p.parent]
+		if x.Name == "" || p.space != c.f.Space || slices.ContainsFunc(c.f.Containers,
+			func(o ports.Container) bool { return o.ID == x.ID }) {
+			continue
+		}
+		x.PID, x.Space, x.State, x.Host = p.PID, p.space, "running", true
+		c.f.Containers = append(c.f.Containers, x)
+	}
+}
+
+// started returns the ids, names and first processes of the containers that conmon and containerd
+// started, by namespace.
+func (c *collector) started() map[string]ports.Container {
 	out := map[string]ports.Container{}
 	for _, p := range c.procs {
-		if x, ok := c.conmons[p.parent]; ok && out[p.space].ID == "" {
+		if x, ok := c.starters[p.parent]; ok && out[p.space].ID == "" {
 			x.PID = p.PID
 			out[p.space] = x
 		}

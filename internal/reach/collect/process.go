@@ -28,14 +28,14 @@ type process struct {
 }
 
 func (c *collector) processes() {
-	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
-	c.ancestors, c.conmons = map[int][]int{}, map[int]ports.Container{}
-	c.contained, c.uid = map[int]bool{}, map[int]uint32{}
+	c.space, c.starters = map[int]string{}, map[int]ports.Container{}
+	c.ancestors, c.uid = map[int][]int{}, map[int]uint32{}
 	all, err := procfs.AllProcs()
 	if err != nil {
 		c.missing("processes", err.Error(), "mount /proc")
 		return
 	}
+	open := map[int]map[uint32]bool{} // sockets' inodes by PID
 	for _, proc := range all {
 		pid := proc.PID
 		args, err := proc.CmdLine()
@@ -45,30 +45,51 @@ func (c *collector) processes() {
 		p := process{Process: ports.Process{PID: pid, Name: ports.RelayName(name(proc), args),
 			Container: containerID(proc)}, parent: parent(proc)}
 		p.space, _ = netns.ID(pid)
-		if id, called, ok := conmonArgs(args); ok {
-			c.conmons[pid] = ports.Container{ID: id, Name: called}
+		if id, called, ok := starterArgs(args); ok {
+			c.starters[pid] = ports.Container{ID: id, Name: called}
 		}
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(args); ok {
 			c.ancestors[pid], c.uid[pid] = ancestors(proc), user(proc)
-			c.contained[pid] = p.Container != ""
 			px.PID, px.Command, px.Space = pid, args, p.space
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
-		inodes, err := sock.Inodes(pid)
-		if errors.Is(err, fs.ErrPermission) {
+		if open[pid], err = sock.Inodes(pid); errors.Is(err, fs.ErrPermission) {
 			c.hidden = append(c.hidden, p.Process)
-		}
-		for i := range inodes {
-			c.owners[i] = append(c.owners[i], p.Process)
 		}
 	}
 	// a container's first process first
 	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID })
-	// a server before its workers
-	for _, o := range c.owners {
-		slices.SortFunc(o, func(a, b ports.Process) int { return a.PID - b.PID })
+	c.setContainers()
+	c.setOwners(open)
+}
+
+// setContainers sets the containers of processes without a control group of their own: those of
+// their nearest ancestor that starts containers.
+func (c *collector) setContainers() {
+	parents := map[int]int{}
+	for _, p := range c.procs {
+		parents[p.PID] = p.parent
+	}
+	c.contained = map[int]bool{}
+	for i := range c.procs {
+		p := &c.procs[i]
+		for at, n := p.parent, 0; p.Container == "" && at != 0 && n < len(parents); n++ {
+			p.Container, at = c.starters[at].ID, parents[at]
+		}
+		c.contained[p.PID] = p.Container != ""
+	}
+}
+
+// setOwners sets the processes of sockets, given each process's inodes. A server comes before its
+// workers.
+func (c *collector) setOwners(open map[int]map[uint32]bool) {
+	c.owners = map[uint32][]ports.Process{}
+	for _, p := range c.procs {
+		for i := range open[p.PID] {
+			c.owners[i] = append(c.owners[i], p.Process)
+		}
 	}
 }
 
@@ -125,21 +146,31 @@ func containerID(p procfs.Proc) string {
 	return ""
 }
 
-// conmonArgs parses the arguments of Podman's conmon, the parent of a container's first process,
-// which include the container's id and name.
-func conmonArgs(args []string) (id, name string, ok bool) {
-	if len(args) == 0 || path.Base(args[0]) != "conmon" {
+// starterArgs parses the arguments of the parent of a container's processes, Podman's conmon or a
+// shim of containerd, which include the container's id, and conmon's also its name. It is not ok
+// for the shims of Kubernetes, which start all containers of a pod.
+func starterArgs(args []string) (id, name string, ok bool) {
+	if len(args) == 0 {
+		return "", "", false
+	}
+	program := path.Base(args[0])
+	shim := strings.HasPrefix(program, "containerd-shim")
+	if !shim && program != "conmon" {
 		return "", "", false
 	}
 	for i := range len(args) - 1 {
 		switch args[i] {
-		case "-c", "--cid":
+		case "-c", "--cid", "-id":
 			id = args[i+1]
 		case "-n", "--name":
 			name = args[i+1]
+		case "-namespace":
+			if args[i+1] == "k8s.io" {
+				return "", "", false
+			}
 		}
 	}
-	return id, name, id != ""
+	return id, name, id64.MatchString(id)
 }
 
 // proxyArgs parses the arguments of docker-proxy. Engines since 28 also pass a socket

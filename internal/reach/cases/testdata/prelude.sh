@@ -111,12 +111,12 @@ daemon() { # FLAGS…: a Docker Engine
 }
 
 drun() { # NAME SERVERS [DOCKER'S FLAGS…]: a container that serves, such as "tcp/[::]:80", or "-"
-	local name=$1 servers=${2#-} pid
-	ln -sf self /run/bin/$name
+	local name=$1 servers=${2#-} program=${PROGRAM:-$1} pid
+	ln -sf self /run/bin/$program
 	touch /run/servers
 	local had=$(wc -l </run/servers)
 	docker run -d --name $name -v /run/bin:/bin:ro -v /run/servers:/run/servers "${@:3}" \
-		empty /bin/$name -serve $name $servers >/dev/null
+		empty /bin/$program -serve $name $servers >/dev/null
 	pid=$(docker inspect -f '{{.State.Pid}}' $name)
 	[ "$(readlink /proc/$pid/ns/net)" = "$(readlink /proc/self/ns/net)" ] || echo $pid >/run/places/$name
 	for i in $(seq 600); do
