@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 const defaultTimeout = 10 * time.Second
@@ -39,6 +40,7 @@ type Options struct {
 type Database struct {
 	product product
 	target  target
+	secrets secret.Set // passwords
 	dsn     string
 	query   string
 	queries int
@@ -48,13 +50,13 @@ type Database struct {
 }
 
 type target struct {
-	where    string // host:port or a socket's path
-	name     string // the host, if it is one name; "": none
-	password bool
+	where string // host:port or a socket's path
+	name  string // the host, if it is one name; "": none
+	// what must not be in messages; empty strings are none
+	passwords []string
 	// remedy if the server does not offer TLS
 	plain     string
-	noVerify  string   // the option that accepts any certificate
-	secrets   []string // must not be in messages
+	noVerify  string // the option that accepts any certificate
 	connector func(*link) (driver.Connector, error)
 	// alive returns the server's own answer, if the error contains one
 	alive func(error) (a answer, is bool)
@@ -90,8 +92,10 @@ func New(dsn string, o Options) (*Database, error) {
 	if o.Query == "" {
 		o.Query = p.query
 	}
-	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries,
-		timeout: o.Timeout, dial: o.Dial, lookUp: o.LookUp}, nil
+	d := &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries,
+		timeout: o.Timeout, dial: o.Dial, lookUp: o.LookUp}
+	d.secrets = secret.New(t.passwords...).Showing(d.dsn, d.query)
+	return d, nil
 }
 
 // String returns the DSN without any secret.
@@ -118,7 +122,7 @@ func (d *Database) Probe(ctx context.Context) (Facts, error) {
 	v, err := s.text(ctx, d.product.version)
 	switch {
 	case err == nil:
-		f.Server = short(d.product.server(clean(v)))
+		f.Server = short(d.secrets.Hide(d.product.server(clean(v))))
 	case ctx.Err() != nil:
 		return Facts{}, err
 	}

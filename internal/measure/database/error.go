@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
-	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 // Error is one line, without secrets, about a DSN, a database or the route to it. It wraps only
@@ -43,6 +42,9 @@ func (e *Error) and(more *Error, op string) *Error {
 }
 
 type answer struct {
+	// around the text: "ERROR 1045: ", " (SQLSTATE 28P01)"
+	before, after string
+
 	text  string
 	live  bool
 	login bool   // user or password refused
@@ -75,18 +77,19 @@ func (s *Session) explain(op string, err error) *Error {
 	case strings.Contains(err.Error(), asksPassword):
 		e.msg, e.hint = errPlain.Error(), s.d.target.plain
 	case answered:
-		e.msg, e.live, e.hint = clean(said.text), said.live, cmp.Or(said.hint, s.loginHint(said))
+		e.msg, e.live = said.before+s.d.secrets.Words(said.text)+said.after, said.live
+		e.hint = cmp.Or(said.hint, s.loginHint(said))
 	case netErr != nil:
 		e.msg, e.hint = network(netErr)
 	default:
-		e.msg, e.hint = driverSaid(err, s.d.target)
+		e.msg, e.hint = s.d.driverSaid(err)
 	}
 	if it := speaks(wrote, read); it != "" && !strings.Contains(it, p.name) {
 		e.msg, e.hint = "this is not "+p.name+": "+it, "check the port"
 	}
 	e.final = answered && !said.later || cause != nil && !errors.Is(cause, net.ErrClosed) &&
 		!errors.Is(cause, errTimeout)
-	e.msg = op + ": " + short(scrub(e.msg, s.d.target.secrets...))
+	e.msg = op + ": " + short(s.d.secrets.Hide(e.msg))
 	return e
 }
 
@@ -109,7 +112,7 @@ func (s *Session) loginHint(a answer) string {
 	switch {
 	case !a.login:
 		return ""
-	case s.d.target.password:
+	case strings.Join(s.d.target.passwords, "") != "":
 		return "check the user and the password in the environment variable"
 	}
 	return "no password was given; " + passwordHint
@@ -136,7 +139,8 @@ func network(err error) (msg, hint string) {
 	return clean(err.Error()), ""
 }
 
-func driverSaid(err error, t target) (msg, hint string) {
+func (d *Database) driverSaid(err error) (msg, hint string) {
+	t := d.target
 	certHint := "name its CA in the DSN, or accept any certificate with " + t.noVerify
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
@@ -154,7 +158,7 @@ func driverSaid(err error, t target) (msg, hint string) {
 			msg = after
 		}
 	}
-	msg = strings.TrimPrefix(clean(msg), "failed to receive message: ")
+	msg = strings.TrimPrefix(d.secrets.Words(msg), "failed to receive message: ")
 	for _, g := range garbled {
 		if strings.Contains(msg, g) {
 			return "cannot read the server's answer: " + msg, "check the port"
@@ -200,23 +204,8 @@ func speaks(wrote, read []byte) string {
 	return ""
 }
 
-const (
-	maxMessage  = 400 // characters
-	shortSecret = 4   // bytes; replacing a shorter one would reveal it
-)
-
-func scrub(msg string, secrets ...string) string {
-	for _, s := range secrets {
-		hide := secret.New("xxxxx", s, clean(s))
-		if 0 < len(s) && len(s) < shortSecret && hide.Has(msg) {
-			return "the message is not shown because it contains the password"
-		}
-		msg = hide.Hide(msg)
-	}
-	return msg
-}
+const maxMessage = 400 // characters
 
 func clean(msg string) string { return printable.Words(msg) }
 
-// short is called after scrub, which would not find half a secret.
 func short(msg string) string { return printable.Start(msg, maxMessage) }

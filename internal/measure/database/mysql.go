@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 // parseMySQL converts the URL to a DSN of the driver, which reads its options only from that.
@@ -38,7 +40,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	}
 	cfg, err := mysql.ParseDSN(network + "(" + addr + ")/?" + strings.Join(options, "&"))
 	if err != nil {
-		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password),
+		return target{}, &Error{msg: "the DSN's options: " + secret.New(password).Hide(clean(err.Error())),
 			hint: "see the manual of github.com/go-sql-driver/mysql on parameters"}
 	}
 	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), password, strings.TrimPrefix(u.Path, "/")
@@ -51,12 +53,11 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 		name = nameOf(host)
 	}
 	return target{
-		where:    addr,
-		name:     name,
-		password: password != "",
-		plain:    "require TLS (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
-		noVerify: "tls=skip-verify",
-		secrets:  []string{password},
+		where:     addr,
+		name:      name,
+		passwords: []string{password},
+		plain:     "require TLS (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
+		noVerify:  "tls=skip-verify",
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Clone()
 			c.DialFunc = l.dial
@@ -90,7 +91,9 @@ func mysqlAnswer(err error) (answer, bool) {
 	case hostDenied:
 		hint = "the server must allow a user from the address that it sees over this route: CREATE USER 'app'@'ADDRESS'"
 	}
-	return answer{text: fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), live: true,
+	return answer{before: fmt.Sprintf("ERROR %d: ", e.Number),
+		// 'app'@'172.17.0.1' in words
+		text: strings.ReplaceAll(e.Message, "'@'", "' at '"), live: true,
 		login: e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint: hint}, true
 }
 

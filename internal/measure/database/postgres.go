@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 // parsePostgres also uses PostgreSQL's environment variables and ~/.pgpass, through pgx.
@@ -24,7 +25,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		if !ok {
 			msg = "pgx cannot read them"
 		}
-		return target{}, &Error{msg: scrub("the DSN's options: "+clean(msg), password),
+		return target{}, &Error{msg: "the DSN's options: " + secret.New(password).Hide(clean(msg)),
 			hint: "see PostgreSQL's manual on connection URIs, and the PG… variables of the environment"}
 	}
 	if password != "" {
@@ -47,12 +48,11 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		name = ""
 	}
 	return target{
-		where:    where,
-		name:     name,
-		password: cfg.Password != "",
-		plain:    "require TLS (sslmode=verify-full; sslmode=require does not check who the server is), or allow it with require_auth=password in the DSN",
-		noVerify: "sslmode=require",
-		secrets:  []string{password, cfg.Password},
+		where:     where,
+		name:      name,
+		passwords: []string{password, cfg.Password},
+		plain:     "require TLS (sslmode=verify-full; sslmode=require does not check who the server is), or allow it with require_auth=password in the DSN",
+		noVerify:  "sslmode=require",
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Copy()
 			c.DialFunc = l.dial
@@ -69,11 +69,22 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 				return answer{}, false
 			}
 			fatal := e.Severity == "FATAL" || e.Severity == "PANIC"
-			text := fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
-			return answer{text: text, live: !fatal, login: e.Code == badPassword,
+			return answer{after: " (SQLSTATE " + sqlState(e.Code) + ")",
+				text: e.Severity + ": " + e.Message, live: !fatal, login: e.Code == badPassword,
 				hint: refusedHint(e), later: e.Code == cannotConnectNow}, true
 		},
 	}, nil
+}
+
+// sqlState returns a code of PostgreSQL, or a question mark for what is none.
+func sqlState(code string) string {
+	const length = 5
+	if len(code) != length || strings.ContainsFunc(code, func(r rune) bool {
+		return (r < '0' || '9' < r) && (r < 'A' || 'Z' < r)
+	}) {
+		return "?"
+	}
+	return code
 }
 
 func refusedHint(e *pgconn.PgError) string {

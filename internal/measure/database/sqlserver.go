@@ -13,6 +13,8 @@ import (
 
 	mssql "github.com/microsoft/go-mssqldb"
 	"github.com/microsoft/go-mssqldb/msdsn"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 func parseSQLServer(u *url.URL, password string) (target, error) {
@@ -33,7 +35,7 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	}
 	cfg, err := msdsn.Parse(v.String())
 	if err != nil {
-		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password),
+		return target{}, &Error{msg: "the DSN's options: " + secret.New(password).Hide(clean(err.Error())),
 			hint: "see the manual of github.com/microsoft/go-mssqldb on parameters"}
 	}
 	cfg.Password = password
@@ -43,12 +45,11 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 		cfg.Port = 1433
 	}
 	return target{
-		where:    net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)),
-		name:     nameOf(cfg.Host),
-		password: password != "",
-		plain:    "let the server have a certificate, or allow it with encrypt=disable in the DSN",
-		noVerify: "TrustServerCertificate=true",
-		secrets:  []string{password},
+		where:     net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)),
+		name:      nameOf(cfg.Host),
+		passwords: []string{password},
+		plain:     "let the server have a certificate, or allow it with encrypt=disable in the DSN",
+		noVerify:  "TrustServerCertificate=true",
 		connector: func(l *link) (driver.Connector, error) {
 			p := cfg
 			p.TLSConfig = l.noteTLS(p.TLSConfig)
@@ -69,7 +70,7 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 			if e.Number == noDatabase {
 				hint = databaseHint
 			}
-			return answer{text: fmt.Sprintf("error %d: %s", e.Number, e.Message), live: true,
+			return answer{before: fmt.Sprintf("error %d: ", e.Number), text: e.Message, live: true,
 				login: e.Number == loginFailed, hint: hint}, true
 		},
 	}, nil

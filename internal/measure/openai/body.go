@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // body reads a response's body, and decodes it if it is chunked (RFC 9112, 7.1). A Read does not
@@ -16,11 +18,12 @@ import (
 type body struct {
 	br      *bufio.Reader
 	framing framing
-	left    uint64 // bytes of the chunk, or of the body
-	most    uint64 // bytes that may come
-	within  bool   // inside a chunk
-	broken  string // incomplete part of the coding; "": none
-	err     error  // io.EOF if it is whole
+	left    uint64              // bytes of the chunk, or of the body
+	most    uint64              // bytes that may come
+	within  bool                // inside a chunk
+	broken  string              // incomplete part of the coding; "": none
+	clean   func(string) string // makes the server's text fit for errors
+	err     error               // io.EOF if it is whole
 }
 
 const (
@@ -38,8 +41,8 @@ const (
 	byClose // the connection's end
 )
 
-func newBody(br *bufio.Reader, resp *http.Response, most int) *body {
-	b := &body{br: br, framing: byClose, most: uint64(most)}
+func newBody(br *bufio.Reader, resp *http.Response, most int, clean func(string) string) *body {
+	b := &body{br: br, framing: byClose, most: uint64(most), clean: clean}
 	switch {
 	case slices.Contains(resp.TransferEncoding, "chunked"):
 		b.framing = byChunks
@@ -96,13 +99,19 @@ func (b *body) next() error {
 	if err != nil {
 		return err
 	}
+	const most = 40                        // characters in errors
 	digits, _, _ := strings.Cut(size, ";") // an extension may follow
 	digits = strings.TrimRight(digits, " \t")
 	b.left, err = strconv.ParseUint(digits, 16, 64) // the maximum, if it overflows
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("malformed size of a chunk: %.40q", size)
+	over := errors.Is(err, strconv.ErrRange)
+	if err != nil && !over {
+		return fmt.Errorf("malformed size of a chunk: \"%s\"", b.clean(printable.Start(size, most)))
 	}
-	if err := b.bearable("a chunk", fmt.Sprintf("0x%.40s bytes", digits)); err != nil {
+	size = fmt.Sprintf("%#x bytes", b.left)
+	if over {
+		size += " or more"
+	}
+	if err := b.bearable("a chunk", size); err != nil {
 		return err
 	}
 	if b.within = b.left > 0; b.within {

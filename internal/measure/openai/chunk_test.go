@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 var chunks = []struct {
@@ -92,7 +94,7 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want, stdErr := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(b)))
 		ours := newBody(bufio.NewReader(bytes.NewReader(b)),
-			&http.Response{TransferEncoding: []string{"chunked"}}, maxBody)
+			&http.Response{TransferEncoding: []string{"chunked"}}, maxBody, printable.Line)
 		got, err := io.ReadAll(ours)
 		if len(got) > len(b) {
 			t.Fatalf("%d bytes out of %d", len(got), len(b))

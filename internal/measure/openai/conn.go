@@ -116,7 +116,7 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 				return nil, 0, e.onlyHTTP2()
 			}
 			// The text may quote the server's certificate.
-			return nil, 0, fmt.Errorf("open TLS: %s", e.secrets.clean(err.Error()))
+			return nil, 0, fmt.Errorf("open TLS: %s", e.secrets.name(err.Error()))
 		}
 		c.Conn, c.tls = t, tls.VersionName(t.ConnectionState().Version)
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 // Options configure requests and timeouts. The zero value is usable.
@@ -100,7 +101,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 		o:       o,
 		url:     u,
 		legacy:  !strings.HasSuffix(u.Path, chatPath),
-		secrets: newSecrets(o.Key, u),
+		secrets: newSecrets(o.Key, u, o.Model),
 
 		mostTokens: maxTokens,
 		mostBytes:  maxBody,
@@ -167,9 +168,9 @@ func (e *Endpoint) String() string {
 	for i, p := range pairs {
 		switch name, _, named := strings.Cut(p, "="); {
 		case named:
-			pairs[i] = name + "=" + hidden
+			pairs[i] = name + "=" + secret.Mask
 		case p != "":
-			pairs[i] = hidden
+			pairs[i] = secret.Mask
 		}
 	}
 	shown.RawQuery = strings.Join(pairs, "&")

@@ -109,7 +109,7 @@ func TestHostileResponses(t *testing.T) {
 			"an event longer than 1 MiB"},
 		{"chunk-size", head + "zz\r\n", "malformed size of a chunk"},
 		{"chunk-size-huge", head + "ffffffffffffffffff\r\n",
-			"announces a chunk of 0xffffffffffffffffff bytes; the limit is 64 MiB"},
+			"announces a chunk of 0xffffffffffffffff bytes or more; the limit is 64 MiB"},
 		{"chunk-size-greatest", head + inChunk(says("a")) + "ffffffffffffffff\r\n" + says("b"),
 			"announces a chunk of 0xffffffffffffffff bytes; the limit is 64 MiB"},
 		{"chunk-size-too-great", head + "4000001;a=b\r\n",

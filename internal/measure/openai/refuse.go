@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 const (
@@ -53,7 +55,7 @@ func (s *Session) redirected(a *answer) error {
 	}
 	u.User = nil
 	if u.RawQuery != "" {
-		u.RawQuery = hidden
+		u.RawQuery = secret.Mask
 	}
 	return &StatusError{Code: a.StatusCode, Text: fmt.Sprintf(
 		"and redirects to %s, which is not followed", s.e.secrets.clean(u.String()))}

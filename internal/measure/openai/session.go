@@ -109,7 +109,7 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 	}
 	c.socket.allow(s.e.mostBytes, fmt.Errorf(
 		"the response is longer than %d MiB", s.e.mostBytes>>20))
-	a.body = newBody(c.br, a.Response, s.e.mostBytes)
+	a.body = newBody(c.br, a.Response, s.e.mostBytes, s.e.secrets.clean)
 	return read(a)
 }
 
