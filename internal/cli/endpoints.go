@@ -265,7 +265,7 @@ func locateServers() endpoint.Locate {
 		case s.PID != 0:
 			s.Strain = machine.Machine{}.StrainOf(s.PID).Own()
 		case os.Geteuid() == 0:
-			s.Unseen = "no process that toll sees on the client's machine serves it"
+			s.Unseen = "toll found no process on the client's machine that serves it"
 		case from.PID() == 0 && ports.Listens(facts, dial):
 			s.Unseen = "toll must be root to see its process"
 		default:

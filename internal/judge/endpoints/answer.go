@@ -48,7 +48,8 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	for _, text := range proxies(r, culprits) {
 		a.Add(text)
 	}
-	a.Add(suspects(r))
+	found, _ := suspects(r)
+	a.Add(found)
 	a.Add(tally.Sentence())
 	return a
 }

@@ -40,6 +40,9 @@ func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 			out = append(out, j.roundTrips(r, l)...)
 		}
 	}
+	if _, absent := suspects(r); absent != "" {
+		out = append(out, absent)
+	}
 	return out, culprits
 }
 

@@ -26,24 +26,13 @@ type observed struct {
 	load  sample.Load
 }
 
-// suspects names the observed causes other than the route or the model that slowed routes down, or
-// returns "" without data.
-func suspects(r *analysis.Report) string {
-	var all []observed
-	for _, c := range r.Cells {
-		_, ok := c.Metrics[workload.Resent]
-		dialled, alone := c.Metrics[workload.Dialled]
-		if !ok && !knownOfServer(c) || alone && dialled.Median == 0 && !failed(c) {
-			continue
-		}
-		label := c.Label()
-		if len(r.Plan.Loads) > 1 {
-			label += ", " + c.Load
-		}
-		all = append(all, observed{c, label, r.LoadAt(c)})
-	}
+// suspects returns a sentence that names the observed causes other than the route or the model that
+// slowed routes down, and one on the causes that were not found. Both are "" without
+// data.
+func suspects(r *analysis.Report) (found, absent string) {
+	all := observedOf(r)
 	if len(all) == 0 {
-		return ""
+		return "", ""
 	}
 	var seen, none []string
 	for _, s := range workload.Suspects() {
@@ -60,18 +49,38 @@ func suspects(r *analysis.Report) string {
 	said, _ = over(all, passedOver)
 	seen = append(seen, said...)
 	said, _ = over(all, delayed)
-	text := "No other suspect: " + printable.List(none) + "."
 	late := len(said) > 0
 	seen = append(append(seen, said...), switched(r)...)
+	found = "No other suspect."
 	if len(seen) > 0 {
-		text = "Other suspects: " + strings.Join(seen, "; ") + "."
+		found = "Other suspects: " + strings.Join(seen, "; ") + "."
 	}
-	text += unexamined(all)
+	found += unexamined(all)
 	if !late && slices.ContainsFunc(all, unkept) {
-		text += " The server keeps connections open, but each response came over a new one: with " +
+		found += " The server keeps connections open, but each response came over a new one: with " +
 			"--requests 8 most come over kept ones, where delayed acknowledgements show."
 	}
-	return text
+	if len(none) > 0 {
+		absent = "Looked for: " + printable.List(none) + "."
+	}
+	return found, absent
+}
+
+// observedOf returns the cells on which there are data about suspects.
+func observedOf(r *analysis.Report) (all []observed) {
+	for _, c := range r.Cells {
+		_, ok := c.Metrics[workload.Resent]
+		dialled, alone := c.Metrics[workload.Dialled]
+		if !ok && !knownOfServer(c) || alone && dialled.Median == 0 && !failed(c) {
+			continue
+		}
+		label := c.Label()
+		if len(r.Plan.Loads) > 1 {
+			label += ", " + c.Load
+		}
+		all = append(all, observed{c, label, r.LoadAt(c)})
+	}
+	return all
 }
 
 // unkept reports whether a server keeps connections, and the load used each for one request.
@@ -108,7 +117,7 @@ func unexamined(all []observed) (text string) {
 		case strings.HasPrefix(c.Dial, "/") || known && why == "":
 			continue
 		case why == "":
-			why = "it is not on this machine, or toll must be root to see it"
+			why = "toll did not find it"
 		}
 		say := "The server's side%s was not examined: " + why + "."
 		if known {

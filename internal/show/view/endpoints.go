@@ -28,7 +28,7 @@ func endpointsView(v *view) {
 	v.title, v.command = "What each route to an endpoint costs", "toll"
 	v.columns, v.cellTitle = routeColumns, routeTitle
 	v.legend = func(*analysis.Report) string { return routeLegend }
-	v.brief, v.briefTitle, v.detailed = briefRoutes, briefRouteTitle, "percentiles, connections"
+	v.brief, v.briefTitle, v.detailed = briefRoutes, briefRouteTitle, "percentiles, connections, suspects"
 	v.added, v.proven = routeAdded, func(*analysis.Report) string { return endpoints.Uncounted }
 }
 
