@@ -69,7 +69,7 @@ type onFlags struct {
 	all   bool
 	parts []string
 	lease time.Duration
-	asks  measureFlags
+	out   outputFlags
 }
 
 func newFastOn(e env) *cobra.Command {
@@ -80,19 +80,9 @@ func newFastOn(e env) *cobra.Command {
 		Long: `on turns fast on for published ports. The part connect redirects local clients past
 docker-proxy. The part links lets the bridges of the ports' containers, and all ports of
 these bridges, carry packets of up to 180000 bytes; off restores their sizes. Parts that
-are not named are turned off.
-
---measure measures your own server with fast and without, in shuffled rounds, and keeps
-fast only if it helped. auto finds out whether a port speaks http, redis or postgres, or
-its server speaks first. stream, sql and run measure as the commands of these names do,
-and take their flags. toll report, history, gate and diff read the results file.`,
+are not named are turned off.`,
 		Example: `  sudo toll fast on 8080 5432
   sudo toll fast on 8080 --parts connect,links
-  sudo toll fast on 8080 --measure
-  sudo toll fast on 8000 --measure=stream --tokens 200
-  sudo toll fast on 5432 --measure=sql --dsn postgres://app@localhost/shop
-  sudo toll fast on 6379 --measure=run --recipe redis
-  sudo toll fast on 8080 --measure=run --client 'curl -so /dev/null {addr}'
   sudo toll fast on --all --lease 1h`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
@@ -100,16 +90,12 @@ and take their flags. toll report, history, gate and diff read the results file.
 	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)},
 		"what is turned on: "+joinParts(fast.Parts(), ", "))
 	leaseFlag(c, &f.lease)
-	f.asks.add(c.Flags())
+	f.out.add(c.Flags(), document.FastState)
 	return c
 }
 
 func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
-	out := &f.asks.run.out
-	if f.asks.word == "" {
-		out.format.kind = document.FastState
-	}
-	if err := out.check(); err != nil {
+	if err := f.out.check(); err != nil {
 		return err
 	}
 	want, err := parseChoice(args, f.all)
@@ -119,21 +105,10 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	if want.Parts, err = parseParts(f.parts); err != nil {
 		return err
 	}
-	if err := f.asks.check(c, want); err != nil {
-		return err
-	}
-	r, err := f.asks.requests(want.Ports)
-	if err != nil {
-		return err
-	}
 	if err := asRoot(e); err != nil {
 		return err
 	}
-	if f.asks.word != "" { // an interrupted measurement turns off what it turned on
-		m := &measurement{&f.asks, c, e, want, r, tried{}}
-		return m.measure(f.lease)
-	}
-	return turnOn(c, e, out, want, f.lease)
+	return turnOn(c, e, &f.out, want, f.lease)
 }
 
 // turnOn turns fast on and prints the state. It changes nothing if all requested shortcuts are

@@ -96,8 +96,6 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return oneOf(func() []string {
 			return []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone}
 		}, many)
-	case "measure":
-		return oneOf(measureWords, many)
 	case "recipe":
 		return oneOf(recipeWords, many)
 	case "against", "results":

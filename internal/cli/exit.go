@@ -34,7 +34,7 @@ var exitCodes = []struct{ code, means string }{
 	{"3",
 		"nothing that was requested can be measured here, or turned on by toll fast: the error names what is missing; or other programs use the CPUs that are needed"},
 	{"4",
-		"measured, but some rows (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: this machine's own connection to the port fails or contradicts the report; toll fast on: some ports got no shortcut or some links were not raised (they are listed), or --measure turned it off again; toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
+		"measured, but some rows (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: this machine's own connection to the port fails or contradicts the report; toll fast on: some ports got no shortcut or some links were not raised (they are listed); toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
 	{"5",
 		"a results file, or one of toll ports --save, cannot be read, or has nothing that was requested"},
 	{"6",

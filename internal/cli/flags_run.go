@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -40,11 +39,9 @@ type runFlags struct {
 	busy           bool              // measure even on a busy machine
 	trace          *sample.TracePlan // what is traced; nil: nothing
 
-	// plan makes the plan; nil: plan.Make. steps changes the run's steps, and judged is called with
-	// the report before it is printed. Both may be nil.
-	plan   func(plan.Request) (sample.Plan, error)
-	steps  func(*engine.Config)
-	judged func(judge.Report)
+	// plan makes the plan; nil: plan.Make. steps changes the run's steps; it may be nil.
+	plan  func(plan.Request) (sample.Plan, error)
+	steps func(*engine.Config)
 }
 
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container, outside (the container's way out to another machine); with a 6 (loopback6 is ::1), over IPv6"

@@ -278,8 +278,6 @@ var mainFlags = map[string][]string{
 		"budget", "details", "format", "save"},
 	"sql": {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details",
 		"format", "save"},
-	"fast on": {"all", "parts", "lease", "measure", "dsn", "model", "recipe", "budget", "details",
-		"save"},
 }
 
 const mostShown = 24

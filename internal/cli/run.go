@@ -265,9 +265,6 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		file.End, file.Truncated = end, false
 	}
 	r := judge.Judge(file)
-	if f.judged != nil {
-		f.judged(r)
-	}
 	kept := 0
 	if !f.noHistory {
 		kept = keep(e, records, file, r)

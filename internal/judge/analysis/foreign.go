@@ -36,7 +36,7 @@ func (j *Run) doubtfulRoutes() []string {
 	for i, a := range paths {
 		for _, b := range paths[:i] {
 			differs := func(fact string) bool { return a.Facts[fact] != b.Facts[fact] }
-			if a.Dial == b.Dial && !slices.ContainsFunc([]string{"url", "from", "fast"}, differs) {
+			if a.Dial == b.Dial && !slices.ContainsFunc([]string{"url", "from"}, differs) {
 				out = append(out, fmt.Sprintf("%s and %s have the same address: %s", b.Route,
 					a.Route, a.Dial))
 			}

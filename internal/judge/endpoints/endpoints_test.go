@@ -385,10 +385,6 @@ func TestDoubtfulRoutes(t *testing.T) {
 			p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"]
 		},
 			[]string{"a and c have the same address: 10.0.0.1:80"}},
-		{"same-address-fast", func(p []sample.Path) {
-			p[2].Dial, p[2].Facts["url"], p[2].Facts["fast"] = p[0].Dial, p[0].Facts["url"],
-				"connect"
-		}, nil},
 		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil},
 		{"servers", func(p []sample.Path) { p[1].Facts["server"] = "s/2" },
 			[]string{"the routes lead to different servers, by their server: s/1; s/2"}},

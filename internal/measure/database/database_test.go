@@ -2,7 +2,6 @@ package database
 
 import (
 	"errors"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -173,39 +172,4 @@ func FuzzNew(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestAt(t *testing.T) {
-	v4, v6 := netip.MustParseAddrPort("127.0.0.1:15432"), netip.MustParseAddrPort("[::1]:15432")
-	for _, tt := range []struct {
-		dsn  string
-		to   netip.AddrPort
-		want string
-		says string
-	}{
-		{"postgres://app@/shop?sslmode=disable", v4,
-			"postgres://app@127.0.0.1:15432/shop?sslmode=disable", ""},
-		{"postgres:///shop", v6, "postgres://[::1]:15432/shop", ""},
-		{"mysql://app@localhost/shop", v6, "mysql://app@localhost:15432/shop", ""},
-		{"sqlserver://sa@127.0.0.1:15432?database=a", v4,
-			"sqlserver://sa@127.0.0.1:15432?database=a", ""},
-		{"postgres://app@:15432/shop", v4, "postgres://app@127.0.0.1:15432/shop", ""},
-		{"postgres://app@:5432/shop", v4, "", "port is not 15432"},
-		{"postgres://app@db/shop", v4, "", "host is not 127.0.0.1"},
-		{"postgres://app@10.0.0.5:15432/shop", v4, "", "host is not 127.0.0.1"},
-		{"postgres:///shop?host=/run/postgresql", v4, "", "among its options"},
-		{"mysql:///shop?socket=/run/s", v4, "", "among its options"},
-		{"postgres://app@/shop?port=5433", v4, "", "among its options"},
-		{"postgres://app:hunter22@/shop", v4, "", "contains a password"},
-		{"postgres://app:12/hunter22@/shop", v4, "", "after its host"},
-		{"app:hunter22@tcp(db:3306)/shop", v4, "", "is not a URL"},
-		{"hunter22", v4, "", "is not a URL"},
-	} {
-		got, err := At(tt.dsn, tt.to)
-		if got != tt.want || (err == nil) != (tt.want != "") ||
-			err != nil && (!strings.Contains(err.Error(), tt.says) ||
-				strings.Contains(err.Error(), "hunter22")) {
-			t.Errorf("%s: %q, %v", tt.dsn, got, err)
-		}
-	}
 }

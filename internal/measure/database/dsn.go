@@ -1,10 +1,7 @@
 package database
 
 import (
-	"cmp"
 	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -59,36 +56,6 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 		return product{}, nil, err
 	}
 	return p, u, nil
-}
-
-// At returns the DSN with the address and port of to added if it omits them. The DSN may name only
-// a loopback host and the same port. Errors are of type *Error.
-func At(dsn string, to netip.AddrPort) (string, error) {
-	const hint = "leave host and port out, as in postgres://USER@/DATABASE"
-	port := strconv.Itoa(int(to.Port()))
-	if u, err := url.Parse(dsn); err == nil && strings.Contains(dsn, "://") && u.Hostname() == "" &&
-		!u.Query().Has("host") && !u.Query().Has("socket") {
-		u.Host = net.JoinHostPort(to.Addr().String(), cmp.Or(u.Port(), port))
-		dsn = u.String()
-	}
-	p, u, err := parseDSN(dsn)
-	if err != nil {
-		return "", err
-	}
-	q := u.Query()
-	a, _ := netip.ParseAddr(u.Hostname())
-	switch {
-	case p.hostKey != "" && q.Get(p.hostKey) != "" || q.Get("port") != "":
-		return "", &Error{msg: "the DSN has a host, a socket or a port among its options",
-			hint: hint}
-	case !a.IsLoopback() && !strings.EqualFold(u.Hostname(), "localhost"):
-		return "", &Error{msg: "the DSN's host is not 127.0.0.1, ::1 or localhost", hint: hint}
-	case u.Port() == "":
-		u.Host = net.JoinHostPort(u.Hostname(), port)
-	case u.Port() != port:
-		return "", &Error{msg: fmt.Sprintf("the DSN's port is not %d", to.Port()), hint: hint}
-	}
-	return u.String(), nil
 }
 
 func checkQuery(p product, q url.Values) error {

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -211,49 +210,6 @@ func TestBesideClients(t *testing.T) {
 	}
 	t.Run("short", func(t *testing.T) { crowd(t, 10000, 16, false) })
 	t.Run("parallel", func(t *testing.T) { crowd(t, 1000, 1000, true) })
-}
-
-// No secret is shown, and fast is on exactly if the exit code says so.
-func TestBesideLoads(t *testing.T) {
-	if os.Getenv(clientsEnv) == "" {
-		t.Skip(clientsEnv + " is not set: make test-fast-clients")
-	}
-	toll := pathtest.Toll(t)
-	withEngine(t)
-	launchAs(t, "llm", "-p 8080:80", "/self serve-llm")
-	launchAs(t, "cache", ofMachine+"-p 8082:6379",
-		"/usr/bin/redis-server --protected-mode no --save ''")
-	pg := strings.TrimSpace(run(t, "ls -d /usr/lib/postgresql/*/bin | tail -1"))
-	user := strings.TrimSpace(run(t, "id -u postgres"))
-	launchAs(t, "base", ofMachine+"-p 8083:5432 -u "+user+" -e PGDATA=/tmp/d --entrypoint /bin/sh",
-		"-c 'echo pw-hunter22 >/tmp/pw; "+pg+"/initdb -A scram-sha-256 --pwfile=/tmp/pw >/dev/null && "+
-			"echo host all all all scram-sha-256 >>/tmp/d/pg_hba.conf && exec "+pg+"/postgres -k /tmp -c listen_addresses=*'")
-	launchAs(t, "maria", ofMachine+"-p 8084:3306 --entrypoint /bin/sh",
-		"-c 'mkdir -p /tmp/d/mysql && "+
-			"exec /usr/sbin/mariadbd --no-defaults --user=root --datadir=/tmp/d --innodb-log-file-size=4M --socket=/tmp/s --pid-file=/tmp/p --bind-address=* --skip-name-resolve --skip-grant-tables'")
-	t.Setenv("TEST_PW", "pw-hunter22")
-	for name, c := range map[string]struct{ command, metrics string }{
-		"stream": {"8080 --measure=stream --tokens 20",
-			"connect_time,first_token_p50,gap_p50,response_time"},
-		"postgres": {"8083 --measure=sql --dsn postgres://" + run(t, "id -un postgres") +
-			"@/postgres --password-env TEST_PW --queries 5", "connect_time,latency_p50"},
-		"mariadb": {"8084 --measure=sql --dsn mysql://root@localhost/ --query 'select 1'",
-			"connect_time,latency_p50"},
-		"recipe": {
-			"8082 --measure=run --client 'redis-benchmark -p {port} -n 2000 -t get --csv' --metric 'requests:/s=^\"GET\",\"([\\d.]+)\"'", "elapsed,requests"},
-		"time": {
-			"8082 --measure=run --client 'redis-cli -h {host} -p {port} ping | grep -q PONG' --parts connect,links", "elapsed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			port, _, _ := strings.Cut(c.command, " ")
-			got, _ := measured(t, toll+" fast on "+c.command+" --rounds 6")
-			_ = turnOff()
-			if strings.Join(got.metrics("fast-"+port), ",") != c.metrics || len(got.Failed) > 0 ||
-				got.Cells[0].Dial != "127.0.0.1:"+port {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
 }
 
 const psql = "psql -h 127.0.0.1 -p 8083 -U postgres -At "

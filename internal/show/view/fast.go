@@ -59,8 +59,18 @@ func Fast(s *fast.Status) document.Document {
 		d.Sections = append(d.Sections, list(
 			document.Notes, "Connections to these ports that did not take the shortcut", why))
 	}
-	d.Sections = append(d.Sections, list(document.Notes, "Notes", s.Notes))
+	d.Sections = append(d.Sections, list(document.Notes, "Notes", append(s.Notes, saving(s)...)))
 	return d
+}
+
+// saving says how the client of the first shortcut measures what it gains.
+func saving(s *fast.Status) []string {
+	if len(s.Shortcuts) == 0 {
+		return nil
+	}
+	r := s.Shortcuts[0]
+	return []string{fmt.Sprintf("what a client gains, here curl, measured with fast off: toll run "+
+		"--client 'curl -so /dev/null {addr}' docker-proxy=%s container=%s", r.Dial, r.Target)}
 }
 
 func linkTable(links []fast.Link) document.Table {
