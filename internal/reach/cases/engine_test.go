@@ -7,35 +7,49 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
-// TestEngines does what TestSituations does with real Docker Engines. Engines differ, so only the
-// installed one's answers are in the files.
+// TestEngines does what TestSituations does with real Docker Engines, and with both packet filters
+// of those that have two. Engines differ, so only the installed one's answers are in the files.
 func TestEngines(t *testing.T) {
 	pathtest.NeedsDaemons(t)
 	for _, e := range pathtest.Engines(t) {
-		for _, s := range situations(t, "docker/*") {
-			t.Run(e.Name+"/"+s.name, func(t *testing.T) {
-				t.Parallel()
-				s.env = e.Env()
-				m := start(t, s)
-				want := m.dial(s)
-				if !*update && e.Name == "installed" {
-					same(t, "a client", want, s.answers)
-				} else if e.Name == "installed" {
-					if err := s.save(want); err != nil {
-						t.Fatal(err)
-					}
-				}
-				copied := m.dump(s).dial(t, s)
-				for i := range copied { // since Engine 28, docker-proxy answers from the dialled address
-					if from := ", answers from "; !strings.Contains(want[i], from) {
-						copied[i], _, _ = strings.Cut(copied[i], from)
-					}
-				}
-				same(t, "the copy", copied, want)
-				s.lenient = true
-				all, reports := m.compareReports(t, s, want)
-				checkTexts(t, s, all, reports)
-			})
+		for _, filter := range filters(e) {
+			for _, s := range situations(t, "docker/*") {
+				t.Run(e.Name+filter+"/"+s.name, func(t *testing.T) {
+					t.Parallel()
+					s.env = append(e.Env(), "FILTER="+strings.TrimPrefix(filter, "-"))
+					s.compareEngine(t, e.Name == "installed")
+				})
+			}
 		}
 	}
+}
+
+// filters returns the suffixes of the names of an engine's packet filters; "" is the default one.
+func filters(e pathtest.Engine) []string {
+	if strings.Contains(e.Says("--help"), "--firewall-backend") {
+		return []string{"", "-nftables"}
+	}
+	return []string{""}
+}
+
+func (s *situation) compareEngine(t *testing.T, saved bool) {
+	m := start(t, s)
+	want := m.dial(s)
+	if saved && !*update {
+		same(t, "a client", want, s.answers)
+	} else if saved {
+		if err := s.save(want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied := m.dump(s).dial(t, s)
+	for i := range copied { // since Engine 28, docker-proxy answers from the dialled address
+		if from := ", answers from "; !strings.Contains(want[i], from) {
+			copied[i], _, _ = strings.Cut(copied[i], from)
+		}
+	}
+	same(t, "the copy", copied, want)
+	s.lenient = true
+	all, reports := m.compareReports(t, s, want)
+	checkTexts(t, s, all, reports)
 }

@@ -100,6 +100,10 @@ publish() { # BRIDGE HOST-ADDRESS PORT ADDRESS PORT [PROTO]: as docker run -p
 
 daemon() { # FLAGS…: a Docker Engine
 	mkdir -p /run/d /run/empty
+	if [ -n "$FILTER" ]; then # such an engine refuses to start without
+		sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+		set -- --firewall-backend=$FILTER "$@"
+	fi
 	dockerd --data-root /run/d/data --exec-root /run/d/exec --pidfile /run/d/pid \
 		-H unix:///run/d/sock "$@" >/run/d/log 2>&1 &
 	for i in $(seq 600); do
