@@ -295,6 +295,10 @@ func (o *outcome) localnet(six bool) (cause, remedy string) {
 	device := o.q.answer.Lost.Device
 	if six { // seen with Docker Engine 28.5.2
 		o.out.localnet = orSomething(device)
+		if o.q.answer.Lost.Reply { // seen with Docker Engine 29
+			return "it comes in by " + device + ", and IPv6 takes packets to ::1 from lo only: it has " +
+				"no route_localnet", ""
+		}
 		return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
 	}
 	if c, ok := o.c.containerIn(o.q.answer.Lost.Space); ok {

@@ -241,6 +241,11 @@ func TestLost(t *testing.T) {
 			l.run(l.machine, loopback)
 		}, local, "tcp", "127.0.0.1:8080", replica.Lost{Space: inK2,
 			Why: replica.Localnet, Device: "eth0"}},
+		{"answer to loopback of IPv6", func(l *lan) {
+			l.run(l.machine, `ip6tables -t nat -A OUTPUT -p tcp --dport 8080 -j DNAT --to [fd17::2]:80
+				ip6tables -t nat -A POSTROUTING -o br0 -j MASQUERADE`)
+		}, local, "tcp", "[::1]:8080", replica.Lost{Reply: true, Why: replica.Localnet,
+			Device: "br0"}},
 		{"to loopback", func(l *lan) {
 			l.run(l.machine, "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to 127.0.0.1:22")
 		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.Localnet, Device: "eth0"}},

@@ -58,6 +58,9 @@ func (w *watcher) judge(f found) *replica.Lost {
 		return l
 	}
 	if l, ok := f.refused(); ok {
+		if l != nil && l.Reply && l.Why == replica.NoRoute && l.Space == here && f.isLocal6() {
+			l.Why = replica.Localnet
+		}
 		return l
 	}
 	if f.unsent != nil {
@@ -123,6 +126,9 @@ func last(all []sighting) (s sighting, ok bool) {
 // local reports whether the client's own kernel refused the connection, without an ICMP error.
 func (f *found) local() bool { return len(f.errors) == 0 && len(f.before) == 0 }
 
+// isLocal6 reports whether the client is at ::1, to which no packet comes by another device than lo.
+func (f *found) isLocal6() bool { return f.from.Addr() == netip.IPv6Loopback() }
+
 // answered reports whether the client of the last connection got an answer.
 func (f *found) answered() bool {
 	return slices.ContainsFunc(f.back, func(s sighting) bool {
@@ -184,7 +190,11 @@ func (f *found) refused() (l *replica.Lost, ok bool) {
 func (w *watcher) lostReply(f found) *replica.Lost {
 	at, _ := last(f.back)
 	if !at.out && at.space >= 0 {
-		return &replica.Lost{Space: at.space, Reply: true, Device: at.device}
+		l := &replica.Lost{Space: at.space, Reply: true, Device: at.device}
+		if at.place == f.client && f.isLocal6() {
+			l.Why = replica.Localnet
+		}
+		return l
 	}
 	for _, s := range slices.Backward(f.back) {
 		if !s.out || s.space < 0 {
