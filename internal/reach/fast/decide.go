@@ -116,12 +116,9 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 	px, l, found := proxyOf(f, p)
 	dial, ok := dials(p.Host)
 	switch {
-	case !ok && found && px.Container.Addr().Is4() != p.Host.Addr().Is4():
-		return r, "it is published on " + p.Host.Addr().String() +
-			" only; toll fast redirects only clients that dial 127.0.0.1 or ::1", ""
 	case !ok:
 		return r, "it is published on " + p.Host.Addr().String() +
-			" only, where NAT serves this machine's clients without docker-proxy", ""
+			" only; toll fast redirects only clients that dial 127.0.0.1 or ::1", ""
 	case !found:
 		return r, "no docker-proxy listens for it",
 			`with "userland-proxy": false in daemon.json, NAT forwards the port without one`

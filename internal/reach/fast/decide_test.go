@@ -98,7 +98,7 @@ func TestDecideRefuses(t *testing.T) {
 			"policy routing may refuse a client's packets, or send them by another route than docker-proxy's: ip rule 9"},
 		"own-address": {func(f *ports.Facts) {
 			f.Containers[0].Published[0].Host = netip.MustParseAddrPort("192.0.2.7:8080")
-		}, "on 192.0.2.7 only"},
+		}, "it is published on 192.0.2.7 only; toll fast redirects only clients that dial 127.0.0.1 or ::1"},
 		"own-address-of-other-family": {func(f *ports.Facts) {
 			host := netip.MustParseAddrPort("[2001:db8::10]:8080")
 			f.Containers[0].Published[0].Host, f.Proxies[0].Host = host, host

@@ -31,7 +31,8 @@ func (f *Facts) conntrack([]Row) []Trap {
 			2*f.TrackedMax)}}
 }
 
-func (f *Facts) proxyLoad([]Row) []Trap {
+func (f *Facts) proxyLoad(rows []Row) []Trap {
+	nat, proxied := true, false
 	t := Trap{Code: ProxyLoad,
 		Text: "docker-proxy forwards much traffic: each byte passes through two more sockets and " +
 			"a process"}
@@ -56,11 +57,33 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 			measure += " --load udp-rr"
 		}
 		t.add(newRow(p.Proto, p.Host), seen)
+		own := p.ownAddress(rows)
+		nat, proxied = nat && own == ByNAT, proxied || own == ByProxy
 	}
-	t.Remedy = "instead of 127.0.0.1 or ::1, dial the machine's own address, which NAT serves, " +
-		"or the container's; or set \"userland-proxy\": false in daemon.json; to measure what " +
-		"that saves: " + measure
+	t.Remedy = "instead of 127.0.0.1 or ::1, " + pastProxy(nat)
+	if !proxied { // the engine writes rules
+		t.Remedy += "; or set \"userland-proxy\": false in daemon.json"
+	}
+	t.Remedy += "; to measure what that saves: " + measure
 	return t.found()
+}
+
+// ownAddress returns how this machine's own address leads to the proxy's port; "": it does not.
+func (p Proxy) ownAddress(rows []Row) PathKind {
+	i := slices.IndexFunc(rows, newRow(p.Proto, p.Host).same)
+	if i < 0 {
+		return ""
+	}
+	return rows[i].Paths[OwnAddr].Kind
+}
+
+// pastProxy returns what to dial instead of an address that docker-proxy serves. nat means that the
+// engine's rules serve this machine's own address.
+func pastProxy(nat bool) string {
+	if nat {
+		return "dial the machine's own address, which NAT serves, or the container's"
+	}
+	return "dial the container's own address"
 }
 
 func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {

@@ -78,15 +78,13 @@ func (f *Facts) socketOf(r *Row) (Listener, bool) {
 }
 
 // proxyPorts finds docker-proxies whose connections to a container have used up the local ports.
-func (f *Facts) proxyPorts([]Row) []Trap {
+func (f *Facts) proxyPorts(rows []Row) []Trap {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	all := int(high) - int(low) + 1
 	t := Trap{Code: ProxyPorts,
 		Text: "docker-proxy has hardly any local port left for connections to its container: it " +
-			"accepts clients' connections and closes those that it cannot forward",
-		Remedy: "instead of 127.0.0.1, dial the machine's own address, which NAT serves, or the " +
-			"container's; or keep connections open; or allow more: sudo sysctl -w " +
-			"net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"}
+			"accepts clients' connections and closes those that it cannot forward"}
+	nat := true
 	for _, p := range f.Proxies {
 		if high == 0 || float64(p.Used) < fewPorts*float64(all) {
 			continue
@@ -94,7 +92,10 @@ func (f *Facts) proxyPorts([]Row) []Trap {
 		t.add(newRow(p.Proto, p.Host), fmt.Sprintf(
 			"connections to %s, ended ones in TIME-WAIT included, have %d of %d ports (%d to %d)",
 			p.Container, p.Used, all, low, high))
+		nat = nat && p.ownAddress(rows) == ByNAT
 	}
+	t.Remedy = "instead of 127.0.0.1, " + pastProxy(nat) + "; or keep connections open; or allow " +
+		"more: sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"
 	return t.found()
 }
 

@@ -510,3 +510,46 @@ func TestStray(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// Docker's rules do not serve the machine's own address if the engine writes none.
+func TestRemedyPastProxy(t *testing.T) {
+	for name, c := range map[string]struct {
+		host     string // where the port is published
+		proxied  bool   // also at the machine's own address
+		nat, off bool   // NAT and "userland-proxy" are in the remedies
+	}{
+		"rules":    {host: "0.0.0.0:8080", nat: true, off: true},
+		"no rules": {host: "0.0.0.0:8080", proxied: true},
+		"loopback": {host: "127.0.0.1:8080", off: true},
+	} {
+		f := healthy()
+		f.Switches.ClientPorts = [2]uint16{32768, 36767}
+		f.Proxies = f.Proxies[:1]
+		f.Proxies[0].CPU, f.Proxies[0].Used = 0.93, 3700
+		f.Listeners = f.Listeners[:2]
+		f.Containers[0].Published = f.Containers[0].Published[:1]
+		at := addrPort(c.host)
+		f.Listeners[1].Addr, f.Proxies[0].Host, f.Containers[0].Published[0].Host = at, at, at
+		r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+			if c.proxied && q.To == addrPort("198.18.0.1:8080") {
+				a.Outcomes[0].Relays = []int{f.Copy.socketOf(f.Listeners[1], "")}
+				a.Steps = nil
+			}
+		})
+		seen := 0
+		for _, trap := range r.Traps {
+			if trap.Code != ProxyLoad && trap.Code != ProxyPorts {
+				continue
+			}
+			seen++
+			if strings.Contains(trap.Remedy, "which NAT serves") != c.nat ||
+				!c.nat && !strings.Contains(trap.Remedy, "dial the container's own address") ||
+				trap.Code == ProxyLoad && strings.Contains(trap.Remedy, "userland-proxy") != c.off {
+				t.Errorf("%s: %s", name, trap.Remedy)
+			}
+		}
+		if seen != 2 {
+			t.Errorf("%s: %+v", name, r.Traps)
+		}
+	}
+}
