@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -65,8 +66,9 @@ func Bounds(low, high float64, n int) (from, to *float64) {
 }
 
 func (l *list) cells(r *analysis.Report) {
+	study := studyOf(r)
 	for _, c := range r.Cells {
-		of := document.Figure{Subject: cellOf(r.Study, c.Of())}
+		of := document.Figure{Subject: cellOf(study, c.Of())}
 		of.Baseline, of.LimitedBy = c.Baseline, c.LimitedBy
 		var codes []string
 		for _, w := range c.Warnings {
@@ -82,7 +84,7 @@ func (l *list) cells(r *analysis.Report) {
 		l.cpu(of, c.CPU)
 	}
 	for _, x := range r.Failed {
-		f := document.Figure{Subject: cellOf(r.Study, x.Cell)}
+		f := document.Figure{Subject: cellOf(study, x.Cell)}
 		f.Statistic, f.Note = document.NoFigure, strings.TrimSuffix(x.Reason+": "+x.Evidence, ": ")
 		l.add(f)
 	}
@@ -93,6 +95,38 @@ func later(name, first string) int {
 		return 0
 	}
 	return 1
+}
+
+// studyOf returns the run's study, or the kind of a run that shares its study with others, whose
+// figures may be read together.
+func studyOf(r *analysis.Report) sample.Study {
+	has := func(load string) bool {
+		return slices.ContainsFunc(r.Plan.Loads, func(l sample.Load) bool { return l.Kind == load })
+	}
+	endpoints := r.Study == sample.StudyEndpoints
+	switch {
+	case ofFast(r):
+		return "fast"
+	case endpoints && has(workload.Exec):
+		return "routes"
+	case endpoints && has(workload.SQL):
+		return "sql"
+	case endpoints:
+		return "stream"
+	case r.Study == sample.StudyCompare && has(workload.Exec):
+		return "run"
+	}
+	return r.Study
+}
+
+// ofFast reports whether toll fast measured a port without and with its shortcut.
+func ofFast(r *analysis.Report) bool {
+	port, is := strings.CutPrefix(r.Plan.Baseline, "port-")
+	return is && (slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
+		return c.Of().Name() == "fast-"+port
+	}) || slices.ContainsFunc(r.Failed, func(x analysis.Failed) bool {
+		return x.Cell.Name() == "fast-"+port
+	}))
 }
 
 func cellOf(study sample.Study, c sample.Cell) document.Subject {
@@ -213,7 +247,7 @@ func (l *list) prediction(p *predict.Prediction) {
 // Run describes a run as a whole, for formats of figures.
 func Run(r *analysis.Report) *document.Run {
 	e, p := r.Environment, r.Plan
-	out := &document.Run{Study: string(r.Study), Tool: e.Tool, Kernel: e.Kernel,
+	out := &document.Run{Study: string(studyOf(r)), Tool: e.Tool, Kernel: e.Kernel,
 		CPU: e.CPUModel, CPUs: e.CPUs, Virtualization: e.Virtualization, Baseline: p.Baseline,
 		EndedBy: p.EndedBy, Rounds: p.Rounds, Elapsed: p.Elapsed,
 		Measured: len(r.Cells), Failed: len(r.Failed), Skipped: len(r.Skipped)}
@@ -226,7 +260,7 @@ func Run(r *analysis.Report) *document.Run {
 			of := sample.Cell{From: mode.Placement(g.From), On: g.On, Load: g.Load, Point: g.Point,
 				Pin: g.Pin, Shape: g.Shape}
 			out.Floors = append(out.Floors, document.Figure{
-				Subject: cellOf(r.Study, of), Metric: metric, Value: x})
+				Subject: cellOf(studyOf(r), of), Metric: metric, Value: x})
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ func Trace(r *trace.Report) iter.Seq[document.Figure] {
 		l := list{yield, true}
 		l.cells(r.Base())
 		for _, t := range r.Traces {
-			l.trace(r.Study, t)
+			l.trace(studyOf(r.Base()), t)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -324,24 +323,40 @@ func TestOpenMetrics(t *testing.T) {
 	}
 }
 
-// The files of several studies may be in one directory of node_exporter.
-func TestOpenMetricsOfTwoStudies(t *testing.T) {
-	seen := map[string]string{} // studies
-	for _, r := range []judge.Report{usual(), climbed(), meshReports()["mesh"], traced(),
-		routeReports()["chat"]} {
-		study := string(r.Base().Study)
+// The files of several commands may be in one directory of node_exporter.
+func TestOpenMetricsOfTwoCommands(t *testing.T) {
+	ran := usual()
+	ran.Plan.Loads = []sample.Load{{Kind: workload.Exec}}
+	routes := *routeReports()["chat"]
+	routes.Plan.Loads = []sample.Load{{Kind: workload.Exec}}
+	seen := map[string]string{} // commands
+	for command, r := range map[string]judge.Report{"compare": usual(), "run": ran,
+		"ladder": climbed(), "mesh": meshReports()["mesh"], "trace": traced(),
+		"stream": routeReports()["chat"], "sql": routeReports()["sql"], "routes": &routes,
+		"fast": shortcutReport()} {
 		for sample := range gauges(t, written(t, "openmetrics", Report(r), format.Options{})) {
 			if other, twice := seen[sample]; twice {
-				t.Errorf("%s is of %s and %s", sample, other, study)
+				t.Errorf("%s is of %s and %s", sample, other, command)
 			}
-			seen[sample] = study
+			if !strings.Contains(sample, " study="+command) {
+				t.Errorf("of %s: %s", command, sample)
+			}
+			seen[sample] = command
 		}
 	}
-	studies := slices.Compact(slices.Sorted(maps.Values(seen)))
-	if want := []string{"compare", "endpoints", "ladder", "mesh", "trace"}; !slices.Equal(studies,
-		want) {
-		t.Errorf("the reports are of %q", studies)
+}
+
+func shortcutReport() *analysis.Report {
+	r := usual()
+	r.Plan.Baseline = "port-8080"
+	for i := range r.Cells {
+		if r.Cells[i].Mode == string(mode.Host) {
+			r.Cells[i].Mode = "port-8080"
+		} else {
+			r.Cells[i].Mode = "fast-8080"
+		}
 	}
+	return r
 }
 
 // gauges reads a file, and fails if not all samples of a family have the same label names or one
