@@ -307,6 +307,8 @@ func TestProcessesAreStartedElsewhere(t *testing.T) {
 	if h := b.Hello(); h.Name != "node b" || h.Version != testVersion || h.Kernel == "" ||
 		h.Boot == "" || h.CPUs < 1 || h.Host == "" {
 		t.Errorf("hello %+v", h)
+	} else if e, _ := (machine.Machine{}).Read(); h.OS != e.OS || h.CPUModel != e.CPUModel {
+		t.Errorf("hello %+v from %+v", h, e)
 	}
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
 	var wg sync.WaitGroup

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,16 +116,11 @@ func (s *server) hello() (opening, error) {
 	if name == "" {
 		name = host
 	}
-	boot, _ := owner.BootID() // "" if unknown
+	boot, _ := owner.BootID()        // "" if unknown
+	e, _ := machine.Machine{}.Read() // "" if unknown
 	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host,
-		Kernel: fact("/proc/sys/kernel/osrelease"),
-		Boot:   boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
-}
-
-// fact returns the text of a file, or "" if it cannot be read.
-func fact(file string) string {
-	b, _ := os.ReadFile(file)
-	return strings.TrimSpace(string(b))
+		Kernel: e.Kernel, OS: e.OS, CPUModel: e.CPUModel,
+		Boot: boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
 
 var errRefused = errors.New("refused by the hub")

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // sizes of a line in bytes
@@ -31,13 +33,27 @@ const maxText = 500
 
 // Hello is an agent's introduction.
 type Hello struct {
-	ID      string `json:"id"`   // the argument of Hub.Wait
-	Name    string `json:"name"` // its place, such as "container on node b"
-	Host    string `json:"host"`
-	Kernel  string `json:"kernel"`
-	Boot    string `json:"boot"`    // the kernel's boot_id, equal for agents on one machine
-	Version string `json:"version"` // of toll
-	CPUs    int    `json:"cpus"`    // usable by the agent
+	ID       string `json:"id"`   // the argument of Hub.Wait
+	Name     string `json:"name"` // its place, such as "container on node b"
+	Host     string `json:"host"`
+	Kernel   string `json:"kernel"`
+	OS       string `json:"os,omitempty"` // the distribution where the agent runs
+	Boot     string `json:"boot"`         // the kernel's boot_id, equal for agents on one machine
+	Version  string `json:"version"`      // of toll
+	CPUs     int    `json:"cpus"`         // usable by the agent
+	CPUModel string `json:"cpu_model,omitempty"`
+}
+
+// Machine describes the agent's machine as far as it is known: distribution, kernel and CPUs.
+func (h Hello) Machine() string {
+	facts := []string{"Linux " + h.Kernel, units.Plural(h.CPUs, "CPU")}
+	if h.CPUModel != "" {
+		facts[1] = fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)
+	}
+	if h.OS != "" {
+		facts = append([]string{h.OS}, facts...)
+	}
+	return strings.Join(facts, ", ")
 }
 
 // opening is the first message of a connection: a hello on a control connection, a token on a
@@ -150,7 +166,8 @@ func parseOpening(line []byte) (opening, error) {
 		return o, nil
 	}
 	h := o.Hello
-	for _, s := range []*string{&h.ID, &h.Name, &h.Host, &h.Kernel, &h.Boot, &h.Version} {
+	for _, s := range []*string{&h.ID, &h.Name, &h.Host, &h.Kernel, &h.OS, &h.Boot, &h.Version,
+		&h.CPUModel} {
 		*s = clean(*s)
 	}
 	if h.ID == "" || h.Name == "" {

@@ -141,7 +141,7 @@ func (endless) Read(b []byte) (int, error) { return len(b), nil }
 func FuzzWire(f *testing.F) {
 	for _, v := range []any{
 		opening{Hello: &Hello{ID: "b", Name: "node b", Host: "h", Kernel: "6.1", Version: "1",
-			CPUs: 2}}, opening{Token: "00ff"},
+			CPUs: 2, OS: "Debian GNU/Linux 12 (bookworm)", CPUModel: "Intel Xeon"}}, opening{Token: "00ff"},
 		request{ID: 1, Ping: true}, request{ID: 2, Hush: time.Second}, request{ID: 3, Kill: 7},
 		request{ID: 4, Use: 9},
 		request{ID: 5, Start: &startRequest{1, "t", []string{"worker"}, []string{"A=b"}, true}},
@@ -458,5 +458,20 @@ func TestStrayAnswers(t *testing.T) {
 		t.Error(err)
 	} else if _, err := use(bounded(t)); err == nil {
 		t.Error("a reading that did not come is one")
+	}
+}
+
+func TestHelloMachine(t *testing.T) {
+	for _, tt := range []struct {
+		hello Hello
+		want  string
+	}{
+		{Hello{Kernel: "6.1", CPUs: 1}, "Linux 6.1, 1 CPU"},
+		{Hello{Kernel: "6.1", CPUs: 2, OS: "Debian GNU/Linux 12 (bookworm)", CPUModel: "Intel Xeon"},
+			"Debian GNU/Linux 12 (bookworm), Linux 6.1, 2 × Intel Xeon"},
+	} {
+		if got := tt.hello.Machine(); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
 	}
 }

@@ -136,6 +136,7 @@ func (e *End) AddCards(ctx context.Context, p *path.Path) error {
 func (e *End) AddFacts(ctx context.Context, n *sample.Node) {
 	hello := e.Machine.Hello()
 	n.Kernel, n.CPUs, n.Boot = hello.Kernel, hello.CPUs, hello.Boot
+	n.CPUModel = cmp.Or(n.CPUModel, hello.CPUModel)
 	if e.Agent == nil {
 		return
 	}

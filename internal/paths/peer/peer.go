@@ -15,7 +15,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -185,9 +184,7 @@ func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err err
 	if err != nil {
 		return nil, "", err
 	}
-	hello := r.agent.Hello()
-	return r.agent, fmt.Sprintf("%s, Linux %s, %d CPUs", p.Host.Name, hello.Kernel, hello.CPUs),
-		r.left()
+	return r.agent, p.Host.Name + ", " + r.agent.Hello().Machine(), r.left()
 }
 
 // Close ends the agent and its connection.

@@ -183,13 +183,12 @@ func (s *site) Finish() error {
 }
 
 func (s *site) describe() error {
-	hello := s.run.agent.Hello()
 	family := "IPv6"
 	if s.server.Is4() {
 		family = "IPv4"
 	}
-	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), Linux %s, %d CPUs", s.run.peer.Host.Name, s.client,
-		hello.Kernel, hello.CPUs)
+	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), %s", s.run.peer.Host.Name, s.client,
+		s.run.agent.Hello().Machine())
 	s.path.Facts["address family"] = family
 	s.path.Facts["route there"] = wayInWords(s.client, s.there, s.server)
 	s.path.Facts["route back"] = wayInWords(s.server, s.here, s.client)
