@@ -23,10 +23,12 @@ type modeInfo struct {
 	Engine  string `json:"engine"` // "Docker" or "Podman": whose options the field Docker has
 	Docker  string `json:"docker"`
 	GivesUp string `json:"gives_up"`
+	Caveat  string `json:"caveat,omitempty"`
 	Usual   bool   `json:"usual"` // compared if no mode is named
 	// Rootless means that the mode belongs to engines without root.
 	Rootless bool        `json:"rootless,omitempty"`
 	Paths    []routeInfo `json:"paths"`
+	Decides  string      `json:"decides,omitempty"` // between the hops of a path and their alternative
 	Apart    []apartInfo `json:"apart,omitempty"`
 	No6      string      `json:"no_ipv6,omitempty"` // why IPv6 has no path
 }
@@ -41,8 +43,7 @@ type routeInfo struct {
 	From string   `json:"from"`
 	To   string   `json:"to"`
 	Hops []string `json:"hops"`
-	// Or has the hops if the engine has the other setting of userland-proxy or, to address6, if all
-	// its networks have IPv6.
+	// Or has the hops if the engine has the other value of the setting that Decides names.
 	Or      []string `json:"or_hops,omitempty"`
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
@@ -57,8 +58,9 @@ func newModes(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "modes [MODE…]",
 		Short: "List the network modes, and whether each can be built here",
-		Long: `modes lists each network mode with its name in Docker, the isolation that it gives up
-and the paths to it. Where a path cannot be built here, it names what is missing.`,
+		Long: `modes lists the network modes, a line for each, and what is missing where a path cannot be
+built here. Of the named modes, or of all with --details, it also says what they give up, and has
+their paths.`,
 		Example: `  toll modes
   toll modes overlay ipvlan-l2
   sudo toll modes --on docker --parent eth0`,
@@ -85,12 +87,17 @@ and the paths to it. Where a path cannot be built here, it names what is missing
 				if stop := interrupted(c.Context()); stop != nil {
 					return stop
 				}
-				return out.print(e, modesDocument(list))
+				if len(args) > 0 || out.whole() {
+					return out.print(e, modesDocument(list))
+				}
+				return out.print(e, modeLines(list))
 			})
 		},
 	}
 	f.addBuilder(c.Flags(), checksPaths)
 	out.add(c.Flags(), document.ModeList)
+	c.Flags().BoolVar(&out.details, "details", false,
+		"also print what each mode gives up, and its paths")
 	return c
 }
 
@@ -114,8 +121,8 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 			continue
 		}
 		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker,
-			GivesUp: m.GivesUp(), Usual: m.Usual, No6: m.No6, Engine: m.Engine(),
-			Rootless: m.Rootless}
+			GivesUp: m.GivesUp(), Caveat: m.Caveat, Usual: m.Usual, No6: m.No6, Engine: m.Engine(),
+			Decides: m.Decides, Rootless: m.Rootless}
 		for _, a := range m.Apart {
 			info.Apart = append(info.Apart, apartInfo{string(a.From), a.Why, a.Around})
 		}
@@ -156,6 +163,54 @@ func modesDocument(list []modeInfo) document.Document {
 	return d
 }
 
+// modeLines returns a line for each mode, and what is missing here.
+func modeLines(list []modeInfo) document.Document {
+	d := document.Document{Kind: document.ModeList, JSON: list}
+	t := document.Table{Level: 1, Columns: []document.Column{{Head: [2]string{"", "mode"}},
+		{Head: [2]string{"", "in Docker's or Podman's words"}, Cut: document.CutEnd, Least: 12},
+		{Head: [2]string{"", "here"}}}}
+	var missing reasons
+	for _, m := range list {
+		var whys []string
+		lacks := 0
+		for _, p := range m.Paths {
+			if p.Here {
+				continue
+			}
+			if lacks++; !slices.Contains(whys, p.why()) {
+				whys = append(whys, p.why())
+				missing.add(p.why(), m.Mode)
+			}
+		}
+		here := "yes"
+		switch {
+		case lacks == len(m.Paths):
+			here = "no"
+		case lacks > 0:
+			here = "in part"
+		case m.Usual:
+			here = "usual"
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(m.Mode, m.Docker, here)})
+	}
+	modes := document.Section{Title: document.Strongly("Network modes")}
+	modes.Add(t)
+	d.Sections = append(d.Sections, modes)
+	if len(missing) > 0 {
+		not := document.Section{Title: document.Strongly("Not here")}
+		for _, r := range missing {
+			not.Add(document.Paragraph{Level: 1, Break: document.Words,
+				Text: document.Plainly(printable.List(r.of) + ": " + r.why)})
+		}
+		d.Sections = append(d.Sections, not)
+	}
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
+		document.Paragraph{Level: 1, Break: document.Words, Text: document.Plainly(
+			"usual: compared if no mode is named. toll modes MODE… has what these modes give up, and " +
+				"their paths; --details those of all.")}}})
+	return d
+}
+
 // joined merges paths of one placement that have the same hops.
 func joined(paths []routeInfo) []routeInfo {
 	var out []routeInfo
@@ -190,7 +245,12 @@ func modeSection(m modeInfo) document.Section {
 	}
 	say(m.Summary, document.Words)
 	say(m.Engine+": "+m.Docker, document.Words)
-	say("gives up: "+m.GivesUp, document.Words)
+	if m.GivesUp != "nothing" || m.Caveat == "" {
+		say("gives up: "+m.GivesUp, document.Words)
+	}
+	if m.Caveat != "" {
+		say("note: "+m.Caveat, document.Words)
+	}
 	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Gap: 1}, {}}}
 	for _, p := range joined(m.Paths) {
 		by := strings.Join(p.Hops, "·")
@@ -201,9 +261,8 @@ func modeSection(m modeInfo) document.Section {
 			Cells: document.Texts("from "+p.From, "to "+p.To, by)})
 	}
 	out.Add(routes)
-	if slices.ContainsFunc(m.Paths, func(p routeInfo) bool { return len(p.Or) > 0 }) {
-		say(
-			"or: with the other setting of userland-proxy; to address6: on an engine that gives networks IPv6 by default", document.Words)
+	if m.Decides != "" {
+		say("or: what decides is "+m.Decides, document.Words)
 	}
 	if m.No6 != "" {
 		say("not over IPv6: "+m.No6, document.Words)

@@ -3,10 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
@@ -44,6 +47,33 @@ func TestModesByReason(t *testing.T) {
 		if n := strings.Count(words, once); n != 1 {
 			t.Errorf("%q is said %d times", once, n)
 		}
+	}
+}
+
+func TestModesInLines(t *testing.T) {
+	const far = "docker has only this machine"
+	d := modeLines([]modeInfo{
+		{Mode: "host", Docker: "--network host", Usual: true, Paths: []routeInfo{{Here: true}}},
+		{Mode: "routed", Docker: "routed", Paths: []routeInfo{{Here: true}}},
+		{Mode: "bridge", Docker: "--network NAME", Usual: true, Paths: []routeInfo{{Here: true},
+			{Missing: far}, {Missing: far}, {Missing: "no image", Remedy: "toll image"}}},
+		{Mode: "netkit", Docker: "none", Paths: []routeInfo{{Missing: far}}},
+	})
+	var rows [][]string
+	for _, r := range d.Sections[0].Blocks[0].(document.Table).Rows {
+		rows = append(rows, []string{r.Cells[0].Text, r.Cells[1].Text, r.Cells[2].Text})
+	}
+	want := [][]string{{"host", "--network host", "usual"}, {"routed", "routed", "yes"},
+		{"bridge", "--network NAME", "in part"}, {"netkit", "none", "no"}}
+	if !reflect.DeepEqual(rows, want) {
+		t.Errorf("%q, want %q", rows, want)
+	}
+	var missing []string
+	for _, b := range d.Sections[1].Blocks {
+		missing = append(missing, b.(document.Paragraph).Text.String())
+	}
+	if want := []string{"bridge and netkit: " + far, "bridge: no image; hint: toll image"}; !slices.Equal(missing, want) {
+		t.Errorf("%q, want %q", missing, want)
 	}
 }
 

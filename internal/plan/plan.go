@@ -47,7 +47,9 @@ type Request struct {
 	// Unpaced is a tune under which the baseline and bridge are measured in bulk as well, because
 	// the machine's congestion control paces; "": none.
 	Unpaced mode.Tunes
-	Seed    uint64
+	// Remedies are levers whose tunes are measured beside their mode's way out in bulk.
+	Remedies []sample.Lever
+	Seed     uint64
 }
 
 // Estimated times, in s: of a visit beyond warm-up and window, of each end beyond two, of an epoch
@@ -73,7 +75,8 @@ func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
 		Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
-		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
+		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Remedies: r.Remedies, Loads: r.Loads,
+		Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -249,6 +252,12 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 			(g.mode.Name == r.Baseline || g.mode.Name == mode.Bridge) {
 			c.Tune = r.Unpaced
 			out = append(out, c)
+		}
+		for _, x := range r.Remedies {
+			if x.Tune != "" && x.Mode == c.Mode && c.To.Outside() && like.Load == workload.Bulk {
+				c.Tune = x.Tune
+				out = append(out, c)
+			}
 		}
 	}
 	if i := slices.IndexFunc(out, func(c sample.Cell) bool {

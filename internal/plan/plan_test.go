@@ -488,6 +488,31 @@ func TestUnpaced(t *testing.T) {
 	}
 }
 
+func TestRemedies(t *testing.T) {
+	r := request(func(r *Request) {
+		r.Modes = []mode.Name{mode.Bridge, mode.RootlessPublish}
+		r.From, r.To = []mode.Placement{mode.FromContainer},
+			[]mode.Target{mode.ToContainer, mode.ToOutside}
+		r.Loads = []sample.Load{bulk, rr}
+		r.Remedies = []sample.Lever{{Name: "mtu-65520",
+			Variant: sample.Variant{Mode: mode.RootlessPublish, Tune: "mtu=65520"}}}
+	})
+	p, err := Make(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tuned []string
+	for _, c := range p.Cells {
+		if c.Tune != "" {
+			tuned = append(tuned, fmt.Sprint(c.Mode, " ", c.To, " ", c.Tune, " ", c.Load))
+		}
+	}
+	if want := []string{"rootless-publish outside mtu=65520 bulk"}; !slices.Equal(tuned, want) ||
+		len(p.Remedies) != 1 {
+		t.Errorf("tuned %v, want %v; %v", tuned, want, p.Remedies)
+	}
+}
+
 func TestPins(t *testing.T) {
 	r := request(func(r *Request) {
 		r.Modes, r.Loads, r.Epoch = []mode.Name{mode.Bridge}, []sample.Load{bulk, rr}, 1

@@ -22,7 +22,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 		a.Question = "What does IPv6 cost against IPv4?"
 		a.Text = slices.Insert(a.Text, 0, six[:min(2*most, len(six))]...)
 	}
-	var more []string
+	more := j.relays(r)
 	for _, from := range analysis.Placements(r.Cells) {
 		if s := j.streamFinding(mode.Placement(from)); s != "" {
 			more = append(more, s)

@@ -47,6 +47,12 @@ func (j study) findings(r *analysis.Report) []string {
 	return append(out, j.againstLab()...)
 }
 
+// remedy reports whether a variant was measured only because it may help a mode.
+func (j study) remedy(c sample.Cell) bool {
+	return c.Tune != "" && slices.ContainsFunc(j.File.Header.Plan.Remedies,
+		func(l sample.Lever) bool { return l.Tune == c.Tune })
+}
+
 // unpaced reports whether a variant was measured only because the machine's congestion control
 // paces.
 func (j study) unpaced(c sample.Cell) bool {
@@ -59,7 +65,7 @@ func (j study) tuneGains() []string {
 		plain := s.Cell
 		plain.Tune = ""
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == plain })
-		if s.Cell.Tune == "" || b < 0 || j.unpaced(s.Cell) {
+		if s.Cell.Tune == "" || b < 0 || j.unpaced(s.Cell) || j.remedy(s.Cell) {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {

@@ -88,6 +88,23 @@ func (l Lever) Refuses(m mode.Name) string {
 	return ""
 }
 
+// Command returns the command line of an engine, "Docker" or "Podman", that makes the lever
+// permanent, or "" if it takes more than one line.
+func (l Lever) Command(engine string) string {
+	if engine == "Podman" {
+		l = l.OfPodman()
+	}
+	for _, s := range l.Permanent {
+		for _, line := range s.Lines {
+			if strings.HasPrefix(line, strings.ToLower(engine)+" ") &&
+				!strings.HasSuffix(line, "\\") {
+				return line
+			}
+		}
+	}
+	return ""
+}
+
 // Elsewhere returns the mode whose paths reach m's containers from placements that cannot reach m,
 // or "".
 func Elsewhere(m mode.Name) mode.Name {

@@ -54,6 +54,8 @@ type Mode struct {
 	// Otherwise lists alternatives to routes in Routes with the same From and To, for engines with
 	// the other setting of userland-proxy, an older RootlessKit, or other RootlessKit drivers.
 	Otherwise []Route
+	// Decides names the setting that selects an alternative to an inward route; "": there is none.
+	Decides string
 	// Podman lists such alternatives for engines on which Podman's rules publish the port.
 	Podman []Route
 	// Rungs has at most one inward rung from each placement, and one outward rung.
@@ -73,14 +75,8 @@ type Apart struct {
 // container uses.
 func (m Mode) PortIsolation() bool { return m.Lost == "" }
 
-// GivesUp returns what the mode gives up, or "nothing", and its caveat.
-func (m Mode) GivesUp() string {
-	lost := cmp.Or(m.Lost, "nothing")
-	if m.Caveat == "" {
-		return lost
-	}
-	return lost + "; " + m.Caveat
-}
+// GivesUp returns the isolation that the mode gives up, or "nothing".
+func (m Mode) GivesUp() string { return cmp.Or(m.Lost, "nothing") }
 
 // WhyNot returns why a placement cannot reach the mode: the mode's own reason, or which placements
 // can. around is what to use instead.

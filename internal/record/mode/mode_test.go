@@ -163,6 +163,12 @@ func TestWays(t *testing.T) {
 				t.Errorf("%s from %s to %s: %v", m.Name, r.From, r.To, ways)
 			}
 		}
+		inward := func(r Route) bool { return !r.To.Outside() }
+		if has := slices.ContainsFunc(slices.Concat(m.Otherwise, m.Podman), inward); has !=
+			(m.Decides != "") {
+			t.Errorf("%s: alternatives to an inward route: %t, decided by %q", m.Name, has,
+				m.Decides)
+		}
 		if w := m.RoutesTo("nowhere", ToLoopback); w != nil {
 			t.Errorf("%s: %v", m.Name, w)
 		}

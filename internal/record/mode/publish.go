@@ -9,6 +9,7 @@ var publish = Mode{
 	PerPort:   true,
 	Routes:    published,
 	Otherwise: withoutProxy,
+	Decides:   byProxyAndFamily,
 	Podman:    rewrittenTwice,
 	Rungs: []Rung{
 		{From: FromHost, To: ToAddress, Below: Bridge,
@@ -30,6 +31,7 @@ var publishDefault = Mode{
 	PerPort:   true,
 	Routes:    published,
 	Otherwise: withoutProxy,
+	Decides:   byProxyAndFamily,
 	Podman:    rewrittenTwice,
 	Rungs: []Rung{
 		{From: FromHost, To: ToAddress, Below: BridgeDefault,
@@ -59,6 +61,7 @@ var publishNAT = Mode{
 			HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
 	}),
 	Otherwise: []Route{{FromHost, ToAddress, []HopKind{HopDNAT, HopBridge, HopVeth}}},
+	Decides:   byProxy + ", and from a container whether the engine is Podman",
 	Podman:    rewrittenTwice,
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: Bridge,
@@ -197,5 +200,11 @@ var rewrittenTwice = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromHost, ToAddress6, []HopKind{HopDNAT, HopBridge, HopVeth}},
 }
+
+// What decides between the routes of published ports.
+const (
+	byProxy          = `"userland-proxy" in daemon.json`
+	byProxyAndFamily = byProxy + ", and for address6 whether the container's network has IPv6"
+)
 
 const publishing = "through docker-proxy the server sees the bridge's address, not the client's"

@@ -138,7 +138,8 @@ var rootlessPublishTap = Mode{
 		{FromRemote, ToAddress, inByTap(HopWire, HopSlirp)},
 		throughSlirp,
 	},
-	Otherwise: append([]Route{ // another port driver
+	Decides: "RootlessKit's port driver",
+	Otherwise: append([]Route{
 		{FromHost, ToLoopback, inByTap(HopLoopback, HopGvisor)},
 		{FromHost, ToAddress, inByTap(HopLoopback, HopGvisor)},
 	}, throughDriver(HopVeth, HopBridge, HopSNAT)[1:]...),
@@ -171,7 +172,9 @@ var rootlessPublishNAT = Mode{
 		{FromRemote, ToAddress, []HopKind{HopWire, HopRootlessKit, HopDNAT, HopBridge, HopVeth}},
 		throughSlirp,
 	},
-	Otherwise: append([]Route{ // RootlessKit before version 3 always dials from a loopback address
+	// Before version 3, RootlessKit always dials from a loopback address.
+	Decides: "RootlessKit's version (3 and later, or before)",
+	Otherwise: append([]Route{
 		{FromHost, ToAddress,
 			[]HopKind{HopLoopback, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
 		{FromRemote, ToAddress,

@@ -118,6 +118,8 @@ type Plan struct {
 	// Unpaced is the tune under which baseline and bridge were measured as well, because the
 	// machine's congestion control paces packets; "": none.
 	Unpaced string `json:"unpaced,omitempty"`
+	// Remedies are levers that were measured beside the modes that need them, without being asked.
+	Remedies []Lever `json:"remedies,omitempty"`
 	// Turn is how long a CPU-bound thread may wait for its turn, per client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
 	Wire    *Wire   `json:"wire,omitempty"` // nil: unlimited

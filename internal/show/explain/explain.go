@@ -68,8 +68,13 @@ func parse(text string) (out []Entry) {
 func ofMode(m mode.Mode) Entry {
 	e := Entry{Group: Modes, Name: string(m.Name), Text: []string{
 		sentence(m.Summary) + " " + m.Engine() + ": " + m.Docker,
-		"Gives up: " + m.GivesUp(),
 	}}
+	if m.Lost != "" || m.Caveat == "" {
+		e.Text = append(e.Text, "Gives up: "+m.GivesUp())
+	}
+	if m.Caveat != "" {
+		e.Text = append(e.Text, "Note: "+m.Caveat)
+	}
 	var routes, out []string
 	for _, r := range m.Routes {
 		text := "from " + r.From.Words()
