@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -208,6 +209,34 @@ func unpace(r *plan.Request) {
 	}
 	if strings.HasPrefix(congestionHere(), "bbr") {
 		r.Unpaced = unpacedTune
+	}
+}
+
+// remedyLevers are what a comparison in the lab measures beside a way out that a relay slows down.
+var remedyLevers = []string{"mtu-65520", "pasta"}
+
+// remedy also measures what may help the uploads of the named rootless modes. It changes nothing if
+// the user chose tunes.
+func remedy(r *plan.Request) {
+	uploads := slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
+		return l.Kind == workload.Bulk
+	}) && slices.ContainsFunc(r.To, mode.Target.Outside)
+	if !uploads || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 || len(r.Shapes) > 0 ||
+		!slices.Equal(r.On, []string{sample.Lab}) {
+		return
+	}
+	for _, name := range remedyLevers {
+		l, _ := lever.Find(name)
+		for _, m := range slices.Clone(r.Modes) {
+			v, ok := l.With(m, lever.Host{})
+			if !ok {
+				continue
+			}
+			r.Remedies = append(r.Remedies, sample.Lever{Name: name, Variant: v})
+			if !slices.Contains(r.Modes, v.Mode) {
+				r.Modes = append(r.Modes, v.Mode)
+			}
+		}
 	}
 }
 

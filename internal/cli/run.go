@@ -58,6 +58,7 @@ func (f *runFlags) command(e env,
 		if x := c.Flags().Lookup("congestion"); x != nil && !x.Changed {
 			unpace(&req)
 		}
+		remedy(&req)
 		return f.run(c.Context(), e, req)
 	}
 }

@@ -16,16 +16,20 @@ import (
 )
 
 // relays returns, for each way out whose uploads a relay certainly makes dear, what the relay was
-// measured to do, what the remedies measured beside it change, and how a container avoids it. Client
-// and server have the run's first CPU placement.
+// measured to do, what the remedies measured beside it change, and how a container avoids it. It
+// uses the first CPU placement in which that is certain.
 func (j study) relays(r *analysis.Report) (out []string) {
 	var slow []mode.Mode
+	said := func(m mode.Mode) bool {
+		return slices.ContainsFunc(slow, func(o mode.Mode) bool { return o.Name == m.Name })
+	}
 	for i, s := range j.Series {
 		c := s.Cell
+		m, _ := mode.Find(c.Mode)
 		relay := relayOf(j.hops(c))
 		b, known := j.BaselineOf(i)
 		if relay == "" || c.Load != workload.Bulk || !c.To.Outside() || c.Tune != "" || c.Control ||
-			!known || !j.firstPin(c) || j.Failed(i) || j.Failed(b) {
+			!known || said(m) || j.Failed(i) || j.Failed(b) {
 			continue
 		}
 		x := j.Against(i, b, workload.Throughput, "")
@@ -36,11 +40,10 @@ func (j study) relays(r *analysis.Report) (out []string) {
 		if at < 0 || r.Cells[at].ProxyCore == nil {
 			continue
 		}
-		out = append(out, whyRelayed(r.Cells[at], relay, s))
+		out = append(out, j.whyRelayed(r.Cells[at], relay, s))
 		for _, l := range j.File.Header.Plan.Remedies {
 			out = append(out, j.remedied(i, l)...)
 		}
-		m, _ := mode.Find(c.Mode)
 		slow = append(slow, m)
 	}
 	if j.File.Header.Plan.Baseline != string(mode.Host) {
@@ -54,11 +57,6 @@ func (j study) hops(c sample.Cell) []string {
 	return p.Hops
 }
 
-func (j study) firstPin(c sample.Cell) bool {
-	pins := j.File.Header.Plan.Pins
-	return len(pins) == 0 || c.Pin == pins[0].Name
-}
-
 // relayOf returns the process that carries all that leaves a rootless container, or "".
 func relayOf(hops []string) string {
 	for _, k := range []mode.HopKind{mode.HopSlirp, mode.HopPasta, mode.HopGvisor} {
@@ -69,15 +67,15 @@ func relayOf(hops []string) string {
 	return ""
 }
 
-func whyRelayed(c analysis.Cell, relay string, s *analysis.Series) string {
+func (j study) whyRelayed(c analysis.Cell, relay string, s *analysis.Series) string {
 	packets := "each packet"
 	if n := packetOf(s); n > 0 {
 		packets = fmt.Sprintf("each packet, of at most %d bytes,", n)
 	}
 	const giga = 1e9
-	return fmt.Sprintf("Over %s %s passes the process %s, which uses %.0f %% of a CPU and takes "+
-		"%s s of CPU time for each GB.", c.Label(), packets, relay, 100*c.ProxyCore.Median,
-		units.Digits(giga*c.CPU.Proxy))
+	return fmt.Sprintf("Over %s%s %s passes the process %s, which uses %.0f %% of a CPU and takes "+
+		"%s s of CPU time for each GB.", c.Label(), j.onPin(s.Cell), packets, relay,
+		100*c.ProxyCore.Median, units.Digits(giga*c.CPU.Proxy))
 }
 
 // packetOf returns the largest size of the packets that the client sent, or 0 if it is not known.
