@@ -52,6 +52,9 @@ type Lever struct {
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 
+	// Stays means that the lever is only for what stays on the machine: what it does to paths
+	// between machines, whose links lose nothing here, is no reason for it.
+	Stays     bool            `json:"stays_on_machine,omitempty"`
 	Harms     string          `json:"harms,omitempty"` // where it may harm, in general
 	GivesUp   string          `json:"gives_up,omitempty"`
 	Permanent []lever.Snippet `json:"permanent,omitempty"`
@@ -65,9 +68,14 @@ func (l Lever) Effects() []Effect {
 	return l.Alone
 }
 
-// Best returns the effect with the largest gain, if possible a certain one; ok is false without
-// effects.
-func (l Lever) Best() (e Effect, ok bool) { return extreme(l.Effects(), 1) }
+// Best returns the effect with the largest gain, if possible a certain one and one that is a reason
+// for the lever; ok is false without effects.
+func (l Lever) Best() (e Effect, ok bool) {
+	if e, ok = extreme(reasons(l.Effects(), l.Stays), 1); ok {
+		return e, true
+	}
+	return extreme(l.Effects(), 1)
+}
 
 // Worst returns the effect with the largest loss, if possible a certain one; ok is false without
 // effects.
@@ -174,7 +182,7 @@ func (s *search) advice() Advice {
 		}
 		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune),
 			Verdict: t.verdict, Alone: t.alone, Again: t.again,
-			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp,
+			Reason: t.broken, Stays: known.Stays, Harms: known.Harms, GivesUp: known.GivesUp,
 			Permanent: known.Permanent}
 		if t.verdict == Skipped {
 			if l.Reason = known.Refuses(s.plain.Mode); l.Reason == "" {

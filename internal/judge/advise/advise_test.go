@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -251,7 +253,20 @@ func TestSelection(t *testing.T) {
 				}
 				return 1
 			},
-			"congestion-cubic", "congestion-cubic recommended, congestion-reno excluded", nil,
+			"congestion-cubic", "congestion-cubic recommended, congestion-reno excluded",
+			[]string{"Use cubic as TCP's congestion control, only for what stays on this machine: " +
+				"throughput from the machine itself rises by ",
+				"leave containers that serve or call other machines as they are."},
+		},
+		{
+			"a gain over links that lose nothing", []string{"congestion-reno:congestion=reno"},
+			bulkOnly, func(v sample.Variant, from, load string) float64 {
+				if has(v, "congestion=reno") && from == "remote" && load == workload.Bulk {
+					return 1.5
+				}
+				return 1
+			},
+			"", "congestion-reno no gain", []string{"Nothing that was tried helps here"},
 		},
 		{
 			"two that add up", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
@@ -419,7 +434,12 @@ func TestInterruptedSearch(t *testing.T) {
 	for round := range 5 {
 		s.round(round, all)
 	}
+	s.f.End.Reason = sample.EndedByInterrupt
 	r := Judge(s.f)
+	const first = "The search was interrupted: what it had not measured by then is not advised."
+	if r.Answer.Text[0] != first {
+		t.Errorf("%q, want %q first", r.Answer.Text, first)
+	}
 	if r.Advice[0].Levers[0].Verdict != NotSure ||
 		!strings.Contains(strings.Join(r.Answer.Text, " "),
 			"Generic receive offload of containers' links may help: it helped alone (") {
@@ -443,6 +463,28 @@ func TestInterruptedSearch(t *testing.T) {
 	s.round(5, pair)
 	if l := Judge(s.f).Advice[0].Levers[0]; l.Verdict != NotSure || l.Again != nil {
 		t.Errorf("after a step of one round: %s, %+v", l.Verdict, l.Again)
+	}
+}
+
+func TestDoubt(t *testing.T) {
+	at := func(low, high float64, higher bool, v stats.Verdict) Effect {
+		return Effect{From: "remote", Load: workload.UDP, Higher: higher,
+			Ratio: analysis.Ratio{Median: 1, Low: low, High: high, N: 9, Verdict: v}}
+	}
+	for _, x := range []struct {
+		effects []Effect
+		want    string
+	}{
+		{[]Effect{at(0.67, 1.2, true, stats.Unclear), at(0.9, 1.1, true, stats.Unclear)},
+			"a loss of up to 33 % (udp from another machine) is not ruled out: use a longer " +
+				"--budget to find out"},
+		{[]Effect{at(0.9, 1.51, false, stats.Unclear)}, "a loss of up to 51 % (udp from another " +
+			"machine) is not ruled out: use a longer --budget to find out"},
+		{[]Effect{at(0.96, 1.2, true, stats.Unclear), at(0.5, 1.2, true, stats.Same)}, ""},
+	} {
+		if got := doubt(x.effects); got != x.want {
+			t.Errorf("%q, want %q", got, x.want)
+		}
 	}
 }
 

@@ -28,6 +28,9 @@ func AnswerOf(r *Report) *analysis.Answer {
 	}
 	out := &analysis.Answer{Question: fmt.Sprintf(
 		"What makes %s faster here?", printable.List(modes)), Text: []string{}}
+	if r.Plan.EndedBy == sample.EndedByInterrupt {
+		out.Add("The search was interrupted: what it had not measured by then is not advised.")
+	}
 	for _, a := range r.Advice {
 		for _, text := range a.sentences() {
 			if len(r.Advice) > 1 {
@@ -66,7 +69,15 @@ func (a Advice) sentences() (out []string) {
 			some(n, measured))
 	}
 	for _, l := range by[Recommended] {
-		add("Use %s: %s.", l.Gist, outcome(l))
+		only := ""
+		if l.Stays {
+			only = ", only for what stays on this machine"
+		}
+		add("Use %s%s: %s.", l.Gist, only, outcome(l))
+		if l.Stays {
+			add("The links here lose nothing: over lossy or long paths another algorithm may be " +
+				"faster, so leave containers that serve or call other machines as they are.")
+		}
 	}
 	if len(by[Recommended]) > 1 {
 		if text := gains(a.Together); text != "" {
@@ -84,9 +95,6 @@ func (a Advice) sentences() (out []string) {
 	for _, l := range by[NotSure] {
 		add("%s may help: it helped alone (%s), but there was no time to measure it again.",
 			printable.Capital(l.Gist), gains(l.Alone))
-	}
-	if text := doubts(by[Recommended]); text != "" {
-		add("%s", text)
 	}
 	return out
 }
@@ -118,9 +126,12 @@ func byVerdict(all []Lever) map[Verdict][]Lever {
 }
 
 func outcome(l Lever) string {
-	text := gains(l.Effects())
+	text := gains(reasons(l.Effects(), l.Stays))
 	if loses := losses(l.Effects()); loses != "" {
 		return text + ", but " + loses
+	}
+	if doubt := doubt(l.Effects()); doubt != "" {
+		return text + "; nothing certainly gets worse, but " + doubt
 	}
 	return text + "; no measured value gets worse"
 }
@@ -219,23 +230,20 @@ func share(x, low, high float64) string {
 		decimals, percent*high)
 }
 
-func doubts(all []Lever) string {
+// doubt returns the largest loss that is not ruled out, or "" if none is large.
+func doubt(all []Effect) (text string) {
 	const little = 0.05
-	worst, at := little, ""
-	for _, l := range all {
-		for _, e := range l.Effects() {
-			loss := 1 - e.Ratio.Low
-			if !e.Higher {
-				loss = e.Ratio.High - 1
-			}
-			if e.Ratio.Verdict == stats.Unclear && loss > worst {
-				worst = loss
-				at = fmt.Sprintf(
-					"Not ruled out: a loss of up to %.0f %% by %s, %s %s. Use "+
-						"a longer --budget to find out.",
-					math.Ceil(percent*loss), l.Gist, e.Load, e.Place())
-			}
+	worst := little
+	for _, e := range all {
+		loss := 1 - e.Ratio.Low
+		if !e.Higher {
+			loss = e.Ratio.High - 1
+		}
+		if e.Ratio.Verdict == stats.Unclear && loss > worst {
+			worst = loss
+			text = fmt.Sprintf("a loss of up to %.0f %% (%s %s) is not ruled out: use a longer "+
+				"--budget to find out", math.Ceil(percent*loss), e.Load, e.Place())
 		}
 	}
-	return at
+	return text
 }

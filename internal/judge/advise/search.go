@@ -30,6 +30,19 @@ type at struct{ from, on, load string }
 
 func (e Effect) at() at { return at{e.From, e.On, e.Load} }
 
+// stays reports whether client and server are on one machine.
+func (e Effect) stays() bool {
+	return e.To == "" && (e.From == string(mode.FromHost) || e.From == string(mode.FromContainer))
+}
+
+// reasons returns the effects that may be a reason for a lever.
+func reasons(all []Effect, stays bool) []Effect {
+	if !stays {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(e Effect) bool { return !e.stays() })
+}
+
 // benefit returns the ratio, inverted if necessary, so that more than 1 is better.
 func (e Effect) benefit() float64 {
 	if e.Higher {
@@ -123,7 +136,8 @@ func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 		reached[e.From+" "+e.On] = true
 	}
 	known, _ := lever.Find(t.Name)
-	switch better, worse := count(t.alone); {
+	_, worse := count(t.alone)
+	switch better, _ := count(reasons(t.alone, known.Stays)); {
 	case t.broken != "":
 		return Broken
 	case len(t.alone) == 0, t.Mode != plain.Mode && !known.Local && len(reached) < len(from):
@@ -160,8 +174,13 @@ func (s *search) enqueue() {
 		}
 	}
 	slices.SortStableFunc(s.queue, func(a, b int) int {
-		return cmp.Compare(gain(s.trials[b].alone), gain(s.trials[a].alone))
+		return cmp.Compare(s.trials[b].gain(), s.trials[a].gain())
 	})
+}
+
+func (t *trial) gain() float64 {
+	known, _ := lever.Find(t.Name)
+	return gain(reasons(t.alone, known.Stays))
 }
 
 func gain(all []Effect) float64 {
@@ -186,13 +205,14 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	s.queue = slices.DeleteFunc(s.queue, func(k int) bool { return k == i })
 	t.again, t.broken = effects(j, step.Before, step.After)
 	t.stepped = true
+	known, _ := lever.Find(t.Name)
 	better, worse := 0, 0
 	for _, e := range t.again {
 		switch e.Ratio.Verdict {
 		case stats.Worse:
 			worse++
 		case stats.Better:
-			if t.helped(e.at()) {
+			if t.helped(e.at()) && (e.stays() || !known.Stays) {
 				better++
 			}
 		case stats.Same, stats.Unclear:

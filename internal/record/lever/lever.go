@@ -33,6 +33,9 @@ type Lever struct {
 	Permanent []Snippet
 	// GivesUp is what the user gives up with the lever; "": nothing known.
 	GivesUp string
+	// Stays means that the lever is advised only for what stays on the machine, because the links
+	// between the lab's machines lose nothing.
+	Stays bool
 	// Isolation means that the lever gives up what the mode is chosen for, so it is measured but
 	// not recommended.
 	Isolation bool

@@ -15,7 +15,7 @@ func TestOfPodman(t *testing.T) {
 		"bridge-nf":        "net.bridge.bridge-nf-call-iptables = 0",
 		"bridge-default":   "podman run --network podman IMAGE",
 		"host":             "podman run --network host IMAGE",
-		"congestion-bbr":   "net.ipv4.tcp_congestion_control = bbr",
+		"congestion-bbr":   "podman run --sysctl net.ipv4.tcp_congestion_control=bbr IMAGE",
 	} {
 		l, ok := Find(name)
 		if !ok {

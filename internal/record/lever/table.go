@@ -356,10 +356,13 @@ func congestion(name string) Lever {
 		Name:  "congestion-" + name,
 		Gist:  name + " as TCP's congestion control",
 		Tunes: "congestion=" + name,
+		Stays: true,
 		Harms: "paths with losses and long delays, which only a real network has",
-		Permanent: append([]Snippet{compose("sysctls:",
-			"  net.ipv4.tcp_congestion_control: "+name)},
-			sysctlFile("net.ipv4.tcp_congestion_control = "+name)...),
+		Permanent: []Snippet{
+			{"compose.yaml, in a service that talks to this machine only",
+				[]string{"sysctls:", "  net.ipv4.tcp_congestion_control: " + name}},
+			{"docker run, for such a container",
+				[]string{"docker run --sysctl net.ipv4.tcp_congestion_control=" + name + " IMAGE"}}},
 		GivesUp: "the other algorithm over lossy and long paths, which are not measured here",
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -50,7 +52,8 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 		}
 	}
 	if details {
-		said := document.Section{Blocks: []document.Block{faint(adviseLegend, document.Words)}}
+		said := document.Section{Blocks: []document.Block{
+			faint(adviseLegend+lossless(base), document.Words)}}
 		for _, text := range elsewhere(r.Advice) {
 			said.Add(faint(text, document.Words))
 		}
@@ -64,12 +67,24 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 	for _, text := range elsewhere(r.Advice) {
 		last.Add(faint(text, document.Words))
 	}
-	last.Add(faint(adviseLegend, document.Words), faint(provenance(base), document.Facts))
+	last.Add(faint(adviseLegend+lossless(base), document.Words), faint(provenance(base), document.Facts))
 	return append(out, last)
 }
 
 const adviseLegend = "A lever is recommended if it was better both times (alone and when measured again) and never worse. " +
 	"+ is always a gain. ?: unclear."
+
+// lossless returns a sentence, after a space, on the links between the lab's machines, or "" if
+// nothing was measured over one.
+func lossless(r *analysis.Report) string {
+	for _, c := range r.Cells {
+		if c.On == sample.Lab && slices.Contains(c.Hops, string(mode.HopWire)) {
+			return " Links between machines lose nothing here: what is measured over them holds for " +
+				"networks without loss."
+		}
+	}
+	return ""
+}
 
 func withMode(a advise.Advice, several bool) string {
 	if !several {
