@@ -141,6 +141,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"kind":    func(b document.Block) string { return kinds[fmt.Sprintf("%T", b)] },
 	"delta":   func(c document.Counter) uint64 { return c.After - c.Before },
 	"heading": heading,
+	"many":    func(gs []group) bool { return len(gs) > mostLinks },
 	"cell":    tableCell,
 	"spans":   spans,
 	"nobreak": nobreak,
@@ -161,6 +162,10 @@ func nobreak(text string) template.HTML {
 }
 
 const mostPointsOpen = 8
+
+// mostLinks is the largest number of groups of charts whose links stand above the charts. More are
+// folded up.
+const mostLinks = 6
 
 var classes = map[document.Style]string{
 	document.Strong: "strong", document.Faint: "faint", document.Good: "good",
