@@ -179,7 +179,7 @@ var lengths = regexp.MustCompile(`\[\d+ characters\]`)
 func TestRedirectionWithKey(t *testing.T) {
 	const key = "sk-Test5a8bQ9xT2w"
 	for to, want := range map[string]string{
-		"https://SERVER/v1/chat/completions": "https://SERVER/v1/chat/completions",
+		"https://SERVER/v1/chat/completions":  "https://SERVER/v1/chat/completions",
 		"https://SERVER/v1/" + key + "/login": "[32 characters]",
 	} {
 		e := endpoint(t, "http://server:8000", Options{Model: "m", Key: key})
