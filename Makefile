@@ -141,6 +141,16 @@ test-rootless: deps ## build the modes with rootless Docker, the installed one, 
 	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
 		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/testing/rootlesstest ./internal/paths/docker ./internal/paths/peer ./internal/reach/cases
 
+# What was run is noted by the tests themselves, once they have passed.
+.PHONY: versions
+versions: deps ## run the tests of foreign programs and engines, and write the versions that passed to docs/versions.md; no part of make test
+	@notes=$$(mktemp) && trap 'rm -f "$$notes"' EXIT && export BRIDGETOLL_TEST_VERSIONS="$$notes" && code=0; \
+		$(MAKE) --no-print-directory test-docker ENGINES=all || code=1; \
+		BRIDGETOLL_ENGINES=all $(GO) test -count=1 -timeout 60m ./internal/reach/cases ./internal/reach/fast || code=1; \
+		$(GO) test -count=1 -timeout 30m ./internal/measure/program ./internal/paths/lab ./internal/cli || code=1; \
+		$(MAKE) --no-print-directory test-rootless || code=1; \
+		$(GO) run ./test/versions "$$notes" docs/versions.md && exit $$code
+
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
 	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm

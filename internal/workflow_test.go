@@ -15,10 +15,11 @@ var target = regexp.MustCompile(`(?m)^([a-z][a-z-]*):.*## .*\n((?:\t.*\n)*)`)
 // Each target that tests runs in the workflow: by itself, or as a part of make test.
 func TestTargetsAreInTheWorkflow(t *testing.T) {
 	elsewhere := map[string]string{
-		"test":        "sudo … make test",
-		"test-vm":     "a part of make test",
-		"test-docker": "a part of make test",
-		"test-llm":    "fetches a language model of 127 MB",
+		"test":          "sudo … make test",
+		"test-vm":       "a part of make test",
+		"test-docker":   "a part of make test",
+		"test-rootless": "a part of make versions",
+		"test-llm":      "fetches a language model of 127 MB",
 	}
 	workflow := read(t, "../.github/workflows/test.yml")
 	tests := regexp.MustCompile(`^test|-check$`)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // The programs start quickly and move enough data for the hops to witness.
@@ -31,6 +32,7 @@ func needRedis(t *testing.T) {
 				p)
 		}
 	}
+	testversions.Ran(t, "Redis", testversions.Of("redis-server", "--version"), "`toll run`")
 }
 
 type judged struct {

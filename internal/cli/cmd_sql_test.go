@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // PostgreSQL keeps its files in memory and accepts everyone. Later servers copy the first one's
@@ -33,6 +34,7 @@ func needPostgres(t *testing.T) {
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb"); len(found) == 0 {
 		pathtest.SkipOrFail(t, "PostgreSQL is not installed: apt-get install postgresql")
 	}
+	testversions.Ran(t, "PostgreSQL", testversions.Of("psql", "--version"), "`toll sql`")
 }
 
 func runFile(t *testing.T, file string) *sample.File {

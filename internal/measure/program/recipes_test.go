@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -90,6 +92,9 @@ func printed(t *testing.T, name string) (State, sample.Program) {
 	return State{Stdout: string(said), Elapsed: time.Second}, p
 }
 
+// versioned are files of a recipe's program, or of another one that it takes, of a version.
+var versioned = regexp.MustCompile(`^([a-z]+3?)-(?:([a-z]+)-)?(\d+\.[\d.]*\d|\d\d|\d{8})\b`)
+
 func TestRecipesFindTheirMetrics(t *testing.T) {
 	for _, r := range recipes {
 		if len(recorded[r.Name]) == 0 {
@@ -103,6 +108,13 @@ func TestRecipesFindTheirMetrics(t *testing.T) {
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".txt")
 		t.Run(name, func(t *testing.T) {
+			if m := versioned.FindStringSubmatch(name); m != nil {
+				program := m[1]
+				if m[2] != "" {
+					program = m[2]
+				}
+				testversions.Ran(t, program, m[3], "its output read")
+			}
 			st, p := printed(t, name)
 			got, err := st.Values(p)
 			if fault := faults[name]; errorText(err) != fault {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -35,6 +36,9 @@ func newTestCluster(t *testing.T) *testCluster {
 		t.Skip("make test-kubernetes has a cluster for it")
 	}
 	c.toll = pathtest.Toll(t)
+	version, _ := c.try("kubectl", "version")
+	_, server, _ := strings.Cut(version, "Server Version")
+	testversions.Ran(t, "Kubernetes", testversions.In(server), "modes, mesh")
 	t.Cleanup(func() { _ = os.RemoveAll(stateOf(t)) })
 	return c
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 var update = flag.Bool("update", false, "write what clients get, and the dumps of the machines")
@@ -58,6 +59,11 @@ func TestMain(m *testing.M) {
 func TestSituations(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	for program, version := range map[string]string{
+		"iptables": testversions.Of("iptables", "--version"),
+		"nft":      testversions.Of("nft", "--version")} {
+		testversions.Ran(t, program, version, "`toll ports` against clients")
 	}
 	for _, s := range situations(t, "*") {
 		t.Run(s.name, func(t *testing.T) {

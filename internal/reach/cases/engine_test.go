@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // TestEngines does what TestSituations does with real Docker Engines, and with both packet filters
@@ -16,6 +17,8 @@ func TestEngines(t *testing.T) {
 			for _, s := range situations(t, "docker/*") {
 				t.Run(e.Name+filter+"/"+s.name, func(t *testing.T) {
 					t.Parallel()
+					testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")),
+						"`toll ports` against clients"+filter)
 					s.env = append(e.Env(), "FILTER="+strings.TrimPrefix(filter, "-"))
 					s.compareEngine(t, e.Name == "installed")
 				})

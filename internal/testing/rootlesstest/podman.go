@@ -2,9 +2,11 @@ package rootlesstest
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // Podman is a Podman service of the machine, root's or its user's.
@@ -73,5 +75,12 @@ func (m *Machine) Podman(t testing.TB, root bool) *Podman {
 		return m.Root("curl", "-sf", "--unix-socket", dir+"/podman.sock",
 			"http://podman/_ping").Run() == nil
 	})
+	about, err := m.Root("curl", "-sf", "--unix-socket", dir+"/podman.sock",
+		"http://podman/version").Output()
+	_, version, found := strings.Cut(string(about), `"Podman Engine","Version":`)
+	if err != nil || !found {
+		t.Fatalf("Podman's version: %v: %s", err, about)
+	}
+	testversions.Ran(t, "Podman", testversions.In(version), "modes, `toll ports` against clients")
 	return p
 }
