@@ -28,7 +28,7 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 		if b.Policy {
 			why += "the policy of "
 		}
-		why += b.Table + " " + b.Chain
+		why += o.c.tableText(lost, r) + " " + b.Chain
 		if !b.Policy {
 			why += fmt.Sprintf(" rule %d", b.Number)
 		}
@@ -95,6 +95,32 @@ func (c *Copy) ruleText(l *replica.Lost) replica.RuleText {
 		r.Table = table
 	}
 	return r
+}
+
+// tableText returns the name of the rule's table in the program that lists the rule: nft's for a
+// table that iptables-save leaves out, and for a rule of which it prints only parts.
+func (c *Copy) tableText(l *replica.Lost, r replica.RuleText) string {
+	byNft := false
+	for _, t := range c.textsOf(l.Space) {
+		if t.Table != l.Rule.Table || r.Number != 0 && (t.Chain != r.Chain || t.Number != r.Number) {
+			continue
+		}
+		if strings.HasPrefix(t.Text, "-A ") {
+			return r.Table
+		}
+		byNft = true
+	}
+	if byNft {
+		return l.Rule.Table
+	}
+	return r.Table
+}
+
+func (c *Copy) textsOf(space int) []replica.RuleText {
+	if space < 0 || space >= len(c.Machine.Spaces) {
+		return nil
+	}
+	return c.Machine.Spaces[space].Text
 }
 
 // iptables lists the tables that iptables writes.
