@@ -27,6 +27,9 @@ func (c *Copy) fill(rows []Row) []Row {
 		k := service{q.proto, netip.AddrPortFrom(netip.Addr{}, q.at.Port())}
 		here := at[k]
 		i := rowOf(rows, here, q, p)
+		if i >= 0 && rows[i].passed(p) {
+			p.server = c.f.serverAt(q.proto, p.target)
+		}
 		switch {
 		case i >= 0 && rows[i].replaced(p):
 			j := slices.IndexFunc(here, func(j int) bool {
@@ -131,8 +134,10 @@ func (r *Row) add(p Path) {
 
 // replaced reports whether rules redirect connections to another server than the row's.
 func (r *Row) replaced(p Path) bool {
-	if r.found || p.Kind != ByNAT && p.Kind != Hairpin || p.server.Kind == "" ||
-		r.Holder.Kind == "unknown" || slices.Contains(p.Servers, r.Server.describe()) {
+	led := p.Kind == ByNAT || p.Kind == Hairpin || r.passed(p) ||
+		p.moved && (p.socket.Addr.Port() != r.Port || p.socket.Addr.Addr() != r.addr)
+	if r.found || !led || p.server.Kind == "" || r.Holder.Kind == "unknown" ||
+		slices.Contains(p.Servers, r.Server.describe()) {
 		return false
 	}
 	switch r.Server.Kind {
@@ -142,6 +147,12 @@ func (r *Row) replaced(p Path) bool {
 		return !slices.Contains(reservers, r.Server.Name)
 	}
 	return false
+}
+
+// passed reports whether rules redirect connections past the row's program to where nothing answers.
+func (r *Row) passed(p Path) bool {
+	return r.Server.Kind == "process" && (p.Kind == Nothing || p.Kind == Blocked) &&
+		p.target.IsValid() && p.target.String() != p.Dial
 }
 
 // replacement returns a row for what answers instead of a socket at the address.

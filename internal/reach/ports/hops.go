@@ -2,6 +2,7 @@ package ports
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
@@ -17,10 +18,13 @@ func (o *outcome) follow() {
 		o.out.Hops[n-1].Kind == "socket") {
 		end = o.out.Hops[n-1:]
 	}
-	var proxy []Hop
+	var proxy, unseen []Hop
 	for _, h := range o.out.Hops {
-		if h.Kind == "proxy" {
+		switch h.Kind {
+		case "proxy":
 			proxy = append(proxy, h)
+		case "DNAT": // perhaps no device shows it
+			unseen = []Hop{h}
 		}
 	}
 	o.out.Hops = []Hop{}
@@ -35,6 +39,7 @@ func (o *outcome) follow() {
 			o.out.Hops, proxy = append(o.out.Hops, proxy[0]), proxy[1:]
 		case dst != s.Dst:
 			o.hop("DNAT", "to "+s.Dst.String())
+			unseen = nil
 		case src.IsValid() && src.Addr() != s.Src.Addr():
 			o.hop("MASQ", "the server sees "+s.Src.Addr().String())
 		}
@@ -46,7 +51,7 @@ func (o *outcome) follow() {
 			o.out.Hops = append(o.out.Hops, h)
 		}
 	}
-	o.out.Hops = append(append(o.out.Hops, proxy...), end...)
+	o.out.Hops = slices.Concat(o.out.Hops, proxy, unseen, end)
 }
 
 // at returns the hop of a packet at a device. ok is false for a bridge's ports.

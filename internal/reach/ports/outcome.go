@@ -262,6 +262,7 @@ func (o *outcome) here(l Listener) {
 		o.hop("lo", "this machine")
 	}
 	if _, dialled := listens([]Listener{l}, o.q.proto, o.q.at); !dialled {
+		o.out.moved = true
 		o.hop("DNAT", "to "+l.Addr.String())
 	}
 	switch {

@@ -161,6 +161,7 @@ type Path struct {
 	answered netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
 	own      bool           // Dial is the container's own address
 	self     bool           // the client is the server's own container
+	moved    bool           // rules redirect to another socket of the machine than the dialled one
 }
 
 // Block is where the packets of a connection are lost.

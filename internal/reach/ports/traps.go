@@ -136,6 +136,10 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		said, of := p.Why, traps
 		text := "nothing listens on these published ports' targets in container " + p.nobody
 		remedy := "publish the port that the program listens on"
+		if p.nobody == here {
+			text, remedy = "rules redirect these ports to a port of this machine on which nothing listens",
+				"start the program, or delete the rule"
+		}
 		if known {
 			switch on := listening(c, r.Proto); {
 			case len(on) == 1:

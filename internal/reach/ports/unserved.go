@@ -62,6 +62,9 @@ func (o *outcome) refused() {
 	}
 	if to != o.q.at {
 		name := to.Addr().String()
+		if o.f.own(to.Addr()) {
+			name = here
+		}
 		if c, ok := o.c.lastContainer(o.q.answer.Steps); ok {
 			name = c.Name
 		} else if c, ok := o.f.at(to.Addr()); ok {

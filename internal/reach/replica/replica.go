@@ -149,9 +149,9 @@ type Outcome struct {
 // Step is a packet at a device.
 type Step struct {
 	Space  int            `json:"namespace"` // -1: another machine, or a new container
-	Device string         `json:"device"`
-	Out    bool           `json:"out"`   // it leaves through the device
-	Reply  bool           `json:"reply"` // the packet goes to the client
+	Device string         `json:"device"`    // "": rules redirect it here to another port
+	Out    bool           `json:"out"`       // it leaves through the device
+	Reply  bool           `json:"reply"`     // the packet goes to the client
 	Src    netip.AddrPort `json:"src"`
 	Dst    netip.AddrPort `json:"dst"`
 }

@@ -116,7 +116,7 @@ func (n *Net) explain(ctx context.Context, calls []Call, ports []uint16) (out []
 				return nil, err
 			}
 			out = append(out, replica.Answer{Outcomes: []replica.Outcome{f.attempt.out},
-				Steps: f.steps(), Lost: lost})
+				Steps: append(f.steps(), w.redirected(f, lost)...), Lost: lost})
 		}
 	}
 	return out, w.forward(ctx, calls, out)

@@ -37,6 +37,20 @@ func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Tr
 	return t, ok
 }
 
+// redirected returns the step, which no device shows, of a connection that rules redirect to another
+// port of the machine: with the new destination.
+func (w *watcher) redirected(f found, lost *replica.Lost) []replica.Step {
+	s, ok := last(f.out)
+	if !ok || lost != nil || s.out || s.space != 0 || f.Proto != "tcp" {
+		return nil
+	}
+	t, ok := w.translated(s.space, s.src, s.dst)
+	if !ok || t.Now == s.dst {
+		return nil
+	}
+	return []replica.Step{{Space: s.space, Src: t.As, Dst: t.Now}}
+}
+
 // locate completes what no device shows of a packet that was lost: from connection tracking its
 // destination if rules redirected it, and from the routes the device by which it would have left.
 func (w *watcher) locate(f found, lost *replica.Lost) {
