@@ -89,16 +89,20 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 		return Result{}, fmt.Errorf("%s: no published rows", s.Name)
 	}
 	out := Result{Name: s.Name, Year: es[0].Year, Title: s.Title, URL: s.URL, Setup: s.Setup,
-		Baseline: s.Baseline,
+		Baseline: s.Baseline, Takes: s.Takes,
 		Commands: []Needed{}, Claims: []ClaimResult{}, Notes: append([]string{}, s.Doubts...)}
 	for _, text := range s.Findings {
 		out.Findings = append(out.Findings, Finding{Text: text, Verdicts: map[Verdict]int{}})
 	}
 	for _, c := range s.Commands {
-		out.Commands = append(out.Commands, Needed{Command: c.String()})
+		n := Needed{Command: c.String()}
+		for _, x := range c.Elsewhere {
+			n.Elsewhere = append(n.Elsewhere, Elsewhere{x.Where, line(x.Args, c.Save)})
+		}
+		out.Commands = append(out.Commands, n)
 	}
 	for _, e := range es {
-		l := line(e)
+		l := lineOf(e)
 		l.Here = s.here(e, files)
 		out.Rows = append(out.Rows, l)
 	}
@@ -149,7 +153,7 @@ func (s Study) checkClaims(out *Result, files []Measured, note func(string)) {
 	}
 }
 
-func line(e Entry) Line {
+func lineOf(e Entry) Line {
 	l := Line{Row: e.Row, WhyNot: e.Why, Table: e.Table, Label: e.Label, Ratios: []Ratio{}}
 	if e.Why == "" {
 		l.Cell, l.OurOwn, l.Share = &e.Cell, e.Figure.Metric, e.Share
@@ -251,7 +255,7 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 				"stream was measured at %.3g tokens a second, published at %g", o.Pace, pace)
 			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")
 		}
-		if slices.Contains(path.Hops, string(mode.HopWire)) {
+		if path.On != sample.Peer && slices.Contains(path.Hops, string(mode.HopWire)) {
 			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s",
 				rate(wire), rate(s.Wire))
 			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)

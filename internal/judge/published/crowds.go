@@ -17,9 +17,11 @@ const (
 )
 
 var crowdCommands = []Command{
-	{"scale " + string(aliasNAT) + " pipework link ovs --clients 1,2,4,8,16,20", "clients.jsonl"},
-	{"scale " + string(aliasNAT) + " pipework link ovs --pairs 1,2,4,20", "pairs.jsonl"},
-	{"scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16", "procs.jsonl"},
+	{Args: "scale " + string(aliasNAT) + " pipework link ovs --clients 1,2,4,8,16,20",
+		Save: "clients.jsonl"},
+	{Args: "scale " + string(aliasNAT) + " pipework link ovs --pairs 1,2,4,20", Save: "pairs.jsonl"},
+	{Args: "scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16",
+		Save: "procs.jsonl"},
 }
 
 // crowdTables has the study's tables, in the order of crowdCommands, with its words for a shape.

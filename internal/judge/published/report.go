@@ -39,14 +39,17 @@ type Result struct {
 	Rows     []Line        `json:"rows"`
 	Claims   []ClaimResult `json:"claims"`
 	Commands []Needed      `json:"commands"`
-	Notes    []string      `json:"notes"` // doubts about the study, and different conditions here
-	Differs  []string      `json:"-"`     // the notes about this machine's runs
+	Takes    string        `json:"takes,omitempty"` // how long long commands take
+	Notes    []string      `json:"notes"`           // doubts about the study, and different conditions here
+	Differs  []string      `json:"-"`               // the notes about this machine's runs
 }
 
 // Needed is a command that measures cells of the study.
 type Needed struct {
 	Command string `json:"command"`
 	Missing int    `json:"missing"`
+	// Elsewhere lists command lines that measure some or all of the same in other places.
+	Elsewhere []Elsewhere `json:"elsewhere,omitempty"`
 }
 
 // Line is a published row and its cell here.

@@ -7,14 +7,14 @@ import (
 )
 
 var streamCommands = []Command{
-	{"compare publish-default publish bridge-default --from host --load stream --tokens 6",
-		"stream.jsonl"},
+	{Args: "compare publish-default publish bridge-default --from host --load stream --tokens 6",
+		Save: "stream.jsonl"},
 	{
-		"compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", "tuned.jsonl"},
-	{"compare publish-default macvlan-bridge --from remote --load stream --tokens 6",
-		"macvlan.jsonl"},
+		Args: "compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", Save: "tuned.jsonl"},
+	{Args: "compare publish-default macvlan-bridge --from remote --load stream --tokens 6",
+		Save: "macvlan.jsonl"},
 	{
-		"compare publish-default --from host --to loopback --load stream --tokens 2 --tokens-per-second 16.7", "batch.jsonl"},
+		Args: "compare publish-default --from host --to loopback --load stream --tokens 2 --tokens-per-second 16.7", Save: "batch.jsonl"},
 }
 
 const (

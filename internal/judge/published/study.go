@@ -20,6 +20,7 @@ type Study struct {
 	// indexes of findings that hold if more than half of their ratios do; the others need all
 	Mostly   []int
 	Commands []Command
+	Takes    string   // how long its long commands take; "": about a minute each
 	Doubts   []string // its doubtful or inferred parts, and differences of any run here
 	Streams  int      // connections of its bulk load
 	Response float64  // seconds of a response of its baseline (stream)
@@ -35,10 +36,20 @@ type Study struct {
 type Command struct {
 	Args string
 	Save string
+	// Elsewhere lists other places that measure some or all of the same cells.
+	Elsewhere []Elsewhere
+}
+
+// Elsewhere measures a command's cells in another place than the lab.
+type Elsewhere struct {
+	Where string `json:"where"`   // and which of the cells
+	Args  string `json:"command"` // in a result, the whole line
 }
 
 // String returns the command line.
-func (c Command) String() string { return "toll " + c.Args + " --save " + c.Save }
+func (c Command) String() string { return line(c.Args, c.Save) }
+
+func line(args, save string) string { return "toll " + args + " --save " + save }
 
 // Ours is the cell here that a row corresponds to.
 type Ours struct {

@@ -1,6 +1,7 @@
 package published
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -494,6 +495,45 @@ func TestValueText(t *testing.T) {
 	} {
 		if got := tt.v.Text(tt.by); got != tt.want {
 			t.Errorf("%+v: got %q, want %q", tt.v, got, tt.want)
+		}
+	}
+}
+
+// What a finding says in figures is the quotient of the study's own.
+func TestFindingsHaveTheirFigures(t *testing.T) {
+	_, es := entries(t, "docker-host-vs-bridge-qperf")
+	of := func(m mode.Name, metric string) float64 {
+		return es[find(es, func(e Entry) bool {
+			return e.Row.Mode == string(m) && e.Row.Metric == metric && e.Placement == sameMachine
+		})].Value
+	}
+	s, _ := studyOf("docker-host-vs-bridge-qperf")
+	want := fmt.Sprintf(
+		"on one machine host networking's throughput is %.0f %% bigger than a bridge's, its latency %.0f %% less",
+		100*(of(mode.Host, throughput)/of(mode.Bridge, throughput)-1),
+		100*(1-of(mode.Host, oneWay)/of(mode.Bridge, oneWay)))
+	if s.Findings[2] != want {
+		t.Errorf("%q, want %q", s.Findings[2], want)
+	}
+}
+
+// A real link between machines has no rate that toll set.
+func TestPeersHaveNoWire(t *testing.T) {
+	for on, want := range map[string]int{sample.Lab: 1, sample.Peer: 0} {
+		s, _ := studyOf("sql-server-docker-network-drivers-2019")
+		f := file(1, 9, map[mode.Name]float64{mode.Host: 50, mode.Native: 51})
+		for i := range f.Header.Plan.Cells {
+			c := &f.Header.Plan.Cells[i]
+			c.On, c.From, c.To = on, "remote", "address"
+			f.Header.Paths = append(f.Header.Paths, sample.Path{Mode: c.Mode, From: c.From, To: c.To,
+				On: on, Hops: []string{string(mode.HopWire)}})
+		}
+		r, err := Compare([]Study{s}, []Measured{{Name: "far.jsonl", File: f}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(r.Studies[0].Differs); got != want {
+			t.Errorf("%s: %q", on, r.Studies[0].Differs)
 		}
 	}
 }

@@ -30,8 +30,11 @@ func publishedGroups(r *published.Report) []document.ChartGroup {
 			}
 		}
 		for _, part := range parts {
-			if c, ok := crowdChart(s, part, measured); ok {
-				g.Charts = append(g.Charts, c)
+			for _, draw := range []func(published.Result, string, bool) (document.Chart, bool){
+				crowdChart, figureChart} {
+				if c, ok := draw(s, part, measured); ok {
+					g.Charts = append(g.Charts, c)
+				}
 			}
 			for _, smallest := range []bool{false, true} {
 				if c, ok := publishedChart(s, part, smallest, measured); ok {
@@ -95,6 +98,47 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 	return document.Chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title,
 		How:  "The study's figures, and this machine's next to them.",
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
+}
+
+// figureChart draws a study's figures as bars, and this machine's below them. ok is false for
+// tables by the number of clients, and with fewer than two bars.
+func figureChart(s published.Result, part string, measured bool) (c document.Chart, ok bool) {
+	spec := stacks{Parts: []string{"published", "here"}, Colors: "part"}
+	var rows [][]string
+	add := func(label, text string, kind int, value float64) {
+		row := stackRow{Label: label, Values: make([]float64, len(spec.Parts)), Text: text}
+		row.Values[kind] = short(value)
+		spec.Rows = append(spec.Rows, row)
+	}
+	for _, row := range s.Rows {
+		if row.Table != "" || partOf(row) != part || row.IsRatio() {
+			continue
+		}
+		unit := row.In()
+		spec.Axis = unit.Name
+		label := publishedName(row)
+		if row.Placing() != "" {
+			label += ", " + row.Placing()
+		}
+		entry := []string{label, row.Printed, ""}
+		add(label, row.Printed+" published", 0, row.Value)
+		if h := row.Here; h != nil {
+			entry[2] = h.Text(unit.By)
+			add(label+", here", entry[2], 1, h.Median*unit.By)
+		}
+		rows = append(rows, entry)
+	}
+	heads := []string{"what, " + spec.Axis, "published", "here"}
+	if !measured {
+		heads, spec.Parts = heads[:2], spec.Parts[:1]
+		for i := range rows {
+			rows[i], spec.Rows[i].Values = rows[i][:len(heads)], spec.Rows[i].Values[:1]
+		}
+	}
+	what, _, _ := strings.Cut(part, ",")
+	return document.Chart{Kind: "stack", Title: printable.Capital(what) + ", " + spec.Axis,
+		How:  "The study's figures, and this machine's below them. Only ratios of different machines can be compared.",
+		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Rows) > 1
 }
 
 // publishedChart draws published ratios as diamonds and this machine's as dots with intervals. ok

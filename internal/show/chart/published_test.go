@@ -15,7 +15,8 @@ import (
 // measured.
 func besidePublished() *published.Report {
 	row := func(of mode.Name, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
-		l := published.Line{Row: published.Row{Mode: string(of), Metric: "throughput"},
+		l := published.Line{Row: published.Row{Mode: string(of), Metric: "throughput",
+			Value: 8, Printed: "8", Unit: "Gbit/s"},
 			Cell: &sample.Cell{Mode: of, From: "host"}}
 		if x > 0 {
 			l.Ratios = []published.Ratio{{To: 0, Published: x, Measured: m, Verdict: v}}
@@ -37,10 +38,10 @@ func besidePublished() *published.Report {
 func TestPublishedChart(t *testing.T) {
 	r := besidePublished()
 	groups := publishedGroups(r)
-	if len(groups) != 1 || groups[0].Title != "A study" || len(groups[0].Charts) != 1 {
+	if len(groups) != 1 || groups[0].Title != "A study" || len(groups[0].Charts) != 2 {
 		t.Fatalf("groups %+v", groups)
 	}
-	c := groups[0].Charts[0]
+	c := groups[0].Charts[1]
 	rows := c.Spec.(intervals).Rows
 	if len(rows) != 3 || len(c.Table.Rows) != 3 || c.Title != "Throughput: ratios to native" {
 		t.Fatalf("chart %+v", c)
@@ -70,7 +71,7 @@ func TestPublishedChart(t *testing.T) {
 		t.Errorf("figures %q, want %q", cells, want)
 	}
 	r.Files = nil // nothing was measured
-	if bare := publishedGroups(r)[0].Charts[0]; len(bare.Table.Columns) != 2 {
+	if bare := publishedGroups(r)[0].Charts[1]; len(bare.Table.Columns) != 2 {
 		t.Errorf("columns %+v", bare.Table.Columns)
 	}
 }
@@ -81,7 +82,7 @@ func TestPublishedStudies(t *testing.T) {
 		t.Fatal(err)
 	}
 	groups := publishedGroups(r)
-	if len(groups) < 4 {
+	if len(groups) < len(r.Studies) {
 		t.Fatalf("%d of %d studies have charts", len(groups), len(r.Studies))
 	}
 	for _, g := range groups {
@@ -92,6 +93,15 @@ func TestPublishedStudies(t *testing.T) {
 					len(c.Table.Rows) < 12 {
 					t.Errorf("%s, %s: %d shapes, %d series", g.Title, c.Title, len(crowds.Shapes),
 						len(crowds.Series))
+				}
+				continue
+			}
+			if bars, is := c.Spec.(stacks); is {
+				for _, row := range bars.Rows {
+					if row.Values[0] <= 0 || labels[row.Label] {
+						t.Errorf("%s, %s: %+v", g.Title, c.Title, row)
+					}
+					labels[row.Label] = true
 				}
 				continue
 			}
@@ -125,5 +135,33 @@ func TestCrowdChart(t *testing.T) {
 		ours.Label != "link, here" || len(ours.Points) != 1 || ours.Points[0].Value != 30 ||
 		*ours.Points[0].High != 32 {
 		t.Errorf("%+v", spec.Series)
+	}
+}
+
+// The bars are in the study's unit, this machine's below each.
+func TestFigureChart(t *testing.T) {
+	row := func(of mode.Name, was float64, here *published.Here) published.Line {
+		return published.Line{Row: published.Row{Mode: string(of), Metric: "throughput", Value: was,
+			Printed: three(was), Unit: "Gbit/s"}, Cell: &sample.Cell{Mode: of, From: "host"}, Here: here}
+	}
+	s := published.Result{Rows: []published.Line{row("publish-default", 41.9, &published.Here{
+		Unit: "bit/s", Value: published.Value{Median: 30e9, Low: 29e9, High: 31e9, N: 9}}),
+		row("host", 70, nil)}}
+	c, ok := figureChart(s, "throughput", true)
+	spec, is := c.Spec.(stacks)
+	if !ok || !is || c.Title != "Throughput, Gbit/s" {
+		t.Fatalf("%+v %v", c, ok)
+	}
+	want := []stackRow{{"publish-default from host", []float64{41.9, 0}, "41.9 published"},
+		{"publish-default from host, here", []float64{0, 30}, "30.0 ±1.0"},
+		{"host from host", []float64{70, 0}, "70.0 published"}}
+	if !slices.EqualFunc(spec.Rows, want, func(a, b stackRow) bool {
+		return a.Label == b.Label && a.Text == b.Text && slices.Equal(a.Values, b.Values)
+	}) {
+		t.Errorf("%+v", spec.Rows)
+	}
+	c, ok = figureChart(s, "throughput", false)
+	if bare := c.Spec.(stacks); !ok || len(bare.Parts) != 1 || len(c.Table.Columns) != 2 {
+		t.Errorf("without files: %+v", c)
 	}
 }

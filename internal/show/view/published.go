@@ -53,12 +53,13 @@ func publishedStudy(s published.Result, measured, details bool) []document.Secti
 		}
 		items = append(items, text)
 	}
-	out = append(out, document.Section{Title: document.Plainly("Findings"), Level: 1,
-		Blocks: []document.Block{document.List{Topic: document.Findings, Items: items, Level: 2}}})
+	findings := document.Section{Title: document.Plainly("Findings"), Level: 1,
+		Blocks: []document.Block{document.List{Topic: document.Findings, Items: items, Level: 2}}}
 	if s.Rows[0].Table == "" {
+		out = append(append(out, findings), publishedGrid(s, measured)...)
 		out = append(out, publishedTables(s, measured)...)
-	} else {
-		out = append(out, crosstabs(s, measured, details)...)
+	} else { // the tables are what its readers know
+		out = append(append(out, crosstabs(s, measured, details)...), findings)
 	}
 	out = append(out, claims(s, measured)...)
 	if details {
@@ -140,7 +141,23 @@ func toMeasure(s published.Result, measured bool) []document.Section {
 	if len(out.Blocks) == 0 {
 		return nil
 	}
-	return []document.Section{out}
+	if s.Takes != "" {
+		out.Add(paragraph(2, s.Takes, document.Words))
+	}
+	return append([]document.Section{out}, measuredElsewhere(s, measured)...)
+}
+
+func measuredElsewhere(s published.Result, measured bool) (out []document.Section) {
+	for _, c := range s.Commands {
+		for _, x := range c.Elsewhere {
+			if !measured || c.Missing > 0 {
+				out = append(out, document.Section{Level: 1, Close: true,
+					Title:  document.Plainly("The same on " + x.Where + ":"),
+					Blocks: []document.Block{document.Command{Line: x.Args}}})
+			}
+		}
+	}
+	return out
 }
 
 func publishedFoot(r *published.Report, details bool) []document.Section {

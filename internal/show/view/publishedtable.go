@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,58 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 			Blocks: []document.Block{publishedTable(s, rows, measured)}})
 	}
 	return out
+}
+
+// publishedGrid returns the table of a study that prints a line for each metric and a column for
+// each mode in each place, as it prints it, or nil. With measured, this machine's figures follow.
+func publishedGrid(s published.Result, measured bool) []document.Section {
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{{}}}
+	var columns [][2]string // placing, mode
+	var lines []published.Line
+	for _, r := range s.Rows {
+		if r.Placing() == "" {
+			return nil
+		}
+		if key := [2]string{r.Placing(), cmp.Or(r.StudyMode, r.Mode)}; !slices.Contains(columns,
+			key) {
+			columns = append(columns, key)
+			c := document.Column{Head: key, Right: true, Span: 1}
+			if last := len(columns) - 2; last >= 0 && columns[last][0] == key[0] {
+				first := slices.IndexFunc(columns, func(k [2]string) bool { return k[0] == key[0] })
+				t.Columns[1+first].Span++
+				c.Head[0], c.Span = "", 0
+			}
+			t.Columns = append(t.Columns, c)
+		}
+		if !slices.ContainsFunc(lines, func(l published.Line) bool { return l.Metric == r.Metric }) {
+			lines = append(lines, r)
+		}
+	}
+	for _, l := range lines {
+		what, _, _ := strings.Cut(l.Shape, ",")
+		theirs := document.Texts(strings.TrimPrefix(what, "qperf ") + ", " + l.In().Name)
+		here := document.Texts("  here")
+		for _, key := range columns {
+			i := slices.IndexFunc(s.Rows, func(r published.Line) bool {
+				return r.Metric == l.Metric && key == [2]string{r.Placing(),
+					cmp.Or(r.StudyMode, r.Mode)}
+			})
+			cells := []document.Cell{{}, {}}
+			if i >= 0 {
+				r := s.Rows[i]
+				cells = []document.Cell{printedCell(r), hereCell(r.Here, r.In().By)}
+				// The tables below have the intervals.
+				cells[1].Text, _, _ = strings.Cut(cells[1].Text, " ")
+			}
+			theirs, here = append(theirs, cells[0]), append(here, cells[1])
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: theirs})
+		if measured {
+			t.Rows = append(t.Rows, document.Row{Cells: here})
+		}
+	}
+	return []document.Section{{Title: document.Plainly("Its table"), Level: 1,
+		Blocks: []document.Block{t}}}
 }
 
 // publishedTable returns the table of a study's rows, the baseline first.
