@@ -119,7 +119,7 @@ func SayPrices(head string, all []Priced) string {
 		case p.Varies && !p.Known():
 			varying = append(varying, x.Name+" "+p.In(p.Value()))
 		case p.Known():
-			sure = append(sure, x.Name+" "+p.does())
+			sure = append(sure, x.Name+" "+p.Does())
 		default:
 			open = append(open, x.Name)
 		}
@@ -146,7 +146,8 @@ func SayPrices(head string, all []Priced) string {
 	return head + ": " + strings.Join(say, ". ") + "."
 }
 
-func (p Price) does() string {
+// Does returns what a certain price does: "adds 2.7 µs (2.1–3.3)", or a ratio.
+func (p Price) Does() string {
 	switch {
 	case p.Unit == RatioUnit:
 		return p.ratio().String()

@@ -156,6 +156,14 @@ func (p Price) Amount() string {
 	return enclosed(s, " "+out.unit, digitsOf(s.HalfWidth(), s.Median))
 }
 
+// Size returns how far the price is from costing nothing, whatever its sign.
+func (p Price) Size() float64 {
+	if p.Unit == RatioUnit {
+		return math.Abs(math.Log(p.Median))
+	}
+	return math.Abs(p.Median)
+}
+
 // Most returns the largest amount in the interval, whatever its sign, rounded up and without a
 // unit.
 func (p Price) Most() string {

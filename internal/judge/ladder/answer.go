@@ -1,7 +1,13 @@
 package ladder
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -56,13 +62,57 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// sentence returns the sentence on one price of the parts, or "" if no step has that price.
+// mostNamed is the largest number of parts that a sentence names. The table has the others.
+const mostNamed = 2
+
+// sentence returns the sentence on one price of the parts, or "" if no step has that price. It names
+// the parts that certainly change it most, and counts the others.
 func sentence(head, name string, steps []Step, on ground) string {
-	var parts []analysis.Priced
+	var sure []Step
+	none, open, hidden, varying, link := 0, 0, 0, 0, ""
 	for _, s := range steps {
-		if p, ok := s.Prices[name]; ok && s.On == on.on && s.Way() == on.way {
-			parts = append(parts, analysis.Priced{Name: s.Part, Price: p})
+		p, ok := s.Prices[name]
+		switch {
+		case !ok || s.On != on.on || s.Way() != on.way:
+		case p.LimitedBy != "":
+			hidden, link = hidden+1, p.LimitedBy
+		case p.Known():
+			sure = append(sure, s)
+		case p.Verdict == stats.Nothing:
+			none++
+		case p.Varies:
+			varying++
+		default:
+			open++
 		}
 	}
-	return analysis.SayPrices(head, parts)
+	if len(sure)+none+open+hidden+varying == 0 {
+		return ""
+	}
+	slices.SortStableFunc(sure, func(a, b Step) int {
+		return cmp.Compare(b.Prices[name].Size(), a.Prices[name].Size())
+	})
+	var named, others []string
+	for _, s := range sure[:min(mostNamed, len(sure))] {
+		named = append(named, s.Part+" "+s.Prices[name].Does())
+	}
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{len(sure) - len(named), "less"}, {none, "nothing measurable"},
+		{hidden, "hidden by a full " + link}, {varying, "varying"}, {open, "unclear"}} {
+		if x.n > 0 {
+			others = append(others, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	rest := strings.Join(others, ", ")
+	switch {
+	case len(named) == 0 && len(others) == 1 && none > 0:
+		return head + ": no part costs anything measurable."
+	case len(named) == 0:
+		return fmt.Sprintf("%s: no part is certain to change it (%s).", head, rest)
+	case rest == "":
+		return head + ": " + strings.Join(named, "; ") + "."
+	}
+	return fmt.Sprintf("%s: %s (other parts: %s).", head, strings.Join(named, "; "), rest)
 }

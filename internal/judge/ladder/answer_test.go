@@ -2,7 +2,9 @@ package ladder
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,36 +37,63 @@ func withVerdicts(vs []stats.Verdict) []Step {
 	return steps
 }
 
+// bound fails the test unless each sentence names only parts with a certain price, and the numbers
+// of the named and the other parts are those of the verdicts.
 func bound(t *testing.T, vs []stats.Verdict, text []string) {
 	t.Helper()
-	all := strings.Join(text, "\n")
-	for _, line := range text {
-		_, rest, ok := strings.Cut(line, ": ")
-		if !ok || strings.Contains(line, " unclear: ") { // the number of unclear verdicts
+	want := map[string]int{}
+	priced := 0
+	for _, v := range vs {
+		if v == "" {
 			continue
 		}
-		sure, nothing, open := rest, "", ""
-		sure, open, _ = strings.Cut(sure, "Unclear: ")
-		sure, nothing, _ = strings.Cut(sure, "Nothing measurable: ")
+		priced++
+		switch v {
+		case stats.Costs, stats.Gains:
+			want["less"]++
+		case stats.Nothing:
+			want["nothing measurable"]++
+		default:
+			want["unclear"]++
+		}
+	}
+	if priced == 0 {
+		return
+	}
+	named := min(mostNamed, want["less"])
+	if want["less"] -= named; want["less"] == 0 {
+		delete(want, "less")
+	}
+	for _, line := range text {
+		if strings.Contains(line, "verdict") {
+			continue
+		}
+		got := map[string]int{}
+		body, others, _ := strings.Cut(strings.TrimSuffix(line, ")."), " (other parts: ")
+		if named == 0 {
+			body, others, _ = strings.Cut(strings.TrimSuffix(line, ")."), " change it (")
+		}
+		if strings.HasSuffix(line, "no part costs anything measurable.") {
+			others = fmt.Sprintf("%d nothing measurable", priced)
+		}
+		for _, x := range strings.Split(others, ", ") {
+			if n, what, ok := strings.Cut(x, " "); ok {
+				got[what], _ = strconv.Atoi(n)
+			}
+		}
 		for i, v := range vs {
-			part := fmt.Sprint("<part", i, ">")
-			where := map[bool]string{strings.Contains(sure, part): "sure",
-				strings.Contains(nothing, part): "nothing",
-				strings.Contains(open, part):    "open"}[true]
-			want := map[stats.Verdict]string{stats.Costs: "sure", stats.Gains: "sure",
-				stats.Nothing: "nothing", stats.Unclear: "open", "": ""}[v]
-			if strings.Contains(line, "not clear yet") {
-				if v == stats.Costs || v == stats.Gains || v == stats.Nothing {
-					t.Errorf("%v: %s is called unclear:\n%s", vs, part, all)
+			if strings.Contains(body, fmt.Sprint("<part", i, ">")) {
+				got["named"]++
+				if v != stats.Costs && v != stats.Gains {
+					t.Errorf("%v: part %d is named: %s", vs, i, line)
 				}
-				continue
 			}
-			if want == "open" && strings.HasSuffix(open, " others.") {
-				want = ""
-			}
-			if where != want {
-				t.Errorf("%v: %s is in %q, want %q:\n%s", vs, part, where, want, all)
-			}
+		}
+		if got["named"] != named {
+			t.Errorf("%v: %d parts are named, want %d: %s", vs, got["named"], named, line)
+		}
+		if delete(got, "named"); !maps.Equal(got, want) {
+			t.Errorf("%v: others %v, want %v: %s", vs, got, want, line)
 		}
 	}
 }
@@ -112,8 +141,22 @@ func TestAnswerWithoutPrices(t *testing.T) {
 	p.Verdict, p.LimitedBy = stats.Unclear, "wire"
 	full[1].Prices[workload.Throughput] = p
 	said := strings.Join(AnswerOf(full).Text, "\n")
-	if !strings.Contains(said, "Hidden by a wire that is full: <part0>.") ||
+	if !strings.Contains(said, "no part is certain to change it (1 hidden by a full wire).") ||
 		strings.Contains(said, "80 %") || strings.Contains(said, "unclear") {
 		t.Errorf("of a full wire it says:\n%s", said)
+	}
+}
+
+func TestDearestPartsAreNamed(t *testing.T) {
+	steps := withVerdicts([]stats.Verdict{stats.Costs, stats.Costs, stats.Gains, stats.Nothing})
+	for i, x := range []float64{2e-6, 9e-6, -4e-6} {
+		p := steps[i+1].Prices[workload.LatencyP50]
+		p.Median, p.Low, p.High = x, x-1e-6, x+1e-6
+		steps[i+1].Prices[workload.LatencyP50] = p
+	}
+	const want = "Median latency: <part1> adds 9.0 µs (8.0–10.0); <part2> takes 4.0 µs (3.0–5.0) " +
+		"off (other parts: 1 less, 1 nothing measurable)."
+	if got := AnswerOf(steps).Text[0]; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
