@@ -52,7 +52,11 @@ if nothing could be judged; each case has an exit code of its own.`,
 			if judged {
 				r.FailAbove(failAbove)
 			}
-			if err := out.print(e, view.Difference(r)); err != nil || !judged {
+			shown := view.DifferenceSummary
+			if out.whole() {
+				shown = view.Difference
+			}
+			if err := out.print(e, shown(r)); err != nil || !judged {
 				return err
 			}
 			return worseThan(r, failAbove)
@@ -63,6 +67,8 @@ if nothing could be judged; each case has an exit code of its own.`,
 			"exit %d if a ratio is certainly worse by more than this, %d if nothing could be judged", exitWorse, exitUnjudged))
 	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
 	out.add(c.Flags(), document.ADifference)
+	c.Flags().BoolVar(&out.details, "details", false,
+		"also print all figures, and those of each run")
 	return c
 }
 

@@ -109,6 +109,9 @@ type Figure struct {
 	Varies bool `json:"varies,omitempty"`
 }
 
+// HasInterval reports whether there are enough rounds for an interval.
+func (c Change) HasInterval() bool { return c.Epochs > 0 || c.N >= stats.MinJudged }
+
 // Varies reports whether a figure of either run is a range, so that the change has no verdict.
 func (c Change) Varies() bool { return c.Old.Varies || c.New.Varies }
 
@@ -159,7 +162,7 @@ func (r *Report) Unjudged(share float64) bool {
 			if m.Ratio == nil {
 				continue
 			}
-			enough := m.Ratio.Epochs > 0 || m.Ratio.N >= stats.MinJudged
+			enough := m.Ratio.HasInterval()
 			within := m.Ratio.SureHigh <= 1+share
 			if m.Higher {
 				within = m.Ratio.SureLow >= 1-share

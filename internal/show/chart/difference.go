@@ -7,7 +7,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -122,14 +121,16 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 		return row, []string{row.Label, phrase, old, now, "", "", "", row.Text}
 	}
 	row.Value, row.Verdict, row.Figure = x.Median, string(x.Verdict), old+" → "+now
-	row.Text = percentText(x.Median) + " " + row.Verdict
 	entry = []string{row.Label, phrase, old, now, percentText(x.Median), "", "", row.Verdict}
-	if x.Epochs > 0 || x.N >= stats.MinJudged {
-		row.Low, row.High = &x.Low, &x.High
-		row.Text = fmt.Sprintf("%s (%s to %s) %s", percentText(x.Median), percentText(x.Low),
-			percentText(x.High), row.Verdict)
-		entry[5], entry[6] = percentText(x.Low), percentText(x.High)
+	if !x.HasInterval() {
+		row.Text = percentText(x.Median) + " (?) " + row.Verdict
+		entry[4] += " (?)"
+		return row, entry
 	}
+	row.Low, row.High = &x.Low, &x.High
+	row.Text = fmt.Sprintf("%s (%s to %s) %s", percentText(x.Median), percentText(x.Low),
+		percentText(x.High), row.Verdict)
+	entry[5], entry[6] = percentText(x.Low), percentText(x.High)
 	return row, entry
 }
 

@@ -50,6 +50,61 @@ func Difference(r *difference.Report) document.Document {
 	return d
 }
 
+// DifferenceSummary shows what Difference does without absolute figures, without the figures beside
+// the one that decides a mode's verdict unless they became better or worse, and without the names
+// of all rows that only one run has.
+func DifferenceSummary(r *difference.Report) document.Document {
+	d := Difference(r)
+	d.Sections = []document.Section{differenceHead(r), fewest(otherSettings(r))}
+	for _, g := range cellGroups(r.Cells) {
+		if t := decisiveChanges(g); len(t.Rows) > 0 {
+			d.Sections = append(d.Sections, document.Section{Title: document.Strongly(fmt.Sprintf(
+				"%s: ratio to %s", placeAndLoad(r, g), r.Baseline)), Blocks: []document.Block{t}})
+		}
+	}
+	for _, x := range r.Traces {
+		d.Sections = append(d.Sections, partChanges(x))
+	}
+	d.Sections = append(d.Sections, countedAlone(r)...)
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(
+		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All "+
+			"figures, absolute ones too, and how they are judged: --details", document.Words)}})
+	return d
+}
+
+// countedAlone returns what aloneSections does, with one line for each reason.
+func countedAlone(r *difference.Report) []document.Section {
+	var out []document.Section
+	for _, side := range []struct {
+		title string
+		cells []difference.Lone
+	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
+		var whys []string
+		rows, labels := map[string]int{}, map[string][]string{}
+		for _, c := range side.cells {
+			if rows[c.Why]++; rows[c.Why] == 1 {
+				whys = append(whys, c.Why)
+			}
+			if !slices.Contains(labels[c.Why], c.Label) {
+				labels[c.Why] = append(labels[c.Why], c.Label)
+			}
+		}
+		var items []string
+		for _, why := range whys {
+			of := labels[why]
+			if n := len(of) - maxNamed; n > 0 {
+				of = append(slices.Clone(of[:maxNamed]), fmt.Sprintf("%d more", n))
+			}
+			items = append(items, fmt.Sprintf("%s of %s: %s", units.Plural(rows[why], "row"),
+				printable.List(of), why))
+		}
+		if len(items) > 0 {
+			out = append(out, list(document.Skipped, side.title, items))
+		}
+	}
+	return out
+}
+
 func differenceHead(r *difference.Report) document.Section {
 	side := func(what string, s difference.Side) document.Paragraph {
 		facts := []string{what + ": " + s.Name, "toll " + s.Environment.Tool,

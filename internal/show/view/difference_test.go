@@ -1,14 +1,18 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
@@ -44,8 +48,13 @@ func changed(t *testing.T) *difference.Report {
 }
 
 func TestDifference(t *testing.T) {
-	d := Difference(changed(t))
-	for name, width := range map[string]int{"difference": 0, "difference-60": 60} {
+	r := changed(t)
+	for name, width := range map[string]int{"difference": 0, "difference-60": 60,
+		"difference-summary": 80} {
+		d := Difference(r)
+		if width == 80 {
+			d = DifferenceSummary(r)
+		}
 		b := written(t, "table", d, format.Options{Width: width})
 		if width == 0 {
 			whole(t, d, b)
@@ -56,5 +65,26 @@ func TestDifference(t *testing.T) {
 				t.Errorf("%s: wider than %d columns: %q", name, width, l)
 			}
 		}
+	}
+}
+
+// A change without an interval is marked as such in every layout, and on the page.
+func TestChangeOfFewRounds(t *testing.T) {
+	x := difference.Change{Median: 1.12, N: 3, Verdict: stats.Unclear,
+		Old: difference.Figure{Median: 1, N: 3}, New: difference.Figure{Median: 1.12, N: 3}}
+	c := changeRow(difference.Cell{Label: "bridge"}, "p50", document.Cell{}, document.Cell{}, x).Cells[4]
+	if c.Text != "+12 (?)" || c.Short != "+12 (?)" {
+		t.Errorf("%q, short %q", c.Text, c.Short)
+	}
+	r := changed(t)
+	r.Cells = []difference.Cell{{Cell: judgetest.HostCell(mode.Bridge, workload.RR), Label: "bridge",
+		Primary: workload.LatencyP50, Metrics: map[string]difference.Metric{
+			workload.LatencyP50: {Unit: "s", Ratio: &x}}}}
+	var entry []string
+	for _, cell := range chart.Difference(r).Groups[0].Charts[0].Table.Rows[0].Cells {
+		entry = append(entry, cell.Text)
+	}
+	if !slices.Contains(entry, "+12.0 % (?)") {
+		t.Errorf("the page has %q", entry)
 	}
 }

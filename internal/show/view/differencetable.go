@@ -14,10 +14,23 @@ import (
 )
 
 func ratioChanges(cells []difference.Cell) document.Table {
+	return changesOf(cells, func(difference.Cell, string, stats.Verdict) bool { return true })
+}
+
+// decisiveChanges returns the changes of the figures that decide the modes' verdicts, and of others
+// that became better or worse.
+func decisiveChanges(cells []difference.Cell) document.Table {
+	return changesOf(cells, func(c difference.Cell, metric string, v stats.Verdict) bool {
+		return metric == c.Primary || v == stats.Better || v == stats.Worse
+	})
+}
+
+func changesOf(cells []difference.Cell,
+	shown func(difference.Cell, string, stats.Verdict) bool) document.Table {
 	t := changeTable(texts("", "verdict"))
 	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
 		x := m.Ratio
-		if x == nil {
+		if x == nil || !shown(c, metric, x.Verdict) {
 			return
 		}
 		row := changeRow(c, metricWord(metric),
@@ -73,6 +86,9 @@ func changeRow(c difference.Cell, what string, old, now document.Cell,
 	change := document.Cell{Text: changeText(x), Short: signedPercent(x.Median, 1),
 		Number: &document.Number{Value: x.Median,
 			Low: &low, High: &high, Unit: analysis.RatioUnit, Verdict: string(x.Verdict)}}
+	if !x.HasInterval() {
+		change.Short = change.Text
+	}
 	return document.Row{Cells: []document.Cell{{Text: c.Label}, {Text: what}, old, now, change}}
 }
 
@@ -86,7 +102,7 @@ func figureCell(text string, f difference.Figure, unit string) document.Cell {
 // if there are few rounds, because that would be too wide.
 func changeText(x difference.Change) string {
 	const wide = 0.1
-	if x.Epochs == 0 && x.N < stats.MinJudged {
+	if !x.HasInterval() {
 		return signedPercent(x.Median, 0) + " (?)"
 	}
 	decimals := 1
