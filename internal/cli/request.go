@@ -239,13 +239,3 @@ func remedy(r *plan.Request) {
 		}
 	}
 }
-
-// paced returns a note that the congestion control paces bulk, or "" if it does not.
-func paced(p sample.Plan, congestion string) string {
-	if p.Unpaced == "" {
-		return ""
-	}
-	return fmt.Sprintf(
-		"TCP's congestion control is %s here, which paces what bulk sends: %s and bridge are also measured with reno; --congestion reno measures all modes with it",
-		congestion, p.Baseline)
-}

@@ -221,9 +221,6 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
 		warn(e, over)
 	}
-	if text := paced(c.Plan, c.Environment.Congestion); text != "" && !f.quiet {
-		warn(e, text)
-	}
 	c.Progress = bar.show
 	c.Judge = func(p sample.Plan) engine.Judge {
 		live := judge.Live(p)

@@ -60,7 +60,7 @@ func headOf(all []standing, c sample.Cell) string {
 		head += " on " + c.On
 	}
 	if several(all, func(s standing) string { return s.cell.Pin }) {
-		head += " " + c.Pin
+		head += ", " + analysis.PinWords(c.Pin)
 	}
 	return head + ": "
 }

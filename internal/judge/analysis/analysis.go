@@ -3,6 +3,7 @@ package analysis
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -77,7 +78,8 @@ func Blank(f *sample.File) *Report {
 			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline,
 				EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
 				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin,
-				CPUs: p.CPUs, Pins: p.Pins, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},
+				CPUs: p.CPUs, Pins: p.Pins, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep,
+				Unpaced: p.Unpaced},
 			Control: Control{Mode: p.Baseline, Groups: []Floor{}},
 			Cells:   []Cell{},
 		},
@@ -210,6 +212,7 @@ func (j *Run) cell(i int) Cell {
 				m.Ratio = &x
 			}
 			m.Price = j.Added(i, b, name)
+			m.Level = j.agreed(b, name, m)
 		}
 		if first, ok := j.smallest(i); ok && first != i {
 			if x := j.Against(i, first, name, j.Series[first].Cell.Shape.String()); x.N > 0 {
@@ -220,6 +223,19 @@ func (j *Run) cell(i int) Cell {
 	}
 	out.Warnings, out.Varies = j.cellWarnings(i), j.Variation(i)
 	return out
+}
+
+// agreed returns the level of a metric that agrees with its difference from cell b: 0 if it has none
+// or varies.
+func (j *Run) agreed(b int, name string, m Metric) float64 {
+	base := j.level(b, name)
+	switch {
+	case m.Ratio == nil || m.Ratio.Varies || math.IsNaN(base):
+		return 0
+	case m.Price != nil:
+		return max(0, base+m.Price.Median)
+	}
+	return base * m.Ratio.Median
 }
 
 // smallest returns the index of the series of cell i in the crowd's smallest shape. ok is false if

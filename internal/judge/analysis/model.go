@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -80,7 +81,14 @@ type Plan struct {
 	Loads []sample.Load    `json:"loads"`
 	Wire  *sample.Wire     `json:"wire,omitempty"`
 	Sweep *sample.Sweep    `json:"sweep,omitempty"`
+	// Unpaced is the tune under which cells were measured as well, because the machine's congestion
+	// control paces; "": none.
+	Unpaced string `json:"unpaced,omitempty"`
 }
+
+// OnlyUnpaced reports whether the cell was measured only because the machine's congestion control
+// paces.
+func (p Plan) OnlyUnpaced(c Cell) bool { return c.Tune != "" && c.Tune == p.Unpaced }
 
 // CutShort reports whether failures ended the run. Earlier answers of third parties' endpoints are
 // still results.
@@ -150,7 +158,10 @@ type Cell struct {
 	// CPU; nil if they were pinned or it is not known.
 	Together *float64   `json:"together,omitempty"`
 	Varies   *Variation `json:"varies,omitempty"` // nil: not known to vary
-	Warnings []Warning  `json:"warnings"`
+	// Unpaced is the ratio of the primary metric to the baseline's with both under Plan.Unpaced; nil:
+	// not measured.
+	Unpaced  *Ratio    `json:"unpaced,omitempty"`
+	Warnings []Warning `json:"warnings"`
 }
 
 // Metric is one quantity of a cell over its rounds.
@@ -167,10 +178,21 @@ type Metric struct {
 	// At holds the rounds' numbers, from 0, or nil if none is missing.
 	At    []int  `json:"at,omitempty"`
 	Ratio *Ratio `json:"ratio,omitempty"`
+	// Level is the baseline's median plus the paired difference, or times the ratio, so that levels of
+	// rows agree with their differences; 0 without a ratio.
+	Level float64 `json:"level,omitempty"`
 	// Price is the cost of the mode in a latency, or in a time of an endpoint.
 	Price *Price `json:"price,omitempty"`
 	// Scaling is a crowd's ratio to the same mode in the plan's first shape.
 	Scaling *Ratio `json:"scaling,omitempty"`
+}
+
+// Shown returns the level that agrees with the difference from the baseline, or else the median.
+func (m Metric) Shown() float64 {
+	if m.Level > 0 {
+		return m.Level
+	}
+	return m.Median
 }
 
 // Ratio is a metric relative to the baseline's, of the same rounds or of neighbouring slices.
@@ -230,6 +252,39 @@ func (r Ratio) String() string {
 		decimals = 0
 	}
 	return enclosed(s, unit, decimals)
+}
+
+// Even returns the ratio in %, without the unit, and the larger half of its interval, so that a
+// column of ratios has one form: "95 ±2", above 10 a factor, "12.2× ±0.3", "0.05–5.2" if it varies.
+func (r Ratio) Even() string {
+	const factor, percent = 10, 100
+	scale, unit := float64(percent), ""
+	if r.Median >= factor {
+		scale, unit = 1, "×"
+	}
+	if r.Varies {
+		return strings.TrimSuffix(r.String(), " %")
+	}
+	s := stats.Summary{Median: scale * r.Median, Low: scale * r.Low, High: scale * r.High, N: r.N}
+	if s.N < 2 {
+		return fmt.Sprintf("%.0f%s ±?", s.Median, unit)
+	}
+	decimals := min(coarse(s.HalfWidth()), digitsOf(0, s.Median))
+	return fmt.Sprintf("%.*f%s ±%.*f", decimals, s.Median, unit, decimals, s.HalfWidth())
+}
+
+// Mark returns a sign of the verdict: "=" for the same, "?" for unclear, "~" for one that varies,
+// and "" for better and worse, which the figure itself shows.
+func (r Ratio) Mark() string {
+	switch {
+	case r.Undecided():
+		return "~"
+	case r.Verdict == stats.Unclear:
+		return "?"
+	case r.Verdict == stats.Same:
+		return "="
+	}
+	return ""
 }
 
 // Percent returns a ratio without an interval as Ratio.String does: "95 %", "0.4 %", "12.2×".

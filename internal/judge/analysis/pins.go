@@ -74,12 +74,12 @@ func (r *Report) Pinned() string {
 			say = append(
 				say,
 				fmt.Sprintf(
-					"own CPUs (far): client on CPU %s, server on CPU %s%s, as on an idle machine",
+					"own CPUs: client on CPU %s, server on CPU %s%s, as on an idle machine",
 					cpuList(x.CPUs.Client), cpuList(x.CPUs.Server), shared[x.CPUs.Distance]))
 		case sample.PinNear:
 			say = append(
 				say,
-				fmt.Sprintf("one CPU (near): %s on CPU %s, as on a busy machine",
+				fmt.Sprintf("one CPU: %s on CPU %s, as on a busy machine",
 					printable.List(append([]string{"client", "server"}, r.relays()...)),
 					cpuList(x.CPUs.Client)))
 		}

@@ -134,6 +134,26 @@ func (p Price) Enclosed(unit string) string {
 	return "+" + enclosed(s, "", digitsOf(s.HalfWidth(), s.Median))
 }
 
+// Even returns a signed time in µs or ms, without the unit, and the larger half of its interval, so
+// that a column of prices has one form: "+2.7 ±0.6".
+func (p Price) Even(unit string) string {
+	if p.Unit == "s" && unit == "ms" {
+		p = p.inMilliseconds()
+	}
+	scale := printed[p.Unit].scale
+	if p.Varies {
+		return p.span(scale)
+	}
+	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
+	if s.N < 2 {
+		return p.Value()
+	}
+	digits := digitsOf(s.HalfWidth(), s.Median)
+	shift := math.Pow10(digits)
+	return fmt.Sprintf("%+.*f ±%.*f", digits, math.Round(s.Median*shift)/shift+0, digits,
+		s.HalfWidth())
+}
+
 // Amount returns the unsigned price: "2.7 µs (2.1–3.3)".
 func (p Price) Amount() string {
 	out := printed[p.Unit]

@@ -161,6 +161,9 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 				agree = false
 			}
 		}
+		p.paced = p.paced || slices.ContainsFunc(own.cells, func(c analysis.Cell) bool {
+			return p.unpacedWords(c) != ""
+		})
 		by[i] = p.join(say)
 		if gaps := p.gaps(x, pin.Name); gaps != "" {
 			agree = false
@@ -262,8 +265,12 @@ func (p place) change(c analysis.Cell, named bool) string {
 	if r := m.Ratio; r != nil && r.Varies && !c.FillsLink() {
 		return fmt.Sprintf("%s of %s's %s", r, r.To, p.r.NounOf(c))
 	}
+	pacing := p.unpacedWords(c)
 	switch c.Verdict() {
 	case stats.Unclear:
+		if pacing != "" {
+			return p.r.NounOf(c) + " " + pacing
+		}
 		return unclear
 	case stats.Same:
 		return ""
@@ -279,16 +286,27 @@ func (p place) change(c analysis.Cell, named bool) string {
 		amount, _, _ := strings.Cut(m.Price.Amount(), " (")
 		return sign + amount + noun
 	}
-	return percentOf(*m.Ratio) + noun
+	if pacing != "" {
+		pacing = ", " + pacing
+	}
+	return percentOf(*m.Ratio) + noun + pacing
 }
 
 // percentOf returns "-5 %", "+12 %" or, from twice as much on, "2.4×".
 func percentOf(r analysis.Ratio) string {
-	const times, percent = 2, 100
+	const times = 2
 	if r.Median >= times {
 		return fmt.Sprintf("%.2g×", r.Median)
 	}
-	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
+	return percent(r.Median)
+}
+
+func percent(ratio float64) string {
+	text := fmt.Sprintf("%+.0f %%", 100*(ratio-1))
+	if text == "-0 %" || text == "+0 %" {
+		return "0 %"
+	}
+	return text
 }
 
 // remedy returns what to do instead of a proxy on the route, or "".

@@ -28,22 +28,21 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 			more = append(more, s)
 		}
 	}
-	if s := j.paced(); s != "" {
-		more = append(more, s)
-	}
 	for _, said := range [][]string{j.tuneGains(), j.againstLab()} {
 		more = append(more, said[:min(most, len(said))]...)
 	}
 	last := len(a.Text)
-	if uncertain(r.Cells) != "" {
+	if uncertain(r) != "" {
 		last--
 	}
 	a.Text = slices.Insert(a.Text, last, more...)
 	if len(a.Text) == 0 {
 		a.Add(alone(r))
 	}
-	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool { return w.Code == "busy" }) {
-		a.Text = slices.Insert(a.Text, 0, "The machine was too busy to measure (see Warnings).")
+	for _, w := range r.Warnings {
+		if said, _, _ := strings.Cut(w.Text, ". "); w.Code == "busy" {
+			a.Text = slices.Insert(a.Text, 0, printable.Capital(strings.TrimSuffix(said, "."))+".")
+		}
 	}
 	return a
 }
@@ -84,7 +83,7 @@ func AnswerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 		}
 	}
 	a.Add(limits(r.Cells))
-	a.Add(uncertain(r.Cells))
+	a.Add(uncertain(r))
 	return a
 }
 
@@ -96,6 +95,7 @@ type place struct {
 	r        *analysis.Report
 	from, on string
 	routes   []route
+	paced    bool // the answer has named the machine's pacing
 }
 
 type route struct {

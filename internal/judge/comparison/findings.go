@@ -18,13 +18,9 @@ func Judge(f *sample.File) *analysis.Report {
 	j := study{analysis.Open(f)}
 	r := j.Report()
 	j.Sort(r.Cells)
+	j.unpace(r.Cells)
 	r.Findings = append(r.Findings, j.findings(r)...)
 	r.Answer = j.answer(r)
-	if j.paced() != "" { // the answer has what pacing decides, and by how much
-		r.Warnings = slices.DeleteFunc(r.Warnings, func(w analysis.Warning) bool {
-			return w.Code == "paced"
-		})
-	}
 	return r
 }
 

@@ -43,9 +43,12 @@ func limits(cells []analysis.Cell) string {
 	return ""
 }
 
-func uncertain(cells []analysis.Cell) string {
+func uncertain(r *analysis.Report) string {
 	var t analysis.Tally
-	for _, c := range cells {
+	for _, c := range r.Cells {
+		if r.Plan.OnlyUnpaced(c) {
+			continue
+		}
 		if x := c.Metrics[c.Primary].Ratio; x != nil && !x.Undecided() {
 			t.Add(x.Verdict, x.N, x.Epochs)
 		}

@@ -1,70 +1,79 @@
 package comparison
 
 import (
-	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// paced returns how the machine's pacing congestion control changes the result of bulk, or "" if
-// the run did not measure both congestion controls, or if they agree.
-func (j study) paced() string {
-	var say []string
-	with, instead := "", ""
-	for i, s := range j.Series {
-		c := s.Cell
-		t, ok := c.Tune.Get(mode.Congestion)
-		if !ok || !j.unpaced(c) || c.Mode != mode.Bridge || c.Load != workload.Bulk || c.Control {
-			continue
-		}
-		plain, host := c, c
-		plain.Tune, host.Mode = "", mode.Name(j.File.Header.Plan.Baseline)
-		k, b := -1, -1
-		for n, o := range j.Series {
-			if o.Cell == plain {
-				k = n
-			}
-			if analysis.SameGroup(o.Cell, host) && o.Cell.Mode == host.Mode &&
-				o.Cell.Tune == host.Tune {
-				b = n
-			}
-		}
-		base, known := j.BaselineOf(i)
-		if k < 0 || b < 0 || !known || j.Failed(i) || j.Failed(k) || j.Failed(b) {
-			continue
-		}
-		here := j.Against(k, base, workload.Throughput, "")
-		there := j.Against(i, b, workload.Throughput, "")
-		if !certain(here) || !certain(there) || here.Low <= there.High && there.Low <= here.High {
-			continue
-		}
-		p, _ := j.File.Header.PathOf(plain)
-		with, instead = p.Sysctls["net.ipv4.tcp_congestion_control"], t.Value
-		text := fmt.Sprintf("%s instead of %s", changeOf(there), changeOf(here))
-		if pin := analysis.PinWords(c.Pin); len(j.File.Header.Plan.Pins) > 1 {
-			text = "on " + pin + " " + text
-		}
-		say = append(say, text)
+// unpace adds to cells their ratio to the baseline without the machine's pacing, where the run
+// measured both sides that way.
+func (j study) unpace(cells []analysis.Cell) {
+	tune := mode.Tunes(j.File.Header.Plan.Unpaced)
+	if tune == "" {
+		return
 	}
-	if len(say) == 0 {
+	at := func(c sample.Cell) int {
+		return slices.IndexFunc(j.Series, func(s *analysis.Series) bool { return s.Cell == c })
+	}
+	for n, c := range cells {
+		base, ok := j.BaselineOf(max(0, at(c.Of())))
+		if c.Baseline || c.Tune != "" || !ok {
+			continue
+		}
+		mine, its := c.Of(), j.Series[base].Cell
+		mine.Tune, its.Tune = tune, tune
+		i, b := at(mine), at(its)
+		if i < 0 || b < 0 || j.Failed(i) || j.Failed(b) {
+			continue
+		}
+		if x := j.Against(i, b, c.Primary, its.Name()); x.N > 0 {
+			cells[n].Unpaced = &x
+		}
+	}
+}
+
+// unpacedWords returns what a cell's change is without the machine's pacing: "all of it bbr's pacing:
+// 0 % with reno", or "" if that is not known or makes no certain difference.
+func (p place) unpacedWords(c analysis.Cell) string {
+	here, there := c.Metrics[c.Primary].Ratio, c.Unpaced
+	if here == nil || there == nil {
 		return ""
 	}
-	return fmt.Sprintf(
-		"%s, this machine's congestion control, paces bulk and so decides: with %s bridge has %s.",
-		strings.ToUpper(with), instead, strings.Join(say, ", "))
-}
-
-func certain(r analysis.Ratio) bool {
-	return r.N > 0 && r.Verdict != stats.Unclear && r.Verdict != ""
-}
-
-func changeOf(r analysis.Ratio) string {
-	if r.Verdict == stats.Same {
-		return "the same throughput"
+	_, instead, _ := strings.Cut(p.r.Plan.Unpaced, "=")
+	paces := p.r.Environment.Congestion
+	with := percentOf(*there) + " with " + instead
+	if there.Verdict == stats.Unclear {
+		with = there.Even() + " % with " + instead
 	}
-	return percentOf(r)
+	switch {
+	case here.Verdict == stats.Unclear && there.Verdict != stats.Unclear:
+		return with + ", unclear with " + paces
+	case here.Verdict == stats.Unclear || here.Low <= there.High && there.Low <= here.High:
+		return ""
+	case p.paced: // said before
+		return with
+	}
+	return shareOf(here.Median, there.Median) + " " + paces + "'s pacing: " + with
+}
+
+// shareOf returns in words how much of a difference pacing makes.
+func shareOf(here, there float64) string {
+	const nearly, most = 0.1, 0.5
+	switch left := math.Log(there) / math.Log(here); {
+	case left <= 0 || percent(there) == percent(1):
+		return "all of it"
+	case left < nearly:
+		return "nearly all of it"
+	case left < most:
+		return "most of it"
+	case left < 1:
+		return "part of it"
+	}
+	return "reduced by"
 }

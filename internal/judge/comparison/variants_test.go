@@ -109,26 +109,25 @@ func TestPacingIsInTheAnswer(t *testing.T) {
 		c.Tune = unpaced
 		cells = append(cells, c)
 	}
-	answer := func(warned bool, rates ...float64) string {
+	answer := func(rates ...float64) string {
 		r := judgetest.New(t, cells...)
 		r.File.Header.Plan.Unpaced = unpaced
-		for i := range r.File.Header.Paths {
-			r.File.Header.Paths[i].Sysctls = map[string]string{
-				"net.ipv4.tcp_congestion_control": "bbr"}
-		}
-		judged := Judge(r.Rounds(6, judgetest.Steady(rates...)).File)
-		if slices.Contains(judgetest.Codes(judged.Warnings), "paced") != warned {
-			t.Errorf("%v: warnings %+v", rates, judged.Warnings)
-		}
-		return strings.Join(judged.Answer.Text, "\n")
+		r.File.Header.Environment.Congestion = "bbr"
+		return strings.Join(Judge(r.Rounds(6, judgetest.Steady(rates...)).File).Answer.Text, "\n")
 	}
-	const want = "BBR, this machine's congestion control, paces bulk and so decides: with reno bridge has -5 % instead of -23 %."
-	if got := answer(false, 20, 20, 15.4, 50, 47.5); !strings.Contains(got, want) ||
-		strings.Contains(got, "of bridge's throughput") {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := answer(true, 20, 20, 19, 50, 47.5); strings.Contains(got, "BBR") {
-		t.Errorf("it decides nothing: %q", got)
+	for _, tt := range []struct {
+		rates []float64
+		want  string
+	}{
+		{[]float64{20, 20, 15, 50, 50}, "Keep bridge: -25 % throughput, all of it bbr's pacing: 0 % with reno."},
+		{[]float64{20, 20, 15.4, 50, 49.1}, "Keep bridge: -23 % throughput, nearly all of it bbr's pacing: -2 % with reno."},
+		{[]float64{20, 20, 15.4, 50, 45}, "Keep bridge: -23 % throughput, most of it bbr's pacing: -10 % with reno."},
+		{[]float64{20, 20, 18, 50, 30}, "Keep bridge: -10 % throughput, reduced by bbr's pacing: -40 % with reno."},
+		{[]float64{20, 20, 19, 50, 47.5}, "Keep bridge: -5 % throughput."},
+	} {
+		if got := answer(tt.rates...); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.rates, got, tt.want)
+		}
 	}
 }
 

@@ -94,6 +94,20 @@ type Number struct {
 	Varies bool
 }
 
+// Head returns column i, with the first line of a head that spans it.
+func (t Table) Head(i int) Column {
+	c := t.Columns[i]
+	for k := i - 1; c.Head[0] == "" && k >= 0; k-- {
+		if over := t.Columns[k]; over.Head[0] != "" {
+			if k+over.Span > i {
+				c.Head[0] = over.Head[0]
+			}
+			break
+		}
+	}
+	return c
+}
+
 // Texts returns cells without numbers.
 func Texts(texts ...string) []Cell {
 	out := make([]Cell, len(texts))

@@ -49,6 +49,9 @@ func lay(t document.Table, l document.Layout) grid {
 		if l.Short && c.ShortHead != "" {
 			c.Head[1] = c.ShortHead
 		}
+		if c.Span > 1 {
+			c.Span = g.shown(i+c.Span) - g.shown(i)
+		}
 		g.Columns = append(g.Columns, c)
 	}
 	for n, r := range t.Rows {

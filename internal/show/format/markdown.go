@@ -133,17 +133,7 @@ func markdownTable(t document.Table) []string {
 // headOver returns the head of column i. A head over several columns is repeated in each. A word
 // that a hyphen splits over two lines is joined.
 func headOver(t document.Table, i int) string {
-	c := t.Columns[i]
-	if c.Head[0] == "" {
-		for k := i - 1; k >= 0; k-- {
-			if over := t.Columns[k]; over.Head[0] != "" {
-				if k+over.Span > i {
-					c.Head[0] = over.Head[0]
-				}
-				break
-			}
-		}
-	}
+	c := t.Head(i)
 	if start, broken := strings.CutSuffix(c.Head[0], "-"); broken {
 		return start + c.Head[1]
 	}

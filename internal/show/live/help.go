@@ -33,7 +33,7 @@ func (m Model) helpPage() document.Document {
 	read := document.Section{Title: document.Strongly("How to read it")}
 	read.Add(
 		words(
-			"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; a difference between the dots counts as the same. Every order except by mode puts the best first."))
+			"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; a difference between the dots counts as the same. In columns of several placements, = is the same, ? unclear, ~ varies. Every order except by mode puts the best first."))
 	if m.running {
 		read.Add(
 			words(

@@ -99,6 +99,18 @@ func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
+// shown returns cells with the level that agrees with the difference from the baseline.
+func shown(metric string, by float64) func(analysis.Cell) document.Cell {
+	raw := scaled(metric, by)
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		if !ok || m.Shown() == m.Median || c.Varies != nil && c.Varies.Metric == metric {
+			return raw(c)
+		}
+		return own(units.Digits(m.Shown()*by), m.Shown(), m.Unit)
+	}
+}
+
 func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		m, ok := c.Metrics[metric]

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -81,8 +80,9 @@ func (r *PartRow) label() string {
 // take reads sort keys from the table, so that rows are sorted by what is shown.
 func (r *PartRow) take(t document.Table, n int) {
 	cells := t.Rows[n].Cells
-	last := len(cells) - 1
-	r.Verdict, _, _ = strings.Cut(cells[last].Text, ",")
+	if r.Verdict = cells[len(cells)-1].Text; len(r.Cells) > 1 { // each placement has its own
+		r.Verdict = verdictCell(r.Cells[0]).Text
+	}
 	unit := r.Cells[0].Metrics[r.Cells[0].Primary].Unit
 	figure := func(c document.Cell) bool {
 		return c.Number != nil && c.Number.Unit == unit && c.Number.Verdict == ""

@@ -63,63 +63,41 @@ func onPin(r *analysis.Report, pin string,
 	}
 }
 
-// pinColumns returns first, the columns for added time, ratio and figure of each CPU placement, and
-// the verdicts.
+// pinColumns returns first, and the columns for added time, ratio and figure of each CPU placement.
+// Each has its own verdict, so marks take the place of a column of verdicts.
 func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column,
 	baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
 	added, hasAdded := briefAdded(r, cells)
 	out := first
-	for i, p := range r.Plan.Pins {
+	for _, p := range r.Plan.Pins {
 		at := len(out)
 		share := percentCell(c.Primary, !hasAdded)
 		if hasAdded {
 			out = append(out, column{texts("", "added "+added.Head[1]),
-				onPin(r, p.Name, withoutInterval(added.cell))})
-		} else if i > 0 {
-			share = orEqual(r, share)
+				onPin(r, p.Name, marked(added.cell))})
+		} else {
+			share = marked(share)
 		}
 		out = append(out, column{document.Column{
 			Head: [2]string{"", percentHead + " " + baseline}, Spare: hasAdded},
 			onPin(r, p.Name, share)},
 			column{document.Column{Head: [2]string{"", unit}, Right: true},
-				onPin(r, p.Name, scaled(c.Primary, scale))})
+				onPin(r, p.Name, shown(c.Primary, scale))})
 		out[at].Head[0] = analysis.PinWords(p.Name) // covers the next columns too
 	}
-	return append(out, column{texts("", "verdict"), pinVerdict(r)})
+	return out
 }
 
-func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
+// marked adds the mark of the verdict.
+func marked(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
-		cell.Short, _, _ = strings.Cut(cell.Text, " ")
-		return cell
-	}
-}
-
-// orEqual marks with "=" a ratio that agrees with the first CPU placement's.
-func orEqual(r *analysis.Report,
-	of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		cell := of(c)
-		if first, ok := r.WithPin(c, r.Plan.Pins[0].Name); ok &&
-			c.Metrics[c.Primary].Ratio != nil && r.Agree(first, c) {
-			cell.Text = "="
+		if x := c.Metrics[c.Primary].Ratio; x != nil && !c.Baseline {
+			cell.Text = strings.TrimSpace(cell.Text + " " + x.Mark())
+			cell.Style = styleOf(x.Verdict)
 		}
 		return cell
-	}
-}
-
-// pinVerdict prints one verdict if all CPU placements agree.
-func pinVerdict(r *analysis.Report) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		var all []string
-		for _, p := range r.Plan.Pins {
-			if c, ok := r.WithPin(c, p.Name); ok {
-				all = append(all, verdictCell(c).Text)
-			}
-		}
-		return document.Cell{Text: strings.Join(slices.Compact(all), ", ")}
 	}
 }

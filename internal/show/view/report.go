@@ -102,9 +102,11 @@ func runHead(r *analysis.Report) document.Section {
 	return headOf(r, "", runText(r))
 }
 
-func runText(r *analysis.Report) string {
+func runText(r *analysis.Report) string { return ranText(r) + noise(r) }
+
+func ranText(r *analysis.Report) string {
 	return fmt.Sprintf("%s in %.0f s, %s", units.Plural(r.Plan.Rounds, "round"), r.Plan.Elapsed,
-		endedBy(r.Plan)) + noise(r)
+		endedBy(r.Plan))
 }
 
 func headOf(r *analysis.Report, what, run string) document.Section {
@@ -187,13 +189,15 @@ func endedBy(p analysis.Plan) string {
 	return "ended by " + p.EndedBy
 }
 
-// noise returns the noise floors in words: the widest of all placements for each load.
+// noise returns the noise floors of ratios that are taken by rounds, in words: the widest of all
+// placements for each load. Verdicts by slices do not use them.
 func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string
 	for _, g := range r.Control.Groups {
-		f, ok := g.Floor[analysis.PrimaryOf(loadOf(r, g.Load), g.Shape)]
-		if !ok {
+		l := loadOf(r, g.Load)
+		f, ok := g.Floor[analysis.PrimaryOf(l, g.Shape)]
+		if !ok || l.Slice > 0 {
 			continue
 		}
 		if _, seen := widest[g.Load]; !seen {
@@ -267,6 +271,9 @@ func foot(r *analysis.Report) []document.Section {
 		}
 	}
 	said.Add(proxyMemory(r.Cells)...)
+	if r.Plan.ManyPins() {
+		said.Add(faint(r.Pinned(), document.Words))
+	}
 	if text := r.Together(); text != "" {
 		said.Add(faint(text, document.Words))
 	}

@@ -25,11 +25,15 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append([]document.Section{answerSection(base.Answer)}, v.summary(r)...)
 		return d
 	}
+	if v.overview {
+		d.Sections = append(d.Sections, overview(base)...)
+		d.Sections = append(append(d.Sections, remarks(base)...), answerSection(base.Answer))
+		return d
+	}
 	for _, p := range Parts(r) {
 		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
-	const thinTail = "thin-tail" // about percentiles that only the details show
 	if w := warningsBut(base, v.hides, thinTail); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
@@ -49,6 +53,8 @@ func Summary(r judge.Report) document.Document {
 	d.Sections = append(d.Sections, answerSection(base.Answer))
 	return d
 }
+
+const thinTail = "thin-tail" // the code of warnings about percentiles that only the details show
 
 func answerSection(a *analysis.Answer) document.Section {
 	return document.Section{Title: document.Strongly(a.Question),
@@ -112,7 +118,7 @@ func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column,
 	out := append(first,
 		column{document.Column{Head: [2]string{percentHead, baseline}},
 			percentCell(c.Primary, !hasAdded)},
-		column{document.Column{Head: [2]string{"", unit}, Right: true}, scaled(c.Primary, scale)})
+		column{document.Column{Head: [2]string{"", unit}, Right: true}, shown(c.Primary, scale)})
 	if hasAdded {
 		out = append(out, added)
 	}
@@ -156,7 +162,7 @@ func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
 	col.cell = func(c analysis.Cell) document.Cell {
 		cell := plain(c)
 		if p := c.Metrics[c.Primary].Price; p != nil && !c.Baseline {
-			cell.Text = p.Enclosed(unit)
+			cell.Text = p.Even(unit)
 		}
 		return cell
 	}

@@ -38,6 +38,8 @@ type view struct {
 	legend func(r *analysis.Report) string
 	hides  string // code of a warning about figures that the tables do not show
 	pins   bool   // CPU placements may be columns of one table
+	// overview means that the summary has one table for each place, and one line about the run.
+	overview bool
 	// detailed names what only the details show.
 	brief      func(r *analysis.Report, cells []analysis.Cell) []column
 	briefTitle func(r *analysis.Report, cells []analysis.Cell) document.Text
@@ -63,6 +65,7 @@ func viewOf(r *analysis.Report) view {
 		above:     func([]analysis.Cell, int) document.Text { return nil },
 		pins:      r.Study == sample.StudyCompare,
 		kinds:     r.Study == sample.StudyCompare,
+		overview:  r.Study == sample.StudyCompare,
 		brief:     briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
 		added: addedColumn, proven: analysis.Witnessed}
 	change := map[sample.Study]func(*view){

@@ -356,7 +356,8 @@ func (r judged) open(sentence string) []string {
 	}
 	all, open := 0, 0
 	for _, c := range r.Cells {
-		if x := c.Metrics[c.Primary].Ratio; x != nil && !x.Undecided() {
+		x := c.Metrics[c.Primary].Ratio
+		if x != nil && !x.Undecided() && !r.Plan.OnlyUnpaced(c) {
 			if all++; x.Verdict == stats.Unclear {
 				open++
 			}

@@ -186,7 +186,7 @@ func Unpercented(d document.Document) []string {
 			for i, c := range r.Cells {
 				ratio := c.Number != nil && c.Number.Unit == analysis.RatioUnit
 				if ratio && strings.ContainsAny(c.Text, "0123456789") &&
-					!strings.ContainsAny(c.Text+t.Columns[i].Title(), "%×") {
+					!strings.ContainsAny(c.Text+t.Head(i).Title(), "%×") {
 					out = append(out, r.Cells[0].Text+", "+t.Columns[i].Title()+": "+c.Text)
 				}
 			}
