@@ -211,8 +211,11 @@ func (c *conn) control(f func(fd int)) {
 	}
 }
 
-func (c *conn) remote() netip.AddrPort {
-	a, ok := c.socket.RemoteAddr().(*net.TCPAddr)
+func (c *conn) remote() netip.AddrPort { return unmapped(c.socket.RemoteAddr()) }
+func (c *conn) local() netip.AddrPort  { return unmapped(c.socket.LocalAddr()) }
+
+func unmapped(addr net.Addr) netip.AddrPort {
+	a, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return netip.AddrPort{}
 	}

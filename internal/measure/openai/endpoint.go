@@ -36,6 +36,10 @@ type Options struct {
 	// nil: a request for Prompt.
 	Body       json.RawMessage `json:",omitempty"`
 	Compressed bool            // offer gzip
+	// Mark returns a number that no other request has, from 1 to 2^31-1. The request has it as its
+	// seed, which changes nothing at temperature 0, and in its X-Request-Id. Nil: requests have no
+	// mark, and the seed 1.
+	Mark func() uint32 `json:"-"`
 	// Dial connects; nil: from this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }

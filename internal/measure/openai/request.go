@@ -38,11 +38,20 @@ type ask struct {
 var optional = map[string]string{"stream_options": "", "temperature": "", "seed": "",
 	"max_tokens": "max_completion_tokens"}
 
-func (e *Endpoint) ask(tokens int, stream bool) ([]byte, error) {
+// mark returns the mark of the next request, 0 for none.
+func (e *Endpoint) mark() uint32 {
+	if e.o.Mark == nil {
+		return 0
+	}
+	return e.o.Mark()
+}
+
+func (e *Endpoint) ask(tokens int, stream bool, mark uint32) ([]byte, error) {
 	if e.o.Body != nil {
 		return e.own(stream)
 	}
-	a := ask{Model: e.model(), MaxTokens: tokens, Temperature: new(int), Seed: 1, Stream: stream}
+	a := ask{Model: e.model(), MaxTokens: tokens, Temperature: new(int),
+		Seed: max(1, int(mark)), Stream: stream}
 	if stream {
 		a.Options = &streamOptions{true}
 	}
@@ -110,8 +119,8 @@ func CheckBody(body []byte) (model string, tokens int, err error) {
 	return model, tokens, nil
 }
 
-func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
-	body, err := e.ask(tokens, stream)
+func (e *Endpoint) chatRequest(tokens int, stream bool, mark uint32) ([]byte, error) {
+	body, err := e.ask(tokens, stream, mark)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +134,9 @@ func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 	}
 	req.Header.Set("Accept", kind)
 	req.Header.Set("Content-Type", plainJSON)
+	if mark != 0 {
+		req.Header.Set("X-Request-Id", fmt.Sprintf("toll-%d", mark))
+	}
 	return e.render(req)
 }
 

@@ -30,6 +30,10 @@ type Response struct {
 	LookUp   time.Duration   // 0: an address was given, or the connection was open
 	Lost     Lost            // in this response, and before it if it opened the connection
 	Remote   netip.AddrPort
+	Began    time.Time // when writing the request began
+	Local    netip.AddrPort
+	Mark     uint32 // of the request; 0: none
+	Texts    []Text // up to each of Arrivals; nil without a mark
 	Others   int    // events that are no part of a response, such as pings
 	Other    string // the first of them
 }
@@ -45,6 +49,7 @@ type stream struct {
 	begun  bool   // something came that is not blank
 	seen   bool   // an event came
 	front  []byte // of what came before the first event
+	text   Text
 	done   bool
 }
 
@@ -61,6 +66,9 @@ func (s *Session) collect(a *answer, most int) (*Response, error) {
 		Connect:  a.connect,
 		Arrivals: make([]time.Duration, 0, min(s.e.o.MaxTokens, roomy)),
 		Remote:   a.conn.remote(),
+		Began:    a.begun,
+		Local:    a.conn.local(),
+		Mark:     a.mark,
 	}}
 	st.events.Unknown = st.unknown
 	for !st.done {
@@ -143,7 +151,7 @@ func (st *stream) event(ev sse.Event) error {
 		st.r.Finish = st.e.secrets.name(p.finish)
 	}
 	if p.token {
-		return st.token()
+		return st.token(ev.Data)
 	}
 	return nil
 }
@@ -177,12 +185,16 @@ func (st *stream) fault(text string) error {
 		st.e.secrets.clean(text))
 }
 
-func (st *stream) token() error {
+func (st *stream) token(data []byte) error {
 	if len(st.r.Arrivals) == st.e.mostTokens {
 		return fmt.Errorf("the response has more than %d tokens", st.e.mostTokens)
 	}
 	socket := st.a.conn.socket
 	st.r.Arrivals = append(st.r.Arrivals, socket.at.Sub(st.a.begun))
+	if st.r.Mark != 0 {
+		st.text.Add(data)
+		st.r.Texts = append(st.r.Texts, st.text)
+	}
 	if st.read != socket.reads {
 		st.read, st.same = socket.reads, 0
 	}

@@ -35,7 +35,8 @@ func (s *Session) Ask(ctx context.Context) (*Response, error) {
 }
 
 func (s *Session) ask(ctx context.Context, tokens int) (*Response, *answer, error) {
-	request, err := s.e.chatRequest(tokens, true)
+	mark := s.e.mark()
+	request, err := s.e.chatRequest(tokens, true, mark)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", s.e, err)
 	}
@@ -43,6 +44,7 @@ func (s *Session) ask(ctx context.Context, tokens int) (*Response, *answer, erro
 	var a *answer
 	err = s.do(ctx, request, func(got *answer) (err error) {
 		a = got
+		a.mark = mark
 		r, err = s.collect(a, tokens)
 		return err
 	})
@@ -58,6 +60,7 @@ type answer struct {
 	conn    *conn
 	begun   time.Time // when writing the request began
 	connect time.Duration
+	mark    uint32
 }
 
 // errStale means that the server closed a connection that was open before the request.

@@ -213,6 +213,32 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+func TestMark(t *testing.T) {
+	var got *http.Request
+	url := listen(t, talk(func(c net.Conn, _ int, r *http.Request) bool {
+		got = r
+		io.WriteString(c, good())
+		return true
+	}).serve)
+	s := session(
+		t,
+		endpoint(t, url, Options{Model: "m", Mark: func() uint32 { return 1234567890 }}),
+	)
+	r, err := s.Ask(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(got.Body)
+	if id := got.Header.Get("X-Request-Id"); id != "toll-1234567890" ||
+		!strings.Contains(string(body), `"seed":1234567890,`) {
+		t.Errorf("ID %q, body %s", id, body)
+	}
+	if r.Mark != 1234567890 || len(r.Texts) != len(r.Arrivals) || r.Texts[0].Len == 0 ||
+		r.Began.IsZero() || got.RemoteAddr != "" && r.Local.String() != got.RemoteAddr {
+		t.Errorf("%+v", r)
+	}
+}
+
 func model(list string, asked *atomic.Value) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {

@@ -24,7 +24,7 @@ func (s *Session) AskWhole(ctx context.Context) (*Response, error) {
 }
 
 func (s *Session) askWhole(ctx context.Context, tokens int) (r *Response, a *answer, err error) {
-	request, err := s.e.chatRequest(tokens, false)
+	request, err := s.e.chatRequest(tokens, false, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", s.e, err)
 	}
