@@ -1,0 +1,221 @@
+package capture
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/bpf"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+)
+
+const patience = time.Minute
+
+// exchange sends words from a client to a server on the namespace's loopback device.
+func exchange(t *testing.T, at string, words ...string) (server, client netip.AddrPort) {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, w := range words {
+		if _, err := io.WriteString(c, w); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(s, make([]byte, len(w))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l.Addr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
+}
+
+// inside runs f in a namespace of its own. Listening and dialling stay on its thread as long as
+// they do not block.
+func inside(t *testing.T, f func()) {
+	netnstest.Do(t, func() error {
+		if err := link.Up("lo"); err != nil {
+			return err
+		}
+		f()
+		return nil
+	})
+}
+
+func TestRing(t *testing.T) {
+	for _, at := range []string{"127.0.0.1:7001", "[::1]:7001"} {
+		inside(t, func() {
+			r, err := Open(Small, 7001)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			before := time.Now()
+			exchange(t, strings.Replace(at, "7001", "7002", 1), "not captured")
+			large := strings.Repeat("x", 100_000)
+			server, client := exchange(t, at, "hello", large)
+			after := time.Now()
+			var sent, received []byte
+			var last int64
+			stamped := true
+			testwait.Until(t, patience, "all packets have come", func() bool {
+				r.Read(func(p *Packet) {
+					if p.Src.Port() == 7002 || p.Dst.Port() == 7002 {
+						t.Errorf("captured %v to %v", p.Src, p.Dst)
+					}
+					if p.At < before.UnixNano() || p.At > after.UnixNano() || p.At < last {
+						t.Errorf("a packet at %v, not from %v to %v", time.Unix(0, p.At), before,
+							after)
+					}
+					last = p.At
+					if p.Src != client || p.Dst != server {
+						return
+					}
+					if stamped = stamped && p.TSVal != 0; p.Out {
+						sent = append(sent, p.Payload...)
+					} else {
+						received = append(received, p.Payload...)
+					}
+				})
+				return len(sent) == len(large)+5 && len(received) == len(sent)
+			})
+			if want := "hello" + large; string(sent) != want || string(received) != want {
+				t.Errorf("sent %d bytes, received %d", len(sent), len(received))
+			}
+			if !stamped {
+				t.Error("a packet has no timestamp")
+			}
+			if lost, err := r.Lost(); lost != 0 || err != nil {
+				t.Errorf("lost %d, %v", lost, err)
+			}
+		})
+	}
+}
+
+func TestRingSaysWhatItLost(t *testing.T) {
+	inside(t, func() {
+		r, err := Open(Small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		exchange(t, "127.0.0.1:0", slices.Repeat([]string{strings.Repeat("x", 64<<10)}, 64)...)
+		lost := 0
+		testwait.Until(t, patience, "the loss is counted", func() bool {
+			n, err := r.Lost()
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost += n
+			return lost > 0
+		})
+	})
+}
+
+func TestRingIsNotDumped(t *testing.T) {
+	inside(t, func() {
+		r, err := Open(Small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		maps, err := os.ReadFile("/proc/self/smaps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, mine, ok := bytes.Cut(maps, []byte("socket:["))
+		_, flags, ok2 := bytes.Cut(mine, []byte("VmFlags:"))
+		line, _, _ := bytes.Cut(flags, []byte("\n"))
+		if !ok || !ok2 || !bytes.Contains(line, []byte(" dd")) {
+			t.Errorf("flags of the ring's memory: %q", line)
+		}
+	})
+}
+
+// segment4 returns an IPv4 packet with a TCP header.
+func segment4(fragment byte, protocol byte, src, dst byte) []byte {
+	b := make([]byte, 40)
+	b[0], b[3], b[7], b[9], b[21], b[23], b[32] = 0x45, 40, fragment, protocol, src, dst, 0x50
+	return b
+}
+
+func segment6(next byte, src, dst byte) []byte {
+	b := make([]byte, 60)
+	b[0], b[5], b[6], b[41], b[43], b[52] = 0x60, 20, next, src, dst, 0x50
+	return b
+}
+
+func TestFilter(t *testing.T) {
+	for name, tt := range map[string]struct {
+		packet []byte
+		ports  []uint16
+		passes bool
+	}{
+		"from the port":   {segment4(0, 6, 80, 1), []uint16{80, 90}, true},
+		"to the port":     {segment4(0, 6, 1, 90), []uint16{80, 90}, true},
+		"of none of them": {segment4(0, 6, 1, 2), []uint16{80, 90}, false},
+		"all ports":       {segment4(0, 6, 1, 2), nil, true},
+		"UDP":             {segment4(0, 17, 80, 80), nil, false},
+		"a fragment":      {segment4(1, 6, 80, 80), []uint16{80}, false},
+		"IPv6 from":       {segment6(6, 80, 1), []uint16{80, 90}, true},
+		"IPv6 to":         {segment6(6, 1, 90), []uint16{80, 90}, true},
+		"IPv6, neither":   {segment6(6, 1, 2), []uint16{80, 90}, false},
+		"IPv6, UDP":       {segment6(17, 80, 80), []uint16{80}, false},
+		"neither":         {make([]byte, 60), nil, false},
+	} {
+		program, err := filter(tt.ports)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := make([]bpf.RawInstruction, len(program))
+		for i, x := range program {
+			raw[i] = bpf.RawInstruction{Op: x.Code, Jt: x.Jt, Jf: x.Jf, K: x.K}
+		}
+		code, _ := bpf.Disassemble(raw)
+		vm, err := bpf.NewVM(code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := vm.Run(tt.packet)
+		if err != nil || n > 0 != tt.passes {
+			t.Errorf("%s: %d bytes pass, %v", name, n, err)
+		}
+	}
+	if _, err := filter(make([]uint16, mostPorts+1)); err == nil {
+		t.Error("too many ports")
+	}
+	if _, err := filter(make([]uint16, mostPorts)); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(segment4(0, 6, 80, 1))
+	f.Add(segment6(6, 80, 1))
+	f.Add(append([]byte{0x4f}, bytes.Repeat([]byte{0xff}, 100)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p Packet
+		if p.parse(b) && len(p.Payload) > len(b)-40 {
+			t.Errorf("%d bytes of payload in %d", len(p.Payload), len(b))
+		}
+	})
+}

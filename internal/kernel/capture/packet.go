@@ -1,0 +1,107 @@
+package capture
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// TCP flags.
+const (
+	FIN = 1 << iota
+	SYN
+	RST
+	_
+	ACK
+)
+
+// Packet is a TCP packet that a device of the namespace sent or received. Large ones are those
+// before segmentation, or after segments were joined.
+type Packet struct {
+	At       int64 // CLOCK_REALTIME, ns
+	Device   int   // its index
+	Out      bool  // sent, after the device's queue
+	Src, Dst netip.AddrPort
+	Seq, Ack uint32
+	Flags    uint8
+	Window   uint16 // not scaled
+	// TSVal and TSEcr are the timestamps option's, in the sender's ms; 0: it has none.
+	TSVal, TSEcr uint32
+	Payload      []byte
+}
+
+const (
+	tcpHeader = 20
+
+	optionEnd, optionNothing, optionTimes = 0, 1, 8
+	timesSize                             = 10
+)
+
+// parse decodes a packet that starts at the IP header.
+func (p *Packet) parse(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	switch b[0] >> 4 {
+	case 4:
+		head := int(b[0]&0xf) * 4
+		if head < 20 || len(b) < head {
+			return false
+		}
+		// A packet longer than the field can say has 0 there, and no padding.
+		if size := int(binary.BigEndian.Uint16(b[2:])); size >= head && size < len(b) {
+			b = b[:size]
+		}
+		return p.segment(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])),
+			b[head:])
+	case 6:
+		const head = 40
+		if len(b) < head {
+			return false
+		}
+		src, dst := netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
+		if size := int(binary.BigEndian.Uint16(b[4:])); size > 0 && head+size < len(b) {
+			b = b[:head+size]
+		}
+		return p.segment(src, dst, b[head:])
+	}
+	return false
+}
+
+func (p *Packet) segment(src, dst netip.Addr, b []byte) bool {
+	if len(b) < tcpHeader {
+		return false
+	}
+	head := int(b[12]>>4) * 4
+	if head < tcpHeader || len(b) < head {
+		return false
+	}
+	p.Src = netip.AddrPortFrom(src, binary.BigEndian.Uint16(b))
+	p.Dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[2:]))
+	p.Seq, p.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+	p.Flags, p.Window = b[13], binary.BigEndian.Uint16(b[14:])
+	p.times(b[tcpHeader:head])
+	p.Payload = b[head:]
+	return true
+}
+
+// times reads the timestamps option.
+func (p *Packet) times(options []byte) {
+	for len(options) > 0 {
+		switch options[0] {
+		case optionEnd:
+			return
+		case optionNothing:
+			options = options[1:]
+			continue
+		}
+		if len(options) < 2 || options[1] < 2 || int(options[1]) > len(options) {
+			return
+		}
+		if options[0] == optionTimes && options[1] == timesSize {
+			p.TSVal = binary.BigEndian.Uint32(options[2:])
+			p.TSEcr = binary.BigEndian.Uint32(options[6:])
+			return
+		}
+		options = options[options[1]:]
+	}
+}
