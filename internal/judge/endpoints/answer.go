@@ -19,8 +19,11 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 		return nil
 	}
 	a := &analysis.Answer{Question: "What does each route cost?", Text: []string{}}
-	if len(culprits) > 0 {
+	evidence := evident(r)
+	if len(culprits) > 0 || len(evidence) > 0 {
 		a.Question = "Is it the network or the model?"
+		a.Text = append(a.Text, evidence...)
+		a.Add(unseen(r))
 		a.Add(accuse(culprits))
 		for _, c := range culprits {
 			if !slices.Contains(a.Text, c.Proof) {
@@ -36,7 +39,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	a.Add(connecting(r))
 	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
 	if alone && len(r.Failed) == 0 {
-		if len(culprits) == 0 {
+		if len(culprits) == 0 && len(evidence) == 0 {
 			a.Add(
 				"With one route, the cost of the path cannot be measured: give another route to the same server.")
 		}

@@ -19,6 +19,7 @@ func Judge(f *sample.File) *analysis.Report {
 	j := study{analysis.Open(f)}
 	r := j.Report()
 	j.Sort(r.Cells)
+	j.noteEvidence(r)
 	findings, culprits := j.findings(r)
 	r.Findings, r.Answer = findings, AnswerOf(r, culprits)
 	return r

@@ -43,17 +43,22 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 			routes = append(routes, i)
 		}
 	}
-	if len(routes) == 0 {
-		return nil, nil
+	seen := proven(r)
+	judged := func(i int) bool { return seen[analysis.Label(j.Series[i].Cell)] != nil }
+	said = findings(r, seen)
+	if !slices.ContainsFunc(routes, func(i int) bool { return !judged(i) }) {
+		if len(routes) > 1 {
+			said = append(said, added(r.Cells, workload.Chat)...)
+		}
+		return said, nil
 	}
 	steadiest := j.steadiest(routes)
 	best := analysis.Label(j.Series[steadiest].Cell)
 	text := fmt.Sprintf(
 		"Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(slowness(j.Series[steadiest])))
 	if len(routes) == 1 {
-		return []string{
-				text +
-					". With one route, the path's part cannot be told from the server's: give another route to the same server."},
+		return append(said, text+
+				". With one route, the path's part cannot be told from the server's: give another route to the same server."),
 			[]Culprit{{Route: best, Blame: NoOther}}
 	}
 	other := "any other route"
@@ -62,9 +67,9 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 	}) {
 		other += " that does not hold tokens back"
 	}
-	out := []string{text + ", less than over " + other + ": that much is the server's own."}
+	out := append(said, text+", less than over "+other+": that much is the server's own.")
 	for _, i := range routes {
-		if i == steadiest {
+		if i == steadiest || judged(i) {
 			continue
 		}
 		if c, why, ok := j.blame(i, steadiest); ok {

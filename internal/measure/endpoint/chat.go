@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -30,6 +32,8 @@ type Chat struct {
 	dials     map[string]*dials
 	servers   servers
 	limit     time.Duration
+	watch     *observe.Watch // nil: this process may not capture packets
+	unwatched error          // why
 }
 
 const responseTimeouts = openai.WholeTimeouts
@@ -39,7 +43,11 @@ func newChat(at []Address, o openai.Options) (*Chat, error) {
 	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{},
 		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{},
 		limit: responseTimeouts * o.Timeout}
+	c.watch, c.unwatched = observe.New()
 	for _, w := range at {
+		if c.watch != nil {
+			o.Mark = c.watch.Marker(w.Name)
+		}
 		c.from[w.Name], c.dials[w.Name] = w.place(), &dials{}
 		o.Dial = c.dials[w.Name].counted(w.dialler())
 		e, err := openai.New(w.URL, o)
@@ -59,15 +67,16 @@ func (c *Chat) Check(ctx context.Context) error {
 	for _, name := range c.names {
 		e := c.endpoints[name]
 		began := time.Now()
-		f, err := c.probe(ctx, e)
+		f, unseen, err := c.follow(ctx, name, e)
 		if err != nil {
 			return fmt.Errorf("%s%w", name, err)
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
 		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS,
 			"from": elsewhere(c.from[name]), familyFact: family(f.Remote.String()),
-			sample.FactUnanswered: c.dials[name].unanswered(),
-			sample.FactRequest:    e.Changes(), sample.FactEncoding: f.Coding,
+			sample.FactUnanswered:   c.dials[name].unanswered(),
+			sample.FactTokensUnseen: unseen,
+			sample.FactRequest:      e.Changes(), sample.FactEncoding: f.Coding,
 			sample.FactType: f.Type} {
 			if value != "" {
 				facts[fact] = value
@@ -84,8 +93,33 @@ func (c *Chat) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close does nothing.
-func (c *Chat) Close() error { return nil }
+// follow probes an endpoint, and learns the way to its server. unseen is a clause on why that
+// cannot be followed.
+func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f openai.Facts,
+	unseen string, err error) {
+	probe := func() error { f, err = c.probe(ctx, e); return err }
+	why := c.unwatched
+	if c.NoStream || c.watch == nil {
+		err = probe()
+	} else {
+		why, err = c.watch.Follow(ctx, name, c.from[name].PID(), probe)
+	}
+	switch {
+	case c.NoStream || why == nil:
+		return f, "", err
+	case errors.Is(why, unix.EPERM):
+		return f, "toll must be root to capture packets", err
+	}
+	return f, why.Error(), err
+}
+
+// Close ends the captures of packets.
+func (c *Chat) Close() error {
+	if c.watch == nil {
+		return nil
+	}
+	return c.watch.Close()
+}
 
 // Paths describes the endpoints after Check.
 func (c *Chat) Paths() []sample.Path { return paths(c.names, c.facts) }
@@ -137,13 +171,17 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	}
 	began, before := time.Now(), strainsOf(c.from[cell.Route], c.servers[cell.Route])
 	together := c.servers.watch(os.Getpid(), cell.Route)
+	watched, err := c.watched(cell.Route, l)
+	if err != nil {
+		return err
+	}
 	c.dials[cell.Route].begin()
 	defer func() {
 		v.Together = together()
 		c.dials[cell.Route].note(v)
 	}()
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
-	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
+	err = atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
 		s := c.endpoints[cell.Route].Open()
 		defer s.Close()
 		for range max(1, o.Requests) {
@@ -156,6 +194,9 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 				return err
 			}
 			note(r)
+			if watched != nil {
+				watched.Add(r)
+			}
 		}
 		return nil
 	})
@@ -178,8 +219,21 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if len(t.rates) > 0 {
 		v.Values["token_rate"] = median(t.rates)
 	}
+	if watched != nil {
+		if v.Evidence, err = watched.End(ctx); err != nil {
+			return err
+		}
+	}
 	v.Times, err = encoded(map[string]*hdrhistogram.Histogram{"first_token": t.first, "gap": t.gap})
 	return err
+}
+
+// watched starts to watch the tokens of a visit. It returns nil if they cannot be seen.
+func (c *Chat) watched(route string, l sample.Load) (*observe.Visit, error) {
+	if c.watch == nil || l.Kind == workload.Batch {
+		return nil, nil
+	}
+	return c.watch.Begin(route)
 }
 
 // probe has the time limit of a visit's response, because a server may ignore the small number of

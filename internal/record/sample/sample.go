@@ -258,6 +258,10 @@ const FactNotWitnessed = "not witnessed"
 // server's process was not found.
 const FactServerUnseen = "server unseen"
 
+// FactTokensUnseen is the key in Path.Facts of an endpoint whose value is a clause on why toll
+// cannot see when tokens leave the server.
+const FactTokensUnseen = "tokens unseen"
+
 // FactUnanswered is the key in Path.Facts of an endpoint whose value is the first address of its
 // name if connections were made to another one because it did not answer.
 const FactUnanswered = "unanswered address"

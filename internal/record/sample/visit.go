@@ -116,6 +116,8 @@ type Foreign struct {
 	Output *Output            `json:"output,omitempty"` // of exec
 	// OtherEvent is the first event of chat's streams that was no part of a response.
 	OtherEvent string `json:"other_event,omitempty"`
+	// Evidence is of chat, where toll saw packets at the server; nil: it did not.
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // Party is one end of the load. Counts are of the window unless noted.

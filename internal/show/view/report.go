@@ -237,6 +237,9 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 			s.Add(t)
 		}
 	}
+	if t, ok := evidenceTable(cells); ok {
+		s.Add(t)
+	}
 	if t, ok := allCPUs(cells); ok && v.kinds {
 		s.Add(t)
 	}

@@ -76,6 +76,9 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 		s.Add(tokens)
 	}
 	s.Add(t)
+	if parts, ok := evidenceTable(cells); ok {
+		s.Add(parts)
+	}
 	return s
 }
 

@@ -1,0 +1,332 @@
+package endpoints
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+const (
+	// partShare is the share of a time from which a part is named.
+	partShare = 0.25
+	// littleShare is the share of a response below which a part, or all slow gaps, do not matter.
+	littleShare = 0.05
+	// togetherGap is the median gap, in s, below which a server sends its tokens together.
+	togetherGap = 20e-6
+)
+
+// merge adds up the evidence of a route's visits. It returns nil if there is none, and leaves out
+// visits during which the clock was set.
+func merge(visits []*sample.Visit) *sample.Evidence {
+	var all []*sample.Evidence
+	for _, v := range visits {
+		if e := v.Evidence; e != nil && e.ClockMoved == 0 {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	out := &sample.Evidence{Hops: all[0].Hops, Writes: true}
+	var gaps, sent []float64
+	seen := 0 // responses
+	for _, e := range all {
+		out.Responses, out.ByID = out.Responses+e.Responses, out.ByID+e.ByID
+		out.BySeed, out.ByText = out.BySeed+e.BySeed, out.ByText+e.ByText
+		out.Tokens, out.Matched = out.Tokens+e.Tokens, out.Matched+e.Matched
+		out.Lost, out.Others = out.Lost+e.Lost, out.Others+e.Others
+		if len(e.Parts) == 0 {
+			continue
+		}
+		out.Writes = out.Writes && e.Writes
+		out.Slow, out.Excess = out.Slow+e.Slow, out.Excess+e.Excess
+		gaps, sent = append(gaps, e.Gap), append(sent, e.ServerGap)
+		n := e.ByID + e.BySeed + e.ByText
+		seen += n
+		addParts(out, e, float64(n))
+	}
+	for i := range out.Parts {
+		p := &out.Parts[i]
+		for _, x := range []*float64{&p.First, &p.Last, &p.P50, &p.P90, &p.P99} {
+			*x /= float64(max(1, seen))
+		}
+	}
+	out.Gap, out.ServerGap = middle(gaps), middle(sent)
+	return out
+}
+
+// addParts adds means of n responses.
+func addParts(sum, e *sample.Evidence, n float64) {
+	if sum.Parts == nil {
+		sum.Parts = make([]sample.EvidencePart, len(e.Parts))
+	}
+	for i, p := range e.Parts {
+		if i == len(sum.Parts) {
+			return
+		}
+		s := &sum.Parts[i]
+		s.Part, s.Hop, s.Excess = p.Part, p.Hop, s.Excess+p.Excess
+		s.First, s.Last = s.First+n*p.First, s.Last+n*p.Last
+		s.P50, s.P90, s.P99 = s.P50+n*p.P50, s.P90+n*p.P90, s.P99+n*p.P99
+	}
+}
+
+func middle(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	slices.Sort(xs)
+	return xs[len(xs)/2]
+}
+
+// noteEvidence sets the evidence of a report's cells.
+func (j study) noteEvidence(r *analysis.Report) {
+	for i := range r.Cells {
+		for _, s := range j.Series {
+			if !s.Cell.Control && s.Cell.Load == r.Cells[i].Load &&
+				analysis.Label(s.Cell) == r.Cells[i].Label() {
+				r.Cells[i].Evidence = merge(s.Visits)
+			}
+		}
+	}
+}
+
+// proven returns the routes on which there is enough evidence for a verdict.
+func proven(r *analysis.Report) map[string]*sample.Evidence {
+	out := map[string]*sample.Evidence{}
+	for _, c := range r.Cells {
+		if c.Evidence == nil {
+			continue
+		}
+		if _, ok := c.Evidence.Clear(); ok {
+			out[c.Label()] = c.Evidence
+		}
+	}
+	return out
+}
+
+// evident returns what the evidence says of each route.
+func evident(r *analysis.Report) (out []string) {
+	for _, c := range r.Cells {
+		if c.Evidence == nil {
+			continue
+		}
+		if why, ok := c.Evidence.Clear(); !ok {
+			out = append(out, fmt.Sprintf(
+				"Over %s, the captured packets allow no verdict: %s.", c.Label(), why))
+			continue
+		}
+		w := division{c.Evidence}
+		out = append(out, w.headline(c.Label()), w.figures(c.Label()))
+	}
+	return out
+}
+
+// findings returns what is to blame on each route with enough evidence.
+func findings(r *analysis.Report, proven map[string]*sample.Evidence) (out []string) {
+	for _, c := range r.Cells {
+		e := proven[c.Label()]
+		if e == nil || c.Load != workload.Chat {
+			continue
+		}
+		if out == nil {
+			out = []string{"Is it the network or the model? By the times at which packets were captured:"}
+		}
+		who := "neither"
+		if all := (division{e}).names(); len(all) > 0 {
+			who = printable.List(all)
+		}
+		out = append(out, c.Label()+": "+who+".")
+	}
+	return out
+}
+
+// unseen returns a sentence on the routes whose tokens could not be followed to the server, or "".
+func unseen(r *analysis.Report) string {
+	by := map[string][]string{}
+	var order []string
+	for _, c := range r.Cells {
+		why := c.Facts[sample.FactTokensUnseen]
+		if why == "" || c.Load != workload.Chat {
+			continue
+		}
+		if by[why] == nil {
+			order = append(order, why)
+		}
+		by[why] = append(by[why], c.Label())
+	}
+	var say []string
+	for _, why := range order {
+		say = append(say, fmt.Sprintf("When tokens left the server is unknown over %s: %s.",
+			printable.List(by[why]), why))
+	}
+	return strings.Join(say, " ")
+}
+
+// division divides the times of a route's tokens into parts.
+type division struct{ *sample.Evidence }
+
+func first(p sample.EvidencePart) float64  { return p.First }
+func last(p sample.EvidencePart) float64   { return p.Last }
+func excess(p sample.EvidencePart) float64 { return p.Excess }
+
+func (w division) sum(of func(sample.EvidencePart) float64) (sum float64) {
+	for _, p := range w.Parts {
+		sum += of(p)
+	}
+	return sum
+}
+
+// gapsMatter reports whether slow gaps make up a notable part of a response.
+func (w division) gapsMatter() bool {
+	return w.Excess/float64(w.Responses) >= littleShare*w.sum(last)
+}
+
+// together reports whether the server sends its tokens in one piece.
+func (w division) together() bool {
+	const least = 3 // tokens
+	return w.ServerGap < togetherGap && w.Matched >= least*w.Responses
+}
+
+// blamed returns the parts that make responses, first tokens or slow gaps long: the server for
+// slow gaps only, because any response is its work.
+func (w division) blamed() (out []sample.EvidencePart) {
+	pace := max(w.Gap, w.ServerGap)
+	for _, p := range w.Parts {
+		named := false
+		if p.Part != sample.EvidenceServer {
+			long := p.First >= min(littleShare*w.sum(last), pace)
+			named = p.Last > partShare*w.sum(last) || long && p.First > partShare*w.sum(first)
+		}
+		slow := w.gapsMatter() && p.Excess > partShare*w.Excess
+		if named || slow || p.Part == sample.EvidenceServer && w.together() {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(
+		out,
+		func(a, b sample.EvidencePart) int { return cmp.Compare(b.Last, a.Last) },
+	)
+	return out
+}
+
+func (w division) headline(route string) string {
+	whole, server := w.sum(last), w.part(sample.EvidenceServer)
+	needs := fmt.Sprintf("of %s a response %s needs %s", workload.Briefly(whole), w.short(server),
+		workload.Briefly(server.Last))
+	names := w.names()
+	if len(names) == 0 {
+		return fmt.Sprintf("Neither, over %s: %s, and the route adds little.", route, needs)
+	}
+	var holds []string
+	for _, p := range w.blamed() {
+		if p.Part != sample.EvidenceServer {
+			holds = append(holds, fmt.Sprintf("%s holds %s", w.short(p), workload.Briefly(p.Last)))
+		}
+	}
+	return fmt.Sprintf("%s, over %s: %s.", printable.Capital(printable.List(names)), route,
+		strings.Join(append([]string{needs}, holds...), ", "))
+}
+
+// names returns the names of the parts that are to blame.
+func (w division) names() (out []string) {
+	for _, p := range w.blamed() {
+		out = append(out, w.name(p))
+	}
+	return out
+}
+
+func (w division) part(name string) sample.EvidencePart {
+	for _, p := range w.Parts {
+		if p.Part == name {
+			return p
+		}
+	}
+	return sample.EvidencePart{}
+}
+
+func (w division) figures(route string) string {
+	var say []string
+	switch pace := workload.Briefly(w.Gap); {
+	case w.together():
+		say = append(say, "the server sends its tokens together")
+	case w.Gap > 0 && (w.Gap-w.ServerGap)/w.Gap > littleShare ||
+		w.Gap < (1-littleShare)*w.ServerGap:
+		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive each %s",
+			workload.Briefly(w.ServerGap), pace))
+	default:
+		say = append(say, fmt.Sprintf("a token comes each %s, as the server sends them", pace))
+	}
+	say = append(say, fmt.Sprintf("first token %s: %s", workload.Briefly(w.sum(first)),
+		w.list(first, workload.Briefly)))
+	if w.Slow == 0 {
+		say = append(say, "no gap was slow")
+	} else {
+		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
+			workload.Briefly(w.Excess/float64(w.Responses)),
+			w.list(excess, func(x float64) string {
+				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
+			})))
+	}
+	return fmt.Sprintf("Over %s, %s. Seen at every hop: %d of %d tokens.", route,
+		strings.Join(say, "; "), w.Matched, w.Tokens)
+}
+
+// list lists the parts that matter, the largest first.
+func (w division) list(of func(sample.EvidencePart) float64, show func(float64) string) string {
+	parts := slices.Clone(w.Parts)
+	slices.SortStableFunc(parts, func(a, b sample.EvidencePart) int {
+		return cmp.Compare(of(b), of(a))
+	})
+	var out []string
+	for _, p := range parts {
+		if x := of(p); x >= littleShare*w.sum(of) {
+			out = append(out, strings.TrimPrefix(w.short(p), "the ")+" "+show(x))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// short returns a part's name without its place.
+func (w division) short(p sample.EvidencePart) string {
+	switch p.Part {
+	case sample.EvidenceServer:
+		if !w.Writes {
+			return "the server with its TCP"
+		}
+		return "the server"
+	case sample.EvidenceTCP:
+		return "the server's TCP"
+	case sample.EvidenceQueue:
+		return "the server's queue"
+	case sample.EvidenceRelay:
+		if p.Hop < len(w.Hops) && w.Hops[p.Hop].Process != "" {
+			return w.Hops[p.Hop].Process
+		}
+		return "the relay"
+	case sample.EvidenceWire:
+		return "the network"
+	case sample.EvidenceRequest:
+		return "sending the request"
+	}
+	return "the client"
+}
+
+// name returns a part's name with its place.
+func (w division) name(p sample.EvidencePart) string {
+	switch {
+	case p.Part == sample.EvidenceQueue:
+		return "the queue of the server's network device"
+	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):
+		h := w.Hops[p.Hop]
+		return strings.Replace(fmt.Sprintf("the relay %s at port %d", h.Process, h.Port), "  ", " ",
+			1)
+	}
+	return w.short(p)
+}

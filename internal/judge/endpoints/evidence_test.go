@@ -1,0 +1,180 @@
+package endpoints
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// seen returns evidence with the times, in ms, to the first token, to the last one and of slow gaps
+// by part: request, server, TCP, queue, relay, wire, client.
+func seen(first, last, excess [7]float64) *sample.Evidence {
+	e := &sample.Evidence{Writes: true, Responses: 1, ByID: 1, Tokens: 24, Matched: 24,
+		ServerGap: 0.020, Gap: 0.020, Hops: []sample.EvidenceHop{
+			{Process: "vllm", Port: 8000}, {Process: "nginx", Port: 80}}}
+	for i, name := range []string{sample.EvidenceRequest, sample.EvidenceServer,
+		sample.EvidenceTCP, sample.EvidenceQueue, sample.EvidenceRelay, sample.EvidenceWire,
+		sample.EvidenceClient} {
+		p := sample.EvidencePart{Part: name, First: first[i] / 1e3, Last: last[i] / 1e3,
+			Excess: excess[i] / 1e3}
+		if name == sample.EvidenceRelay {
+			p.Hop = 1
+		}
+		if e.Excess += p.Excess; p.Excess > 0 {
+			e.Slow++
+		}
+		e.Parts = append(e.Parts, p)
+	}
+	return e
+}
+
+func TestEvidence(t *testing.T) {
+	quick := [7]float64{0.1, 60, 0.05, 0, 0.2, 0.02, 0.1}
+	fine := [7]float64{0.1, 540, 0.05, 0, 0.2, 0.02, 0.1}
+	none := [7]float64{}
+	for name, tt := range map[string]struct {
+		evidence *sample.Evidence
+		change   func(*sample.Evidence)
+		who      string
+		says     []string
+	}{
+		"nothing to blame": {seen(quick, fine, none), nil,
+			"Neither, over r: of 540 ms a response the server needs 540 ms, and the route adds little.",
+			[]string{"a token comes each 20.0 ms, as the server sends them", "no gap was slow",
+				"24 of 24 tokens"}},
+		"a bursty server": {seen(quick, fine, [7]float64{1: 234}), nil,
+			"The server, over r: of 540 ms a response the server needs 540 ms.",
+			[]string{"slow gaps add 234 ms a response: server 100 %"}},
+		"a slow relay": {seen([7]float64{2, 62, 0, 0, 41, 0, 0.3},
+			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
+			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
+			"The relay nginx at port 80, over r: of 1.04 s a response the server needs 305 ms, nginx holds 736 ms.",
+			[]string{"the server sends a token each 10.7 ms, they arrive each 40.6 ms",
+				"first token 105 ms: server 62.0 ms, nginx 41.0 ms"}},
+		"a relay that smooths": {seen(quick, [7]float64{1: 577, 4: 262}, none), nil,
+			"The relay nginx at port 80, over r: of 839 ms a response the server needs 577 ms, nginx holds 262 ms.", nil},
+		"late first tokens only": {seen([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none), nil,
+			"The relay nginx at port 80, over r: ", nil},
+		"a small share of a short first token": {
+			seen([7]float64{1: 2, 6: 1}, [7]float64{1: 540, 6: 1}, none), nil,
+			"Neither, over r: ", nil},
+		"the network": {seen(quick, fine, [7]float64{5: 100, 6: 10}), nil,
+			"The network, over r: ", []string{"slow gaps add 110 ms a response: network 91 %, client 9 %"}},
+		"server and network": {seen(quick, fine, [7]float64{1: 45, 5: 55}), nil,
+			"The server and the network, over r: ", []string{"network 55 %, server 45 %"}},
+		"few slow gaps": {seen(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
+			[]string{"slow gaps add 10.0 ms a response"}},
+		"all at the end": {seen(fine, fine, none), func(e *sample.Evidence) { e.ServerGap, e.Gap = 0, 0 },
+			"The server, over r: ", []string{"the server sends its tokens together"}},
+		"unseen writes": {seen(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
+			"Neither, over r: of 540 ms a response the server with its TCP needs 540 ms", nil},
+		"a relay of unknown name": {seen(quick, [7]float64{1: 500, 4: 500}, none),
+			func(e *sample.Evidence) { e.Hops[1].Process = "" },
+			"The relay at port 80, over r: of 1.00 s a response the server needs 500 ms, the relay holds 500 ms.", nil},
+		"lost packets": {seen(quick, fine, none), func(e *sample.Evidence) { e.Lost = 3 },
+			"Over r, the captured packets allow no verdict: the capture lost 3 packets.", nil},
+		"unmatched": {seen(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
+			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
+		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
+			"Over r, the captured packets allow no verdict: no response was seen at the server.", nil},
+	} {
+		if tt.change != nil {
+			tt.change(tt.evidence)
+		}
+		r := &analysis.Report{}
+		r.Cells = []analysis.Cell{
+			{Mode: "r", Load: workload.Chat, Evidence: tt.evidence, Baseline: true},
+		}
+		a := AnswerOf(r, nil)
+		text := strings.Join(a.Text, "\n")
+		if !strings.HasPrefix(text, tt.who) || a.Question != "Is it the network or the model?" {
+			t.Errorf("%s: %s", name, text)
+		}
+		for _, s := range tt.says {
+			if !strings.Contains(text, s) {
+				t.Errorf("%s lacks %q: %s", name, s, text)
+			}
+		}
+	}
+}
+
+// Each route is judged by its own evidence. One without is compared as before.
+func TestEvidenceOfSomeRoutes(t *testing.T) {
+	const rounds = 8
+	for name, tt := range map[string]struct {
+		of    []int // cells with evidence: a, its control, b
+		says  string
+		lacks string
+	}{
+		"all":  {[]int{0, 2}, "The relay nginx at port 80, over b: ", "The network, over b."},
+		"none": {nil, "The network, over b.", "The relay"},
+		"one":  {[]int{0}, "The network, over b.", "over b: of"},
+	} {
+		r := newRoutes(t, workload.Chat, "a", "b")
+		for round := range rounds {
+			for cell, late := range []time.Duration{0, 0, 100 * time.Millisecond} {
+				r.chatted(round, cell, 50*time.Millisecond, late)
+				v := &r.File.Visits[len(r.File.Visits)-1]
+				if slices.Contains(tt.of, cell) {
+					v.Evidence = seen([7]float64{1: 60}, [7]float64{1: 2000, 4: 1000}, [7]float64{})
+				}
+			}
+		}
+		report := Judge(r.File)
+		text := strings.Join(report.Answer.Text, "\n")
+		if !strings.Contains(text, tt.says) || strings.Contains(text, tt.lacks) {
+			t.Errorf("%s: %s", name, text)
+		}
+		findings := strings.Join(report.Findings, "\n")
+		if len(tt.of) == 2 && !strings.Contains(findings, "b: the relay nginx at port 80.") {
+			t.Errorf("%s: %s", name, findings)
+		}
+		if (len(tt.of) == 2) == strings.Contains(
+			findings,
+			"b: the network",
+		) {
+			t.Errorf("%s: %s", name, findings)
+		}
+		if e := route(t, report, "a").Evidence; len(tt.of) > 0 &&
+			(e.Responses != rounds || e.Parts[1].Last != 2) {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+func TestMergeLeavesOutMovedClocks(t *testing.T) {
+	moved := seen([7]float64{1: 60}, [7]float64{1: 2000}, [7]float64{})
+	moved.ClockMoved = 0.5
+	visits := []*sample.Visit{{}, {}, {}}
+	visits[1].Evidence = moved
+	if e := merge(visits); e != nil {
+		t.Errorf("%+v", e)
+	}
+	visits[2].Evidence = seen([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{1: 30})
+	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||
+		!e.Writes {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestAnswerSaysWhatIsUnseen(t *testing.T) {
+	r := &analysis.Report{}
+	for _, name := range []string{"a", "b"} {
+		r.Cells = append(r.Cells, analysis.Cell{Mode: name, Load: workload.Chat,
+			Facts: map[string]string{
+				sample.FactTokensUnseen: "toll must be root to capture packets",
+			}})
+	}
+	text := strings.Join(AnswerOf(r, []Culprit{{Route: "b", Blame: Network}}).Text, "\n")
+	if !strings.HasPrefix(
+		text,
+		"When tokens left the server is unknown over a and b: toll must be root to capture packets.\nThe network, over b.",
+	) {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,326 @@
+// Package observe captures the packets of streamed responses between a server of this machine, the
+// relays in front of it and the client, in whichever network namespaces they are.
+//
+// It finds the hops of each route by one request, whose mark it looks for in all namespaces, and
+// then captures only packets of the hops' ports. Packets are read in blocks, so that no reader is
+// woken up while one is delivered. The captures end with the process.
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Watch follows requests of this process. Not for concurrent use, except for its marks.
+type Watch struct {
+	base   uint32 // the marks are above it
+	marks  atomic.Uint32
+	spaces []netns.Found // which the routes cross
+	routes map[string]*route
+	asking string // the route whose hops are being found
+
+	mu    sync.Mutex
+	log   *tokens.Log
+	rings []*ring
+	stop  chan struct{}
+	over  sync.WaitGroup
+}
+
+type ring struct {
+	*capture.Ring
+	space int
+}
+
+// route has the hops from a server to a client. Namespaces are indexes into Watch.spaces.
+type route struct {
+	hops   []hop // from the server on
+	client int
+	dialed []uint16 // ports from which packets come to the client
+}
+
+type hop struct {
+	space int
+	port  uint16
+	about sample.EvidenceHop
+}
+
+const (
+	markBase  = 1_000_000_000 // the least number with as many digits as marks have
+	mostMarks = 1_000_000
+)
+
+// New returns a Watch that follows nothing yet, or an error if this process may not capture
+// packets. The caller closes it.
+func New() (*Watch, error) {
+	r, err := capture.Open(capture.Small, 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Close(); err != nil {
+		return nil, err
+	}
+	return &Watch{base: markBase + rand.Uint32N(markBase), routes: map[string]*route{}}, nil
+}
+
+// Marker returns a function that returns the mark of a route's next request, or 0 if the route is
+// not followed.
+func (w *Watch) Marker(route string) func() uint32 {
+	return func() uint32 {
+		if w.routes[route] == nil && w.asking != route {
+			return 0
+		}
+		return w.base + w.marks.Add(1)
+	}
+}
+
+func (w *Watch) ours(mark uint32) bool { return mark > w.base && mark <= w.base+mostMarks }
+
+// Close ends the captures.
+func (w *Watch) Close() error {
+	var errs []error
+	if w.stop != nil {
+		close(w.stop)
+		w.over.Wait()
+		w.stop = nil
+	}
+	for _, r := range w.rings {
+		errs = append(errs, r.Close())
+	}
+	for _, s := range w.spaces {
+		errs = append(errs, s.Close())
+	}
+	w.rings, w.spaces = nil, nil
+	return errors.Join(errs...)
+}
+
+// start opens the captures of all routes' ports.
+func (w *Watch) start() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.log != nil {
+		return nil
+	}
+	w.log = tokens.NewLog(w.ours)
+	ports := map[int][]uint16{}
+	for _, r := range w.routes {
+		for _, h := range r.hops {
+			w.log.Serve(h.space, h.port)
+			ports[h.space] = append(ports[h.space], h.port)
+		}
+		for _, p := range r.dialed {
+			w.log.Dial(r.client, p)
+			ports[r.client] = append(ports[r.client], p)
+		}
+	}
+	for space, all := range ports {
+		slices.Sort(all)
+		err := w.spaces[space].Visit(func() error {
+			r, err := capture.Open(capture.Large, slices.Compact(all)...)
+			if err == nil {
+				w.rings = append(w.rings, &ring{r, space})
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	w.stop = make(chan struct{})
+	w.over.Go(w.read)
+	return nil
+}
+
+// read empties the rings until stop is closed.
+func (w *Watch) read() {
+	t := time.NewTicker(capture.Retire)
+	defer t.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case <-t.C:
+			w.mu.Lock()
+			w.drain()
+			w.mu.Unlock()
+		}
+	}
+}
+
+func (w *Watch) drain() {
+	for _, r := range w.rings {
+		r.Read(func(p *capture.Packet) { w.log.Add(r.space, p) })
+	}
+}
+
+func (w *Watch) lost() (sum int, err error) {
+	for _, r := range w.rings {
+		n, err := r.Lost()
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// Visit collects what is seen of a visit to a route.
+type Visit struct {
+	w     *Watch
+	route *route
+	began time.Time
+
+	mu    sync.Mutex
+	asked []*asked
+}
+
+type asked struct {
+	tokens.Asked
+	how   tokens.How
+	chain []tokens.Seen // of the route's hops; those that are not yet found are empty
+	found []bool
+	local uint16
+}
+
+// Begin starts a visit. Visits follow each other. It returns nil if the route is not followed.
+func (w *Watch) Begin(name string) (*Visit, error) {
+	r := w.routes[name]
+	if r == nil {
+		return nil, nil
+	}
+	if err := w.start(); err != nil {
+		return nil, fmt.Errorf("watch tokens: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drain()
+	for _, h := range r.hops {
+		w.log.Take(h.space, h.port)
+	}
+	w.log.Forget()
+	if _, err := w.lost(); err != nil {
+		return nil, err
+	}
+	return &Visit{w: w, route: r, began: time.Now()}, nil
+}
+
+// Add adds a response that the client has read.
+func (v *Visit) Add(r *openai.Response) {
+	n := len(v.route.hops)
+	a := &asked{local: r.Local.Port(), chain: make([]tokens.Seen, n), found: make([]bool, n),
+		Asked: tokens.Asked{Mark: r.Mark, Sent: r.Began.UnixNano(), Texts: r.Texts}}
+	for _, t := range r.Arrivals {
+		a.Read = append(a.Read, a.Sent+int64(t))
+	}
+	a.Arrived = func(offset int64) (int64, bool) {
+		return v.w.log.Arrived(v.route.client, a.local, offset)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.asked = append(v.asked, a)
+}
+
+// End waits for what the captures still hold, for a second at most, and returns what was seen.
+func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
+	const longest = time.Second
+	moved := clockMoved(v.began)
+	pools := make([][]tokens.Seen, len(v.route.hops))
+	for until := time.Now().Add(longest); ; {
+		done := v.match(pools)
+		if done || ctx.Err() != nil || time.Now().After(until) {
+			break
+		}
+		time.Sleep(capture.Retire / 2)
+	}
+	v.w.mu.Lock()
+	defer v.w.mu.Unlock()
+	lost, err := v.w.lost()
+	if err != nil {
+		return nil, err
+	}
+	e := v.evidence()
+	e.Lost, e.Others, e.ClockMoved = lost, len(pools[0]), moved
+	v.w.log.Forget()
+	return e, nil
+}
+
+// clockMoved returns by how much CLOCK_REALTIME was set since a time, in s.
+func clockMoved(since time.Time) float64 {
+	now := time.Now()
+	moved := time.Duration(now.UnixNano()-since.UnixNano()) - now.Sub(since)
+	const unsure = 100 * time.Microsecond // the two clocks are not read at the same instant
+	if moved.Abs() <= unsure {
+		return 0
+	}
+	return moved.Abs().Seconds()
+}
+
+// match looks for each request at each hop. It reports whether nothing is missing.
+func (v *Visit) match(pools [][]tokens.Seen) bool {
+	v.w.mu.Lock()
+	defer v.w.mu.Unlock()
+	v.w.drain()
+	complete := true
+	for i, h := range v.route.hops {
+		pools[i] = append(pools[i], v.w.log.Take(h.space, h.port)...)
+		for _, a := range v.asked {
+			if a.found[i] {
+				continue
+			}
+			s, how := tokens.Pair(&pools[i], &a.Asked)
+			if how == tokens.Unknown {
+				complete = false
+				continue
+			}
+			a.chain[i], a.found[i] = s, true
+			a.how = max(a.how, how)
+		}
+	}
+	for _, a := range v.asked {
+		if !slices.Contains(a.found, false) {
+			_, missed := tokens.Divide(a.chain, &a.Asked)
+			complete = complete && missed == 0
+		}
+	}
+	return complete
+}
+
+func (v *Visit) evidence() *sample.Evidence {
+	e := &sample.Evidence{Responses: len(v.asked)}
+	for _, h := range v.route.hops {
+		e.Hops = append(e.Hops, h.about)
+	}
+	sums := tokens.NewSums(len(v.route.hops) - 1)
+	for _, a := range v.asked {
+		if slices.Contains(a.found, false) {
+			e.Tokens += len(a.Read)
+			continue
+		}
+		switch a.how {
+		case tokens.ByID:
+			e.ByID++
+		case tokens.BySeed:
+			e.BySeed++
+		case tokens.ByText:
+			e.ByText++
+		}
+		rows, missed := tokens.Divide(a.chain, &a.Asked)
+		e.Tokens, e.Matched = e.Tokens+len(rows)+missed, e.Matched+len(rows)
+		sums.Add(rows)
+	}
+	if e.Matched > 0 {
+		sums.Note(e)
+	}
+	return e
+}

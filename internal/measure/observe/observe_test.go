@@ -1,0 +1,232 @@
+package observe
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+)
+
+const (
+	patience = 2 * time.Minute
+	ms       = time.Millisecond
+)
+
+// visit makes requests at once, each over a connection of its own.
+func (k *talk) visit(t testing.TB, sessions, requests int) (*sample.Evidence, []*openai.Response) {
+	t.Helper()
+	v, err := k.watch.Begin("r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		all []*openai.Response
+		err error
+	}
+	results := make(chan result, sessions)
+	for range sessions {
+		go func() {
+			s := k.endpoint.Open()
+			defer s.Close()
+			var x result
+			for range requests {
+				r, err := s.Ask(t.Context())
+				if x.err = err; err != nil {
+					break
+				}
+				v.Add(r)
+				x.all = append(x.all, r)
+			}
+			results <- x
+		}()
+	}
+	var all []*openai.Response
+	for range sessions {
+		x := <-results
+		if x.err != nil {
+			t.Fatal(x.err)
+		}
+		all = append(all, x.all...)
+	}
+	e, err := v.End(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, all
+}
+
+// divided returns the evidence that the servers' and relays' own logs give of responses. What is
+// before the server's and behind the last relay's writing counts as the server's and the wire's.
+func divided(
+	t testing.TB,
+	all []*openai.Response,
+	server *truth,
+	relays ...*truth,
+) *sample.Evidence {
+	sums := tokens.NewSums(len(relays))
+	for _, r := range all {
+		var rows []tokens.Row
+		wrote := server.of(int64(r.Mark))
+		if len(wrote) == 0 {
+			t.Fatalf("the server has no log of %d", r.Mark)
+		}
+		for i, at := range wrote {
+			row := tokens.Row{0, at - r.Began.UnixNano(), 0, 0}
+			for _, l := range relays {
+				row = append(row, l.of(int64(r.Mark))[i]-at)
+				at = l.of(int64(r.Mark))[i]
+			}
+			read := r.Began.UnixNano() + int64(
+				r.Arrivals[min(i*len(r.Arrivals)/len(wrote), len(r.Arrivals)-1)],
+			)
+			rows = append(rows, append(row, read-at, 0))
+		}
+		sums.Add(rows)
+	}
+	e := &sample.Evidence{}
+	sums.Note(e)
+	return e
+}
+
+// like fails if the shares of an evidence's parts differ from the truth's by more than points.
+func like(t testing.TB, got, want *sample.Evidence, points float64) {
+	t.Helper()
+	sum := func(e *sample.Evidence, of func(sample.EvidencePart) float64, parts ...string) (x float64) {
+		for _, p := range e.Parts {
+			for _, name := range parts {
+				if p.Part == name {
+					x += of(p)
+				}
+			}
+		}
+		return x
+	}
+	every := []string{sample.EvidenceRequest, sample.EvidenceServer, sample.EvidenceTCP,
+		sample.EvidenceQueue, sample.EvidenceRelay, sample.EvidenceWire, sample.EvidenceClient}
+	for name, of := range map[string]func(sample.EvidencePart) float64{
+		"first":  func(p sample.EvidencePart) float64 { return p.First },
+		"last":   func(p sample.EvidencePart) float64 { return p.Last },
+		"excess": func(p sample.EvidencePart) float64 { return p.Excess },
+	} {
+		whole := max(sum(got, of, every...), sum(want, of, every...))
+		if whole == 0 {
+			continue
+		}
+		for _, group := range [][]string{every[:2], every[4:5], {every[2], every[3], every[5], every[6]}} {
+			a, b := sum(got, of, group...), sum(want, of, group...)
+			if 100*math.Abs(a-b) > points*whole {
+				t.Errorf("%s, %s: %.1f ms, by the logs %.1f ms, of %.1f", name, group[0], 1e3*a,
+					1e3*b, 1e3*whole)
+			}
+		}
+	}
+}
+
+func steady(d time.Duration) func(int) time.Duration {
+	return func(int) time.Duration { return d }
+}
+
+// bursty pauses long before each ninth token.
+func bursty(i int) time.Duration {
+	if i > 0 && i%9 == 0 {
+		return 60 * ms
+	}
+	return 4 * ms
+}
+
+func TestParts(t *testing.T) {
+	const n = 24
+	type scenario struct {
+		pause    func(int) time.Duration
+		together bool
+		gateway  func(*gateway)
+		merges   bool // and hides the request's ID
+	}
+	var held []string
+	for name, tt := range map[string]scenario{
+		"direct":         {pause: steady(10 * ms)},
+		"bursty, direct": {pause: bursty},
+		"together":       {pause: steady(10 * ms), together: true},
+		"bursty, smoothed": {pause: bursty, gateway: func(g *gateway) {
+			g.write = func(text string, pass func(...string) error) error {
+				time.Sleep(11 * ms)
+				return pass(text)
+			}
+		}},
+		"held first": {pause: steady(10 * ms), gateway: func(g *gateway) {
+			g.write = func(text string, pass func(...string) error) error {
+				if text == "t0 " {
+					time.Sleep(200 * ms)
+				}
+				return pass(text)
+			}
+		}},
+		"slow relay": {pause: steady(10 * ms), gateway: func(g *gateway) {
+			g.write = func(text string, pass func(...string) error) error {
+				time.Sleep(20 * ms)
+				return pass(text)
+			}
+		}},
+		"replayed": {pause: steady(10 * ms), gateway: func(g *gateway) {
+			g.write = func(text string, _ func(...string) error) error {
+				if text == "t0 " {
+					held = nil
+				}
+				held = append(held, text)
+				return nil
+			}
+			g.end = func(pass func(...string) error) error {
+				for _, text := range held {
+					if err := pass(text); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}},
+		"three in one": {pause: steady(10 * ms), merges: true, gateway: func(g *gateway) {
+			g.noID = true
+			g.write = func(text string, pass func(...string) error) error {
+				if text == "t0 " {
+					held = nil
+				}
+				if held = append(held, text); len(held) < 3 {
+					return nil
+				}
+				err := pass(held...)
+				held = nil
+				return err
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			var server, relay truth
+			m.serve(t, "127.0.0.1:7001", model(&server, tt.pause, tt.together))
+			url, logs := "http://127.0.0.1:7001", []*truth(nil)
+			if tt.gateway != nil {
+				g := &gateway{machine: m, to: "127.0.0.1:7001", log: &relay}
+				tt.gateway(g)
+				m.serve(t, "127.0.0.1:7002", g.serve)
+				url, logs = "http://127.0.0.1:7002", []*truth{&relay}
+			}
+			k := follow(t, m, url, n)
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e, all := k.visit(u, 1, 2)
+				hard := testwait.Hard(u)
+				if why, ok := e.Clear(); !ok || e.Tokens != 2*n || e.Others != 0 {
+					hard.Errorf("%s: %+v", why, e)
+					return
+				}
+				if want := 2; tt.merges && e.BySeed != want || !tt.merges && e.ByID != want {
+					hard.Errorf("recognized: %+v", e)
+				}
+				like(u, e, divided(u, all, &server, logs...), 5)
+			})
+		})
+	}
+}

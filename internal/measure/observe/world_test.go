@@ -1,0 +1,298 @@
+package observe
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+)
+
+// machine is a network namespace with a process, so that it is found.
+type machine struct {
+	*netns.NS
+	pid int
+}
+
+func newMachine(t testing.TB) *machine {
+	t.Helper()
+	m := &machine{NS: netnstest.New(t)}
+	sleep := exec.Command("sleep", "3600")
+	if err := m.Start(sleep); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleep.Process.Kill()
+		_ = sleep.Wait()
+	})
+	if err := m.Do(func() error { return link.Up("lo") }); err != nil {
+		t.Fatal(err)
+	}
+	m.pid = sleep.Process.Pid
+	return m
+}
+
+// serve calls handle with each connection to an address of the machine.
+func (m *machine) serve(t testing.TB, at string, handle func(net.Conn)) {
+	t.Helper()
+	var l net.Listener
+	err := m.Do(func() (err error) {
+		l, err = net.Listen("tcp", at)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				handle(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+}
+
+func (m *machine) dial(_ context.Context, network, addr string) (c net.Conn, took vantage.Took,
+	err error) {
+	took.Began = time.Now()
+	err = m.Do(func() error { c, err = net.Dial(network, addr); return err })
+	return c, took, err
+}
+
+// truth is what a server or relay noted of each request: when it was about to write each token, in
+// ns, by the request's seed.
+type truth struct {
+	mu sync.Mutex
+	at map[int64][]int64
+}
+
+func (l *truth) note(seed int64, at []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil {
+		l.at = map[int64][]int64{}
+	}
+	l.at[seed] = at
+}
+
+func (l *truth) of(seed int64) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[seed]
+}
+
+const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" +
+	"Transfer-Encoding: chunked\r\n\r\n"
+
+func chunkOf(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+func event(text string) string {
+	return fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
+}
+
+const ending = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n" +
+	"data: [DONE]\n\n"
+
+// prompt is a request as a server reads it.
+type prompt struct {
+	Seed   int64 `json:"seed"`
+	Tokens int   `json:"max_tokens"`
+	id     string
+	body   []byte
+}
+
+// prompts calls answer with each request of a connection until that fails.
+func prompts(c net.Conn, answer func(prompt) error) {
+	br := bufio.NewReader(c)
+	for {
+		r, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		p := prompt{id: r.Header.Get("X-Request-Id")}
+		if p.body, err = io.ReadAll(r.Body); err != nil || json.Unmarshal(p.body, &p) != nil {
+			return
+		}
+		if answer(p) != nil {
+			return
+		}
+	}
+}
+
+// model returns a server that writes each token after its pause. together means in one write, after
+// all pauses.
+func model(log *truth, pause func(i int) time.Duration, together bool) func(net.Conn) {
+	return func(c net.Conn) {
+		prompts(c, func(p prompt) error {
+			var at []int64
+			var kept strings.Builder
+			if _, err := io.WriteString(c, streamHead); err != nil {
+				return err
+			}
+			for i := range p.Tokens {
+				time.Sleep(pause(i))
+				text := chunkOf(event(fmt.Sprintf("t%d ", i)))
+				at = append(at, time.Now().UnixNano())
+				if together {
+					kept.WriteString(text)
+				} else if _, err := io.WriteString(c, text); err != nil {
+					return err
+				}
+			}
+			for i := range at {
+				if together {
+					at[i] = time.Now().UnixNano()
+				}
+			}
+			log.note(p.Seed, at)
+			_, err := io.WriteString(c, kept.String()+chunkOf(ending)+"0\r\n\r\n")
+			return err
+		})
+	}
+}
+
+// gateway is a relay that writes heads, chunks and JSON of its own.
+type gateway struct {
+	machine *machine
+	to      string
+	log     *truth
+	// write is called with each token when it came, and how to pass tokens on.
+	write func(text string, pass func(texts ...string) error) error
+	end   func(pass func(texts ...string) error) error // nil: nothing is left at the end
+	noID  bool                                         // it does not pass on the request's ID
+}
+
+func (g *gateway) serve(c net.Conn) {
+	var up net.Conn
+	var br *bufio.Reader
+	defer func() {
+		if up != nil {
+			up.Close()
+		}
+	}()
+	prompts(c, func(p prompt) (err error) {
+		if up == nil {
+			if up, _, err = g.machine.dial(context.Background(), "tcp", g.to); err != nil {
+				return err
+			}
+			br = bufio.NewReader(up)
+		}
+		if g.noID {
+			p.id = "other"
+		}
+		_, err = fmt.Fprintf(up, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"+
+			"X-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", p.id, len(p.body), p.body)
+		if err != nil {
+			return err
+		}
+		r, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return err
+		}
+		return g.relay(c, p, r.Body)
+	})
+}
+
+func (g *gateway) relay(c net.Conn, p prompt, body io.Reader) error {
+	var at []int64
+	pass := func(texts ...string) error {
+		for range texts {
+			at = append(at, time.Now().UnixNano())
+		}
+		_, err := io.WriteString(c, chunkOf(fmt.Sprintf(
+			"data: {\"id\":\"g\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n",
+			strings.Join(texts, ""))))
+		return err
+	}
+	if _, err := io.WriteString(c, streamHead); err != nil {
+		return err
+	}
+	var came chan string // tokens are read on while earlier ones are held
+	came = make(chan string, p.Tokens)
+	go func() {
+		defer close(came)
+		lines := bufio.NewScanner(body)
+		for lines.Scan() {
+			var ev struct {
+				Choices []struct{ Delta struct{ Content string } }
+			}
+			data, ok := strings.CutPrefix(lines.Text(), "data: {")
+			if ok && json.Unmarshal([]byte("{"+data), &ev) == nil && len(ev.Choices) > 0 &&
+				ev.Choices[0].Delta.Content != "" {
+				came <- ev.Choices[0].Delta.Content
+			}
+		}
+	}()
+	var failed error
+	for text := range came {
+		if failed == nil {
+			failed = g.write(text, pass)
+		}
+	}
+	if failed == nil && g.end != nil {
+		failed = g.end(pass)
+	}
+	if failed != nil {
+		return failed
+	}
+	g.log.note(p.Seed, at)
+	_, err := io.WriteString(c, chunkOf(ending)+"0\r\n\r\n")
+	return err
+}
+
+// talk is a client's requests over a route.
+type talk struct {
+	watch    *Watch
+	endpoint *openai.Endpoint
+}
+
+// follow returns a client on a machine that follows its requests to a URL.
+func follow(t testing.TB, m *machine, url string, tokens int) *talk {
+	t.Helper()
+	w, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e, err := openai.New(url, openai.Options{Model: "m", MaxTokens: tokens, Dial: m.dial,
+		Mark: w.Marker("r"), Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unseen, err := w.Follow(t.Context(), "r", m.pid, func() error {
+		_, err := e.Probe(t.Context())
+		return err
+	})
+	if err := errors.Join(unseen, err); err != nil {
+		t.Fatal(err)
+	}
+	return &talk{w, e}
+}

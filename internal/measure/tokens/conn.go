@@ -1,0 +1,233 @@
+package tokens
+
+import (
+	"bytes"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+)
+
+// Seen is a request and its response as a server or relay had them. Times are CLOCK_REALTIME, ns.
+type Seen struct {
+	Mark     uint32 // 0: it has none
+	ByID     bool   // the mark was in the request's header
+	Came     int64  // when the request's last byte came
+	Events   []Event
+	Departed []int64 // when the last byte of each event left the device
+	// Left is when it had left TCP, by the sender's clock of timestamps; nil: unknown.
+	Left  []int64
+	Coded bool // the response was compressed, so it has no events
+}
+
+// place is one listening port of a namespace.
+type place struct {
+	space int
+	port  uint16
+}
+
+type connection struct {
+	in, out  stream
+	asked    *messages
+	answered *messages
+	requests []*request
+	replies  []*reply
+	syn      int64 // when it came; 0: unknown
+	offset   int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
+	stamped  bool  // offset is known
+	over     bool
+}
+
+type key struct {
+	place
+	local, remote netip.AddrPort
+}
+
+type clientKey struct {
+	space         int
+	local, remote netip.AddrPort
+}
+
+// Log keeps what captures saw of the connections to some ports. Payload is decoded at once, and
+// only lengths and hashes of texts are kept. Not for concurrent use.
+type Log struct {
+	ours    func(mark uint32) bool
+	servers map[place]bool
+	clients map[place]bool // ports that clients in a namespace dial
+	conns   map[key]*connection
+	came    map[clientKey]*arrivals
+}
+
+// NewLog returns an empty log. ours reports whether a number is a request's mark.
+func NewLog(ours func(mark uint32) bool) *Log {
+	return &Log{ours: ours, servers: map[place]bool{}, clients: map[place]bool{},
+		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}}
+}
+
+// Serve makes the log follow the connections that a server or relay accepts at a port of a
+// namespace. Namespaces have the caller's numbers.
+func (l *Log) Serve(space int, port uint16) { l.servers[place{space, port}] = true }
+
+// Dial makes the log follow what comes from a port to clients in a namespace.
+func (l *Log) Dial(space int, port uint16) { l.clients[place{space, port}] = true }
+
+// Add adds a packet that was seen in a namespace.
+func (l *Log) Add(space int, p *capture.Packet) {
+	src, dst := place{space, p.Src.Port()}, place{space, p.Dst.Port()}
+	if p.Out && l.servers[src] {
+		l.sent(key{src, p.Src, p.Dst}, p)
+	}
+	if !p.Out && l.servers[dst] {
+		l.received(key{dst, p.Dst, p.Src}, p)
+	}
+	if !p.Out && l.clients[src] {
+		l.arrived(clientKey{space, p.Dst, p.Src}, p)
+	}
+	if p.Out && l.clients[dst] && p.Flags&capture.ACK != 0 {
+		if a := l.came[clientKey{space, p.Src, p.Dst}]; a != nil {
+			a.acknowledge(p.At, p.Ack)
+		}
+	}
+}
+
+func (l *Log) arrived(k clientKey, p *capture.Packet) {
+	a := l.came[k]
+	if p.Flags&(capture.SYN|capture.ACK) == capture.SYN|capture.ACK {
+		if a == nil || a.base != p.Seq+1 {
+			a = &arrivals{}
+			a.begin(p.Seq + 1)
+			l.came[k] = a
+		}
+		return
+	}
+	if a != nil {
+		a.add(p.At, p.Seq, len(p.Payload))
+	}
+}
+
+func (l *Log) begin(k key) *connection {
+	c := &connection{}
+	c.asked = requests(l.ours, func(r *request) { c.requests = append(c.requests, r) })
+	c.answered = replies(func(r *reply) { c.replies = append(c.replies, r) })
+	l.conns[k] = c
+	return c
+}
+
+// received handles a packet to a server.
+func (l *Log) received(k key, p *capture.Packet) {
+	c := l.conns[k]
+	if p.Flags&(capture.SYN|capture.ACK) == capture.SYN {
+		if c == nil || c.in.base != p.Seq+1 {
+			c = l.begin(k)
+			c.in.begin(p.Seq + 1)
+			c.syn = p.At
+		}
+		return
+	}
+	if c == nil {
+		// The connection is older than the log. It is joined at a request, whose acknowledgement
+		// number is where the response begins.
+		if !bytes.HasPrefix(p.Payload, []byte("POST ")) {
+			return
+		}
+		c = l.begin(k)
+		c.in.begin(p.Seq)
+		c.out.begin(p.Ack)
+	}
+	c.in.add(p.At, p.Seq, p.TSVal, p.Payload, c.asked.feed)
+}
+
+// sent handles a packet from a server.
+func (l *Log) sent(k key, p *capture.Packet) {
+	c := l.conns[k]
+	if c == nil {
+		return
+	}
+	if p.Flags&capture.SYN != 0 {
+		if !c.out.known {
+			c.out.begin(p.Seq + 1)
+		}
+		if c.syn != 0 && p.TSVal != 0 && !c.stamped {
+			const ms = 1_000_000
+			c.offset, c.stamped = c.syn-int64(p.TSVal)*ms, true
+		}
+		return
+	}
+	c.out.add(p.At, p.Seq, p.TSVal, p.Payload, c.answered.feed)
+	if p.Flags&(capture.FIN|capture.RST) == 0 {
+		return
+	}
+	c.over = true
+	if n := len(c.replies); n > 0 { // a body may end with the connection
+		c.replies[n-1].ended = true
+	}
+}
+
+// Take returns what was seen of streamed responses at a port of a namespace since the last call,
+// and forgets it. Requests whose response has not ended stay.
+func (l *Log) Take(space int, port uint16) (out []Seen) {
+	for k, c := range l.conns {
+		if k.place != (place{space, port}) {
+			continue
+		}
+		if out = append(out, c.take()...); c.over {
+			delete(l.conns, k)
+		}
+	}
+	return out
+}
+
+func (c *connection) take() (out []Seen) {
+	n := 0
+	for ; n < min(len(c.requests), len(c.replies)); n++ {
+		q, r := c.requests[n], c.replies[n]
+		if !r.ended && n == len(c.replies)-1 {
+			break
+		}
+		if q.chat && (len(r.events) > 0 || r.coded) {
+			if s, ok := c.seen(q, r); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	c.requests, c.replies = c.requests[n:], c.replies[n:]
+	if len(c.requests) == 0 && len(c.replies) == 0 {
+		c.in.forget()
+		c.out.forget()
+	}
+	return out
+}
+
+func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
+	came, ok := c.in.at(q.end)
+	if q.end == 0 || !ok {
+		return s, false
+	}
+	s = Seen{Mark: q.mark, ByID: q.byID, Came: came.at, Events: r.events, Coded: r.coded}
+	for _, e := range r.events {
+		m, ok := c.out.at(e.Offset)
+		if !ok {
+			return s, false
+		}
+		s.Departed = append(s.Departed, m.at)
+		if c.stamped {
+			const ms = 1_000_000
+			s.Left = append(s.Left, c.offset+int64(m.tsval)*ms)
+		}
+	}
+	return s, true
+}
+
+// Arrived returns when all bytes before an offset of a response stream were readable in the
+// kernel of a client in a namespace, or false if that was not seen. The client is known by its local
+// port: packet filters change addresses.
+func (l *Log) Arrived(space int, local uint16, offset int64) (ns int64, ok bool) {
+	for k, a := range l.came {
+		if k.space == space && k.local.Port() == local {
+			return a.at(offset)
+		}
+	}
+	return 0, false
+}
+
+// Forget drops what came to clients. It keeps the connections.
+func (l *Log) Forget() { clear(l.came) }

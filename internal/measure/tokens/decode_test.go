@@ -1,0 +1,160 @@
+package tokens
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	headOf  = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+	chunks  = headOf + "Transfer-Encoding: chunked\r\n\r\n"
+	ended   = "0\r\n\r\n"
+	theMark = 1_234_567_890
+)
+
+func says(text string) string {
+	return fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
+}
+
+func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+func mine(n uint32) bool { return n == theMark }
+
+// lengths returns the text lengths and offsets of the events of each reply.
+func lengths(all []*reply) (out [][2]int64, done []bool) {
+	for _, r := range all {
+		for _, e := range r.events {
+			out = append(out, [2]int64{int64(e.Len), e.Offset})
+		}
+		done = append(done, r.ended)
+	}
+	return out, done
+}
+
+func decoded(pieces ...string) (all []*reply, err error) {
+	m := replies(func(r *reply) { all = append(all, r) })
+	for _, p := range pieces {
+		m.feed([]byte(p))
+	}
+	return all, m.err
+}
+
+func TestReplies(t *testing.T) {
+	a, b := says("one "), says("two")
+	size := func(s ...string) int64 { return int64(len(strings.Join(s, ""))) }
+	for name, tt := range map[string]struct {
+		bytes  string
+		events [][2]int64
+		ended  []bool
+	}{
+		"chunks": {chunks + chunk(a) + chunk(b) + ended,
+			[][2]int64{{4, size(chunks, chunk(a)) - 2}, {7, size(chunks, chunk(a), chunk(b)) - 2}}, []bool{true}},
+		"two events in a chunk": {chunks + chunk(a+b) + ended,
+			[][2]int64{{4, size(chunks, "xx\r\n", a)}, {7, size(chunks, "xx\r\n", a, b)}}, []bool{true}},
+		"an event in two chunks": {chunks + chunk(a[:9]) + chunk(a[9:]) + ended,
+			[][2]int64{{4, size(chunks, chunk(a[:9]), chunk(a[9:])) - 2}}, []bool{true}},
+		"a length": {headOf + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(a)) + a,
+			[][2]int64{{4, size(headOf, "Content-Length: 52\r\n\r\n", a)}}, []bool{true}},
+		"until the end": {headOf + "\r\n" + a, [][2]int64{{4, size(headOf, "\r\n", a)}}, []bool{false}},
+		"two responses": {chunks + chunk(a) + ended + chunks + chunk(b) + ended,
+			[][2]int64{{4, size(chunks, chunk(a)) - 2}, {3, size(chunks, chunk(a), ended, chunks, chunk(b)) - 2}}, []bool{true, true}},
+		"hints before": {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + chunks + ended, nil, []bool{true}},
+		"trailers":     {chunks + chunk(": ping\n\n") + "0\r\nX-T: 1\r\n\r\n" + chunks, nil, []bool{true, false}},
+		"extensions":   {chunks + "3;name=\"x\"\r\nabc\r\n" + ended, nil, []bool{true}},
+		"no content":   {"HTTP/1.1 204 No Content\r\n\r\n" + chunks + ended, nil, []bool{true, true}},
+		"compressed": {headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunk(a) + ended, nil, []bool{true}},
+	} {
+		all, err := decoded(tt.bytes)
+		events, done := lengths(all)
+		if err != nil || !slices.Equal(events, tt.events) || !slices.Equal(done, tt.ended) {
+			t.Errorf("%s: %v %v, want %v; %v", name, events, done, tt.events, err)
+		}
+		all, err = decoded(strings.Split(tt.bytes, "")...)
+		again, done := lengths(all)
+		if err != nil || !slices.Equal(again, events) || !slices.Equal(done, tt.ended) {
+			t.Errorf("%s, byte by byte: %v %v, %v", name, again, done, err)
+		}
+	}
+	for _, foreign := range []string{"\x16\x03\x01\x00\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n",
+		chunks + "zz\r\n", chunks + chunk("a")[:4] + "more\r\n", strings.Repeat("x", 2*maxHead)} {
+		if _, err := decoded(foreign, "HTTP/1.1 200 OK\r\n\r\n"); err == nil {
+			t.Errorf("%.30q is read as HTTP", foreign)
+		}
+	}
+}
+
+func TestRequests(t *testing.T) {
+	post := func(head, body string) string {
+		return fmt.Sprintf("POST /v1 HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", head,
+			len(body), body)
+	}
+	const id, seed = "X-Request-Id: toll-1234567890\r\n", `{"seed":1234567890,"x":1}`
+	for name, tt := range map[string]struct {
+		bytes string
+		want  []request
+	}{
+		"by its ID":   {post(id, "{}"), []request{{mark: theMark, byID: true, chat: true}}},
+		"by its seed": {post("X-Request-Id: other\r\n", seed), []request{{mark: theMark, chat: true}}},
+		"by both":     {post(id, seed), []request{{mark: theMark, byID: true, chat: true}}},
+		"neither":     {post("", `{"seed":12345678901,"n":"11234567890"}`), []request{{chat: true}}},
+		"at the end":  {post("", `1234567890`), []request{{mark: theMark, chat: true}}},
+		"several": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + post("", "{}") + post(id, ""),
+			[]request{{}, {chat: true}, {mark: theMark, byID: true, chat: true}}},
+		"chunks": {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(seed[:13]) + chunk(seed[13:]) + ended,
+			[]request{{mark: theMark, chat: true}}},
+	} {
+		for _, pieces := range [][]string{{tt.bytes}, strings.Split(tt.bytes, "")} {
+			var got []*request
+			m := requests(mine, func(r *request) { got = append(got, r) })
+			for _, p := range pieces {
+				m.feed([]byte(p))
+			}
+			if m.err != nil || len(got) != len(tt.want) {
+				t.Fatalf("%s: %d requests, %v", name, len(got), m.err)
+			}
+			for i, r := range got {
+				end := r.end
+				if r.end = 0; *r != tt.want[i] || end == 0 {
+					t.Errorf("%s: %+v, want %+v", name, *r, tt.want[i])
+				}
+				if i == len(got)-1 && end != int64(len(tt.bytes)) {
+					t.Errorf("%s: ends at %d of %d", name, end, len(tt.bytes))
+				}
+			}
+		}
+	}
+}
+
+func TestMarked(t *testing.T) {
+	for text, want := range map[string]bool{"x1234567890": true, "1234567890 ": true,
+		"01234567890": false, "123456789": false, "9999999999": false, "": false} {
+		if got := Marked([]byte(text), mine); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
+// However a connection's bytes are divided among packets, the same is read.
+func FuzzReplies(f *testing.F) {
+	f.Add([]byte(chunks+chunk(says("one "))+chunk(says("two"))+ended), uint8(3))
+	f.Add([]byte(headOf+"\r\n"+says("one")), uint8(1))
+	f.Add([]byte("HTTP/1.1 204 x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"), uint8(7))
+	f.Fuzz(func(t *testing.T, b []byte, step uint8) {
+		whole, err := decoded(string(b))
+		var pieces []string
+		for part := range slices.Chunk(b, max(1, int(step))) {
+			pieces = append(pieces, string(part))
+		}
+		parts, err2 := decoded(pieces...)
+		a, doneA := lengths(whole)
+		c, doneC := lengths(parts)
+		if (err == nil) != (err2 == nil) || err == nil && (!slices.Equal(a, c) ||
+			!slices.Equal(doneA, doneC)) {
+			t.Errorf("%v %v and %v %v: %v, %v", a, doneA, c, doneC, err, err2)
+		}
+		requests(mine, func(*request) {}).feed(b)
+	})
+}

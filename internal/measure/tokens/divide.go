@@ -1,0 +1,180 @@
+package tokens
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+)
+
+// Asked is a request and its response as the client had them. Times are CLOCK_REALTIME, ns.
+type Asked struct {
+	Mark  uint32
+	Sent  int64         // when writing it began
+	Texts []openai.Text // up to each event
+	Read  []int64       // when the client had read each event
+	// Arrived returns when all bytes of the response stream before an offset were readable, or
+	// false if that is unknown.
+	Arrived func(offset int64) (ns int64, ok bool)
+}
+
+// How tells by what a request was recognized.
+type How int
+
+// The ways to recognize a request. Unknown means that it was not.
+const (
+	Unknown How = iota
+	ByID
+	BySeed
+	ByText
+)
+
+// slack is how much later than its effect an instant may seem, in ns.
+const slack = int64(200 * time.Microsecond)
+
+// Pair finds the request in what a hop saw, and removes it from there. Without its mark, the
+// request is the one with the same text whose tokens came soonest after they had left.
+func Pair(seen *[]Seen, a *Asked) (s Seen, how How) {
+	best, cost := -1, int64(math.MaxInt64)
+	for i, x := range *seen {
+		switch {
+		case x.Mark == a.Mark && a.Mark != 0:
+			if how = BySeed; x.ByID {
+				how = ByID
+			}
+			best = i
+		case how == ByID || how == BySeed || x.Mark != 0:
+			continue
+		default:
+			if c, ok := fits(&x, a); ok && c < cost {
+				best, cost, how = i, c, ByText
+			}
+		}
+	}
+	if best < 0 {
+		return s, Unknown
+	}
+	s = (*seen)[best]
+	*seen = append((*seen)[:best], (*seen)[best+1:]...)
+	return s, how
+}
+
+// fits reports whether a request without a mark may be the client's, and the sum of the times from
+// each token's departure to its arrival.
+func fits(s *Seen, a *Asked) (cost int64, ok bool) {
+	n, m := len(s.Events), len(a.Texts)
+	if n == 0 || m == 0 || s.Events[n-1].Text != a.Texts[m-1] ||
+		s.Came < a.Sent-slack || s.Came > a.Read[0]+slack {
+		return 0, false
+	}
+	for i, e := range s.Events {
+		j := reached(m, e.Len, func(j int) int { return a.Texts[j].Len })
+		if j == m || a.Read[j] < s.Departed[i]-slack {
+			return 0, false
+		}
+		cost += a.Read[j] - s.Departed[i]
+	}
+	return cost, true
+}
+
+// reached returns the first of n events with which a text has at least a length, or n.
+func reached(n, length int, of func(int) int) int {
+	return sort.Search(n, func(i int) bool { return of(i) >= length })
+}
+
+// The parts of a token's time, in its order. The relays' are between Queue and Wire.
+const (
+	Request = iota // until the server had the request
+	Server         // until the program wrote the token
+	TCP            // until TCP sent it
+	Queue          // until the device sent it
+	relays
+)
+
+// Row divides the time from the request to the reading of one token into parts, in ns: Request to
+// Queue, each relay from the server's side on, the wire and the client. They add up to that time.
+type Row []int64
+
+func (r Row) total() (sum int64) {
+	for _, x := range r {
+		sum += x
+	}
+	return sum
+}
+
+// Divide divides the times of the server's tokens. chain has what the hops saw, from the server on.
+// Tokens behind the end of what all hops' texts have in common have no row; unmatched is their
+// number, and that of the tokens whose arrival in the client's kernel is unknown.
+func Divide(chain []Seen, a *Asked) (rows []Row, unmatched int) {
+	common := math.MaxInt
+	for _, h := range chain {
+		common = min(common, sameUpTo(h.Events, a.Texts))
+	}
+	server := chain[0]
+	for i, e := range server.Events {
+		if e.Len > common {
+			return rows, unmatched + len(server.Events) - i
+		}
+		if row, ok := divide(chain, a, i); ok {
+			rows = append(rows, row)
+		} else {
+			unmatched++
+		}
+	}
+	return rows, unmatched
+}
+
+func divide(chain []Seen, a *Asked, i int) (Row, bool) {
+	server := chain[0]
+	length := server.Events[i].Len
+	left := server.Departed[i]
+	row := Row{server.Came - a.Sent, 0, 0, queued(server, i)}
+	row[Server] = left - row[Queue] - server.Came
+	last := i
+	for _, h := range chain[1:] {
+		last = reached(len(h.Events), length, func(j int) int { return h.Events[j].Len })
+		if last == len(h.Events) {
+			return nil, false
+		}
+		row = append(row, h.Departed[last]-left)
+		left = h.Departed[last]
+	}
+	arrived, ok := a.Arrived(chain[len(chain)-1].Events[last].Offset)
+	j := reached(len(a.Texts), length, func(j int) int { return a.Texts[j].Len })
+	if !ok || j == len(a.Texts) {
+		return nil, false
+	}
+	return append(row, arrived-left, a.Read[j]-arrived), true
+}
+
+// queued returns how long a token's packet was in the device's queue, as far as TCP's timestamps of
+// a millisecond tell.
+func queued(s Seen, i int) int64 {
+	const unsure = int64(1500 * time.Microsecond)
+	if s.Left == nil {
+		return 0
+	}
+	if d := s.Departed[i] - s.Left[i]; d > unsure {
+		return min(d, s.Departed[i]-s.Came)
+	}
+	return 0
+}
+
+// sameUpTo returns the length up to which a server's text and a client's are the same.
+func sameUpTo(events []Event, texts []openai.Text) (n int) {
+	for i, j := 0, 0; i < len(events) && j < len(texts); {
+		switch a, b := events[i].Text, texts[j]; {
+		case a.Len < b.Len:
+			i++
+		case a.Len > b.Len:
+			j++
+		case a.Hash != b.Hash:
+			return n
+		default:
+			n = a.Len
+			i++
+		}
+	}
+	return n
+}

@@ -1,0 +1,176 @@
+package tokens
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// texts returns the texts up to each of some pieces.
+func texts(pieces ...string) (out []openai.Text) {
+	var t openai.Text
+	for _, p := range pieces {
+		t.Add(fmt.Appendf(nil, `{"choices":[{"text":%q}]}`, p))
+		out = append(out, t)
+	}
+	return out
+}
+
+// hopOf returns what a hop saw of a request that came at a time. Each event ends 10 bytes after the
+// one before.
+func hopOf(came int64, departed []int64, pieces ...string) Seen {
+	s := Seen{Mark: theMark, ByID: true, Came: came, Departed: departed}
+	for i, t := range texts(pieces...) {
+		s.Events = append(s.Events, Event{t, int64(i+1) * 10})
+	}
+	return s
+}
+
+func askedFor(sent int64, read []int64, pieces ...string) *Asked {
+	return &Asked{Mark: theMark, Sent: sent, Texts: texts(pieces...), Read: read,
+		Arrived: func(offset int64) (int64, bool) {
+			i := int(offset/10) - 1 // a unit before it was read
+			if i >= len(read) {
+				return 0, false
+			}
+			return read[i] - 1, true
+		}}
+}
+
+func TestDivide(t *testing.T) {
+	for name, tt := range map[string]struct {
+		chain     []Seen
+		asked     *Asked
+		want      []Row
+		unmatched int
+	}{
+		"direct": {[]Seen{hopOf(110, []int64{150, 160}, "a", "b")}, askedFor(100, []int64{155, 171}, "a", "b"),
+			[]Row{{10, 40, 0, 0, 4, 1}, {10, 50, 0, 0, 10, 1}}, 0},
+		"a relay merges": {[]Seen{hopOf(110, []int64{150, 160, 170}, "a", "b", "c"),
+			hopOf(105, []int64{165, 175}, "ab", "c")}, askedFor(100, []int64{167, 180}, "ab", "c"),
+			[]Row{{10, 40, 0, 0, 15, 1, 1}, {10, 50, 0, 0, 5, 1, 1}, {10, 60, 0, 0, 5, 4, 1}}, 0},
+		"a relay splits": {[]Seen{hopOf(110, []int64{150}, "abc"), hopOf(105, []int64{155, 157, 160}, "a", "b", "c")},
+			askedFor(100, []int64{160, 165, 170}, "a", "b", "c"), []Row{{10, 40, 0, 0, 10, 9, 1}}, 0},
+		"a relay changes the text": {[]Seen{hopOf(110, []int64{150, 160, 170}, "a", "b", "c"),
+			hopOf(105, []int64{155, 165, 175}, "a", "b", "X")}, askedFor(100, []int64{157, 167, 177}, "a", "b", "X"),
+			[]Row{{10, 40, 0, 0, 5, 1, 1}, {10, 50, 0, 0, 5, 1, 1}}, 1},
+		"other text": {[]Seen{hopOf(110, []int64{150}, "a")}, askedFor(100, []int64{155}, "b"), nil, 1},
+		"the client stops": {[]Seen{hopOf(110, []int64{150, 160}, "a", "b")}, askedFor(100, []int64{155}, "a"),
+			[]Row{{10, 40, 0, 0, 4, 1}}, 1},
+	} {
+		got, unmatched := Divide(tt.chain, tt.asked)
+		if !slices.EqualFunc(got, tt.want, slices.Equal) || unmatched != tt.unmatched {
+			t.Errorf("%s: %v, %d unmatched; want %v", name, got, unmatched, tt.want)
+		}
+	}
+	late := askedFor(100, []int64{155}, "a")
+	late.Arrived = func(int64) (int64, bool) { return 0, false }
+	if rows, unmatched := Divide([]Seen{hopOf(110, []int64{150}, "a")}, late); rows != nil ||
+		unmatched != 1 {
+		t.Errorf("without the arrival: %v, %d", rows, unmatched)
+	}
+}
+
+// TCP's timestamps tell when a packet waited in the device's queue, to 1 ms.
+func TestDivideQueue(t *testing.T) {
+	const ms = 1_000_000
+	s := hopOf(10*ms, []int64{50 * ms, 60 * ms}, "a", "b")
+	s.Left = []int64{40 * ms, 59 * ms}
+	rows, _ := Divide([]Seen{s}, askedFor(0, []int64{50*ms + 2, 60*ms + 2}, "a", "b"))
+	if want := []Row{{10 * ms, 30 * ms, 0, 10 * ms, 1, 1}, {10 * ms, 50 * ms, 0, 0, 1, 1}}; !slices.EqualFunc(
+		rows,
+		want,
+		slices.Equal,
+	) {
+		t.Errorf("%v, want %v", rows, want)
+	}
+}
+
+func TestPair(t *testing.T) {
+	text := func(came int64, departed []int64, pieces ...string) Seen {
+		s := hopOf(came, departed, pieces...)
+		s.Mark, s.ByID = 0, false
+		return s
+	}
+	other := hopOf(110, []int64{150}, "a")
+	other.Mark = 7
+	seed := hopOf(120, []int64{150}, "a")
+	seed.ByID = false
+	a := askedFor(100_000_000, []int64{155_000_000}, "a")
+	for name, tt := range map[string]struct {
+		seen []Seen
+		how  How
+		came int64
+	}{
+		"nothing": {nil, Unknown, 0},
+		"by ID":   {[]Seen{text(1, []int64{2}, "a"), other, hopOf(110, []int64{150}, "b")}, ByID, 110},
+		"by seed": {[]Seen{other, seed}, BySeed, 120},
+		"by text": {[]Seen{other, text(101_000_000, []int64{150_000_000}, "b"), text(102_000_000, []int64{150_000_000}, "a"),
+			text(103_000_000, []int64{154_000_000}, "a"), text(104_000_000, []int64{156_000_000}, "a"),
+			text(90_000_000, []int64{154_900_000}, "a")}, ByText, 103_000_000},
+		"others' only": {[]Seen{other, text(1, []int64{2}, "a")}, Unknown, 0},
+	} {
+		n := len(tt.seen)
+		got, how := Pair(&tt.seen, a)
+		if how != tt.how || got.Came != tt.came || how != Unknown && len(tt.seen) != n-1 {
+			t.Errorf("%s: %v at %d, %d left", name, how, got.Came, len(tt.seen))
+		}
+	}
+}
+
+// rowsOf returns rows with a relay from the gaps of the server and what the relay holds.
+func rowsOf(gaps, holds []int64) (rows []Row) {
+	const ms = 1_000_000
+	at := int64(50)
+	for i, g := range gaps {
+		at += g
+		rows = append(rows, Row{1 * ms, at * ms, 0, 0, holds[i] * ms, 0, 1 * ms})
+	}
+	return rows
+}
+
+func TestSums(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gaps, holds []int64
+		slow        int
+		excess      float64
+		server      float64 // its share
+	}{
+		"steady":       {[]int64{0, 20, 20, 20, 20}, []int64{1, 1, 1, 1, 1}, 0, 0, 0},
+		"the server":   {[]int64{0, 20, 120, 20, 20}, []int64{1, 1, 1, 1, 1}, 1, 0.100, 1},
+		"the relay":    {[]int64{0, 20, 20, 20, 20}, []int64{1, 1, 61, 41, 21}, 1, 0.060, 0},
+		"both":         {[]int64{0, 20, 60, 20, 20, 20}, []int64{1, 1, 61, 61, 61, 61}, 1, 0.100, 0.4},
+		"relay merges": {[]int64{0, 20, 20, 20, 20, 20}, []int64{41, 21, 1, 41, 21, 1}, 1, 0.040, 0},
+		"relay hides":  {[]int64{0, 4, 4, 40, 4, 4}, []int64{60, 76, 92, 72, 88, 104}, 0, 0, 0},
+	} {
+		s := NewSums(1)
+		s.Add(rowsOf(tt.gaps, tt.holds))
+		s.Add(nil)
+		var e sample.Evidence
+		s.Note(&e)
+		share := 0.0
+		if e.Excess > 0 {
+			share = e.Parts[Server].Excess / e.Excess
+		}
+		if e.Slow != tt.slow || math.Abs(e.Excess-tt.excess) > 1e-9 ||
+			math.Abs(share-tt.server) > 1e-9 {
+			t.Errorf("%s: %d slow gaps, %v s, the server's part %v", name, e.Slow, e.Excess, share)
+		}
+		sum := 0.0
+		for _, p := range e.Parts {
+			sum += p.Last
+		}
+		rows := rowsOf(tt.gaps, tt.holds)
+		if want := seconds(rows[len(rows)-1].total()); math.Abs(sum-want) > 1e-9 {
+			t.Errorf("%s: the parts are %v s, of %v", name, sum, want)
+		}
+		if r := e.Parts[relays]; r.Part != sample.EvidenceRelay || r.Hop != 1 ||
+			len(e.Parts) != relays+3 {
+			t.Errorf("%+v", e.Parts)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package tokens
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	// slowFactor and slowLeast say from which length on a gap is slow: longer than slowFactor times
+	// the even pace, and slowLeast longer than that.
+	slowFactor = 1.5
+	slowLeast  = int64(time.Millisecond)
+)
+
+// Sums collects the rows of a visit's responses.
+type Sums struct {
+	relays    int
+	responses [][]Row
+}
+
+// NewSums returns sums of responses that came over n relays.
+func NewSums(n int) *Sums { return &Sums{relays: n} }
+
+// Add adds the rows of a response.
+func (s *Sums) Add(rows []Row) {
+	if len(rows) > 0 {
+		s.responses = append(s.responses, rows)
+	}
+}
+
+// Note records the division of the times in e.
+func (s *Sums) Note(e *sample.Evidence) {
+	gaps := s.gaps()
+	e.ServerGap, e.Gap = seconds(median(gaps, ofServer)), seconds(median(gaps, ofClient))
+	excess, total, slow := s.excess(gaps)
+	e.Slow, e.Excess = slow, seconds(total)
+	for i, name := range s.names() {
+		p := sample.EvidencePart{Part: name, Excess: excess[i] / float64(time.Second)}
+		if name == sample.EvidenceRelay {
+			p.Hop = i - relays + 1
+		}
+		var each []int64
+		for _, rows := range s.responses {
+			p.First += seconds(rows[0][i]) / float64(len(s.responses))
+			p.Last += seconds(rows[len(rows)-1][i]) / float64(len(s.responses))
+			for _, r := range rows {
+				each = append(each, r[i])
+			}
+		}
+		slices.Sort(each)
+		if n := len(each); n > 0 {
+			p.P50, p.P90, p.P99 = seconds(each[n/2]), seconds(each[n*9/10]),
+				seconds(each[n*99/100])
+		}
+		e.Parts = append(e.Parts, p)
+	}
+}
+
+func (s *Sums) names() []string {
+	out := []string{sample.EvidenceRequest, sample.EvidenceServer, sample.EvidenceTCP,
+		sample.EvidenceQueue}
+	for range s.relays {
+		out = append(out, sample.EvidenceRelay)
+	}
+	return append(out, sample.EvidenceWire, sample.EvidenceClient)
+}
+
+// gap is what each part, and all of them, changed from one token to the next.
+type gap struct {
+	whole int64
+	parts Row
+}
+
+func ofClient(g gap) int64 { return g.whole }
+func ofServer(g gap) int64 { return g.parts[Server] }
+
+func (s *Sums) gaps() (out []gap) {
+	for _, rows := range s.responses {
+		for i := 1; i < len(rows); i++ {
+			g := gap{whole: rows[i].total() - rows[i-1].total(), parts: slices.Clone(rows[i])}
+			for p := range g.parts {
+				g.parts[p] -= rows[i-1][p]
+			}
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// excess returns by how much slow gaps exceed the even pace: by part, in all, and in how many gaps.
+// A slow gap's excess is divided among the parts that grew, in proportion.
+func (s *Sums) excess(gaps []gap) (by []float64, total int64, slow int) {
+	by = make([]float64, len(s.names()))
+	pace := max(median(gaps, ofServer), median(gaps, ofClient))
+	for _, g := range gaps {
+		if float64(g.whole) <= slowFactor*float64(pace) || g.whole <= pace+slowLeast {
+			continue
+		}
+		grew := slices.Clone(g.parts)
+		grew[Server] -= pace
+		sum := int64(0)
+		for i := range grew {
+			grew[i] = max(0, grew[i])
+			sum += grew[i]
+		}
+		for i := range grew {
+			by[i] += float64(grew[i]) / float64(sum) * float64(g.whole-pace)
+		}
+		total, slow = total+g.whole-pace, slow+1
+	}
+	return by, total, slow
+}
+
+// median returns the upper median, or 0 without gaps.
+func median(gaps []gap, of func(gap) int64) int64 {
+	if len(gaps) == 0 {
+		return 0
+	}
+	xs := make([]int64, len(gaps))
+	for i, g := range gaps {
+		xs[i] = of(g)
+	}
+	slices.Sort(xs)
+	return xs[len(xs)/2]
+}
+
+func seconds(ns int64) float64 { return float64(ns) / float64(time.Second) }

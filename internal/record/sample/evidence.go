@@ -1,0 +1,82 @@
+package sample
+
+import "fmt"
+
+// Evidence is what the kernel of this machine showed of the tokens of a visit: when each left the
+// server and each relay, and when it could be read. It has no text.
+type Evidence struct {
+	// Hops are the server and the relays behind it up to the one that the client dials.
+	Hops []EvidenceHop `json:"hops"`
+	// Writes means that the server's writes were seen. Without, what tokens waited in the server's
+	// TCP is in the server's part.
+	Writes    bool `json:"writes,omitempty"`
+	Responses int  `json:"responses"` // asked for
+	// ByID, BySeed and ByText are the numbers of responses whose request was recognized by the
+	// header X-Request-Id, by the seed or by the response's text.
+	ByID   int `json:"by_id"`
+	BySeed int `json:"by_seed,omitempty"`
+	ByText int `json:"by_text,omitempty"`
+	// Tokens is the number of the server's tokens, Matched that of those found at every hop and at
+	// the client.
+	Tokens  int `json:"tokens"`
+	Matched int `json:"matched"`
+	Lost    int `json:"lost,omitempty"`   // packets for which the capture had no room
+	Others  int `json:"others,omitempty"` // requests of others that the server answered
+	// ClockMoved is by how much CLOCK_REALTIME was set during the visit.
+	ClockMoved float64 `json:"clock_moved_s,omitempty"`
+	// ServerGap and Gap are the median gaps between tokens at the server and at the client.
+	ServerGap float64 `json:"server_gap_s"`
+	Gap       float64 `json:"gap_s"`
+	// Slow is the number of gaps that are more than one and a half times the even pace, which is
+	// the larger one of those medians, and 1 ms beyond it. Excess is what all of them exceed it by.
+	Slow   int            `json:"slow"`
+	Excess float64        `json:"excess_s"`
+	Parts  []EvidencePart `json:"parts"` // in the order in which a token passes them
+}
+
+// EvidenceHop is a process that handles requests.
+type EvidenceHop struct {
+	Process string `json:"process"` // "": unknown
+	Port    uint16 `json:"port"`    // at which it listens
+	NetNS   string `json:"netns"`   // like "net:[4026531840]"
+}
+
+// The names of parts.
+const (
+	EvidenceRequest = "request" // until the server had the request
+	EvidenceServer  = "server"
+	EvidenceTCP     = "tcp"   // the server's
+	EvidenceQueue   = "queue" // of the server's device
+	EvidenceRelay   = "relay"
+	EvidenceWire    = "wire" // from the last relay to the client's kernel
+	EvidenceClient  = "client"
+)
+
+// EvidencePart is a part of the time from the request to the reading of a token. The parts' First
+// add up to the mean time of a response's first token, and their Last to that of its last one.
+type EvidencePart struct {
+	Part  string  `json:"part"`
+	Hop   int     `json:"hop,omitempty"` // of a relay: index into Hops
+	First float64 `json:"first_s"`
+	Last  float64 `json:"last_s"`
+	// P50, P90 and P99 are percentiles over all tokens.
+	P50    float64 `json:"p50_s"`
+	P90    float64 `json:"p90_s"`
+	P99    float64 `json:"p99_s"`
+	Excess float64 `json:"excess_s,omitempty"` // its part of Evidence.Excess
+}
+
+// Clear reports whether the evidence suffices for a verdict, and if not why, as a clause.
+func (e *Evidence) Clear() (why string, ok bool) {
+	const least = 0.95 // of the tokens
+	switch {
+	case len(e.Parts) == 0 || e.Matched == 0:
+		return "no response was seen at the server", false
+	case float64(e.Matched) < least*float64(e.Tokens):
+		return fmt.Sprintf("only %d of %d tokens were seen at every hop", e.Matched, e.Tokens),
+			false
+	case e.Lost > 0:
+		return fmt.Sprintf("the capture lost %d packets", e.Lost), false
+	}
+	return "", true
+}

@@ -1,0 +1,89 @@
+package view
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// evidenceTable returns a table that divides the time to the first and to the last token of a
+// response into its parts. ok is false without evidence.
+func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
+	seen := slices.DeleteFunc(slices.Clone(cells), func(c analysis.Cell) bool {
+		if c.Evidence == nil {
+			return true
+		}
+		_, ok := c.Evidence.Clear()
+		return !ok
+	})
+	if len(seen) == 0 {
+		return t, false
+	}
+	name, token := texts("", "route"), texts("ms to", "token")
+	name.Cut, name.Least, name.Once = document.CutMiddle, leastPhrase, true
+	t = document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{name, token, figures("", "whole")}}
+	parts := partsOf(seen)
+	for _, p := range parts {
+		t.Columns = append(t.Columns, figures("", partHeads[p]))
+	}
+	for _, c := range seen {
+		for _, x := range []struct {
+			token string
+			of    func(sample.EvidencePart) float64
+		}{
+			{"first", func(p sample.EvidencePart) float64 { return p.First }},
+			{"last", func(p sample.EvidencePart) float64 { return p.Last }},
+		} {
+			t.Rows = append(t.Rows, document.Row{Cells: evidenceCells(c, x.token, parts, x.of)})
+		}
+	}
+	return t, true
+}
+
+func evidenceCells(c analysis.Cell, token string, parts []string,
+	of func(sample.EvidencePart) float64) []document.Cell {
+	sums := map[string]float64{}
+	whole := 0.0
+	for _, p := range c.Evidence.Parts {
+		sums[p.Part] += of(p)
+		whole += of(p)
+	}
+	shown := func(x float64) document.Cell { return own(units.Digits(x*milli), x, "s") }
+	out := []document.Cell{{Text: c.Label()}, {Text: token}, shown(whole)}
+	for _, p := range parts {
+		x, ok := sums[p]
+		if !ok || p == sample.EvidenceTCP && !c.Evidence.Writes {
+			out = append(out, nothing)
+			continue
+		}
+		out = append(out, shown(x))
+	}
+	return out
+}
+
+var partHeads = map[string]string{sample.EvidenceRequest: "request",
+	sample.EvidenceServer: "server", sample.EvidenceTCP: "its TCP",
+	sample.EvidenceQueue: "its queue", sample.EvidenceRelay: "relays",
+	sample.EvidenceWire: "wire", sample.EvidenceClient: "client"}
+
+// partsOf returns the parts that any of the routes has, in their order.
+func partsOf(cells []analysis.Cell) (out []string) {
+	writes := func(c analysis.Cell) bool { return c.Evidence.Writes }
+	for _, part := range []string{sample.EvidenceRequest, sample.EvidenceServer,
+		sample.EvidenceTCP, sample.EvidenceQueue, sample.EvidenceRelay, sample.EvidenceWire,
+		sample.EvidenceClient} {
+		has := slices.ContainsFunc(cells, func(c analysis.Cell) bool {
+			return slices.ContainsFunc(c.Evidence.Parts, func(p sample.EvidencePart) bool {
+				return p.Part == part
+			})
+		})
+		if has && (part != sample.EvidenceTCP || slices.ContainsFunc(cells, writes)) {
+			out = append(out, part)
+		}
+	}
+	return out
+}
