@@ -370,3 +370,61 @@ func TestRelaysOfPodman(t *testing.T) {
 		}
 	}
 }
+
+// pestoOfUser is what the user starts: a server behind a pasta that gets ports while it runs.
+const pestoOfUser = `set -e
+cd "$HOME"
+program() { "passt/$1" --library-path passt/lib "passt/$1.bin" "${@:2}"; }
+unshare -Urn bin/behind -plain behind tcp/0.0.0.0:7000 udp/0.0.0.0:7000 &
+until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ] &&
+	grep -q ':1B58 ' /proc/$!/net/tcp; do sleep 0.01; done
+program pasta --config-net -t 8080:7000 -u none -T none -U none --no-map-gw -q -P "$HOME/pid" -c "$HOME/control" $!
+program pesto -A -t 8085-8087:7000-7002,~8086 -u 40085:7000 "$HOME/control"
+program pesto -D -t 8080:7000 "$HOME/control"
+touch added
+sleep infinity`
+
+// The newest pasta gets and loses ports by its control socket.
+func TestRelaysOfPesto(t *testing.T) {
+	if !pathtest.AsksFor("podman") {
+		t.Skip("BRIDGETOLL_ENGINES=podman runs it: it needs Debian sid's pasta")
+	}
+	t.Parallel()
+	tree, err := pathtest.Fetch("rootless", "passt", "sid")
+	if err != nil {
+		pathtest.SkipOrFail(t, "no pasta: %v", err)
+	}
+	m := rootlesstest.New(t)
+	self, toll := m.Put(t, pathtest.StaticSelf(t)), m.Put(t, pathtest.Toll(t))
+	for _, args := range [][]string{{"cp", "-r", tree, filepath.Join(m.Home, "passt")},
+		{"ln", self, filepath.Join(m.Home, "bin", "behind")}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	var log strings.Builder
+	cmd := m.Command("bash", "-c", pestoOfUser)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = cmd.Wait() }() // it ends with the machine
+	testwait.Until(t, patience, "the ports are added", func() bool {
+		_, err := os.Stat(filepath.Join(m.Home, "added"))
+		return err == nil
+	})
+	out, err := m.Root(toll, "ports", "--format", "json").Output()
+	r := &ports.Report{}
+	if err == nil {
+		err = json.Unmarshal(out, r)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want := []string{"8085/tcp behind (own network):7000 pasta proxy",
+		"8087/tcp behind (own network):7002 pasta nothing",
+		"40085/udp behind (own network):7000 pasta proxy"}
+	if got := relayed(t, r); !slices.Equal(got, want) {
+		t.Errorf("%s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -15,6 +15,7 @@ import (
 type relay struct {
 	ports.Process
 	space    string // the servers'; "" if unknown
+	uid      uint32
 	forwards []forward
 	all      bool // the forwards are all of the relay's ports
 	source   ports.Source
@@ -132,7 +133,12 @@ func (c *collector) relay(o ports.Process) *relay {
 	case ports.Pasta, ports.Passt:
 		r.space = c.only(netns.Held(o.PID))
 		r.source = ports.SourceMachines
-		r.forwards, r.all = pastaForwards(arguments(o.PID))
+		args := arguments(o.PID)
+		r.forwards, r.all = pastaForwards(args, o.Name == ports.Pasta)
+		if at := controlSocket(args); at != "" && !c.brief {
+			r.uid = owner(o.PID)
+			r.askPasta(at, c.deadline())
+		}
 	case ports.Slirp4netns:
 		r.space = c.only(netns.Held(o.PID))
 		r.source = ports.SourceOthers

@@ -179,9 +179,16 @@ func listensAt(pid int) (files []string) {
 // converse connects to a socket of the process, which may be in another mount namespace, and calls
 // talk. It fails if another process listens there.
 func converse(pid int, file string, until time.Time, talk func(*net.UnixConn) error) error {
+	same := func(peer *unix.Ucred) bool { return int(peer.Pid) == pid }
+	return converseWith(pid, file, until, same, talk)
+}
+
+// converseWith is converse with a process that right accepts.
+func converseWith(pid int, file string, until time.Time, right func(*unix.Ucred) bool,
+	talk func(*net.UnixConn) error) error {
 	var all error
 	for _, root := range []string{"/proc/" + strconv.Itoa(pid) + "/root", ""} {
-		err := converseIn(root+file, pid, until, talk)
+		err := converseIn(root+file, until, right, talk)
 		if err == nil {
 			return nil
 		}
@@ -190,7 +197,8 @@ func converse(pid int, file string, until time.Time, talk func(*net.UnixConn) er
 	return all
 }
 
-func converseIn(file string, pid int, until time.Time, talk func(*net.UnixConn) error) error {
+func converseIn(file string, until time.Time, right func(*unix.Ucred) bool,
+	talk func(*net.UnixConn) error) error {
 	fd, err := unix.Open(file, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", file, err)
@@ -211,8 +219,8 @@ func converseIn(file string, pid int, until time.Time, talk func(*net.UnixConn) 
 	if err != nil {
 		return err
 	}
-	if int(peer.Pid) != pid {
-		return fmt.Errorf("process %d listens at %s, not %d", peer.Pid, file, pid)
+	if !right(peer) {
+		return fmt.Errorf("another process, %d, listens at %s", peer.Pid, file)
 	}
 	return talk(u)
 }

@@ -18,10 +18,21 @@ func arguments(pid int) []string {
 	return args
 }
 
-// pastaForwards parses the options for ports, as passt(1) describes them. all is false if pasta may
-// have further ports, or there are more than maxForwards.
-func pastaForwards(args []string) (out []forward, all bool) {
+// owner returns the user of a process, or nobody.
+func owner(pid int) uint32 {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return nobody
+	}
+	return user(p)
+}
+
+// pastaForwards parses the options for ports, as passt(1) describes them. auto is the default of
+// pasta, not of passt: all ports on which programs listen. all is false if pasta may have further
+// ports, or there are more than maxForwards.
+func pastaForwards(args []string, auto bool) (out []forward, all bool) {
 	all = true
+	given := map[string]bool{}
 	options := map[string]string{"-t": "tcp", "--tcp-ports": "tcp", "-u": "udp",
 		"--udp-ports": "udp"}
 	for i := 1; i < len(args); i++ {
@@ -37,8 +48,14 @@ func pastaForwards(args []string) (out []forward, all bool) {
 		if proto == "" {
 			continue
 		}
+		given[proto] = true
 		more, ok := pastaPorts(proto, value, maxForwards-len(out))
 		out, all = append(out, more...), all && ok
+	}
+	for _, proto := range []string{"tcp", "udp"} {
+		if auto && !given[proto] {
+			out, all = append(out, forward{proto: proto}), false
+		}
 	}
 	return out, all
 }

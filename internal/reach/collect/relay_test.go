@@ -1,6 +1,9 @@
 package collect
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -138,7 +141,7 @@ func TestPastaForwards(t *testing.T) {
 		{"-t 9-8", "tcp invalid IP:0 0", false},
 		{"-q 17", "", true},
 	} {
-		all, known := pastaForwards(append([]string{"pasta"}, strings.Fields(x.args)...))
+		all, known := pastaForwards(append([]string{"pasta"}, strings.Fields(x.args)...), false)
 		var got []string
 		for _, f := range all {
 			got = append(got, f.proto+" "+f.host.Addr().String()+":"+
@@ -150,13 +153,17 @@ func TestPastaForwards(t *testing.T) {
 		}
 	}
 	many := strings.Repeat("1-65535,", 100) + "1-65535"
-	all, known := pastaForwards([]string{"pasta", "-t", many, "-u", many})
+	all, known := pastaForwards([]string{"pasta", "-t", many, "-u", many}, true)
 	if len(all) != maxForwards || known {
 		t.Errorf("%d of too many ports, %t", len(all), known)
 	}
-	all, known = pastaForwards([]string{"pasta", "-t", "1-65535", "-u", "1-65535"})
+	all, known = pastaForwards([]string{"pasta", "-t", "1-65535", "-u", "1-65535"}, true)
 	if len(all) != 2*65535 || !known {
 		t.Errorf("%d of all ports, %t", len(all), known)
+	}
+	all, known = pastaForwards([]string{"pasta", "-t", "none"}, true)
+	if known || !slices.Equal(all, []forward{{proto: "udp"}}) {
+		t.Errorf("by default: %+v, %t", all, known)
 	}
 	l := ports.Listener{Proto: "udp", Addr: at("0.0.0.0:53")}
 	r := &relay{forwards: []forward{{proto: "tcp"}, {"udp", at("0.0.0.0:52"), 1}}}
@@ -172,10 +179,80 @@ func TestPastaForwards(t *testing.T) {
 func FuzzPastaForwards(f *testing.F) {
 	f.Add("-t\x00[::1]%lo/80-81:90,~3,auto\x00--udp-ports=5")
 	f.Fuzz(func(t *testing.T, line string) {
-		all, _ := pastaForwards(strings.Split(line, "\x00"))
+		all, _ := pastaForwards(strings.Split(line, "\x00"), len(line)%2 == 0)
 		for _, x := range all {
 			if x.proto != "tcp" && x.proto != "udp" {
 				t.Errorf("%q: %+v", line, x)
+			}
+		}
+	})
+}
+
+// pestoSays is what pasta 2026_10_02 wrote to a client of its control socket. It was started with
+// -t 8080:7000 -u 8081:7001 and got 192.0.2.10%eth0/8091:71, [::1]/8092 and 9500-9502,auto of TCP
+// and 9000-9003 of UDP, and 99:9 of the namespace.
+func pestoSays() []byte {
+	name := func(s string) string { return s + strings.Repeat("\x00", 128-len(s)) }
+	rule := func(addr, device, ports string) string {
+		return addr + strings.Repeat("\x00", 16) + device + strings.Repeat("\x00", 16-len(device)) +
+			ports
+	}
+	any, lo := strings.Repeat("\x00", 16), strings.Repeat("\x00", 15)+"\x01"
+	return []byte("basil:s\x00" + "\x00\x00\x00\x02\x00\x00\x00\x80\x00\x00\x00\x10" +
+		"\x01" + name("HOST") + "\x00\x00\x00\x3f\x00\x00\x00\x06" +
+		rule(any, "", "\x1f\x90\x1f\x90\x1b\x58\x06\x01") +
+		rule(any, "", "\x1f\x91\x1f\x91\x1b\x59\x11\x01") +
+		rule("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xc0\x00\x02\x0a", "eth0",
+			"\x1f\x9b\x1f\x9b\x00\x47\x06\x00") +
+		rule(lo, "", "\x1f\x9c\x1f\x9c\x1f\x9c\x06\x00") +
+		rule(any, "", "\x25\x1c\x25\x1e\x25\x1c\x06\x05") +
+		rule(any, "", "\x23\x28\x23\x2b\x23\x28\x11\x01") +
+		"\x03" + name("SPLICE") + "\x00\x00\x00\x3f\x00\x00\x00\x01" +
+		rule(any, "", "\x00\x63\x00\x63\x00\x09\x06\x01") + "\x00")
+}
+
+func TestPestoForwards(t *testing.T) {
+	all, err := pestoForwards(bufio.NewReader(bytes.NewReader(pestoSays())))
+	var got []string
+	for _, f := range all {
+		got = append(got, fmt.Sprintf("%s %s %d %d", f.proto, f.host.Addr(), f.host.Port(), f.to))
+	}
+	want := []string{"tcp invalid IP 8080 7000", "udp invalid IP 8081 7001",
+		"tcp 192.0.2.10 8091 71", "tcp ::1 8092 8092", "tcp invalid IP 9500 9500",
+		"tcp invalid IP 9501 9501", "tcp invalid IP 9502 9502", "udp invalid IP 9000 9000",
+		"udp invalid IP 9001 9001", "udp invalid IP 9002 9002", "udp invalid IP 9003 9003"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q: %v", got, want, err)
+	}
+	for name, spoil := range map[string]func([]byte) []byte{
+		"another version": func(b []byte) []byte { b[11] = 3; return b },
+		"cut":             func(b []byte) []byte { return b[:len(b)-1] },
+		"backwards":       func(b []byte) []byte { b[20+1+136+48+2] = 0; return b },
+		"many rules":      func(b []byte) []byte { b[20+1+128+4] = 0xff; return b },
+		"long names":      func(b []byte) []byte { b[12] = 0xff; return b },
+	} {
+		if _, err := pestoForwards(bufio.NewReader(bytes.NewReader(spoil(pestoSays())))); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for line, want := range map[string]string{"-c /run/c -t 80": "/run/c", "--conf-path=/c": "/c",
+		"-q --conf-path /c": "/c", "-c/c": "/c", "-t 80 -s /vm": "", "--config-net -q": "", "-c": ""} {
+		if got := controlSocket(strings.Fields(line)); got != want {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+}
+
+func FuzzPestoForwards(f *testing.F) {
+	f.Add(pestoSays())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, err := pestoForwards(bufio.NewReader(bytes.NewReader(b)))
+		if len(all) > maxForwards || err == nil && !bytes.HasPrefix(b, []byte(pestoMagic)) {
+			t.Errorf("%d ports: %v", len(all), err)
+		}
+		for _, x := range all {
+			if x.proto != "tcp" && x.proto != "udp" || x.host.Port() == 0 {
+				t.Errorf("%+v", x)
 			}
 		}
 	})
