@@ -181,6 +181,10 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 			warn(e, printable.Line(path.OneLine(err)))
 		}
 	}
+	f.budgetSet = given.Changed("budget")
+	if err := f.fitBudget(e, &p); err != nil {
+		return err
+	}
 	if f.dryRun {
 		return f.out.print(e, planDocument(p, nil))
 	}

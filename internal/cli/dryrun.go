@@ -118,12 +118,12 @@ func within(p sample.Plan) string {
 	return fmt.Sprintf(" or until %s have passed", units.Seconds(p.Within))
 }
 
-// fitBudget returns an error if the run does not fit into its budget. A default budget grows
-// instead, with a warning. An endpoint's time is only estimated, and a mesh makes one sweep at
-// least.
+// fitBudget returns an error if the run does not fit into a given budget. The default budget grows
+// instead, with a warning. An endpoint's speed is not known: a given budget ends such a run, and the
+// default one grows.
 func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	over := overBudget(*p)
-	if over == "" || p.Foreign() || p.Mesh != nil {
+	if over == "" || p.Foreign() {
 		return nil
 	}
 	least := math.Ceil(plan.LeastTime(*p))
@@ -134,7 +134,12 @@ func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 		return nil
 	}
 	or := "or fewer modes or loads"
-	if len(p.Pins) > 1 {
+	switch {
+	case p.Mesh != nil:
+		or = "or fewer nodes or loads"
+	case p.Sweep != nil:
+		or = "or fewer points, modes or loads"
+	case len(p.Pins) > 1:
 		or = "fewer modes or loads, or one placement on CPUs (--pin far)"
 	}
 	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
@@ -147,15 +152,21 @@ func overBudget(p sample.Plan) string {
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
 		return ""
 	}
-	what := units.Plural(plan.LeastRounds(p), "round") + " at least, without which nothing can be judged"
-	if p.Mesh != nil {
-		what = "one sweep at least"
+	rounds := units.Plural(plan.LeastRounds(p), "round")
+	what := "it makes " + rounds + " at least, without which nothing can be judged"
+	switch {
+	case p.Mesh != nil:
+		what = "it makes one sweep at least"
+	case p.Sweep != nil:
+		what = "a curve needs at least " + rounds
+	case p.Within > 0:
+		what = "it ends with that, and without " + rounds + " nothing can be judged"
 	}
 	verb := "will"
 	if p.Foreign() { // the speed of that server is not known
 		verb = "may"
 	}
-	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %s: it makes %s",
+	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %s: %s",
 		verb, math.Ceil(least), units.Seconds(p.Budget), what)
 }
 

@@ -105,7 +105,7 @@ func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
 
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget",
-		"end within this time; the few rounds that a verdict needs are always made")
+		"end within this time; the default grows to the rounds that a verdict needs")
 	fl.Var(shareFlag(&f.precision, 0.02), "precision",
 		"end when every ratio is known to ± this much")
 	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds",

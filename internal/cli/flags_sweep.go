@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 type sweepFlags struct {
@@ -191,23 +189,4 @@ func (f *sweepFlags) into(r *plan.Request) error {
 		r.Epoch = min(pointEpoch, max(leastEpoch, r.Budget/float64(sweepRounds*len(r.Loads))))
 	}
 	return nil
-}
-
-// sweepFits returns an error if the budget is too short for complete curves, because incomplete
-// ones would show nothing.
-func sweepFits(p sample.Plan) error {
-	if p.Sweep == nil || p.Rounds > 0 {
-		return nil
-	}
-	least := plan.LeastTime(p)
-	if least <= p.Budget {
-		return nil
-	}
-	const step = 10 // s
-	return usage(
-		fmt.Errorf(
-			"%d points of %d measurements each take about %.0f s, more than the budget of %s: a curve needs at least %s",
-			len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, units.Seconds(p.Budget),
-			units.Plural(plan.LeastRounds(p), "round")),
-		fmt.Sprintf("--budget %.0fs, or fewer points, modes or loads", step*math.Ceil(least/step)))
 }

@@ -117,9 +117,6 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		} else if err != nil {
 			return err
 		}
-		if err := sweepFits(p); err != nil {
-			return err
-		}
 		// Modes whose build fails count as skipped, like those that a check refuses.
 		measurable := func(p sample.Plan) error {
 			return cmp.Or(checkBaseline(p), checkBackends(p, req.On), checkAsked(p, req.Modes))

@@ -12,7 +12,7 @@ import (
 func Endpoints(r Request, names []string) (sample.Plan, error) {
 	r.From, r.On = []mode.Placement{sample.FromHere}, []string{sample.OnEndpoint}
 	p := sample.Plan{Study: sample.StudyEndpoints, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget,
-		Within: r.within(), Precision: r.Precision,
+		Within: r.within(true), Precision: r.Precision,
 		Baseline: string(r.Baseline), Loads: r.Loads}
 	if err := r.check(); err != nil {
 		return p, err

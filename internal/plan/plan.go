@@ -35,7 +35,7 @@ type Request struct {
 	On     []string // backends
 	Rounds int      // 0: until Precision or Budget
 	Budget float64  // seconds
-	// Bound makes Budget end a run with Rounds, too.
+	// Bound makes Budget also end a run with Rounds, and one of endpoints before its least rounds.
 	Bound     bool
 	Precision float64 // relative
 	Same      float64 // largest relative difference that counts as none
@@ -61,8 +61,10 @@ const (
 	traceOverhead = 0.25
 )
 
-func (r Request) within() float64 {
-	if r.Rounds > 0 && r.Bound {
+// within returns the time after which the run ends even before its rounds or, of foreign endpoints,
+// the least rounds; 0: none.
+func (r Request) within(foreign bool) float64 {
+	if r.Bound && (r.Rounds > 0 || foreign) {
 		return r.Budget
 	}
 	return 0
@@ -80,7 +82,7 @@ func Make(r Request) (sample.Plan, error) {
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
-	p.Within = r.within()
+	p.Within = r.within(false)
 	if err := r.check(); err != nil {
 		return p, err
 	}

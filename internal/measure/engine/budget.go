@@ -14,14 +14,19 @@ const (
 	// budgetShare is the planned share of the remaining time. Epochs may take longer than planned,
 	// because they end with a whole cycle.
 	budgetShare = 0.98
-	// latest is the multiple of the budget at which a turn must have ended.
+	// latest is the multiple of the budget at which a turn of the least rounds must have ended.
 	latest = 1.1
 )
 
 type budget struct {
 	length float64                 // of the slices of this round's epochs, in s; 0: the plan's
 	spent  map[sample.Cell]float64 // by turn, on everything but slices, in s
+	// slower is by how much longer the last turn took than the same one before, from 1 to mostSlower.
+	slower float64
 }
+
+// mostSlower is the factor by which turns are expected to take longer after one that did.
+const mostSlower = 2
 
 func turnOf(p sample.Plan, t plan.Turn) sample.Cell {
 	c := p.Cells[t.Cells[0]]
@@ -39,6 +44,9 @@ func (b *budget) note(p sample.Plan, t plan.Turn, took float64) {
 		took -= b.length
 	}
 	spent := max(0, took)
+	if before := b.spent[turnOf(p, t)]; before > 0 {
+		b.slower = min(max(1, spent/before), mostSlower)
+	}
 	if p.Trace != nil { // some epochs are traced
 		spent = max(spent, b.spent[turnOf(p, t)])
 	}
@@ -85,7 +93,7 @@ func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 	of := turnOf(p, t)
 	seconds, known := b.spent[of]
 	if known || t.Epoch {
-		return seconds
+		return max(1, b.slower) * seconds
 	}
 	for cell, s := range b.spent {
 		if cell.Load == of.Load {
@@ -95,23 +103,37 @@ func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 	return seconds
 }
 
-// late reports whether the turn would exceed the budget or, if that is later, the end of the least
-// rounds of a search's step. Endpoints and plans with a number of rounds are late only after
-// Plan.Within.
+// late reports whether the turn would exceed the run's limit.
 func (r *run) late(t plan.Turn) bool {
-	p, within := r.Plan, r.Plan.Within
-	if r.Next != nil { // a search has a share of the budget for each step
-		within = 0
-	}
-	if within == 0 && (p.Rounds > 0 || r.Endpoints != nil) {
-		return false
-	}
-	seconds := r.budget.expected(p, t)
+	seconds := r.budget.expected(r.Plan, t)
 	if t.Epoch {
-		seconds += leastShare * p.Epoch
+		seconds += leastShare * r.Plan.Epoch
 	}
-	if within > 0 {
-		return r.elapsed()+seconds > within
+	return r.elapsed()+seconds > r.limit()
+}
+
+// limit returns the time after the run's start at which it must have ended, in s. A number of
+// rounds, and the least rounds of endpoints, whose speed is not known, are limited by Plan.Within
+// only. The least rounds of others, on a machine that is slower than planned, may take longer than
+// the budget or, if that is later, than their end in a search's step, but not much.
+func (r *run) limit() float64 {
+	p := r.Plan
+	until := max(p.Budget, r.step.least)
+	enough := r.roundsIn-r.step.first >= plan.LeastRounds(p)
+	switch {
+	case r.Next == nil && p.Within > 0: // a search has a share of the budget for each step
+		return p.Within
+	case p.Rounds > 0, r.Endpoints != nil && !enough:
+		return math.Inf(1)
+	case enough:
+		return until
 	}
-	return r.elapsed()+seconds > latest*max(p.Budget, r.step.least)
+	return latest * until
+}
+
+// shorten makes the next epochs as long as the time that is left allows.
+func (b *budget) shorten(p sample.Plan, t plan.Turn, left float64) {
+	if t.Epoch && p.Trace == nil {
+		b.length = min(b.length, max(left-b.expected(p, t), leastShare*p.Epoch))
+	}
 }

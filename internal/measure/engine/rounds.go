@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -36,6 +37,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 			if late = r.late(turn); late {
 				break
 			}
+			r.budget.shorten(r.Plan, turn, r.limit()-r.elapsed())
 			r.tell(round, i, len(turns), turn)
 			if reason, err := r.take(ctx, round, turn); reason != "" {
 				return reason, err
@@ -77,14 +79,19 @@ func (r *run) idle(round int, cells []int) bool {
 
 // take takes a turn. A reason that is not "" ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
-	made := r.repeated(ctx, func() []sample.Visit {
+	inner, cancel := r.within(ctx)
+	defer cancel()
+	made := r.repeated(inner, func() []sample.Visit {
 		if t.Epoch {
-			return r.epoch(ctx, round, t.Cells)
+			return r.epoch(inner, round, t.Cells)
 		}
-		return []sample.Visit{r.visit(ctx, round, t.Cells[0])}
+		return []sample.Visit{r.visit(inner, round, t.Cells[0])}
 	})
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return sample.EndedByInterrupt, nil
+	case inner.Err() != nil && !r.Plan.Counts(made[0]):
+		return sample.EndedByBudget, nil
 	}
 	for _, v := range made {
 		r.fails[v.Cell]++
@@ -103,6 +110,16 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 		return sample.EndedByFailure, err
 	}
 	return "", nil
+}
+
+// within returns a context that ends visits to endpoints, which may take any time, at the end of
+// the time that the run was given.
+func (r *run) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Endpoints == nil || r.Plan.Within == 0 {
+		return context.WithCancel(ctx)
+	}
+	left := latest*r.Plan.Within - r.elapsed()
+	return context.WithTimeout(ctx, time.Duration(left*float64(time.Second)))
 }
 
 // lostTouch handles a *path.CutError of the last turn. If machines are gone, it excludes their

@@ -101,7 +101,8 @@ type Plan struct {
 	Seed   uint64  `json:"seed"`
 	Rounds int     `json:"rounds,omitempty"` // 0: until precision or budget
 	Budget float64 `json:"budget_s"`
-	// Within is the time after which the run ends even before Rounds; 0: none.
+	// Within is the time after which the run ends even before Rounds, or before the least rounds of
+	// endpoints; 0: none.
 	Within float64 `json:"within_s,omitempty"`
 	// relative half-width at which a ratio's interval is narrow enough
 	Precision float64 `json:"precision"`
