@@ -98,6 +98,9 @@ func (j *Run) failure(i int) Failed {
 		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)
 	case t.good+t.bad+t.starved == 0:
 		f.Reason = "it was never visited"
+		if j.File.End.Reason == sample.EndedByBudget {
+			f.Evidence = "the budget ended before that"
+		}
 	case t.good == 0 && t.last.Failure == "":
 		f.Reason = "the path was not witnessed"
 	case t.good == 0:

@@ -28,6 +28,7 @@ func TestFailed(t *testing.T) {
 			"round 5: DNAT hit 0 times by 1 connections"},
 		{"failing", failing, "the visit failed", "client: connection refused"},
 		{"never-visited", nil, "it was never visited", ""},
+		{"too-short", nil, "it was never visited", "the budget ended before that"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := judgetest.New(t, judgetest.Trio(mode.PublishNAT, "bulk")...)
@@ -37,6 +38,9 @@ func TestFailed(t *testing.T) {
 				if tt.change != nil {
 					r.Visit(round, 2, 4, tt.change)
 				}
+			}
+			if tt.name == "too-short" {
+				r.File.End.Reason = sample.EndedByBudget
 			}
 			got := Judge(r.File)
 			if len(got.Cells) != 1 || got.Cells[0].Mode != "host" {
