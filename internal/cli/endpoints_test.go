@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -222,8 +223,10 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}
 }
 
-func TestStreamGateway(t *testing.T) {
-	m := startLLM(t, nil)
+// startGateway starts a gateway that gathers responses to requests for which gathers returns true,
+// and compresses them if the client offers gzip. It passes on the others as they come.
+func startGateway(t *testing.T, m *llm, gathers func(r *http.Request) bool) (url string) {
+	t.Helper()
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		ask, err := http.NewRequestWithContext(
@@ -237,24 +240,65 @@ func TestStreamGateway(t *testing.T) {
 			return
 		}
 		defer got.Body.Close()
-		whole, _ := io.ReadAll(got.Body)
 		w.Header().Set("Content-Type", got.Header.Get("Content-Type"))
+		if !gathers(r) {
+			piece := make([]byte, 4096)
+			for {
+				n, err := got.Body.Read(piece)
+				_, _ = w.Write(piece[:n])
+				_ = http.NewResponseController(w).Flush()
+				if err != nil {
+					return
+				}
+			}
+		}
+		whole, _ := io.ReadAll(got.Body)
+		if r.Header.Get("Accept-Encoding") == "gzip" {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = z.Write(whole)
+			_ = z.Close()
+			return
+		}
 		_, _ = w.Write(whole)
 	}))
-	defer gateway.Close()
-	r := startToll(t, tollInPath, nil, "stream", "direct="+m.URL, "gateway="+gateway.URL,
-		"--tokens", "8", "--rounds", "8", "--seed", "3", "--quiet", "--no-history")
-	if code, _ := r.wait(t, 2*patience); code != exitOK {
-		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
-	}
-	out := strings.Join(strings.Fields(r.out.String()), " ")
-	for _, want := range []string{"The network, over gateway.",
-		"Over gateway, against direct: 100 % of its tokens came together with another one (over direct ",
-		"its first token comes ",
-		"first gap slow longest glued route p50 ms p50 ms tenth gap ms stalls %"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, r.out.String())
-		}
+	t.Cleanup(gateway.Close)
+	return gateway.URL
+}
+
+func TestStreamGateway(t *testing.T) {
+	m := startLLM(t, nil)
+	for name, tt := range map[string]struct {
+		gathers func(r *http.Request) bool
+		flags   []string
+		named   bool
+	}{
+		"gathers": {func(*http.Request) bool { return true }, nil, true},
+		"gathers-compressed": {func(r *http.Request) bool {
+			return r.Header.Get("Accept-Encoding") == "gzip"
+		}, []string{"--compressed"}, true},
+		"not-offered": {func(r *http.Request) bool {
+			return r.Header.Get("Accept-Encoding") == "gzip"
+		}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startToll(t, tollInPath, nil, append([]string{"stream", "direct=" + m.URL,
+				"gateway=" + startGateway(t, m, tt.gathers), "--tokens", "8", "--rounds", "8",
+				"--seed", "3", "--quiet", "--no-history"}, tt.flags...)...)
+			if code, _ := r.wait(t, 2*patience); code != exitOK {
+				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+			}
+			out := strings.Join(strings.Fields(r.out.String()), " ")
+			for _, want := range []string{"The network, over gateway.",
+				"Over gateway, against direct: 100 % of its tokens came together with another one (over direct "} {
+				if strings.Contains(out, want) != tt.named {
+					t.Errorf("named %v, and %q in\n%s", tt.named, want, r.out.String())
+				}
+			}
+			if tt.flags != nil && !strings.Contains(out, "compressed with gzip") {
+				t.Errorf("no word of compression in\n%s", r.out.String())
+			}
+		})
 	}
 }
 

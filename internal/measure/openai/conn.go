@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -145,6 +146,29 @@ func (c *conn) http2() bool {
 	const kind, settings, goAway = 3, 4, 7 // its place in a frame; RFC 9113, 6.5 and 6.8
 	return len(c.first) > kind && c.first[0] == 0 &&
 		(c.first[kind] == settings || c.first[kind] == goAway)
+}
+
+// takesHTTP2 reports whether the server answers the connection preface of HTTP/2 (RFC 9113, 3.4)
+// with a frame. Some servers without HTTP/1.1 answer no other request.
+func (e *Endpoint) takesHTTP2(ctx context.Context) bool {
+	const (
+		preface   = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+		settings  = "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // a frame without any
+		frameHead = len(settings)
+		longest   = 2 * time.Second
+	)
+	c, _, err := e.connect(ctx)
+	if err != nil {
+		return false
+	}
+	defer c.drop()
+	c.socket.allow(maxHead, errNoResponse)
+	c.waitUntil(time.Now().Add(longest))
+	if _, err := io.WriteString(c, preface+settings); err != nil {
+		return false
+	}
+	c.first, _ = c.br.Peek(frameHead)
+	return c.http2()
 }
 
 var errHints = errors.New("too many informational responses")

@@ -73,6 +73,9 @@ func (e *Endpoint) probe(ctx context.Context, kind string,
 	for e.leaveOut(err) {
 		a, err = ask(s)
 	}
+	if errors.Is(err, errNoResponse) && e.url.Scheme == "http" && e.takesHTTP2(ctx) {
+		err = e.failed(ctx, "ask", e.onlyHTTP2())
+	}
 	if err != nil {
 		return Facts{}, err
 	}

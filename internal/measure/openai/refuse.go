@@ -196,10 +196,12 @@ func (s *Session) noAnswer(c *conn, err error) error {
 			"the server closed the connection within its response header, after %d bytes",
 			came)
 	case gone(err):
-		return errors.New("the server closed the connection without a response")
+		return errNoResponse
 	}
 	return fmt.Errorf("read the response: %s", e.secrets.clean(err.Error()))
 }
+
+var errNoResponse = errors.New("the server closed the connection without a response")
 
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||

@@ -453,6 +453,37 @@ func TestOnlyHTTP2(t *testing.T) {
 	}
 }
 
+// A real server of HTTP/2 without TLS, which clients of HTTP/2 get answers from, is named.
+func TestServerOfHTTP2(t *testing.T) {
+	served := 0
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		served++
+		io.WriteString(w, says("a")+done)
+	}))
+	only := &http.Protocols{}
+	only.SetUnencryptedHTTP2(true)
+	s.Config.Protocols = only
+	s.Start()
+	defer s.Close()
+	client := http.Client{Transport: &http.Transport{Protocols: only}}
+	r, err := client.Get(s.URL)
+	if err != nil || r.ProtoMajor != 2 {
+		t.Fatalf("a client of HTTP/2: %v", err)
+	}
+	r.Body.Close()
+	_, err = endpoint(t, s.URL, Options{}).Probe(t.Context())
+	var h interface{ Hint() string }
+	if err == nil || !strings.Contains(err.Error(), "speaks HTTP/2 only") || !errors.As(err, &h) ||
+		!strings.Contains(h.Hint(), "--http2-prior-knowledge "+s.URL) || served != 1 {
+		t.Errorf("%v after %d served", err, served)
+	}
+	closes := listen(t, func(c net.Conn) { c.Close() })
+	_, err = endpoint(t, closes, Options{Model: "m"}).Probe(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "closed the connection without a response") {
+		t.Errorf("a server that only closes: %v", err)
+	}
+}
+
 // A response that drips without end is ended, in one piece and after the tokens that were asked for.
 func TestEndlessDrips(t *testing.T) {
 	drip := func(before, every string) string {
