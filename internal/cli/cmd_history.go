@@ -214,19 +214,19 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) (n int) {
 	return n
 }
 
-// priorsOf returns what past runs show about the plan's cells, or nil if the history cannot be
-// read. It ignores runs that another version summarized.
-func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
+// priorsOf returns what past runs show about the plan's cells, and about repetitions of the plan, or
+// nil if the history cannot be read. It ignores runs that another version summarized.
+func priorsOf(p sample.Plan, env sample.Environment) (priors, repeats []sample.Prior) {
 	if historyEnv.set() {
-		return nil
+		return nil, nil
 	}
 	s, err := history.Find(os.Getenv)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	runs, err := s.Runs()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	var all []trend.Summary
 	for _, r := range runs {
@@ -238,7 +238,7 @@ func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
 			all = append(all, x)
 		}
 	}
-	return trend.Priors(all, p, env)
+	return trend.Priors(all, p, env), trend.Repeats(all, p, env)
 }
 
 // listHistory returns the newest runs: the number last of them, or all if last is 0. It renews

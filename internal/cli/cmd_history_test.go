@@ -20,7 +20,7 @@ func TestPriorsOfHistory(t *testing.T) {
 		Loads: []sample.Load{{Kind: workload.RR, Slice: 0.004,
 			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}}
 	env := sample.Environment{Kernel: "6.1", CPUModel: "EPYC"}
-	if got := priorsOf(p, env); got != nil {
+	if got, _ := priorsOf(p, env); got != nil {
 		t.Errorf("an empty history says %+v", got)
 	}
 	s, err := findHistory()
@@ -46,11 +46,11 @@ func TestPriorsOfHistory(t *testing.T) {
 	}
 	want := sample.Prior{From: "host", Load: workload.RR, On: "lab", Metric: workload.LatencyP50,
 		Variance: 1e-4, Freedom: 8}
-	if got := priorsOf(p, env); len(got) != 1 || got[0] != want {
+	if got, _ := priorsOf(p, env); len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	t.Setenv(historyEnv.name, "off")
-	if got := priorsOf(p, env); got != nil {
+	if got, _ := priorsOf(p, env); got != nil {
 		t.Errorf("a history that is off says %+v", got)
 	}
 }

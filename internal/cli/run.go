@@ -211,7 +211,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.Environment, _ = here.Read() // what cannot be read is left empty
 	c.Environment.Tool, c.Command = version, commandOf(c.Plan, e.args)
 	if !f.noHistory {
-		c.Plan.Priors = priorsOf(c.Plan, c.Environment)
+		c.Plan.Priors, c.Plan.Repeats = priorsOf(c.Plan, c.Environment)
 	}
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
 	c.MeshConverged = judge.Converged(c.Plan)

@@ -181,7 +181,8 @@ func (l *Live) compare(i, b int) compared {
 		return l.j.compare(i, b, l.metric(i))
 	}
 	prior := l.j.prior(i, l.metric(i), l.pairs)
-	if e := stats.Moderate(l.pairs(i, b), prior); e.Pairs > 0 {
+	e := l.j.withRepeats(stats.Moderate(l.pairs(i, b), prior), i, b, l.metric(i))
+	if e.Pairs > 0 {
 		return compared{Summary: e.Ratio(), slices: e}
 	}
 	return l.j.compare(i, b, l.metric(i))

@@ -78,7 +78,7 @@ func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	if metric == cpu {
 		return j.wholeCPU(e, i, b)
 	}
-	return e
+	return j.withRepeats(e, i, b, metric)
 }
 
 func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) {
@@ -315,6 +315,9 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 		return append([]Warning{v.warning(s.Load)}, out...)
 	}
 	if w, ok := j.states(i); ok {
+		out = append(out, w)
+	}
+	if w, ok := j.repeatsWarning(i); ok {
 		out = append(out, w)
 	}
 	if w, ok := j.burst(i); ok {

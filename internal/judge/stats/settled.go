@@ -59,6 +59,15 @@ func (e Estimate) Bias() float64 {
 	return math.Expm1(math.Abs(e.Centre))
 }
 
+// AtLeast returns the estimate with the prior's error if that is larger: an estimate is not more exact
+// than its repetitions agree.
+func (e Estimate) AtLeast(repeats Prior) Estimate {
+	if sd := math.Sqrt(repeats.Variance); sd > e.Error {
+		e.Error, e.Freedom = sd, repeats.Freedom
+	}
+	return e
+}
+
 // Times returns the estimate multiplied by a factor.
 func (e Estimate) Times(by float64) Estimate {
 	e.Centre *= by

@@ -3,6 +3,7 @@ package trend
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -54,6 +55,73 @@ const (
 	// machine differ
 	oneRun, anotherRun, mostRuns = 6, 2, 12
 )
+
+// Repeats returns how much the ratios of each load differed between earlier runs of the same plan, given
+// the newest first, with the same kernel and CPU, if the machine's congestion control paces; it counts
+// for as much as what is assumed without such runs from the fourth on.
+func Repeats(runs []Summary, p sample.Plan, env sample.Environment) (out []sample.Prior) {
+	if !analysis.Paces(env.Congestion) {
+		return nil
+	}
+	key, now := planKey(p), []Summary{}
+	for _, r := range runs {
+		if key != "" && r.Plan == key && r.Kernel == env.Kernel && r.CPU == env.CPUModel &&
+			len(now) < newest {
+			now = append(now, r)
+		}
+	}
+	asked := map[sample.Prior]bool{}
+	for _, c := range p.Cells {
+		l := p.LoadAt(c)
+		of := sample.Prior{From: string(c.From), Load: c.Load, Point: c.Point, On: c.On, Pin: c.Pin,
+			Metric: analysis.Rate(l)}
+		if l.Slice == 0 || c.Shape.Crowd() || asked[of] || workload.Of(l).Primary != of.Metric {
+			continue
+		}
+		asked[of] = true
+		variance, freedom := between(now, of)
+		if freedom == 0 {
+			continue
+		}
+		known := analysis.Repeated
+		x := of
+		x.Freedom = min(known.Freedom+anotherRun*freedom, mostRuns)
+		x.Variance = (known.Freedom*known.Variance + anotherRun*freedom*variance) /
+			(known.Freedom + anotherRun*freedom)
+		out = append(out, x)
+	}
+	return out
+}
+
+// between returns the variance of the rows' logarithmic ratios between runs, and the number of runs
+// but one, or 0 if no row has two.
+func between(runs []Summary, of sample.Prior) (variance, freedom float64) {
+	rows := map[string][]float64{}
+	for _, r := range runs {
+		for _, x := range r.Rows {
+			if x.Median > 0 && x.Tune == "" && x.From == of.From && x.Load == of.Load &&
+				x.On == of.On && x.Pin == of.Pin && x.Metric == of.Metric {
+				rows[x.Label] = append(rows[x.Label], math.Log(x.Median))
+			}
+		}
+	}
+	squares, n := 0.0, 0.0
+	for _, xs := range rows {
+		mean := 0.0
+		for _, x := range xs {
+			mean += x / float64(len(xs))
+		}
+		for _, x := range xs {
+			squares += (x - mean) * (x - mean)
+		}
+		n += float64(len(xs) - 1)
+		freedom = max(freedom, float64(len(xs)-1))
+	}
+	if n == 0 {
+		return 0, 0
+	}
+	return squares / n, freedom
+}
 
 // Priors returns the expected differences between epochs in a run of the plan: the median over
 // earlier runs, given the newest first, with the same kernel, CPU, load and placement.

@@ -92,3 +92,44 @@ func TestPriors(t *testing.T) {
 		}
 	}
 }
+
+// Repetitions of a plan that agree make the assumed difference between runs smaller, and others larger.
+func TestRepeats(t *testing.T) {
+	f := sliced(t, 0.002, 3)
+	p, env := f.Header.Plan, f.Header.Environment
+	env.Congestion = "bbr"
+	runs := func(ratios ...float64) (out []trend.Summary) {
+		for _, x := range ratios {
+			s := trend.Summarize(f.Header, analysis.Judge(f), "1.0")
+			for k := range s.Rows {
+				s.Rows[k].Median = x
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	repeats := func(ratios ...float64) (sd, freedom float64) {
+		got := trend.Repeats(runs(ratios...), p, env)
+		if len(got) != 1 || got[0].Metric != workload.Throughput || got[0].Load != workload.Bulk {
+			t.Fatalf("%v: %+v", ratios, got)
+		}
+		return math.Sqrt(got[0].Variance), got[0].Freedom
+	}
+	assumed := math.Sqrt(analysis.Repeated.Variance)
+	if sd, freedom := repeats(0.5, 0.5, 0.5, 0.5); sd > 0.8*assumed || freedom != 12 {
+		t.Errorf("four equal runs: %g, %g degrees of freedom", sd, freedom)
+	}
+	if sd, _ := repeats(0.4, 0.47, 0.7); sd < 1.2*assumed {
+		t.Errorf("three that differ: %g", sd)
+	}
+	for name, got := range map[string][]sample.Prior{
+		"no run":      trend.Repeats(nil, p, env),
+		"a single":    trend.Repeats(runs(0.5), p, env),
+		"no pacing":   trend.Repeats(runs(0.5, 0.6), p, f.Header.Environment),
+		"other cells": trend.Repeats(runs(0.5, 0.6), sample.Plan{Cells: p.Cells[:2]}, env),
+	} {
+		if len(got) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

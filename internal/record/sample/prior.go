@@ -1,6 +1,9 @@
 package sample
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Prior is how much the epochs of one group and metric varied in earlier runs on the machine,
 // beyond what their slices explain. It is recorded in the file so that every machine judges the
@@ -25,10 +28,11 @@ const (
 )
 
 func (p Plan) checkPriors() error {
-	if n := len(p.Priors); n > maxPriors {
+	all := slices.Concat(p.Priors, p.Repeats)
+	if n := len(all); n > maxPriors {
 		return fmt.Errorf("%d priors, at most %d are read", n, maxPriors)
 	}
-	for _, x := range p.Priors {
+	for _, x := range all {
 		if !(x.Variance >= 0 && x.Variance <= maxVariance) ||
 			!(x.Freedom > 0 && x.Freedom <= maxFreedom) {
 			return fmt.Errorf("impossible prior of %s: variance %v, %v degrees of freedom",

@@ -1,0 +1,73 @@
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// bbr's pacing settles differently in each run: a path had 40, 47 and 70 % of host's throughput in
+// three runs, whose epochs did not show it. Over that and six paths in three runs on a virtual machine
+// with two CPUs, the logarithms of ratios had a standard deviation of 0.15 (0.18 on own CPUs, 0.05 on
+// one CPU).
+const repeatsSD = 0.15
+
+// Repeated is how much a paced ratio differs between runs, as a logarithm, where no run was repeated.
+var Repeated = stats.Prior{Variance: repeatsSD * repeatsSD, Freedom: 6}
+
+// Paces reports whether TCP's congestion control of that name paces what it sends.
+func Paces(control string) bool { return strings.HasPrefix(control, "bbr") }
+
+// paced reports whether the cell's throughput is that of a paced connection.
+func (j *Run) paced(i int) bool {
+	s := j.Series[i]
+	if s.Cell.Load != workload.Bulk && s.Cell.Load != workload.BulkReverse {
+		return false
+	}
+	if t, ok := s.Cell.Tune.Get(mode.Congestion); ok {
+		return Paces(t.Value)
+	}
+	p, _ := j.File.Header.PathOf(s.Cell)
+	return Paces(p.Sysctls["net.ipv4.tcp_congestion_control"])
+}
+
+// withRepeats widens the estimate of a rate's ratio to what repetitions of the run would show, if either
+// side is paced. Two cells of one path are paced alike.
+func (j *Run) withRepeats(e stats.Estimate, i, b int, metric string) stats.Estimate {
+	mine, its := j.Series[i], j.Series[b]
+	path := mine.Cell
+	path.Control, path.Placebo = its.Cell.Control, its.Cell.Placebo
+	if e.Pairs == 0 || metric != Rate(mine.Load) || path == its.Cell || !j.paced(i) && !j.paced(b) {
+		return e
+	}
+	known := Repeated
+	for _, p := range j.File.Header.Plan.Repeats {
+		if c := mine.Cell; string(c.From) == p.From && c.Load == p.Load && c.Point == p.Point &&
+			c.On == p.On && c.Pin == p.Pin && p.Metric == metric {
+			known = stats.Prior{Variance: p.Variance, Freedom: p.Freedom}
+		}
+	}
+	return e.AtLeast(known)
+}
+
+// repeatsWarning says why the interval of a paced ratio is wide.
+func (j *Run) repeatsWarning(i int) (Warning, bool) {
+	b, ok := j.BaselineOf(i)
+	rate := Rate(j.Series[i].Load)
+	if !ok || b == i {
+		return Warning{}, false
+	}
+	own, all := j.moderate(i, b, rate), j.Estimate(i, b, rate)
+	if !(all.Error > own.Error) {
+		return Warning{}, false
+	}
+	low, high := own.Interval(stats.Confidence)
+	return Warning{"repeats", fmt.Sprintf(
+		"the congestion control's pacing differs from run to run: the interval, in this run alone "+
+			"%.0f–%.0f %%, is widened to what repeated runs show", 100*math.Exp(low),
+		100*math.Exp(high))}, true
+}
