@@ -15,7 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-const notCertain = "Not certain yet:"
+const (
+	keepVerb   = "Keep"
+	notCertain = "Not certain yet:"
+)
 
 // dear is the least cost at which a mode is advised against: certainly a third less throughput,
 // half as much more latency, or half as much more CPU time on a full link.
@@ -43,7 +46,9 @@ func (p place) advice() []string {
 		if len(xs) == 0 {
 			return
 		}
-		slices.SortStableFunc(xs, func(a, b route) int { return cmp.Compare(a.mean(), b.mean()) })
+		slices.SortStableFunc(xs, func(a, b route) int {
+			return cmp.Or(cmp.Compare(a.needy(), b.needy()), cmp.Compare(a.mean(), b.mean()))
+		})
 		var say []string
 		all := !slices.ContainsFunc(xs, func(x route) bool {
 			return remedies(x) != remedies(xs[0])
@@ -52,6 +57,9 @@ func (p place) advice() []string {
 			text := x.label
 			if c, figures := p.changes(x, !named); c != "" && verb != notCertain {
 				text, named = text+": "+c, named || figures
+			}
+			if verb == keepVerb {
+				text += x.price()
 			}
 			if r := remedies(x); r != "" && !all {
 				text += " (" + r + ")"
@@ -65,12 +73,30 @@ func (p place) advice() []string {
 		out = append(out, text+".")
 	}
 	none := func(route) string { return "" }
-	add("Keep", keep, none)
+	add(keepVerb, keep, none)
 	add("Avoid", avoid, p.remedy)
 	add("Varies:", varying, none)
 	add(notCertain, open, none)
 	return out
 }
+
+// price returns what a mode takes besides an engine on one machine, and what users of an unusual mode
+// must know, in parentheses, or "".
+func (x route) price() string {
+	var say []string
+	if x.mode.Needs != "" {
+		say = append(say, "needs "+x.mode.Needs)
+	}
+	if x.mode.Caveat != "" && (x.mode.Needs != "" || !x.mode.Usual) {
+		say = append(say, x.mode.Caveat)
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(say, ", ") + ")"
+}
+
+func (x route) needy() int { return min(1, len(x.mode.Needs)) }
 
 func (p place) isolated() []route {
 	loads := 0
@@ -318,7 +344,8 @@ func (p place) remedy(x route) string {
 		return ""
 	case m.Rootless:
 		return `set "userland-proxy": false`
-	case c.From == string(mode.FromRemote): // which has no route to the container's address
+	case c.From == string(mode.FromRemote) || c.From == string(mode.FromRemoteContainer):
+		// other machines have no route to the container's address
 		rules := "iptables"
 		if c.To == string(mode.ToAddress6) {
 			rules = "ip6tables"

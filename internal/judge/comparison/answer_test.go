@@ -227,6 +227,23 @@ func TestAnswerByPin(t *testing.T) {
 	}
 }
 
+// What needs a second thing comes last, with what it needs and what its users must know.
+func TestAnswerNamesThePrice(t *testing.T) {
+	at := func(m mode.Name, ratio float64, v stats.Verdict) analysis.Cell {
+		c := judged(m, mode.ToContainer, workload.RR, ratio, 0.01, v)
+		c.From = string(mode.FromContainer)
+		return c
+	}
+	a := AnswerOf(reported(at(mode.Host, 1, ""), at(mode.MacvlanBridge, 0.9, stats.Better),
+		at(mode.Overlay, 1.05, stats.Worse), at(mode.Bridge, 1.2, stats.Worse)), false)
+	const want = "Keep bridge: +4.0 µs median latency; macvlan-bridge: -2.0 µs (needs an address on " +
+		"the LAN, the container is a machine on the LAN, and the card must be promiscuous); " +
+		"overlay: +1.0 µs (needs a Swarm)."
+	if len(a.Text) != 1 || a.Text[0] != want {
+		t.Errorf("%q, want %q", a.Text, want)
+	}
+}
+
 // toll fast is advised only where it can be used.
 func TestAnswerKnowsTheEngine(t *testing.T) {
 	for _, c := range []struct{ docker, on, from, says string }{
@@ -236,6 +253,8 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 		{"", sample.Docker, "host", "dial the container's address, or sudo toll fast on --all."},
 		{"running", sample.Lab, "container", "dial the container's address."},
 		{"running", sample.Lab, "remote",
+			`set "iptables": true, so that Docker's rules serve the port.`},
+		{"running", sample.Lab, "remote-container",
 			`set "iptables": true, so that Docker's rules serve the port.`},
 	} {
 		base := judged(mode.Host, mode.ToLoopback, workload.Bulk, 1, 0, "")

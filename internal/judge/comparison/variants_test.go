@@ -82,7 +82,8 @@ func TestLimitedByTheWire(t *testing.T) {
 	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
-	for i, want := range []string{"Keep routed: the same.",
+	for i, want := range []string{"Keep routed: the same (peers need a route, and every published container port answers " +
+		"there).",
 		"Avoid publish-nat: fills the wire, +87 % CPU time."} {
 		if fr.Answer.Text[i] != want {
 			t.Errorf("answer %q, want %q", fr.Answer.Text, want)

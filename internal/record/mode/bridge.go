@@ -107,6 +107,7 @@ var pipework = Mode{
 	Docker:  "pipework BRIDGE CONTAINER ADDRESS",
 	Short:   "pipework",
 	Caveat:  "the container is a machine on the LAN, behind no rule of Docker's",
+	Needs:   anAddress,
 	Routes: bothFamilies([]Route{
 		{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 		{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
@@ -135,6 +136,7 @@ var ovs = Mode{
 	Docker:  "ovs-docker or pipework with an Open vSwitch bridge",
 	Short:   "Open vSwitch",
 	Caveat:  "the container is a machine on the LAN, behind no rule of Docker's",
+	Needs:   anAddress,
 	Rare:    true,
 	Routes: bothFamilies([]Route{
 		{FromHost, ToContainer, []HopKind{HopOVS, HopVeth}},

@@ -1,10 +1,13 @@
 package mode
 
+const aSwarm = "a Swarm"
+
 var overlay = Mode{
 	Name:    Overlay,
 	Summary: "one network across machines: a bridge on each, joined by a VXLAN tunnel",
 	Docker:  "--driver overlay (Swarm)",
 	Short:   "overlay",
+	Needs:   aSwarm,
 	Usual:   true,
 	Routes: append(bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
@@ -29,6 +32,7 @@ var overlayEncrypted = Mode{
 	Summary: "overlay whose tunnel is encrypted by IPsec (ESP, AES-GCM)",
 	Docker:  "--driver overlay --opt encrypted (Swarm)",
 	Short:   "overlay (encrypted)",
+	Needs:   aSwarm,
 	Rare:    true,
 	Routes: bothFamilies([]Route{
 		{FromRemoteContainer, ToContainer, []HopKind{

@@ -141,6 +141,7 @@ var publishIngress = Mode{
 	Summary: "a port of Swarm's routing mesh: any node takes it, IPVS chooses the task",
 	Docker:  "--publish mode=ingress (Swarm)",
 	Short:   "-p (ingress)",
+	Needs:   aSwarm,
 	No6:     "Swarm's routing mesh is over IPv4 only",
 	Caveat:  "the server sees the mesh's address, not the client's",
 	PerPort: true,

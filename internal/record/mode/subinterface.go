@@ -1,5 +1,7 @@
 package mode
 
+const anAddress = "an address on the LAN"
+
 const cardOnLAN = "the container is a machine on the LAN, and the card must be promiscuous"
 
 var macvlanBridge = Mode{
@@ -8,6 +10,7 @@ var macvlanBridge = Mode{
 	Docker:  "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
 	Short:   "macvlan",
 	Caveat:  cardOnLAN,
+	Needs:   anAddress,
 	Usual:   true,
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
@@ -32,6 +35,7 @@ var macvlanPrivate = macvlanApart(Mode{
 	Name:    MacvlanPrivate,
 	Summary: "macvlan whose siblings cannot talk to each other",
 	Caveat:  cardOnLAN,
+	Needs:   anAddress,
 }, "private", "private is the macvlan mode in which containers on one card cannot reach each other")
 
 var macvlanVEPA = Mode{
@@ -40,6 +44,7 @@ var macvlanVEPA = Mode{
 	Docker:  "--driver macvlan -o macvlan_mode=vepa",
 	Short:   "macvlan (vepa)",
 	Caveat:  cardOnLAN,
+	Needs:   anAddress,
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
@@ -57,6 +62,7 @@ var macvlanPassthru = macvlanApart(Mode{
 	Name:      MacvlanPassthru,
 	Summary:   "macvlan that gives the whole network card to one container",
 	Caveat:    "no other container can use the card",
+	Needs:     anAddress,
 	WholeCard: true,
 }, "passthru", "passthru gives the card to one container, so there is no second one on it")
 
@@ -106,6 +112,9 @@ func ipvlan(name Name, kind string, below Name, part, summary, caveat string) Mo
 		}),
 		Apart: []Apart{subInterface("ipvlan", FromContainer)},
 		Rungs: variant([]Placement{FromContainer, FromRemote, FromRemoteContainer}, below, part),
+	}
+	if name == IPvlanL2 {
+		m.Needs = anAddress
 	}
 	for i := range m.Rungs {
 		m.Rungs[i].Unseen = name != IPvlanL2 // its devices differ from those below
