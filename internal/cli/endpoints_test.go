@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 const tollInPath = "toll"
@@ -299,6 +301,49 @@ func TestStreamGateway(t *testing.T) {
 				t.Errorf("no word of compression in\n%s", r.out.String())
 			}
 		})
+	}
+}
+
+// nginx buffers unless it is told not to, and the answer names what to set.
+func TestStreamThroughNginx(t *testing.T) {
+	if _, err := exec.LookPath("nginx"); err != nil {
+		t.Skip("nginx is not installed")
+	}
+	m := startLLM(t, nil)
+	dir, at := t.TempDir(), testnet.TCP(t)
+	config := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "daemon off; pid %s/pid; error_log %[1]s/log;\n"+
+		"events {}\nhttp { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s;\n"+
+		"fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;\n"+
+		"server { listen %s; location / { proxy_pass %s; } } }\n", dir, at, m.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nginx := exec.Command("nginx", "-p", dir, "-e", filepath.Join(dir, "log"), "-c", config)
+	if err := nginx.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = nginx.Process.Signal(syscall.SIGTERM)
+		_ = nginx.Wait()
+	})
+	testwait.Until(t, patience, "nginx listens", func() bool {
+		c, err := net.Dial("tcp", at.String())
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	r := startToll(t, tollInPath, nil, "stream", "http://"+at.String(), "--tokens", "8",
+		"--rounds", "6", "--quiet", "--no-history")
+	if code, _ := r.wait(t, 2*patience); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	out := strings.Join(strings.Fields(r.out.String()), " ")
+	for _, want := range []string{"or a gateway in front of it, holds tokens back.",
+		"nginx answers: set proxy_buffering off there."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, r.out.String())
+		}
 	}
 }
 

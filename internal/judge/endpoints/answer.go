@@ -35,6 +35,9 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 		a.Question = "Is it the network?"
 		a.Add(suspect(r))
 	}
+	for _, text := range holders(r) {
+		a.Add(text)
+	}
 	tally := compared(r, a)
 	a.Add(connecting(r))
 	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
@@ -236,6 +239,7 @@ const (
 	NotKnown Blame = "unclear"
 	TooFew   Blame = "too few rounds"
 	NoOther  Blame = "one route" // no other route to compare with
+	Held     Blame = "held back" // the same, but tokens arrive together
 )
 
 func accuse(all []Culprit) string {
@@ -254,6 +258,8 @@ func accuse(all []Culprit) string {
 		{NotKnown, "Unclear over %s: measure longer, or with more --tokens."},
 		{TooFew, fmt.Sprintf("Too few rounds to say over %%s: it takes at least %d.",
 			stats.MinJudged)},
+		{Held, "Neither the wire nor the model's speed, over %s: the server, or a gateway in front " +
+			"of it, holds tokens back."},
 		{NoOther,
 			"With one route, %s, path and server cannot be told apart: give another route to the same server."},
 	} {

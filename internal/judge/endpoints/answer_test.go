@@ -92,7 +92,7 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 }
 
 func TestAnswerAccuses(t *testing.T) {
-	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
+	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther, Held}
 	for _, b := range all {
 		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}),
 			[]Culprit{{Route: "<r0>", Blame: b}, {Route: "<r1>", Blame: b}})

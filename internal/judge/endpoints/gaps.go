@@ -56,6 +56,10 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 	best := analysis.Label(j.Series[steadiest].Cell)
 	text := fmt.Sprintf(
 		"Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(slowness(j.Series[steadiest])))
+	if m, _ := j.Series[steadiest].Metric(workload.Glued); len(routes) == 1 && held(m) {
+		c := heldAlone(j.Series[steadiest])
+		return []string{c.Proof}, []Culprit{c}
+	}
 	if len(routes) == 1 {
 		return append(said, text+
 				". With one route, the path's part cannot be told from the server's: give another route to the same server."),
@@ -191,7 +195,7 @@ func merged(m analysis.Metric) float64 {
 func heldBeyond(s, other *analysis.Series) bool {
 	m, ok := s.Metric(workload.Glued)
 	of, _ := other.Metric(workload.Glued)
-	return ok && m.Low > workload.GluedShare && m.Low > of.High
+	return ok && held(m) && m.Low > of.High
 }
 
 // byGaps returns the culprit by a route's gaps alone. d is the excess of its slow gaps over the

@@ -85,6 +85,9 @@ func (c *Chat) Check(ctx context.Context) error {
 		if f.Keeps {
 			facts[sample.FactKept] = "yes"
 		}
+		if f.Via != "" {
+			facts[sample.FactVia] = f.Via
+		}
 		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
 		c.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: f.Remote.String(), Hops: []string{},

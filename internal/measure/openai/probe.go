@@ -18,6 +18,7 @@ const defaultModel = "default"
 type Facts struct {
 	Model  string
 	Server string // "": none
+	Via    string // the header of that name; "": none
 	Remote netip.AddrPort
 	TLS    string // like "TLS 1.3"; "": none
 	HTTP   string // like "HTTP/1.1"
@@ -82,6 +83,7 @@ func (e *Endpoint) probe(ctx context.Context, kind string,
 	f := Facts{
 		Model:  e.secrets.name(e.o.Model),
 		Server: e.secrets.name(a.Header.Get("Server")),
+		Via:    e.secrets.name(a.Header.Get("Via")),
 		Remote: a.conn.remote(),
 		TLS:    a.conn.tls,
 		HTTP:   fmt.Sprintf("HTTP/%d.%d", a.ProtoMajor, a.ProtoMinor),

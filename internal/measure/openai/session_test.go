@@ -254,6 +254,7 @@ func model(list string, asked *atomic.Value) http.Handler {
 		asked.Store(ask.Model)
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("Server", "ex\tample/1")
+		w.Header().Set("Via", "1.1 Ca\tddy")
 		for _, ev := range []string{says("a"), stops, done} {
 			io.WriteString(w, ev)
 			w.(http.Flusher).Flush()
@@ -281,7 +282,7 @@ func TestProbe(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.Model != tt.want || asked.Load() != tt.want || f.Server != "ex ample/1" ||
-				f.TLS != "" || f.HTTP != "HTTP/1.1" || "http://"+f.Remote.String() != server.URL {
+				f.Via != "1.1 Ca ddy" || f.TLS != "" || f.HTTP != "HTTP/1.1" || "http://"+f.Remote.String() != server.URL {
 				t.Errorf("%+v, asked for %v", f, asked.Load())
 			}
 			asked.Store("")

@@ -277,6 +277,8 @@ const (
 	FactOffloadsOff       = "offloads off"
 	FactServerDevice      = "server device"
 	FactServerOffloadsOff = "server offloads off"
+	// FactVia is the header Via of an endpoint's responses.
+	FactVia = "via"
 	// FactKept is set if the server keeps connections open after a response.
 	FactKept = "keeps connections"
 )
