@@ -72,8 +72,9 @@ func TestModesInLines(t *testing.T) {
 	for _, b := range d.Sections[1].Blocks {
 		missing = append(missing, b.(document.Paragraph).Text.String())
 	}
-	if want := []string{"bridge and netkit: " + far, "bridge: no image; hint: toll image"}; !slices.Equal(missing, want) {
-		t.Errorf("%q, want %q", missing, want)
+	lacks := []string{"bridge and netkit: " + far, "bridge: no image; hint: toll image"}
+	if !slices.Equal(missing, lacks) {
+		t.Errorf("%q, want %q", missing, lacks)
 	}
 }
 
