@@ -42,8 +42,8 @@ addresses, a container and another machine. It names traps, with evidence and re
 As root it copies the machine's network (links, addresses, routes, packet filters and
 the containers' namespaces) into private namespaces and connects there from each of
 these places, by TCP and UDP. So the kernel itself decides, and toll names the rule that
-drops a packet. No packet leaves the copy, which ends with the command. Without root,
-routes that depend on rules are marked with a ?.
+drops a packet. No packet leaves the copy, which ends with the command. Without root it
+connects to the real TCP ports from this machine, and marks what it cannot know with a ?.
 
 With a port it draws each route, and also connects to the real port from this machine.
 It changes nothing. --save writes what it read to a file without secrets; --from-file
@@ -155,8 +155,18 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 	if err := f.with.apply(c, e, r, from, port); err != nil {
 		return nil, err
 	}
-	if port != 0 && f.reread == "" {
+	switch alone := facts.Copy == nil && !f.with.any(); {
+	case f.reread != "":
+	case port != 0:
 		collect.Check(c.Context(), r)
+	case alone:
+		collect.Check(c.Context(), r)
+		r.TakeChecks()
+	}
+	if port == 0 && os.Geteuid() != 0 && f.reread == "" {
+		r.Missing = append(r.Missing, ports.Missing{What: "what containers and other machines reach",
+			Why:    "only root may connect from their places, in a copy of this machine's network",
+			Remedy: "run toll ports as root"})
 	}
 	if judged != nil {
 		r.Price(f.results, judged)

@@ -361,15 +361,19 @@ func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 		"8082/tcp ::1 172.17.0.4:80 docker-proxy")
 	missing := fmt.Sprint(r.Missing)
 	for _, says := range []string{"open files to root only", "NAT and firewall rules",
-		"may not open Docker's socket", "devices in containers"} {
+		"may not open Docker's socket", "devices in containers",
+		"what containers and other machines reach"} {
 		if !strings.Contains(missing, says) {
 			t.Errorf("%q is not in %s", says, missing)
 		}
 	}
 	for _, row := range r.Ports {
 		for c, p := range row.Paths {
-			if row.Holder.Kind == "docker-proxy" && len(p.Doubt) == 0 {
-				t.Errorf("%s from %s is told for certain", p.Dial, c)
+			if row.Holder.Kind == "docker-proxy" && len(p.Doubt) == 0 && p.Tried != "refused" {
+				t.Errorf("%s from %s is told for certain: %+v", p.Dial, c, p)
+			}
+			if c == ports.Loopback && row.Proto == "tcp" && p.Tried == "" {
+				t.Errorf("no connection to %s was tried", p.Dial)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,10 +20,15 @@ const (
 	relayClosedWithin = 500 * time.Millisecond
 )
 
+// mostChecks is the largest number of connections that Check makes at a time.
+const mostChecks = 16
+
 // Check connects from this machine to the report's paths, without sending data, and adds the
 // results to r.Checks. It skips UDP, because a server need not answer.
 func Check(ctx context.Context, r *ports.Report) {
 	tried := map[string]bool{}
+	var relays []string // of each check, "" if the holder is none
+	first := len(r.Checks)
 	for _, row := range r.Ports {
 		for _, c := range []ports.Client{ports.Loopback, ports.Loopback6, ports.OwnAddr} {
 			p, ok := row.Paths[c]
@@ -30,18 +36,37 @@ func Check(ctx context.Context, r *ports.Report) {
 				continue
 			}
 			tried[p.Dial] = true
-			within := closedWithin
+			relay := ""
 			if ports.IsRelay(row.Holder.Kind) {
-				within = relayClosedWithin
+				relay = row.Holder.Kind
 			}
-			k := connect(ctx, p.Dial, within)
-			k.Client, k.Dial, k.Expected = c, p.Dial, p.Kind
-			if k.Agrees = agrees(p.Kind, k.Got); k.Got == "connected" && p.Kind == ports.Nothing &&
-				ports.IsRelay(row.Holder.Kind) {
-				k.Agrees, k.Detail = true, "accepted by "+row.Holder.Kind+", which proves no server"
-			}
-			r.Checks = append(r.Checks, k)
+			relays = append(relays, relay)
+			r.Checks = append(r.Checks, ports.Check{Client: c, Dial: p.Dial, Expected: p.Kind})
 		}
+	}
+	var all sync.WaitGroup
+	turn := make(chan bool, mostChecks)
+	for i, relay := range relays {
+		turn <- true
+		all.Go(func() {
+			check(ctx, &r.Checks[first+i], relay)
+			<-turn
+		})
+	}
+	all.Wait()
+}
+
+// check makes the connection of k. relay is the relay that has the socket, or "".
+func check(ctx context.Context, k *ports.Check, relay string) {
+	within := closedWithin
+	if relay != "" {
+		within = relayClosedWithin
+	}
+	got := connect(ctx, k.Dial, within)
+	k.Got, k.Detail, k.Elapsed = got.Got, got.Detail, got.Elapsed
+	if k.Agrees = agrees(k.Expected, k.Got); k.Got == "connected" && k.Expected == ports.Nothing &&
+		relay != "" {
+		k.Agrees, k.Detail = true, "accepted by "+relay+", which proves no server"
 	}
 }
 

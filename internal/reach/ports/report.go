@@ -149,6 +149,9 @@ type Path struct {
 	// Depends lists rules that treat other clients in the same place differently.
 	Depends []string `json:"depends,omitempty"`
 	Cost    []Cost   `json:"cost,omitempty"`
+	// Tried is what this machine's own connection got, as in a check; "": there was none, or only in
+	// the copy.
+	Tried string `json:"tried,omitempty"`
 
 	target   netip.AddrPort // address in the container's network
 	proxy    Proxy

@@ -224,6 +224,24 @@ func TestReasonsKeepPortsAndClientsTogether(t *testing.T) {
 }
 
 // The server may see the address of one client of this machine and not that of another.
+func TestKindText(t *testing.T) {
+	doubt := []string{ports.Untried}
+	for _, x := range []struct {
+		path ports.Path
+		want string
+	}{
+		{ports.Path{Kind: ports.Unknown, Doubt: doubt}, "?"},
+		{ports.Path{Kind: ports.Unknown, Tried: "connected", Doubt: doubt}, "accepted"},
+		{ports.Path{Kind: ports.Unknown, Tried: "closed", Doubt: doubt}, "closed"},
+		{ports.Path{Kind: ports.ByProxy, Tried: "connected", Doubt: doubt}, "proxy?"},
+		{ports.Path{Kind: ports.Nothing, Tried: "refused"}, "nothing"},
+	} {
+		if got := kindText(x.path); got != x.want {
+			t.Errorf("%+v: %q, want %q", x.path, got, x.want)
+		}
+	}
+}
+
 func TestRoutesKeepSeenAddressesApart(t *testing.T) {
 	dial := func(source, seen string) ports.Path {
 		return ports.Path{Client: ports.OwnAddr, Kind: ports.ByNAT, Dial: source + ":8080",

@@ -13,6 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
+// Words for what connections to a socket got whose program is not known.
+const accepted, closed = "accepted", "closed"
+
 // routeWords explains words in the table's cells.
 var routeWords = []struct{ word, means string }{
 	{string(ports.Direct), "the server's own socket"},
@@ -21,6 +24,8 @@ var routeWords = []struct{ word, means string }{
 	{string(ports.ByNAT), "rules send it to the container"},
 	{string(ports.Hairpin), "rules send it back to the bridge it came from"},
 	{string(ports.Held), "accepted, but no answer"},
+	{accepted, "a connection is accepted, by which program is not known"},
+	{closed, "accepted, and closed at once"},
 	{string(ports.Blocked), "no answer, see Why"},
 	{string(ports.Nothing), "no program listens"},
 	{"?", "not everything that decides it is known"},
@@ -118,7 +123,12 @@ func holderText(rows []ports.Row) string {
 // kindText returns the kind of a path's route, with ? for doubts and * for conditions; "" if there
 // is no path.
 func kindText(p ports.Path) string {
-	if p.Kind == ports.Unknown {
+	switch {
+	case p.Kind == ports.Unknown && p.Tried == "connected":
+		return accepted
+	case p.Kind == ports.Unknown && p.Tried == closed:
+		return closed
+	case p.Kind == ports.Unknown:
 		return "?"
 	}
 	text := string(p.Kind)
