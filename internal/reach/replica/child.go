@@ -29,6 +29,8 @@ type child struct {
 	process *path.Process
 	end     func() error // kills the process and waits for it
 	lacks   []Lacks
+	// open is the reason why the copy has no user namespace of its own; nil: it has one.
+	open error
 
 	mu sync.Mutex // held during a request
 }
@@ -36,7 +38,10 @@ type child struct {
 func startChild(ctx context.Context, o Order, here bool) (*child, error) {
 	c, err := launch(unix.CLONE_NEWUSER | unix.CLONE_NEWNET)
 	if err != nil && here && os.Geteuid() == 0 {
-		c, err = launch(unix.CLONE_NEWNET)
+		reason := machine.Machine{}.ExplainUserNamespace(err)
+		if c, err = launch(unix.CLONE_NEWNET); err == nil {
+			c.open = reason
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("copy the machine's network: %w",

@@ -31,7 +31,9 @@ type Space struct {
 	ID string `json:"id"` // as /proc/PID/ns/net prints it: "net:[4026531840]"
 	// PID is the PID of a process that was in the namespace when it was read; 0: the namespace had
 	// no process, but a name.
-	PID        int               `json:"pid"`
+	PID int `json:"pid"`
+	// Names has the names by which ip-netns knows the namespace.
+	Names      []string          `json:"names,omitempty"`
 	Links      []link.Saved      `json:"links"`
 	Addresses  []raw.Message     `json:"addresses"`
 	Nexthops   []raw.Message     `json:"nexthops,omitempty"`

@@ -40,6 +40,7 @@ type Copy interface {
 	Dial(ctx context.Context, dials []Dial) ([]Answer, error)
 	Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error)
 	Towards(to netip.Addr) (device string, err error)
+	Run(ctx context.Context, c Command) (Output, error)
 	Close() error
 }
 
@@ -50,6 +51,7 @@ type request struct {
 	Scan  *scan  `json:"scan,omitempty"`
 	// Towards requests the device that routes to an address.
 	Towards *netip.Addr `json:"towards,omitempty"`
+	Run     *Command    `json:"run,omitempty"`
 }
 
 type scan struct {
@@ -63,6 +65,9 @@ type reply struct {
 	Answers []Answer `json:"answers,omitempty"`
 	Ports   []uint16 `json:"ports,omitempty"`
 	Device  string   `json:"device,omitempty"`
+	Output  Output   `json:"output,omitzero"`
+	// NoJail is the reason why a command was not run; "": it was.
+	NoJail string `json:"no_jail,omitempty"`
 }
 
 // maxMessage limits the size of a request or reply, in bytes.
@@ -159,6 +164,12 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		r.Ports, err = (*c).Scan(ctx, q.Scan.Client, q.Scan.To)
 	case q.Towards != nil:
 		r.Device, err = (*c).Towards(*q.Towards)
+	case q.Run != nil:
+		r.Output, err = (*c).Run(ctx, *q.Run)
+		var no *NoJailError
+		if errors.As(err, &no) {
+			r.NoJail, err = no.Reason.Error(), nil
+		}
 	default:
 		r.Answers, err = (*c).Dial(ctx, q.Dials)
 	}

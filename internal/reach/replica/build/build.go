@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -29,10 +30,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica/dial"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
 )
 
-// Main runs the process of a copy: it reads requests from in and writes replies to out.
+// Main runs the process of a copy: it reads requests from in and writes replies to out. With
+// jail.Arg as the program's second argument, it runs the first process of a jail instead.
 func Main(in io.Reader, out io.Writer) error {
+	if len(os.Args) > 2 && os.Args[2] == jail.Arg {
+		return jail.Main(in)
+	}
 	const percent = 50 // collect garbage more often: the process only builds and then waits
 	debug.SetGCPercent(percent)
 	return replica.Serve(in, out, makeCopy)

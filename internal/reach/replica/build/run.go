@@ -1,0 +1,32 @@
+package build
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
+)
+
+// Run runs a command in a jail. See replica.Session.Run.
+func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Output, error) {
+	if command.Space < 0 || command.Space >= len(c.spaces) {
+		return replica.Output{}, fmt.Errorf("there is no namespace %d", command.Space)
+	}
+	dir := make([]byte, unix.PathMax)
+	n, err := unix.Getcwd(dir)
+	if err != nil {
+		dir, n = []byte("/"), 2
+	}
+	places := make([]jail.Place, len(c.spaces))
+	for i, s := range c.from.Spaces {
+		places[i] = jail.Place{PID: s.PID, Names: s.Names, FD: c.files[i]}
+	}
+	r, err := jail.Run(ctx, c.spaces[command.Space], command.Script, string(dir[:n-1]), places)
+	if jail.IsRefused(err) {
+		return replica.Output{}, &replica.NoJailError{Reason: err}
+	}
+	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
+}

@@ -1,0 +1,108 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Command is a shell command to run in a copy.
+type Command struct {
+	Script string `json:"script"`    // for /bin/sh -c
+	Space  int    `json:"namespace"` // where it starts, an index in Machine.Spaces
+}
+
+// Output is the result of a Command.
+type Output struct {
+	// Code is the exit code: 0 if the command succeeded; 128 plus the number of the signal that
+	// ended it; 124 if it was killed because it took longer than 10 s.
+	Code     int    `json:"code"`
+	Text     string `json:"text"`          // standard output and error, at most 64 KiB; not printable
+	Cut      bool   `json:"cut,omitempty"` // there was more text
+	TimedOut bool   `json:"timed_out,omitempty"`
+	// Modules lists kernel modules that were loaded on this machine meanwhile, maybe for the
+	// command.
+	Modules []string `json:"modules,omitempty"`
+}
+
+// TooLarge reports whether the command may have failed only because it runs in a user namespace:
+// there the kernel refuses to send it many rules at once, which it allows root of the machine.
+func (o Output) TooLarge() bool {
+	return o.Code != 0 && strings.Contains(o.Text, "Message too long")
+}
+
+// NoJailError means that commands cannot be run in the copy, because they could not be confined to
+// it.
+type NoJailError struct{ Reason error }
+
+func (e *NoJailError) Error() string {
+	return fmt.Sprintf("cannot try commands in a copy: %v", e.Reason)
+}
+func (e *NoJailError) Unwrap() error { return e.Reason }
+
+// Run runs a shell command in the copy, as root of the copy, for example
+//
+//	out, err := s.Run(ctx, replica.Command{Script: "iptables -I INPUT -p tcp --dport 80 -j DROP"})
+//
+// after which Dial shows what it changed. There is no way back but a new Session. Nothing outside
+// the copy changes. The command finds this machine's programs, /etc and the current directory, whose
+// files it may change for itself only, and the copied namespaces, as nsenter -t PID -n by Space.PID
+// and ip -n NAME by Space.Names. It finds no other processes, and no daemon can be asked: docker,
+// systemctl and firewall-cmd fail. All processes that it leaves behind are killed.
+//
+// A command that fails has an Output.Code; then err is nil. err wraps a *NoJailError, and nothing
+// was run, if the command cannot be confined. After other errors the Session is unusable.
+//
+// If the Session has two copies (see Start), the command runs in both, and the Output is that of
+// the copy in which it failed, if in any.
+func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
+	if c.Space < 0 || c.Space >= len(s.machine.Spaces) {
+		return Output{}, fmt.Errorf("there is no namespace %d", c.Space)
+	}
+	for _, x := range s.copies {
+		if x.open != nil {
+			return Output{}, &NoJailError{x.open}
+		}
+	}
+	before := loaded()
+	got := make([]reply, len(s.copies))
+	err := s.each(func(i int) (err error) {
+		got[i], err = s.copies[i].ask(ctx, requestTimeout, request{Run: &c})
+		return err
+	})
+	if err != nil {
+		return Output{}, err
+	}
+	out := got[0].Output
+	for _, r := range got {
+		if r.NoJail != "" {
+			return Output{}, &NoJailError{errors.New(r.NoJail)}
+		}
+		if out.Code == 0 {
+			out = r.Output
+		}
+	}
+	for _, name := range loaded() {
+		if before != nil && !slices.Contains(before, name) {
+			out.Modules = append(out.Modules, name)
+		}
+	}
+	return out, nil
+}
+
+// loaded lists the kernel's modules; nil: they cannot be listed.
+func loaded() (out []string) {
+	all, err := os.ReadFile("/proc/modules")
+	if err != nil {
+		return nil
+	}
+	out = []string{}
+	for line := range strings.Lines(string(all)) {
+		name, _, _ := strings.Cut(line, " ")
+		out = append(out, name)
+	}
+	return out
+}
