@@ -3,6 +3,7 @@ package netns
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -103,6 +104,21 @@ func processes() (out []int) {
 func names() (out []string) {
 	for _, m := range mounts("/proc/thread-self/mountinfo") {
 		out = append(out, m.file)
+	}
+	return out
+}
+
+// Names returns the names that ip-netns knows of network namespaces, by their IDs, in the caller's
+// mount namespace.
+func Names() map[string][]string {
+	out := map[string][]string{}
+	for _, m := range mounts("/proc/thread-self/mountinfo") {
+		dir, name := filepath.Split(m.file)
+		if dir == "/run/netns/" || dir == "/var/run/netns/" {
+			if !slices.Contains(out[m.id], name) {
+				out[m.id] = append(out[m.id], name)
+			}
+		}
 	}
 	return out
 }

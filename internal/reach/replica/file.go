@@ -99,6 +99,7 @@ func alike(a, b string) bool {
 
 var (
 	namespaceID = regexp.MustCompile(`^(net:\[[0-9]{1,20}\])?$`)
+	spaceName   = regexp.MustCompile(`^[a-zA-Z0-9_@%+=:-][a-zA-Z0-9_@%+=:.-]{0,63}$`)
 	kindName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,32}$`)
 )
 
@@ -108,6 +109,11 @@ func (s *Space) check(spaces int) error {
 	printable.Fields(&s.Unknown)
 	if !namespaceID.MatchString(s.ID) || s.PID < 0 {
 		return fmt.Errorf("its id is %q", s.ID)
+	}
+	for _, name := range s.Names {
+		if !spaceName.MatchString(name) {
+			return fmt.Errorf("its name is %q", name)
+		}
 	}
 	names, indexes := map[string]bool{}, map[int]bool{}
 	for _, l := range s.Links {

@@ -72,6 +72,7 @@ func TestLoadRefuses(t *testing.T) {
 		"many namespaces":      func(m *Machine) { m.Spaces = make([]Space, maxNamespaces+1) },
 		"another architecture": func(m *Machine) { m.Arch = "s390x" },
 		"an id":                func(m *Machine) { m.Spaces[0].ID = "../1" },
+		"a namespace.s name":   func(m *Machine) { m.Spaces[0].Names = []string{"../x"} },
 		"a process":            func(m *Machine) { m.Spaces[0].PID = -1 },
 		"a device's name":      func(m *Machine) { m.Spaces[0].Links[1].Name = "../x" },
 		"a device's escapes":   func(m *Machine) { m.Spaces[0].Links[1].Name = "\x1b[2J" },

@@ -51,13 +51,16 @@ func read(ctx context.Context, found []netns.Found) (*Machine, error) {
 	}
 	m := &Machine{Arch: runtime.GOARCH, Kernel: release(), here: true}
 	linked := linkedTo(nodes)
-	loaded := readModules()
+	loaded, names := readModules(), netns.Names()
 	m.Spaces = make([]Space, len(linked))
 	err = each(ctx, len(linked), func(i int) error {
 		n := linked[i]
 		s := &m.Spaces[i]
 		*s = nodes[n].Space
 		s.ID, s.PID = found[n].ID, found[n].PID
+		s.Names = slices.DeleteFunc(names[s.ID], func(name string) bool {
+			return !spaceName.MatchString(name)
+		})
 		for j := range s.Links {
 			if l := &s.Links[j]; l.ParentSpace >= 0 {
 				l.ParentSpace = spaceOf(linked, nodes[n].ids, l.ParentSpace)

@@ -131,6 +131,15 @@ func TestWithoutUserNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = s.Run(t.Context(), replica.Command{Script: "echo ran"})
+	no, ok := errors.AsType[*replica.NoJailError](err)
+	hint, hinted := errors.AsType[interface {
+		error
+		Hint() string
+	}](err)
+	if !ok || !hinted || !strings.Contains(hint.Hint(), "max_user_namespaces") {
+		t.Errorf("a command in a copy without a user namespace: %v, %v", err, no)
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

@@ -22,6 +22,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == probeArg {
+		probed(os.Args[2:])
+		return
+	}
 	if len(os.Args) < 2 || os.Args[1] != replica.Arg {
 		os.Exit(m.Run())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"strconv"
@@ -37,8 +38,9 @@ func run(in io.Reader) (r report, err error) {
 	for i := range o.Places {
 		o.Places[i].FD = firstPlace + i
 	}
-	for fd := reportFD; fd < firstPlace+len(o.Places); fd++ {
-		unix.CloseOnExec(fd)
+	// toll may have inherited files that lead out of the jail.
+	if err := unix.CloseRange(reportFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return r, fmt.Errorf("close inherited files: %w", err)
 	}
 	filter, err := newFilter()
 	if err != nil {
@@ -102,9 +104,8 @@ func runScript(script, dir string, filter *unix.SockFprog) (int, error) {
 	}
 }
 
-// limitMemory runs its argument with at most 1 GiB of address space for each process. This process
-// needs more.
-const limitMemory = `ulimit -v 1048576 && exec /bin/sh -c "$1"`
+// limitMemory runs its argument with at most 1 GiB of data for each process.
+const limitMemory = `ulimit -d 1048576 && exec /bin/sh -c "$1"`
 
 func environment() []string {
 	return []string{"PATH=" + programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:" +
