@@ -85,12 +85,37 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 			out = r.Output
 		}
 	}
+	s.now = got[0].Now
 	for _, name := range loaded() {
 		if before != nil && !slices.Contains(before, name) {
 			out.Modules = append(out.Modules, name)
 		}
 	}
 	return out, nil
+}
+
+// Now returns the machine as it is in the copy after Run: its devices, addresses and routes, and the
+// names of its namespaces. It is not this machine, and has no texts: see ReadText.
+func (s *Session) Now() *Machine {
+	m := &Machine{Arch: s.machine.Arch, Kernel: s.machine.Kernel,
+		Spaces: slices.Clone(s.machine.Spaces)}
+	for i := range m.Spaces {
+		to := &m.Spaces[i]
+		to.Text = nil
+		if i < len(s.now) {
+			from := s.now[i]
+			to.Links, to.Addresses, to.Nexthops, to.Routes = from.Links, from.Addresses, from.Nexthops,
+				from.Routes
+		}
+	}
+	return m
+}
+
+// ReadText reads the texts of a namespace's rules in the copy into m, which Now returned.
+func (s *Session) ReadText(ctx context.Context, m *Machine, space int) error {
+	r, err := s.copies[0].ask(ctx, requestTimeout, request{Text: &space})
+	m.Spaces[space].Text = r.Text
+	return err
 }
 
 // loaded lists the kernel's modules; nil: they cannot be listed.

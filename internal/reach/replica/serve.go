@@ -41,6 +41,8 @@ type Copy interface {
 	Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error)
 	Towards(to netip.Addr) (device string, err error)
 	Run(ctx context.Context, c Command) (Output, error)
+	Now() []Space
+	Text(ctx context.Context, space int) ([]RuleText, error)
 	Close() error
 }
 
@@ -52,6 +54,8 @@ type request struct {
 	// Towards requests the device that routes to an address.
 	Towards *netip.Addr `json:"towards,omitempty"`
 	Run     *Command    `json:"run,omitempty"`
+	// Text requests the texts of a namespace's rules.
+	Text *int `json:"text,omitempty"`
 }
 
 type scan struct {
@@ -68,6 +72,9 @@ type reply struct {
 	Output  Output   `json:"output,omitzero"`
 	// NoJail is the reason why a command was not run; "": it was.
 	NoJail string `json:"no_jail,omitempty"`
+	// Now has the namespaces after a command; see Session.Now.
+	Now  []Space    `json:"now,omitempty"`
+	Text []RuleText `json:"text,omitempty"`
 }
 
 // maxMessage limits the size of a request or reply, in bytes.
@@ -170,6 +177,9 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		if errors.As(err, &no) {
 			r.NoJail, err = no.Reason.Error(), nil
 		}
+		r.Now = (*c).Now()
+	case q.Text != nil:
+		r.Text, err = (*c).Text(ctx, *q.Text)
 	default:
 		r.Answers, err = (*c).Dial(ctx, q.Dials)
 	}

@@ -22,6 +22,7 @@ type Session struct {
 	// copies has one copy or, if there are rules that cannot be copied, two: in the first these
 	// rules never match, in the second they always match.
 	copies []*child
+	now    []Space // after Run; nil: as in machine
 }
 
 // Lacks is a part of the machine that the copy lacks.

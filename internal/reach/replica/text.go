@@ -26,14 +26,18 @@ var errGone = errors.New("the network namespace is gone")
 // rules that iptables writes, and nft, if they are installed. It reads no rules of a chain whose
 // number of rules has changed. m must be this machine.
 func (m *Machine) ReadText(ctx context.Context, space int) error {
-	s := &m.Spaces[space]
+	return m.Spaces[space].ReadTextIn(ctx, m.Spaces[space].visit)
+}
+
+// ReadTextIn is like Machine.ReadText for a namespace in which visit calls functions.
+func (s *Space) ReadTextIn(ctx context.Context, visit func(func() error) error) error {
 	counts := s.counts()
 	if s.Text != nil || len(counts) == 0 {
 		return nil
 	}
 	t := texts{ctx: ctx, iptables: s.Nft.Iptables(), options: s.Nft.Options(), want: counts,
 		found: map[chain][]string{}}
-	err := s.visit(func() error { t.read(); return nil })
+	err := visit(func() error { t.read(); return nil })
 	s.Text = []RuleText{}
 	for _, c := range slices.SortedFunc(maps.Keys(t.found), chain.compare) {
 		for i, text := range t.found[c] {

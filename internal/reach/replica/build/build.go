@@ -56,6 +56,7 @@ type machine struct {
 	runs    map[device]bool  // devices that have a carrier or will get one
 	ends    int              // the number of cards that were made
 	guests  map[device]*segment
+	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
 	times   int // number of attempts of each connection
 	clean   undo.Stack
@@ -74,7 +75,7 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 	}
 	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
-		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1,
+		runs: map[device]bool{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
 		lacks: lacks}
 	if slices.ContainsFunc(o.Machine.Spaces, random) {
 		const enough = 7

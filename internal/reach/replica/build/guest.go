@@ -41,6 +41,7 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	}
 	c.guests[at] = s
 	c.runs[at], c.runs[device{at.space, outer.Index}] = true, true
+	c.outer[device{at.space, outer.Index}] = true
 	return s, c.await()
 }
 

@@ -28,5 +28,8 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 	if jail.IsRefused(err) {
 		return replica.Output{}, &replica.NoJailError{Reason: err}
 	}
+	if err == nil {
+		err = c.reread()
+	}
 	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
 }

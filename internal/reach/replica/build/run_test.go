@@ -1,7 +1,12 @@
 package build
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
@@ -30,5 +35,63 @@ func TestRun(t *testing.T) {
 	s.expect(r, far, "192.0.2.10:9001", 1)
 	if after := s.in(s.spaces[0], "nft list ruleset"); before != after {
 		t.Errorf("the machine's rules changed:\n%s", after)
+	}
+}
+
+// After a command the copy is read again: scans find new rules' ports and keep what the command set,
+// rules are named by their new texts, and links and addresses are the new ones.
+func TestRunIsRead(t *testing.T) {
+	s := newSite(t, noLinkLocal)
+	s.in(s.spaces[0], "iptables -A INPUT -p tcp --dport 9001 -j DROP")
+	m := s.machine()
+	for i := range m.Spaces {
+		m.Spaces[i].PID = 20000 + i
+	}
+	r := s.start(m, socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
+	far, own := replica.Client{Card: "eth0"}, netip.MustParseAddr("192.0.2.10")
+	s.expect(r, replica.Client{Bridge: "docker0"}, "172.17.0.2:80", 1)
+	out := s.run(r, 0, `set -e
+iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.18.0.2:80
+iptables -I INPUT -p tcp --dport 9000 -j DROP
+sysctl -qw net.ipv4.conf.eth0.forwarding=1
+ip link add br1 type bridge
+ip addr add 172.18.0.1/16 dev br1
+ip link set br1 addrgenmode none
+ip link set br1 up
+ip link set veth2 master br1
+nsenter -t 20001 -n sh -ec 'ip addr flush dev eth0; ip addr add 172.18.0.2/16 dev eth0
+ip route add default via 172.18.0.1'`)
+	if out.Code != 0 {
+		t.Fatal(out.Text)
+	}
+	ports, err := r.Scan(t.Context(), far, own)
+	if err != nil || !slices.Equal(ports, []uint16{8080, 9000}) {
+		t.Errorf("%v, %v", ports, err)
+	}
+	s.expect(r, far, "192.0.2.10:8080", 1)
+	s.expect(r, replica.Client{Bridge: "br1"}, "172.18.0.2:80", 1)
+	now := r.Now()
+	if err := r.ReadText(t.Context(), now, 0); err != nil {
+		t.Fatal(err)
+	}
+	rule := replica.RuleText{Table: "ip filter", Chain: "INPUT", Number: 1}
+	const want = "-A INPUT -p tcp -m tcp --dport 9000 -j DROP"
+	if text := now.Spaces[0].TextOf(rule); text != want {
+		t.Errorf("rule 1 is %q", text)
+	}
+	var names []string
+	for _, l := range now.Spaces[0].Links {
+		names = append(names, fmt.Sprint(l.Name, now.Spaces[0].Prefixes(l.Index)))
+	}
+	wantNames := []string{"lo[127.0.0.1/8 ::1/128]", "eth0[192.0.2.10/24]", "docker0[172.17.0.1/16]",
+		"veth2[]", "veth3[]", "br1[172.18.0.1/16]"}
+	slices.Sort(names)
+	slices.Sort(wantNames)
+	if diff := cmp.Diff(wantNames, names); diff != "" {
+		t.Error(diff)
+	}
+	if got := now.Spaces[1].Prefixes(now.Spaces[1].Links[1].Index); len(got) != 1 ||
+		got[0].String() != "172.18.0.2/16" {
+		t.Errorf("container 1 has %v", got)
 	}
 }

@@ -1,0 +1,122 @@
+package build
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// reread reads what a command may have changed in the copy.
+func (c *machine) reread() error {
+	for i, ns := range c.spaces {
+		now := c.from.Spaces[i]
+		err := ns.Do(func() error { return c.read(i, &now) })
+		if err != nil {
+			return fmt.Errorf("read the copy again: %w", err)
+		}
+		c.from.Spaces[i] = now
+	}
+	for i := range c.from.Spaces {
+		for _, l := range c.from.Spaces[i].Links {
+			own := c.from.Spaces[i].Prefixes(l.Index)
+			if l.Kind == "bridge" { // new containers join it
+				c.survey.own[device{i, l.Index}] = own
+			}
+			for _, p := range own {
+				c.survey.taken[p.Addr()] = true
+			}
+		}
+	}
+	return nil
+}
+
+// read must be called in the namespace.
+func (c *machine) read(space int, s *replica.Space) error {
+	found, err := link.ReadLinks()
+	if err != nil {
+		return err
+	}
+	s.Links = c.merge(space, s.Links, found)
+	var names []string
+	for _, l := range s.Links {
+		names = append(names, l.Name)
+	}
+	errs := make([]error, 8)
+	s.Addresses, errs[0] = link.ReadAddresses()
+	s.Nexthops, errs[1] = link.ReadNexthops()
+	s.Routes, errs[2] = link.ReadRoutes()
+	s.Policy, errs[3] = link.ReadPolicy()
+	s.Neighbours, errs[4] = link.ReadNeighbours()
+	s.Nft, errs[5] = nft.Save()
+	s.Sets, errs[6] = ipset.Save()
+	s.Legacy, errs[7] = xtables.Save()
+	s.Sysctls = sysctl.ReadAll(names)
+	return cmp.Or(errs...)
+}
+
+// merge returns the devices found in a namespace of the copy. Those of the machine keep what is
+// different in a copy: the kind of cards, and where their other ends are. It leaves out the ends of
+// new containers.
+func (c *machine) merge(space int, old, found []link.Saved) (out []link.Saved) {
+	for _, l := range found {
+		if c.outer[device{space, l.Index}] {
+			continue
+		}
+		i := slices.IndexFunc(old, func(o link.Saved) bool {
+			return o.Name == l.Name && o.Index == l.Index
+		})
+		if i < 0 {
+			l.ParentSpace = c.spaceOf(l.ParentSpace)
+			out = append(out, l)
+			continue
+		}
+		now := old[i]
+		if now.Up != l.Up {
+			now.Up, now.Lower = l.Up, l.Lower
+		}
+		now.Master, now.MTU, now.MAC, now.Slave, now.VLANs = l.Master, l.MTU, l.MAC, l.Slave, l.VLANs
+		out = append(out, now)
+	}
+	return out
+}
+
+// spaceOf returns the index of the namespace that has the number in the calling thread's.
+func (c *machine) spaceOf(number int) int {
+	if number < 0 {
+		return number
+	}
+	for i, fd := range c.files {
+		if n, err := link.NumberOf(fd); err == nil && n == number {
+			return i
+		}
+	}
+	return link.Elsewhere
+}
+
+// Now returns the copy's devices, addresses and routes.
+func (c *machine) Now() (out []replica.Space) {
+	for _, s := range c.from.Spaces {
+		out = append(out, replica.Space{Links: s.Links, Addresses: s.Addresses, Nexthops: s.Nexthops,
+			Routes: s.Routes})
+	}
+	return out
+}
+
+// Text returns the texts of a namespace's rules.
+func (c *machine) Text(ctx context.Context, space int) ([]replica.RuleText, error) {
+	if space < 0 || space >= len(c.spaces) {
+		return nil, fmt.Errorf("there is no namespace %d", space)
+	}
+	s := c.from.Spaces[space]
+	s.Text = nil
+	err := s.ReadTextIn(ctx, c.spaces[space].Do)
+	return s.Text, err
+}
