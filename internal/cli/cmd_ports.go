@@ -26,6 +26,7 @@ type portsFlags struct {
 	results, client, save, reread string
 	proto                         string // of the port; "": any
 	with                          comparedWith
+	try                           tryFlags
 }
 
 const fromFileFlag = "from-file"
@@ -76,6 +77,7 @@ lost which port since. --expect checks lines such as "other machines reach only 
 		"also write what was read to this `FILE`, for --from-file (as root)")
 	c.Flags().StringVar(&f.reread, fromFileFlag, "",
 		"judge a `FILE` of --save instead of this machine")
+	f.try.add(c)
 	f.with.add(c)
 	f.out.add(c.Flags(), document.PortList)
 	return c
@@ -90,8 +92,12 @@ func (f *portsFlags) check() error {
 		return usage(errors.New("--results and --from-file cannot both read standard input"),
 			"give one of them another file")
 	}
+	if err := f.try.check(f); err != nil {
+		return err
+	}
 	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
-		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against})
+		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against},
+		place{tryFileFlag, f.try.file})
 }
 
 func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
@@ -124,7 +130,13 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	wrong := r.Contradict()
 	err = f.out.print(e, view.Ports(r))
 	if err == nil {
+		err = f.try.failed(r)
+	}
+	if err == nil {
 		err = f.with.failed(r)
+	}
+	if f.try.any() {
+		return err
 	}
 	if err == nil && port != 0 && (wrong || !r.Served()) {
 		err = &failure{code: exitCells}
@@ -147,21 +159,17 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 		}
 		judged = judgeFile(e, file).Base()
 	}
-	facts, err := f.facts(c, e, from, port)
+	var r *ports.Report
+	if f.try.any() {
+		r, err = f.tryCommands(c, e, from, port)
+	} else {
+		r, err = f.judge(c, e, from, port)
+	}
 	if err != nil {
 		return nil, err
 	}
-	r := ports.Judge(facts, port)
 	if err := f.with.apply(c, e, r, from, port); err != nil {
 		return nil, err
-	}
-	switch alone := facts.Copy == nil && !f.with.any(); {
-	case f.reread != "":
-	case port != 0:
-		collect.Check(c.Context(), r)
-	case alone:
-		collect.Check(c.Context(), r)
-		r.TakeChecks()
 	}
 	if port == 0 && os.Geteuid() != 0 && f.reread == "" {
 		r.Missing = append(r.Missing, ports.Missing{What: "what containers and other machines reach",
@@ -174,13 +182,37 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 	return r, nil
 }
 
-// facts returns the machine's facts, including the connections that were tried in a copy of it.
-func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
-	port uint16) (*ports.Facts, error) {
-	var facts *ports.Facts
-	var m *replica.Machine // nil: this one
-	var network collect.Network
-	var err error
+// judge returns the report on the machine as it is.
+func (f *portsFlags) judge(c *cobra.Command, e env, client netip.Addr,
+	port uint16) (*ports.Report, error) {
+	facts, m, network, err := f.machine(c, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.about(facts, client); err != nil {
+		return nil, err
+	}
+	if m != nil {
+		err = collect.AskSaved(c.Context(), facts, m, port)
+	} else if err = collect.Ask(c.Context(), facts, network, port); err == nil && f.save != "" {
+		err = f.saveMachine(c, e, facts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := ports.Judge(facts, port)
+	if f.reread == "" && (port != 0 || facts.Copy == nil && !f.with.any()) {
+		collect.Check(c.Context(), r)
+		if port == 0 {
+			r.TakeChecks()
+		}
+	}
+	return r, nil
+}
+
+// machine returns the facts and the network of the saved machine m or, if m is nil, of this one.
+func (f *portsFlags) machine(c *cobra.Command, e env) (facts *ports.Facts, m *replica.Machine,
+	network collect.Network, err error) {
 	switch {
 	case f.reread != "":
 		facts, m, err = loadMachine(e, f.reread, c.InOrStdin())
@@ -190,22 +222,19 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 	default:
 		facts, network, err = collect.Read(c.Context())
 	}
-	if err != nil {
-		return nil, err
-	}
+	return facts, m, network, err
+}
+
+// about sets what the report is about.
+func (f *portsFlags) about(facts *ports.Facts, client netip.Addr) error {
 	if client.IsValid() {
 		if err := facts.CheckClient(client); err != nil {
-			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
+			return usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
 		}
 	}
-	facts.Client, facts.Proto, facts.Everything = client, f.proto, f.with.any()
-	if m != nil {
-		return facts, collect.AskSaved(c.Context(), facts, m, port)
-	}
-	if err = collect.Ask(c.Context(), facts, network, port); err == nil && f.save != "" {
-		err = f.saveMachine(c, e, facts)
-	}
-	return facts, err
+	facts.Client, facts.Proto = client, f.proto
+	facts.Everything = f.with.any() || f.try.any()
+	return nil
 }
 
 func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {

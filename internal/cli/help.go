@@ -26,7 +26,8 @@ var flagGroups = []named{
 		"query", "model", "prompt", "request-json", "compressed", "recipe", "server", "client",
 		"ready", "metric", "seconds", "no-root",
 		"password-env", "api-key-env", "all", "parts", "measure"}},
-	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last", "expect", "expect-now"}},
+	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last", "try", "try-file",
+		"expect", "expect-now"}},
 	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",
 		"nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens",
@@ -200,7 +201,7 @@ var valueNames = map[string]string{
 	"sweep":         "OPTION=VALUES",
 	"shape":         "SHAPE",
 	"procs":         "CxP",
-	"output":        "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
+	"output":        "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "try-file": "FILE", "proxy": "FILE",
 }
 
 var typeNames = map[string]string{

@@ -80,6 +80,12 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 		return fmt.Errorf("copy the network: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	return connectAll(ctx, f, s, c, read)
+}
+
+// connectAll makes the connections of c, whose facts are f.
+func connectAll(ctx context.Context, f *ports.Facts, s *replica.Session, c *ports.Copy,
+	read readText) error {
 	if f.Client.IsValid() { // without a route, no answer gets to the client
 		f.ClientDevice, _ = s.Towards(ctx, f.Client)
 	}

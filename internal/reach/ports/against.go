@@ -19,6 +19,8 @@ type Changes struct {
 	// reports is not certain.
 	Same int `json:"same"`
 	Open int `json:"not_certain"`
+	// Changed is the number of connections that were gained or lost.
+	Changed int `json:"changed"`
 }
 
 // Change is a port whose answers clients gained or lost.
@@ -59,7 +61,7 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 	for _, row := range r.Ports {
 		for _, p := range row.Dials {
 			if !p.own && !p.self {
-				add(compared{row.Proto, string(p.Client), p.From, p.Dial, row.Port},
+				add(compared{row.Proto, p.Client.kin(), p.From, p.Dial, row.Port},
 					outcomeOf{row.Server.brief(), p})
 			}
 		}
@@ -70,11 +72,19 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 			if overIPv6(in.Dial) {
 				name += " over IPv6"
 			}
-			add(compared{in.Proto, string(p.Client), p.From, name, in.Port},
+			add(compared{in.Proto, p.Client.kin(), p.From, name, in.Port},
 				outcomeOf{in.Server.brief(), p})
 		}
 	}
 	return order, all
+}
+
+// kin returns the kind of client for comparisons: another container may join the server's network.
+func (c Client) kin() string {
+	if c == Foreign {
+		c = Neighbour
+	}
+	return string(c)
 }
 
 // Since compares the report with an older one, of the file since.
@@ -82,6 +92,17 @@ func (r *Report) Since(old *Report, since string) {
 	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}}
 	before, was := old.outcomes()
 	order, is := r.outcomes()
+	type client struct {
+		proto, client, from, server string
+		port                        uint16
+	}
+	reached := map[client]bool{}
+	of := func(k compared, server string) client {
+		return client{k.proto, k.client, k.from, server, k.port}
+	}
+	for k, o := range was {
+		reached[of(k, o.server)] = reached[of(k, o.server)] || o.path.Answers()
+	}
 	for _, k := range before {
 		if _, ok := is[k]; !ok {
 			order = append(order, k)
@@ -94,9 +115,13 @@ func (r *Report) Since(old *Report, since string) {
 			c.Open++
 		case a.path.Answers() == b.path.Answers():
 			c.Same++
+		case b.path.Answers() && a.path.Kind == "" && reached[of(k, b.server)]: // at another address
+			c.Same++
 		case b.path.Answers():
+			c.Changed++
 			c.Gained = addChange(c.Gained, k, b, a.path.reason())
 		default:
+			c.Changed++
 			if b.path.Kind == "" {
 				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
 			}
@@ -173,20 +198,30 @@ func (c *Changes) Text() []string {
 // sentencesOf returns a sentence for each group of ports that the same clients gained or lost for
 // the same cause.
 func sentencesOf(verb string, all []Change, when string) (out []string) {
-	type group struct{ who, because string }
-	var order []group
-	ports := map[group][]Exposed{}
-	for _, x := range all {
-		g := group{printable.List(x.Who), x.Because}
-		order = once(order, g)
-		ports[g] = append(ports[g], Exposed{Port: x.Port, Proto: x.Proto, Server: x.Server})
-	}
-	for _, g := range order {
-		text := fmt.Sprintf("%s: %s by %s", verb, few(exposedNames(ports[g])), g.who)
+	for _, g := range grouped(all) {
+		text := fmt.Sprintf("%s: %s by %s", verb, few(exposedNames(g.ports)), g.who)
 		if g.because != "" {
 			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
 		}
 		out = append(out, text+".")
+	}
+	return out
+}
+
+// group has ports that the same clients gained or lost for the same cause.
+type group struct {
+	who, because string
+	ports        []Exposed
+}
+
+func grouped(all []Change) (out []group) {
+	for _, x := range all {
+		who := printable.List(x.Who)
+		i := slices.IndexFunc(out, func(g group) bool { return g.who == who && g.because == x.Because })
+		if i < 0 {
+			i, out = len(out), append(out, group{who: who, because: x.Because})
+		}
+		out[i].ports = append(out[i].ports, Exposed{Port: x.Port, Proto: x.Proto, Server: x.Server})
 	}
 	return out
 }

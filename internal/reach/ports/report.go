@@ -40,7 +40,9 @@ type Report struct {
 	// --against; nil without it.
 	Expected []Expectation `json:"expected,omitempty"`
 	Changes  *Changes      `json:"changes,omitempty"`
-	Missing  []Missing     `json:"missing"`
+	// Tried has the commands of --try, whose changes Changes has; nil without them.
+	Tried   *Tried    `json:"tried,omitempty"`
+	Missing []Missing `json:"missing"`
 }
 
 // Row is a port at a listening address.

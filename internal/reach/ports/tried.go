@@ -1,44 +1,284 @@
 package ports
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 
-// TakeChecks replaces what sockets alone suggest about this machine's clients by what their real
-// connections got. It changes nothing in a report with connections in a copy of the machine.
-func (r *Report) TakeChecks() {
-	for n := range r.Checks {
-		k := &r.Checks[n]
-		for i := range r.Ports {
-			row := &r.Ports[i]
-			p, ok := row.Paths[k.Client]
-			if !ok || row.Proto != "tcp" || p.Dial != k.Dial || !slices.Contains(p.Doubt, Untried) {
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Tried has the commands of --try, which ran in a copy of the machine. The rest of the report is
+// about the machine as the commands left it there.
+type Tried struct {
+	Commands string `json:"commands"`
+	Code     int    `json:"code"` // the exit code; 124: they did not end in time
+	Output   string `json:"output,omitempty" printable:"text"`
+	Cut      bool   `json:"cut,omitempty"` // there was more output
+	TimedOut bool   `json:"timed_out,omitempty"`
+	// Modules lists the modules that the kernel loaded on the machine itself meanwhile.
+	Modules []string `json:"modules,omitempty"`
+	// Moved lists ports that answer as before, but by another server, or with another address of the
+	// client. Changes has those gained and lost.
+	Moved []Change `json:"moved"`
+	// Still lists the ports that other machines reach before and after.
+	Still []Exposed `json:"still"`
+
+	moved  int    // number of connections in Moved
+	others string // words for other machines
+}
+
+// NewTried returns the result of commands.
+func NewTried(commands string, out replica.Output) *Tried {
+	return &Tried{Commands: commands, Code: out.Code, Output: printable.Text(out.Text), Cut: out.Cut,
+		TimedOut: out.TimedOut, Modules: out.Modules}
+}
+
+// After returns the facts with the devices and addresses of now, the copy of old after commands.
+func (f *Facts) After(old, now *replica.Machine) *Facts {
+	out := *f
+	out.Copy, out.changed, out.Missing = nil, true, slices.Clone(f.Missing)
+	out.Containers = slices.Clone(f.Containers)
+	for i := range now.Spaces {
+		was, is := &old.Spaces[i], &now.Spaces[i]
+		if i == 0 {
+			out.Devices = devicesAfter(f.Devices, was, is, now)
+			out.Switches.Forward4 = isOn(is, "net/ipv4/ip_forward", f.Switches.Forward4)
+			out.Switches.BridgeNF = isOn(is, "net/bridge/bridge-nf-call-iptables", f.Switches.BridgeNF)
+			continue
+		}
+		for j := range out.Containers {
+			x := &out.Containers[j]
+			if x.Space != is.ID || x.Host || x.Shares != "" || x.PID == 0 {
 				continue
 			}
-			k.Agrees = true // with what it replaces
-			row.Paths[k.Client] = p.after(*k)
-			for d := range row.Dials {
-				if o := row.Dials[d]; o.Client == k.Client && o.Dial == k.Dial {
-					row.Dials[d] = o.after(*k)
+			x.Devices = devicesAfter(x.Devices, was, is, now)
+			if before, after := addressesOf(was), addressesOf(is); !slices.Equal(before, after) {
+				x.Addrs = keep(x.Addrs, after)
+				x.Networks = nil // the names of those where it was
+			}
+		}
+	}
+	return &out
+}
+
+func isOn(s *replica.Space, key string, otherwise bool) bool {
+	value, ok := s.Sysctls[key]
+	if !ok {
+		return otherwise
+	}
+	return value != "0"
+}
+
+// addressesOf returns a namespace's addresses, without those that nobody else can reach.
+func addressesOf(s *replica.Space) (out []netip.Addr) {
+	for _, l := range s.Links {
+		for _, p := range s.Prefixes(l.Index) {
+			if a := p.Addr(); !a.IsLoopback() && !a.IsLinkLocalUnicast() {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// keep returns the elements of now, those of old first and in its order.
+func keep[T comparable](old, now []T) []T {
+	out := slices.DeleteFunc(slices.Clone(old), func(x T) bool { return !slices.Contains(now, x) })
+	for _, x := range now {
+		out = once(out, x)
+	}
+	return out
+}
+
+// devicesAfter returns a namespace's devices after commands. is is a namespace of now, and was the
+// same one before.
+func devicesAfter(old []Device, was, is *replica.Space, now *replica.Machine) (out []Device) {
+	names, indexes := map[int]string{}, map[string]int{}
+	for _, l := range is.Links {
+		names[l.Index] = l.Name
+	}
+	for _, l := range was.Links {
+		indexes[l.Name] = l.Index
+	}
+	wasUplink, isUplink := uplinks(was), uplinks(is)
+	for _, l := range is.Links {
+		i := slices.IndexFunc(old, func(d Device) bool { return d.Name == l.Name })
+		d := Device{Name: l.Name, Index: l.Index, Kind: l.Kind}
+		switch {
+		case i >= 0:
+			d = old[i]
+		case indexes[l.Name] != 0: // the report does not list it
+			continue
+		case l.Pair():
+			d.Peer = l.Parent
+			if l.ParentSpace >= 0 && l.ParentSpace < len(now.Spaces) {
+				d.PeerSpace = now.Spaces[l.ParentSpace].ID
+			}
+		}
+		d.Master, d.Up, d.MTU = names[l.Master], l.Up, l.MTU
+		d.Addrs = keep(d.Addrs, is.Prefixes(l.Index))
+		for six, uplink := range map[bool]*bool{false: &d.Uplink, true: &d.Uplink6} {
+			k := route{l.Name, six}
+			if wasUplink[k] != isUplink[k] {
+				*uplink = isUplink[k]
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+type route struct {
+	device string
+	six    bool
+}
+
+// uplinks returns the devices of default routes.
+func uplinks(s *replica.Space) map[route]bool {
+	out := map[route]bool{}
+	for _, h := range s.Defaults() {
+		for _, l := range s.Links {
+			if l.Index == h.Index {
+				out[route{l.Name, false}] = true
+				if h.Gateway.Is6() {
+					out[route{l.Name, true}] = true
 				}
 			}
 		}
 	}
-	r.Exposure = r.exposure()
-	r.Answer = r.answer()
+	return out
 }
 
-// after returns the path as a real connection found it.
-func (p Path) after(k Check) Path {
-	p.Tried = k.Got
-	switch k.Got {
-	case "refused":
-		p.Kind, p.Why, p.Doubt = Nothing, "this machine's own connection was refused", nil
-	case "timeout":
-		p.Kind, p.Why, p.Doubt = Blocked, "this machine's own connection was not answered", nil
-	case "connected", "closed": // rules may send it elsewhere than the row's socket suggests
-		if p.Kind == Unknown {
-			p.Doubt = slices.DeleteFunc(slices.Clone(p.Doubt),
-				func(d string) bool { return d == Untried })
+// Try compares the report with the one before the commands.
+func (r *Report) Try(before *Report, t *Tried) {
+	r.Since(before, "")
+	r.Tried = t
+	t.Moved, t.Still, t.others = []Change{}, []Exposed{}, cmp.Or(r.Client, machines)
+	_, was := before.outcomes()
+	order, is := r.outcomes()
+	for _, k := range order {
+		a, b := was[k], is[k]
+		if !a.path.Answers() || !b.path.Answers() || len(a.path.Doubt)+len(b.path.Doubt) > 0 {
+			continue
+		}
+		if b.path.Client.class() == machines && !b.path.own {
+			t.keeps(Exposed{Port: k.port, Proto: k.proto, Server: b.server, Reach: machines, Sure: true},
+				b.path.Dial)
+		}
+		if because := moved(a, b); because != "" {
+			t.moved++
+			t.Moved = addChange(t.Moved, k, b, because)
 		}
 	}
-	return p
+	for i := range t.Moved {
+		t.Moved[i].Who = together(t.Moved[i], order)
+	}
+}
+
+// keeps adds a port that other machines reach before and after, at the dialled address.
+func (t *Tried) keeps(x Exposed, dial string) {
+	i := slices.IndexFunc(t.Still, func(y Exposed) bool {
+		return y.Port == x.Port && y.Proto == x.Proto && y.Server == x.Server
+	})
+	if i < 0 {
+		i, t.Still = len(t.Still), append(t.Still, x)
+	}
+	t.Still[i].Dial = once(t.Still[i].Dial, dial)
+}
+
+// moved says how an answered connection differs from before, or "".
+func moved(a, b outcomeOf) string {
+	hidden := func(p Path) string {
+		if p.Masqueraded {
+			return p.Seen
+		}
+		return ""
+	}
+	switch {
+	case a.server != b.server:
+		return "answered by " + b.server + " instead of " + a.server
+	case hidden(a.path) == hidden(b.path):
+		return ""
+	case b.path.Masqueraded && b.path.Seen != "":
+		return "the server would see the client as " + b.path.Seen
+	case b.path.Masqueraded:
+		return "the server would no longer see the client's address"
+	}
+	return "the server would see the client's own address"
+}
+
+// Text returns the sentences about what the commands would change. c compares with the report before
+// them.
+func (t *Tried) Text(c *Changes) (out []string) {
+	switch {
+	case t.TimedOut:
+		out = append(out, "The commands did not end in time, and were stopped. What follows is what they "+
+			"changed until then.")
+	case t.Code != 0:
+		out = append(out, fmt.Sprintf("The commands failed with exit code %d. What follows is what they "+
+			"changed nevertheless.", t.Code))
+	}
+	lost := conditional("lose", c.Lost, "")
+	gained := conditional("gain", c.Gained, "before, ")
+	switch {
+	case len(lost)+len(gained) == 0:
+		out = append(out, "Nobody would gain or lose a port.")
+	case len(lost) == 0:
+		out = append(append(out, gained...), "Nobody would lose a port.")
+	case len(gained) == 0:
+		out = append(append(out, lost...), "Nobody would gain a port.")
+	default:
+		out = append(append(out, lost...), gained...)
+	}
+	for _, x := range t.Moved {
+		out = append(out, fmt.Sprintf("%s from %s: %s.", exposedNames([]Exposed{{Port: x.Port,
+			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because))
+	}
+	out = append(out, t.rest(c))
+	if len(t.Modules) > 0 {
+		out = append(out, "The kernel of this machine loaded modules meanwhile, perhaps for the "+
+			"commands: "+strings.Join(t.Modules, ", ")+".")
+	}
+	return out
+}
+
+// mostLines is how many lines of the commands' output are shown.
+const mostLines = 20
+
+// Lines returns the last lines of the commands' output.
+func (t *Tried) Lines() []string {
+	all := strings.Split(strings.TrimSpace(t.Output), "\n")
+	return all[max(0, len(all)-mostLines):]
+}
+
+// rest says what stays as it is.
+func (t *Tried) rest(c *Changes) string {
+	text := printable.Capital(t.others) + " would still reach no port."
+	if len(t.Still) > 0 {
+		text = printable.Capital(t.others) + " would still reach " + few(exposedNames(t.Still)) + "."
+	}
+	text += fmt.Sprintf(" %d of %s would be as before", c.Same-t.moved,
+		units.Plural(c.Same+c.Changed+c.Open, "connection"))
+	if c.Open > 0 {
+		text += fmt.Sprintf("; %d not certain", c.Open)
+	}
+	return text + "."
+}
+
+// conditional returns a sentence for each group of ports that the same clients would gain or lose
+// for the same cause.
+func conditional(verb string, all []Change, when string) (out []string) {
+	for _, g := range grouped(all) {
+		text := fmt.Sprintf("%s would %s %s", printable.Capital(g.who), verb, few(exposedNames(g.ports)))
+		if g.because != "" {
+			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
+		}
+		out = append(out, text+".")
+	}
+	return out
 }

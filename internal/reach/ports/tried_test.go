@@ -1,56 +1,154 @@
 package ports
 
 import (
-	"reflect"
+	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// Without root, what this machine's own connections get replaces suppositions.
-func TestTakeChecks(t *testing.T) {
-	f := twoFamilies()
-	f.Copy = nil
-	f.Listeners[0].Owners = nil // another user's
-	r := Judge(f, 0)
-	at := slices.IndexFunc(r.Ports, func(row Row) bool { return row.Port == 22 })
-	before := r.Ports[at].Paths[OwnAddr]
-	if before.Kind != Unknown || !slices.Contains(before.Doubt, Untried) {
-		t.Fatalf("%+v", before)
+func TestTry(t *testing.T) {
+	drop := losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 1, "-j DROP")})
+	masquerade := func(q replica.Dial, a *replica.Answer) {
+		if q.Card != "" && q.To.Port() == 8080 {
+			a.Outcomes[0].Source, a.Outcomes[0].Seen = addr("198.18.0.9"), addr("172.17.0.1")
+		}
 	}
-	remote := r.Ports[at].Paths[Remote]
-	for _, x := range []struct {
-		got     string
-		kind    PathKind
-		untried bool
-		doubts  int
-	}{{"connected", Unknown, false, 1}, {"closed", Unknown, false, 1}, {"refused", Nothing, false, 0},
-		{"timeout", Blocked, false, 0}, {"error", Unknown, true, 2}} {
-		r := Judge(f, 0)
-		r.Checks = []Check{{Client: OwnAddr, Dial: before.Dial, Got: x.got, Expected: before.Kind}}
-		r.TakeChecks()
-		p := r.Ports[at].Paths[OwnAddr]
-		if p.Kind != x.kind || slices.Contains(p.Doubt, Untried) != x.untried ||
-			len(p.Doubt) != x.doubts || p.Tried != x.got || !r.Checks[0].Agrees {
-			t.Errorf("%s: %+v, %+v", x.got, p, r.Checks)
+	two := func(q replica.Dial, a *replica.Answer) {
+		if q.Card != "" {
+			lose(q, a, replica.Lost{})
+			a.Unsure = []string{"a rule matches by user"}
 		}
-		if dial := r.Ports[at].Dials[slices.IndexFunc(r.Ports[at].Dials, func(o Path) bool {
-			return o.Client == OwnAddr
-		})]; dial.Kind != x.kind {
-			t.Errorf("%s: the list of connections has %+v", x.got, dial)
-		}
-		if !reflect.DeepEqual(r.Ports[at].Paths[Remote], remote) {
-			t.Errorf("%s: another machine's path changed: %+v", x.got, r.Ports[at].Paths[Remote])
+	}
+	fewer := healthy()
+	fewer.Listeners[0].Owners[0].Name = "other"
+	open, shut := func() *Report { return try(healthy(), 0) },
+		func() *Report { return try(healthy(), 0, drop) }
+	for name, c := range map[string]struct {
+		before, after *Report
+		out           replica.Output
+		want          []string
+	}{
+		"nothing": {open(), open(), replica.Output{}, []string{
+			"Nobody would gain or lose a port.",
+			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 " +
+				"connections would be as before."}},
+		"lost": {open(), shut(), replica.Output{}, []string{
+			"Other machines would lose 22/tcp (sshd) and 8080/tcp (web:80): dropped by filter INPUT " +
+				"rule 1: -j DROP.",
+			"Nobody would gain a port.",
+			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
+		"gained": {shut(), open(), replica.Output{}, []string{
+			"Other machines would gain 22/tcp (sshd) and 8080/tcp (web:80): before, dropped by filter " +
+				"INPUT rule 1: -j DROP.",
+			"Nobody would lose a port.",
+			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
+		"failed": {open(), open(), replica.Output{Code: 3, Modules: []string{"xt_a", "xt_b"}}, []string{
+			"The commands failed with exit code 3. What follows is what they changed nevertheless.",
+			"Nobody would gain or lose a port.",
+			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 " +
+				"connections would be as before.",
+			"The kernel of this machine loaded modules meanwhile, perhaps for the commands: xt_a, xt_b."}},
+		"too long": {open(), open(), replica.Output{Code: 124, TimedOut: true}, []string{
+			"The commands did not end in time, and were stopped. What follows is what they changed " +
+				"until then.",
+			"Nobody would gain or lose a port.",
+			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 " +
+				"connections would be as before."}},
+		"another address": {open(), try(healthy(), 0, masquerade), replica.Output{}, []string{
+			"Nobody would gain or lose a port.",
+			"8080/tcp (web:80) from other machines: the server would see the client as 172.17.0.1.",
+			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 13 of 15 " +
+				"connections would be as before."}},
+		"the own address": {try(healthy(), 0, masquerade), open(), replica.Output{}, []string{
+			"Nobody would gain or lose a port.",
+			"8080/tcp (web:80) from other machines: the server would see the client's own address.",
+			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 13 of 15 " +
+				"connections would be as before."}},
+		"another server": {open(), try(fewer, 0), replica.Output{}, []string{
+			"Nobody would gain or lose a port.",
+			"22/tcp (other) from other machines, a container on bridge and this machine: answered by " +
+				"other instead of sshd.",
+			"Other machines would still reach 22/tcp (other) and 8080/tcp (web:80). 8 of 15 " +
+				"connections would be as before."}},
+		"one of two copies": {open(), try(healthy(), 0, two), replica.Output{}, []string{
+			"Nobody would gain or lose a port.",
+			"Other machines would still reach no port. 11 of 15 connections would be as before; 4 not " +
+				"certain."}},
+	} {
+		c.after.Try(c.before, NewTried("true", c.out))
+		if diff := cmp.Diff(c.want, c.after.Tried.Text(c.after.Changes)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
 }
 
-// Connections in a copy decide, not the machine's own.
-func TestTakeChecksWithACopy(t *testing.T) {
-	r := &Report{Ports: []Row{{Port: 22, Proto: "tcp", Paths: map[Client]Path{
-		OwnAddr: {Kind: Direct, Dial: "192.0.2.1:22"}}}},
-		Checks: []Check{{Client: OwnAddr, Dial: "192.0.2.1:22", Got: "refused"}}}
-	r.TakeChecks()
-	if p := r.Ports[0].Paths[OwnAddr]; p.Kind != Direct || p.Tried != "" || r.Checks[0].Agrees {
-		t.Errorf("%+v, %+v", p, r.Checks)
+func TestTriedLines(t *testing.T) {
+	tried := NewTried("", replica.Output{Text: "a\x1b[2J\nb\n"})
+	if got := tried.Lines(); !slices.Equal(got, []string{`a\x1b[2J`, "b"}) {
+		t.Errorf("%q", got)
 	}
+}
+
+// A container that moved to a new bridge is dialled at its new address, by containers there.
+func TestAfter(t *testing.T) {
+	prefix := netip.MustParsePrefix
+	device := func(name string, index, master int) link.Saved {
+		return link.Saved{Name: name, Index: index, Master: master, Kind: "veth", Up: true, MTU: 1500}
+	}
+	old := &replica.Machine{Spaces: []replica.Space{{ID: "net:[1]"}, {ID: "net:[2]"}}}
+	now := &replica.Machine{Spaces: []replica.Space{
+		{ID: "net:[1]", Sysctls: map[string]string{"net/ipv4/ip_forward": "0"}}, {ID: "net:[2]"}}}
+	old.Spaces[0].Links = []link.Saved{device("lo", 1, 0), device("eth0", 2, 0),
+		device("docker0", 3, 0), device("veth1", 6, 3)}
+	now.Spaces[0].Links = append(slices.Clone(old.Spaces[0].Links[:3]), device("veth1", 6, 9),
+		link.Saved{Name: "br1", Index: 9, Kind: "bridge", Up: true, MTU: 1400})
+	now.Spaces[0].Links[1].Up = false
+	old.Spaces[1].Links = []link.Saved{device("eth0", 5, 0)}
+	now.Spaces[1].Links = old.Spaces[1].Links
+	old.Spaces[1].Addresses = addresses(5, "172.17.0.2/16", "fd00::2/64")
+	now.Spaces[1].Addresses = addresses(5, "172.18.0.2/16")
+	now.Spaces[0].Addresses = addresses(9, "172.18.0.1/16")
+	f := healthy()
+	got := f.After(old, now)
+	if b := got.device("br1"); b.Kind != "bridge" || b.MTU != 1400 ||
+		!slices.Equal(b.Addrs, []netip.Prefix{prefix("172.18.0.1/16")}) {
+		t.Errorf("%+v", b)
+	}
+	if got.device("eth0").Up || got.Switches.Forward4 || got.device("veth1").Master != "br1" {
+		t.Errorf("%+v %+v", got.Devices, got.Switches)
+	}
+	web := got.Containers[0]
+	if !slices.Equal(web.Addrs, []netip.Addr{addr("172.18.0.2")}) || got.bridgeOf(web) != "br1" ||
+		got.network(got.device("br1")) != "br1" {
+		t.Errorf("%+v at %s", web, got.bridgeOf(web))
+	}
+	if diff := cmp.Diff(healthy(), f, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+		cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
+		cmp.AllowUnexported(Facts{})); diff != "" {
+		t.Errorf("the facts before changed:\n%s", diff)
+	}
+}
+
+// addresses returns the kernel's messages about the addresses of a device.
+func addresses(index byte, all ...string) (out []raw.Message) {
+	for _, text := range all {
+		p := netip.MustParsePrefix(text)
+		const six, four = 10, 2 // AF_INET6, AF_INET
+		family := byte(four)
+		if p.Addr().Is6() {
+			family = six
+		}
+		b := append([]byte{family, byte(p.Bits()), 0, 0, index, 0, 0, 0}, byte(4+p.Addr().BitLen()/8), 0,
+			unix.IFA_ADDRESS, 0)
+		out = append(out, raw.Message{Type: unix.RTM_NEWADDR, Data: append(b, p.Addr().AsSlice()...)})
+	}
+	return out
 }

@@ -94,8 +94,8 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 	return out, nil
 }
 
-// Now returns the machine as it is in the copy after Run: its devices, addresses and routes, and the
-// names of its namespaces. It is not this machine, and has no texts: see ReadText.
+// Now returns the machine as it is in the copy after Run: its devices, addresses, routes and
+// parameters. It is not this machine, and has no texts: see ReadText.
 func (s *Session) Now() *Machine {
 	m := &Machine{Arch: s.machine.Arch, Kernel: s.machine.Kernel,
 		Spaces: slices.Clone(s.machine.Spaces)}
@@ -104,8 +104,8 @@ func (s *Session) Now() *Machine {
 		to.Text = nil
 		if i < len(s.now) {
 			from := s.now[i]
-			to.Links, to.Addresses, to.Nexthops, to.Routes = from.Links, from.Addresses, from.Nexthops,
-				from.Routes
+			to.Links, to.Addresses, to.Sysctls = from.Links, from.Addresses, from.Sysctls
+			to.Nexthops, to.Routes = from.Nexthops, from.Routes
 		}
 	}
 	return m

@@ -52,8 +52,15 @@ func missing(r *ports.Report) []document.Section {
 	return []document.Section{list(document.Notes, "Not known", items)}
 }
 
-// comparedSections returns what --expect or --against found, or nil without these.
-func comparedSections(r *ports.Report) []document.Section {
+// comparedSections returns what --try, --expect or --against found, or nil without these.
+func comparedSections(r *ports.Report) (out []document.Section) {
+	if r.Tried != nil {
+		out = append(out, list(document.Answer, "What would change? Tried in a copy; this machine is "+
+			"unchanged.", r.Tried.Text(r.Changes)))
+		if r.Tried.Code != 0 && r.Tried.Output != "" {
+			out = append(out, list(document.Notes, "What the commands printed", r.Tried.Lines()))
+		}
+	}
 	switch {
 	case r.Expected != nil:
 		var items []string
@@ -64,12 +71,12 @@ func comparedSections(r *ports.Report) []document.Section {
 			}
 			items = append(items, text)
 		}
-		return []document.Section{list(document.Answer, "Who reaches what, as expected?", items)}
-	case r.Changes != nil:
-		return []document.Section{list(document.Answer, "What changed since "+r.Changes.Since+"?",
-			r.Changes.Text())}
+		out = append(out, list(document.Answer, "Who reaches what, as expected?", items))
+	case r.Changes != nil && r.Tried == nil:
+		out = append(out, list(document.Answer, "What changed since "+r.Changes.Since+"?",
+			r.Changes.Text()))
 	}
-	return nil
+	return out
 }
 
 func saying(text string) []document.Section {

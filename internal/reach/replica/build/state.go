@@ -101,11 +101,11 @@ func (c *machine) spaceOf(number int) int {
 	return link.Elsewhere
 }
 
-// Now returns the copy's devices, addresses and routes.
+// Now returns the copy's devices, addresses, routes and parameters.
 func (c *machine) Now() (out []replica.Space) {
 	for _, s := range c.from.Spaces {
 		out = append(out, replica.Space{Links: s.Links, Addresses: s.Addresses, Nexthops: s.Nexthops,
-			Routes: s.Routes})
+			Routes: s.Routes, Sysctls: s.Sysctls})
 	}
 	return out
 }

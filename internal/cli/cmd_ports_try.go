@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// tryFlags holds the commands to try in a copy of the machine.
+type tryFlags struct{ commands, file string }
+
+const (
+	tryFlag     = "try"
+	tryFileFlag = "try-file"
+
+	mostCommands = 1 << 20 // bytes
+)
+
+func (t *tryFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&t.commands, tryFlag, "",
+		"run these shell `COMMANDS` in a copy of this machine, and say who would gain and lose what")
+	c.Flags().StringVar(&t.file, tryFileFlag, "", "as --try, with the commands of this `FILE`")
+}
+
+func (t *tryFlags) any() bool { return t.commands != "" || t.file != "" }
+
+// check returns an error for flags that exclude each other.
+func (t *tryFlags) check(f *portsFlags) error {
+	const example = "toll ports --try 'iptables -P INPUT DROP'"
+	switch {
+	case t.commands != "" && t.file != "":
+		return usage(errors.New("--try and --try-file exclude each other"), example)
+	case t.any() && (f.with.against != "" || f.with.now || f.save != ""):
+		return usage(errors.New("--try goes with neither --against, --expect-now nor --save"), example)
+	}
+	return nil
+}
+
+// read returns the commands.
+func (t *tryFlags) read(e env, in io.Reader) (string, error) {
+	if t.file == "" {
+		return t.commands, nil
+	}
+	if t.file != "-" {
+		f, err := openInput(e, t.file)
+		if err != nil {
+			return "", &failure{exitBadFile, err, "--try-file names a file of shell commands"}
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, mostCommands+1))
+	if err == nil && len(b) > mostCommands {
+		err = fmt.Errorf("more than %d bytes of commands", mostCommands)
+	}
+	if err != nil {
+		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", t.file, err), ""}
+	}
+	return string(b), nil
+}
+
+// tryCommands returns the report on the machine as commands would change it.
+func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
+	port uint16) (*ports.Report, error) {
+	commands, err := f.try.read(e, c.InOrStdin())
+	if err != nil {
+		return nil, err
+	}
+	facts, m, network, err := f.machine(c, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.about(facts, client); err != nil {
+		return nil, err
+	}
+	var after *ports.Facts
+	var out replica.Output
+	if m != nil {
+		after, out, err = collect.TrySaved(c.Context(), facts, m, port, commands)
+	} else {
+		after, out, err = collect.Try(c.Context(), facts, network, port, commands)
+	}
+	switch {
+	case errors.Is(err, collect.ErrRulesUnread):
+		return nil, &failure{exitNothing, fmt.Errorf("--try: %w", err), bySudo(e)}
+	case err != nil && c.Context().Err() == nil:
+		return nil, &failure{exitNothing, fmt.Errorf("--try: %w", err), ""}
+	case err != nil:
+		return nil, err
+	case out.TooLarge():
+		return nil, &failure{exitNothing, errors.New("--try: in a copy the kernel refuses to take so many " +
+			"rules at once (\"Message too long\"), which it allows root of the machine; nothing is " +
+			"known about these commands"), "try them with fewer rules at once"}
+	}
+	r := ports.Judge(after, port)
+	r.Try(ports.Judge(facts, port), ports.NewTried(commands, out))
+	return r, nil
+}
+
+// failed returns the failure for commands that failed or took ports away.
+func (t *tryFlags) failed(r *ports.Report) error {
+	switch {
+	case r.Tried == nil:
+		return nil
+	case r.Tried.Code != 0:
+		return &failure{code: exitFailed}
+	case r.Expected != nil: // they are what was asked
+		return nil
+	case len(r.Changes.Lost) > 0:
+		return &failure{code: exitWorse}
+	case r.Changes.Open > 0:
+		return &failure{code: exitUnclear}
+	}
+	return nil
+}
