@@ -49,7 +49,9 @@ connects to the real TCP ports from this machine, and marks what it cannot know 
 With a port it draws each route, and also connects to the real port from this machine.
 It changes nothing. --save writes what it read to a file without secrets; --from-file
 judges such a file on any machine, without root, and --against says who gained and
-lost which port since. --expect checks lines such as "other machines reach only 22/tcp
+lost which port since. --try runs shell commands in the copy, confined to it, and says
+who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsenter -t PID
+-n for a container. --expect checks lines such as "other machines reach only 22/tcp
 443/tcp", "containers on shop reach 5432/tcp" or "nobody outside reaches 8081/tcp".`,
 		Example: `  sudo toll ports
   sudo toll ports 8080
@@ -57,6 +59,8 @@ lost which port since. --expect checks lines such as "other machines reach only 
   sudo toll ports --save machine.json
   toll ports 8080 --from-file machine.json
   sudo toll ports --against machine.json
+  sudo toll ports --try 'ufw default deny; ufw allow 22/tcp; ufw --force enable'
+  sudo toll ports --try-file firewall.sh --expect ports.txt
   sudo toll ports --expect-now --output ports.txt
   sudo toll ports --expect ports.txt
   toll ports --results run.jsonl`,

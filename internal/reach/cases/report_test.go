@@ -171,6 +171,9 @@ func (s *situation) result(d dial, server ports.Server, p ports.Path, want strin
 	}
 	if _, err := netip.ParseAddrPort(name); err == nil {
 		name = "?" // outside the copy
+		if n := len(p.Hops); n > 0 && p.Hops[n-1].Kind == "server" {
+			name, _, _ = strings.Cut(p.Hops[n-1].Text, " ")
+		}
 	}
 	if slices.ContainsFunc(p.Doubt, func(d string) bool { return strings.Contains(d, "has a route") }) &&
 		want == "unreachable" {
@@ -201,6 +204,9 @@ func (s *situation) has(r *ports.Report, d dial, address string) bool {
 	})
 }
 
+// anybody is the address of a report's machine behind a router.
+var anybody = netip.MustParseAddr("203.0.113.1")
+
 // isFrom reports whether the path is that of the dial's client, or of one in the same network.
 func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
 	here := p.Client == ports.Loopback || p.Client == ports.Loopback6 || p.Client == ports.OwnAddr
@@ -211,6 +217,8 @@ func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
 		return strings.TrimPrefix(p.From, "container ") == ports.NameOf(d.from)
 	case p.Client == ports.Remote && r.Client != "":
 		return d.source.IsValid() && r.Client == d.source.String()
+	case p.Client == ports.Remote && exact && d.source == anybody:
+		return p.From == "a machine behind "+d.from+"'s router"
 	case p.Client == ports.Remote:
 		return p.From == "a machine at "+d.from ||
 			d.source.IsValid() && p.From == "a machine behind "+d.from+"'s router"

@@ -45,6 +45,8 @@ func play(args []string) (ours bool, err error) {
 		return true, inherited(args[1])
 	case "report":
 		return true, report(args[1:])
+	case "tried":
+		return true, tried(args[1:])
 	case "judge":
 		return true, judge(strings.Join(args[1:], ""))
 	case "serve":

@@ -25,6 +25,8 @@ import (
 //	-- client --  in testdata/reports: the address that --client gives
 //	-- says --    in testdata/reports: PORT: a text of the port's report; 0 is the list; ! in front:
 //	              the report has no such text
+//	-- try --     in testdata/tries: commands that change the machine, before the dials
+//	-- needs --   in testdata/tries: programs, such as ufw
 type situation struct {
 	file    string
 	name    string
@@ -36,6 +38,8 @@ type situation struct {
 	beyond  [][]string
 	client  string
 	says    []string
+	try     string
+	needs   []string
 	env     []string // of commands, such as PATH
 	quiet   bool     // no device sends anything of its own accord
 	lenient bool     // reports need not mention clients that get no answer
@@ -135,6 +139,10 @@ func parse(file string) (*situation, error) {
 			}
 		case "client":
 			s.client = strings.TrimSpace(text)
+		case "try":
+			s.try = text
+		case "needs":
+			s.needs = strings.Fields(text)
 		case "says":
 			s.says = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		case "traps":

@@ -3,6 +3,7 @@ package ports
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -33,6 +34,8 @@ type Change struct {
 	// Because is what lost the answer now or, of a gain, what prevented it before; "": the port did
 	// not exist.
 	Because string `json:"because,omitempty"`
+
+	partly bool // these clients get an answer at another address before and after
 }
 
 // compared identifies a connection in two reports.
@@ -62,7 +65,7 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 		for _, p := range row.Dials {
 			if !p.own && !p.self {
 				add(compared{row.Proto, p.Client.kin(), p.From, p.Dial, row.Port},
-					outcomeOf{row.Server.brief(), p})
+					outcomeOf{p.serverOf(row.Server), p})
 			}
 		}
 	}
@@ -73,10 +76,18 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 				name += " over IPv6"
 			}
 			add(compared{in.Proto, p.Client.kin(), p.From, name, in.Port},
-				outcomeOf{in.Server.brief(), p})
+				outcomeOf{p.serverOf(in.Server), p})
 		}
 	}
 	return order, all
+}
+
+// serverOf returns the name of the server that answered or, if none did, of the row's.
+func (p Path) serverOf(row Server) string {
+	if p.Answers() && p.server.Name != "" {
+		return p.server.brief()
+	}
+	return row.brief()
 }
 
 // kin returns the kind of client for comparisons: another container may join the server's network.
@@ -92,17 +103,7 @@ func (r *Report) Since(old *Report, since string) {
 	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}}
 	before, was := old.outcomes()
 	order, is := r.outcomes()
-	type client struct {
-		proto, client, from, server string
-		port                        uint16
-	}
-	reached := map[client]bool{}
-	of := func(k compared, server string) client {
-		return client{k.proto, k.client, k.from, server, k.port}
-	}
-	for k, o := range was {
-		reached[of(k, o.server)] = reached[of(k, o.server)] || o.path.Answers()
-	}
+	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range before {
 		if _, ok := is[k]; !ok {
 			order = append(order, k)
@@ -115,17 +116,19 @@ func (r *Report) Since(old *Report, since string) {
 			c.Open++
 		case a.path.Answers() == b.path.Answers():
 			c.Same++
-		case b.path.Answers() && a.path.Kind == "" && reached[of(k, b.server)]: // at another address
+		case b.path.Answers() && a.path.Kind == "" && had[k.at(b.server)] > 0: // at another address
 			c.Same++
 		case b.path.Answers():
 			c.Changed++
-			c.Gained = addChange(c.Gained, k, b, a.path.reason())
+			partly := had[k.at(b.server)] > 0
+			c.Gained = addChange(c.Gained, k, b, partly, a.path.reason())
 		default:
 			c.Changed++
 			if b.path.Kind == "" {
 				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
 			}
-			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, b.path.reason())
+			partly := has[k.at(a.server)] > 0
+			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, partly, b.path.reason())
 		}
 	}
 	for _, list := range [][]Change{c.Gained, c.Lost} {
@@ -136,12 +139,36 @@ func (r *Report) Since(old *Report, since string) {
 	r.Changes = c
 }
 
+// reachable is a server's port for clients at a place, at any address.
+type reachable struct {
+	proto, place, server string
+	port                 uint16
+}
+
+func (k compared) at(server string) reachable {
+	place := Path{Client: Client(k.client), From: k.from}.place()
+	return reachable{k.proto, place, server, k.port}
+}
+
+// reachedAt counts the addresses at which clients get an answer.
+func reachedAt(all map[compared]outcomeOf) map[reachable]int {
+	out := map[reachable]int{}
+	for k, o := range all {
+		if o.path.Answers() {
+			out[k.at(o.server)]++
+		}
+	}
+	return out
+}
+
 // addChange adds a change to the one of the same port and cause.
-func addChange(all []Change, k compared, o outcomeOf, because string) []Change {
+func addChange(all []Change, k compared, o outcomeOf, partly bool, because string) []Change {
 	because = strings.TrimSuffix(because, " on "+o.path.Dial)
-	x := Change{Port: k.port, Proto: k.proto, Server: o.server, Because: because}
+	x := Change{Port: k.port, Proto: k.proto, Server: o.server, Because: because,
+		partly: partly}
 	i := slices.IndexFunc(all, func(y Change) bool {
-		return y.Port == x.Port && y.Proto == x.Proto && y.Server == x.Server && y.Because == because
+		return y.Port == x.Port && y.Proto == x.Proto && y.Server == x.Server && y.Because == because &&
+			y.partly == partly
 	})
 	if i < 0 {
 		i, all = len(all), append(all, x)
@@ -199,7 +226,7 @@ func (c *Changes) Text() []string {
 // the same cause.
 func sentencesOf(verb string, all []Change, when string) (out []string) {
 	for _, g := range grouped(all) {
-		text := fmt.Sprintf("%s: %s by %s", verb, few(exposedNames(g.ports)), g.who)
+		text := fmt.Sprintf("%s: %s by %s", verb, g.names(), g.who)
 		if g.because != "" {
 			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
 		}
@@ -211,17 +238,42 @@ func sentencesOf(verb string, all []Change, when string) (out []string) {
 // group has ports that the same clients gained or lost for the same cause.
 type group struct {
 	who, because string
+	at           string // the addresses, if these clients reach the ports at others; else ""
 	ports        []Exposed
+}
+
+// names returns the ports in words.
+func (g group) names() string {
+	if g.at == "" {
+		return few(exposedNames(g.ports))
+	}
+	return few(exposedNames(g.ports)) + " at " + g.at
 }
 
 func grouped(all []Change) (out []group) {
 	for _, x := range all {
-		who := printable.List(x.Who)
-		i := slices.IndexFunc(out, func(g group) bool { return g.who == who && g.because == x.Because })
+		who, at := printable.List(x.Who), ""
+		if x.partly {
+			at = few(hosts(x.Dial))
+		}
+		i := slices.IndexFunc(out, func(g group) bool {
+			return g.who == who && g.because == x.Because && g.at == at
+		})
 		if i < 0 {
-			i, out = len(out), append(out, group{who: who, because: x.Because})
+			i, out = len(out), append(out, group{who: who, because: x.Because, at: at})
 		}
 		out[i].ports = append(out[i].ports, Exposed{Port: x.Port, Proto: x.Proto, Server: x.Server})
+	}
+	return out
+}
+
+// hosts returns the addresses without ports.
+func hosts(dials []string) (out []string) {
+	for _, d := range dials {
+		if a, err := netip.ParseAddrPort(d); err == nil {
+			d = a.Addr().String()
+		}
+		out = once(out, d)
 	}
 	return out
 }

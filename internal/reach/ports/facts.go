@@ -38,8 +38,8 @@ type Facts struct {
 	Missing      []Missing `json:"missing,omitempty"`
 	// Copy has the connections tried in a copy of the machine; nil: there was none.
 	Copy *Copy `json:"-"`
-
-	changed bool // by commands in a copy; see After
+	// Changed means that commands changed the machine in a copy; see After.
+	Changed bool `json:"-"`
 }
 
 // Known reports what could be read.

@@ -59,7 +59,7 @@ const maxBridges = 4
 // planBridges adds connections between two ports of each bridge that is not Docker's, and from
 // there to the internet.
 func (c *Copy) planBridges() {
-	if c.port != 0 || len(c.Machine.Spaces) == 0 || c.f.changed {
+	if c.port != 0 || len(c.Machine.Spaces) == 0 || c.f.Changed {
 		return
 	}
 	uplink, card := c.f.address(false)

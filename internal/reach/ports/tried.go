@@ -41,7 +41,7 @@ func NewTried(commands string, out replica.Output) *Tried {
 // After returns the facts with the devices and addresses of now, the copy of old after commands.
 func (f *Facts) After(old, now *replica.Machine) *Facts {
 	out := *f
-	out.Copy, out.changed, out.Missing = nil, true, slices.Clone(f.Missing)
+	out.Copy, out.Changed, out.Missing = nil, true, slices.Clone(f.Missing)
 	out.Containers = slices.Clone(f.Containers)
 	for i := range now.Spaces {
 		was, is := &old.Spaces[i], &now.Spaces[i]
@@ -172,7 +172,7 @@ func (r *Report) Try(before *Report, t *Tried) {
 		}
 		if because := moved(a, b); because != "" {
 			t.moved++
-			t.Moved = addChange(t.Moved, k, b, because)
+			t.Moved = addChange(t.Moved, k, b, false, because)
 		}
 	}
 	for i := range t.Moved {
@@ -274,7 +274,7 @@ func (t *Tried) rest(c *Changes) string {
 // for the same cause.
 func conditional(verb string, all []Change, when string) (out []string) {
 	for _, g := range grouped(all) {
-		text := fmt.Sprintf("%s would %s %s", printable.Capital(g.who), verb, few(exposedNames(g.ports)))
+		text := fmt.Sprintf("%s would %s %s", printable.Capital(g.who), verb, g.names())
 		if g.because != "" {
 			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
 		}

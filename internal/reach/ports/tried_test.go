@@ -49,6 +49,13 @@ func TestTry(t *testing.T) {
 				"INPUT rule 1: -j DROP.",
 			"Nobody would lose a port.",
 			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
+		"at one address": {open(), try(healthy(), 0, losing("127.0.0.1", replica.Lost{})),
+			replica.Output{}, []string{
+				"This machine would lose 22/tcp (sshd) and 8080/tcp (web:80) at 127.0.0.1: lost in this " +
+					"machine: no rule dropped it, and toll does not know why.",
+				"Nobody would gain a port.",
+				"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 13 of 15 " +
+					"connections would be as before."}},
 		"failed": {open(), open(), replica.Output{Code: 3, Modules: []string{"xt_a", "xt_b"}}, []string{
 			"The commands failed with exit code 3. What follows is what they changed nevertheless.",
 			"Nobody would gain or lose a port.",

@@ -1,0 +1,110 @@
+package cases
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+)
+
+// TestTries compares what toll ports --try says about a change with what real clients get after the
+// change was made.
+func TestTries(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	for _, s := range situations(t, "tries/*") {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for _, program := range s.needs {
+				if _, err := exec.LookPath(program); err != nil {
+					pathtest.SkipOrFail(t, "needs %s", program)
+				}
+			}
+			m := start(t, s)
+			before := m.dial(&situation{dials: s.dials})
+			r, text := m.tried(s)
+			if r.Tried.Code != 0 {
+				t.Fatalf("the commands failed in the copy: %s", r.Tried.Output)
+			}
+			if after := m.dial(&situation{dials: s.dials, answers: before}); unlike(after, before) != "" {
+				t.Errorf("the try changed the machine: %s", unlike(after, before))
+			}
+			m.sh(s.try)
+			m.compareClients(t, s)
+			changed := 0
+			for i, d := range s.dials {
+				if s.answers[i] != before[i] {
+					changed++
+				}
+				if d.unlisted {
+					continue
+				}
+				_, want, _ := strings.Cut(s.answers[i], ": ")
+				s.compareReport(t, "the try", r, d, want)
+			}
+			if changed == 0 {
+				t.Error("the commands change nothing")
+			}
+			for _, line := range s.says {
+				if !slices.Contains(text, line) {
+					t.Errorf("%q is not in %q", line, text)
+				}
+			}
+		})
+	}
+}
+
+// tried returns the report on the situation's commands, and its sentences.
+func (m *machine) tried(s *situation) (*ports.Report, []string) {
+	m.t.Helper()
+	cmd := m.command(m.self, "tried", s.try, s.client)
+	b, err := cmd.Output()
+	var got triedReport
+	if err == nil {
+		err = json.Unmarshal(b, &got)
+	}
+	if err != nil {
+		m.t.Fatalf("%v: %s", err, b)
+	}
+	return got.Report, got.Text
+}
+
+type triedReport struct {
+	Report *ports.Report
+	Text   []string
+}
+
+// tried writes the report on commands that are tried in a copy of the machine around this process.
+func tried(args []string) error {
+	ctx := context.Background()
+	f, network, err := collect.Read(ctx)
+	if err != nil {
+		return err
+	}
+	f.Everything = true
+	if args[1] != "" {
+		if f.Client, err = netip.ParseAddr(args[1]); err != nil {
+			return err
+		}
+	}
+	after, out, err := collect.Try(ctx, f, network, 0, args[0])
+	if err != nil {
+		return err
+	}
+	if after.Copy == nil || f.Copy == nil {
+		return fmt.Errorf("there is no copy: %+v, %+v", f.Missing, after.Missing)
+	}
+	r := ports.Judge(after, 0)
+	r.Try(ports.Judge(f, 0), ports.NewTried(args[0], out))
+	return json.NewEncoder(os.Stdout).Encode(triedReport{r, r.Tried.Text(r.Changes)})
+}
