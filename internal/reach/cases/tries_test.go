@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
@@ -31,7 +32,12 @@ func TestTries(t *testing.T) {
 				}
 			}
 			m := start(t, s)
-			before := m.dial(&situation{dials: s.dials})
+			before := make([]string, len(s.dials))
+			var all sync.WaitGroup
+			for i, d := range s.dials {
+				all.Go(func() { before[i] = m.answers(d) })
+			}
+			all.Wait()
 			r, text := m.tried(s)
 			if r.Tried.Code != 0 {
 				t.Fatalf("the commands failed in the copy: %s", r.Tried.Output)

@@ -273,7 +273,9 @@ func (t *Tried) rest(c *Changes) string {
 // conditional returns a sentence for each group of ports that the same clients would gain or lose
 // for the same cause.
 func conditional(verb string, all []Change, when string) (out []string) {
-	for _, g := range grouped(all) {
+	groups := grouped(all)
+	slices.SortStableFunc(groups, func(a, b group) int { return a.rank() - b.rank() })
+	for _, g := range groups {
 		text := fmt.Sprintf("%s would %s %s", printable.Capital(g.who), verb, g.names())
 		if g.because != "" {
 			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
@@ -281,4 +283,16 @@ func conditional(verb string, all []Change, when string) (out []string) {
 		out = append(out, text+".")
 	}
 	return out
+}
+
+// rank sorts other machines before containers, and these before this machine.
+func (g group) rank() int {
+	switch {
+	case g.who == here:
+		return 2
+	case strings.HasPrefix(g.who, containers), strings.HasPrefix(g.who, "a container "),
+		strings.HasPrefix(g.who, "container "):
+		return 1
+	}
+	return 0
 }
