@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"runtime"
 	"slices"
@@ -64,6 +65,12 @@ func TestLoadLarge(t *testing.T) {
 		"1201 devices": func(_ *ports.Facts, m *replica.Machine) {
 			for i := range maxDevices + 1 {
 				m.Spaces[0].Links = append(m.Spaces[0].Links,
+					link.Saved{Name: fmt.Sprintf("v%d", i), Index: i + 1, Kind: "veth"})
+			}
+		},
+		"101 bridges": func(_ *ports.Facts, m *replica.Machine) {
+			for i := range maxBridges + 1 {
+				m.Spaces[0].Links = append(m.Spaces[0].Links,
 					link.Saved{Name: fmt.Sprintf("br%d", i), Index: i + 1, Kind: "bridge"})
 			}
 		},
@@ -110,4 +117,90 @@ func TestLoadOthers(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+// grown returns saved machines that have much of one thing, but not too much.
+func grown(t testing.TB) (out [][]byte) {
+	t.Helper()
+	for _, change := range []func(*ports.Facts, *replica.Space){
+		func(f *ports.Facts, s *replica.Space) {
+			for i := range 1000 {
+				name := fmt.Sprintf("v%d", i)
+				s.Links = append(s.Links, link.Saved{Name: name, Index: i + 2, Kind: "veth",
+					ParentSpace: link.Here})
+				f.Devices = append(f.Devices, ports.Device{Name: name, Index: i + 2, Kind: "veth"})
+			}
+		},
+		func(f *ports.Facts, _ *replica.Space) {
+			for i := range uint16(9000) {
+				f.Listeners = append(f.Listeners, ports.Listener{Proto: "tcp", Inode: uint32(i),
+					Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), i+1)})
+			}
+		},
+		func(f *ports.Facts, _ *replica.Space) {
+			for i := range uint16(4000) {
+				at := netip.AddrPortFrom(netip.IPv4Unspecified(), i+1)
+				f.Listeners = append(f.Listeners, ports.Listener{Proto: "tcp", Addr: at,
+					Owners: []ports.Process{{PID: int(i) + 2, Name: "docker-proxy"}}})
+				f.Proxies = append(f.Proxies, ports.Proxy{PID: int(i) + 2, Proto: "tcp", Host: at,
+					Container: netip.MustParseAddrPort("172.17.0.2:80")})
+			}
+		},
+		func(f *ports.Facts, _ *replica.Space) {
+			for i := range 1000 {
+				at := netip.AddrFrom4([4]byte{172, 17, byte(i >> 8), byte(i)})
+				f.Containers = append(f.Containers, ports.Container{ID: fmt.Sprint(i), PID: i + 2,
+					Name: fmt.Sprint("c", i), Space: fmt.Sprintf("net:[%d]", i+2), State: "running",
+					Addrs: []netip.Addr{at}, Published: []ports.Published{{Proto: "tcp", Port: 80,
+						Host: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(i)+1)}}})
+			}
+		},
+		func(_ *ports.Facts, s *replica.Space) {
+			s.Routes = slices.Repeat([]raw.Message{{Type: unix.RTM_NEWROUTE}}, 9000)
+			s.Nft.Messages = slices.Repeat([]raw.Message{{
+				Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWRULE}}, 9000)
+		},
+	} {
+		in := saved{Schema: savedSchema, Facts: &ports.Facts{Space: "net:[1]"},
+			Machine: &replica.Machine{Arch: runtime.GOARCH, Spaces: []replica.Space{{ID: "net:[1]"}}}}
+		change(in.Facts, &in.Machine.Spaces[0])
+		b, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// Each grown machine is one that toll judges.
+func TestLoadGrown(t *testing.T) {
+	for _, b := range grown(t) {
+		if _, _, err := Load(bytes.NewReader(b)); err != nil {
+			t.Errorf("%.200s: %v", b, err)
+		}
+	}
+}
+
+// A file may come from anyone. Whatever its facts say, judging them ends, and without a panic.
+func FuzzLoadMachine(f *testing.F) {
+	for _, b := range grown(f) {
+		f.Add(b, uint16(80))
+	}
+	f.Add([]byte(`{"schema":"bridgetoll.machine/1","facts":{},"machine":{"version":1,`+
+		`"namespaces":[{}]}}`), uint16(0))
+	f.Fuzz(func(t *testing.T, b []byte, port uint16) {
+		facts, m, err := Load(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		if n := len(ports.Judge(facts, port).Ports); n > 2*maxListeners {
+			t.Errorf("%d ports", n)
+		}
+		c := ports.NewCopy(facts, m, port)
+		_ = c.Scans()
+		dials := c.Dials()
+		c.Take(make([]replica.Answer, len(dials)))
+		_ = ports.Judge(facts, port)
+	})
 }

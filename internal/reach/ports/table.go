@@ -125,38 +125,46 @@ func (t Trap) about(port uint16) bool {
 
 func (f *Facts) rows() []Row {
 	var out []Row
+	at := map[service][]int{} // indexes by protocol and port
+	key := func(r Row) service { return service{r.Proto, netip.AddrPortFrom(netip.Addr{}, r.Port)} }
+	has := func(r Row, like func(Row) bool) bool {
+		return slices.ContainsFunc(at[key(r)], func(i int) bool { return like(out[i]) })
+	}
+	add := func(r Row) {
+		at[key(r)] = append(at[key(r)], len(out))
+		out = append(out, r)
+	}
 	for _, l := range f.Listeners {
 		r := newRow(l.Proto, l.Addr)
 		if l.Addr.Addr() == netip.IPv6Unspecified() && !l.V6Only {
 			r.Family, r.Address = "both", "*"
 		}
-		if i := slices.IndexFunc(out, r.same); i >= 0 { // SO_REUSEPORT
+		if has(r, r.same) { // SO_REUSEPORT
 			continue
 		}
 		r.Server, r.Holder = f.serverOf(l), f.holderOf(l)
-		out = append(out, r)
+		add(r)
 	}
 	for _, c := range f.Containers {
 		for _, p := range c.Published {
 			r := newRow(p.Proto, p.Host)
-			if c.PID == 0 || c.Rootless || p.Host.Port() == 0 || slices.ContainsFunc(out, r.same) {
+			if c.PID == 0 || c.Rootless || p.Host.Port() == 0 || has(r, r.same) {
 				continue
 			}
 			r.Server, r.Holder = f.containerServer(c, p.Port), Holder{Kind: "rules"}
-			out = append(out, r)
+			add(r)
 		}
 	}
 	if f.Copy != nil {
 		for _, x := range f.Copy.found {
 			r := newRow(x.proto, x.at)
-			if slices.ContainsFunc(out, func(o Row) bool {
-				return r.Port == o.Port && r.Proto == o.Proto && o.concerns(x.at.Addr().Is6()) &&
-					(o.addr.IsUnspecified() || o.Address == "*")
+			if has(r, func(o Row) bool {
+				return o.concerns(x.at.Addr().Is6()) && (o.addr.IsUnspecified() || o.Address == "*")
 			}) {
 				continue
 			}
 			r.found, r.Holder, r.Server = true, Holder{Kind: "rules"}, Server{Kind: "unknown"}
-			out = append(out, r)
+			add(r)
 		}
 	}
 	sortRows(out)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,8 +138,46 @@ func load(r io.Reader) (*Machine, error) {
 	return m, m.UnmarshalJSON(b)
 }
 
+// grown returns machines with much of one thing: devices, routes, rules or namespaces.
+func grown(t testing.TB) (out [][]byte) {
+	t.Helper()
+	for _, change := range []func(*Machine){
+		func(m *Machine) {
+			for i := range 1000 {
+				l := m.Spaces[0].Links[1]
+				l.Name, l.Index = fmt.Sprintf("v%d", i), 1000+i
+				m.Spaces[0].Links = append(m.Spaces[0].Links, l)
+			}
+		},
+		func(m *Machine) { m.Spaces[0].Routes = slices.Repeat(m.Spaces[0].Routes, 5000) },
+		func(m *Machine) {
+			m.Spaces[0].Nft.Messages = slices.Repeat(m.Spaces[0].Nft.Messages, 5000)
+		},
+		func(m *Machine) {
+			for len(m.Spaces) < maxNamespaces {
+				m.Spaces = append(m.Spaces, Space{ID: fmt.Sprintf("net:[%d]", len(m.Spaces))})
+			}
+		},
+	} {
+		m := sampleMachine()
+		change(m)
+		var b bytes.Buffer
+		if err := json.NewEncoder(&b).Encode(m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := load(bytes.NewReader(b.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b.Bytes())
+	}
+	return out
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add(written(f))
+	for _, b := range grown(f) {
+		f.Add(b)
+	}
 	f.Add([]byte(`{"version":1,"architecture":"amd64","namespaces":[null]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := load(bytes.NewReader(b))
