@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,22 +159,102 @@ func stopped(t *testing.T, pid int) bool {
 	return true
 }
 
-// A hung copy is killed at the context's end.
+// stop stops a copy's process. It reports false if the process has ended.
+func stop(t *testing.T, pid int) bool {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return false
+	}
+	testwait.Until(t, time.Minute, "the copy stops", func() bool { return stopped(t, pid) })
+	return true
+}
+
+// A hung copy is killed at the context's end, whatever it was asked for. Nothing else would end
+// the call.
 func TestHung(t *testing.T) {
-	s := started(t, &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}})
-	for _, pid := range replica.Processes(s) {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
+	to := netip.MustParseAddrPort("127.0.0.1:80")
+	for name, ask := range map[string]func(context.Context, *replica.Session) error{
+		"dial": func(ctx context.Context, s *replica.Session) error {
+			_, err := s.Dial(ctx, []replica.Dial{{Proto: "tcp", To: to}})
+			return err
+		},
+		"many dials": func(ctx context.Context, s *replica.Session) error { // more than a pipe holds
+			_, err := s.Dial(ctx, slices.Repeat([]replica.Dial{{Proto: "tcp", To: to}}, 4000))
+			return err
+		},
+		"scan": func(ctx context.Context, s *replica.Session) error {
+			_, err := s.Scan(ctx, replica.Client{}, to.Addr())
+			return err
+		},
+		"route": func(ctx context.Context, s *replica.Session) error {
+			_, err := s.Towards(ctx, to.Addr())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := started(t, &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}})
+			for _, pid := range replica.Processes(s) {
+				if !stop(t, pid) {
+					t.Fatal("the copy has ended")
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := ask(ctx, s); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A copy that hangs while it is built is killed at the context's end.
+func TestHungAtStart(t *testing.T) {
+	m := &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}}
+	testwait.Until(t, time.Minute, "a copy is stopped before it is built", func() bool {
+		before := children(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			s, err := replica.Start(ctx, m, nil)
+			if err == nil {
+				err = s.Close()
+			}
+			failed <- err
+		}()
+		for {
+			select {
+			case err := <-failed: // it was faster, or cannot be started here
+				if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+					t.Skip(err)
+				}
+				return false
+			default:
+			}
+			for _, pid := range children(t) {
+				if !slices.Contains(before, pid) && stop(t, pid) {
+					cancel()
+					return errors.Is(<-failed, context.Canceled)
+				}
+			}
 		}
-		testwait.Until(t, time.Minute, "the copy stops", func() bool { return stopped(t, pid) })
+	})
+}
+
+// children returns the process numbers of this process's children.
+func children(t *testing.T) (out []int) {
+	t.Helper()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := s.Dial(ctx, []replica.Dial{{Proto: "tcp", To: netip.MustParseAddrPort("127.0.0.1:80")}})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == os.Getpid() && s.State != "Z" {
+			out = append(out, p.PID)
+		}
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	return out
 }
