@@ -122,7 +122,7 @@ func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d
 			}
 		}
 		for _, in := range r.Inside {
-			for _, p := range in.Paths {
+			for _, p := range in.Dials {
 				add(in.Proto, in.Server, p)
 			}
 		}

@@ -227,7 +227,7 @@ func (r *Row) compare() {
 // container's own address.
 func (c *Copy) addInside(rows []Row) {
 	for _, q := range c.asked {
-		if q.server == nil || q.kind != Remote || !q.server.publishes(q.proto, q.at.Port()) {
+		if q.server == nil || q.kind != Remote || !q.server.publishesAt(q.service) {
 			continue
 		}
 		p, ok := c.path(q)

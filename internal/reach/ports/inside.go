@@ -54,7 +54,7 @@ func (f *Facts) insides(port uint16) []Inside {
 			in := Inside{Port: x.at.Port(), Proto: x.proto, Dial: x.at.String(),
 				Server:    f.containerServer(*c, x.at.Port()),
 				Networks:  append([]string{}, c.Networks...),
-				Published: c.publishes(x.proto, x.at.Port())}
+				Published: c.publishesAt(x.service)}
 			in.Paths, in.Dials = f.pathsInto(c, x)
 			if x.loopback.IsValid() {
 				in.Loopback = x.loopback.String()
@@ -161,6 +161,15 @@ func (c *Container) reached(l Listener, loopback bool) (out []netip.Addr) {
 func (c *Container) publishes(proto string, port uint16) bool {
 	return slices.ContainsFunc(c.Published, func(p Published) bool {
 		return p.Proto == proto && p.Port == port && p.Host.Port() != 0
+	})
+}
+
+// publishesAt reports whether a port of this machine is published for the container's address, over
+// its address family. In gateway mode "routed" none is, perhaps for one family.
+func (c *Container) publishesAt(s service) bool {
+	return slices.ContainsFunc(c.Published, func(p Published) bool {
+		return p.Proto == s.proto && p.Port == s.at.Port() && p.Host.Port() != 0 &&
+			p.Host.Addr().Is6() == s.at.Addr().Is6()
 	})
 }
 

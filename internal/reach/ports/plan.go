@@ -167,7 +167,7 @@ func (c *Copy) planInside(places map[bool][]place) {
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
 		for _, l := range x.insides(0) {
-			to, published := l.at, x.publishes(l.proto, l.at.Port()) && l.at.Port() != c.port &&
+			to, published := l.at, x.publishesAt(l.service) && l.at.Port() != c.port &&
 				!c.f.Everything
 			if c.port != 0 && to.Port() != c.port && !slices.ContainsFunc(x.Published,
 				func(p Published) bool {

@@ -76,3 +76,21 @@ func TestReportOnAProtocol(t *testing.T) {
 		}
 	}
 }
+
+// In gateway mode "routed" of IPv4, Engine 28 publishes the port over IPv6 alone.
+func TestRoutedOverIPv4(t *testing.T) {
+	for port, listed := range map[string]bool{"[::]:8080": true, "0.0.0.0:8080": false} {
+		f := healthy()
+		f.Listeners, f.Proxies = f.Listeners[:1], nil
+		f.Containers[0].Addrs = f.Containers[0].Addrs[:1]
+		f.Containers[0].Published = []Published{{"tcp", 80, addrPort(port)}}
+		r := try(f, 0)
+		i := slices.IndexFunc(r.Inside, func(in Inside) bool { return in.Dial == "172.17.0.2:80" })
+		if (i >= 0) != listed {
+			t.Errorf("published at %s: %+v", port, r.Inside)
+		}
+		if i >= 0 && (r.Inside[i].Published || r.Inside[i].Paths[Remote].Kind != Direct) {
+			t.Errorf("published at %s: %+v", port, r.Inside[i])
+		}
+	}
+}
