@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +19,47 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
+// grown names the lists that a dump may have much of, with numbers near what toll judges.
+var grown = []struct {
+	list   string // of the first namespace; "sockets": of the dump
+	number int
+}{{"links", 1000}, {"addresses", 5000}, {"routes", 9000}, {"neighbours", 9000}, {"policy", 2000},
+	{"sockets", 9000}}
+
+// grow makes one of the dump's lists long. Its members have names, indexes and ports of their own.
+func grow(dump any, list string, number int) {
+	whole, _ := dump.(map[string]any)
+	machine, _ := whole["machine"].(map[string]any)
+	spaces, _ := machine["namespaces"].([]any)
+	if len(spaces) == 0 {
+		return
+	}
+	in, _ := spaces[0].(map[string]any)
+	if list == "sockets" {
+		in = whole
+	}
+	members, _ := in[list].([]any)
+	like := slices.DeleteFunc(slices.Clone(members), func(m any) bool {
+		x, _ := m.(map[string]any)
+		return x["kind"] == "bridge" // which the kernel removes slowly, and collect.Load bounds
+	})
+	for i := 0; len(like) > 0 && len(members) < number; i++ {
+		m, _ := like[i%len(like)].(map[string]any)
+		m = maps.Clone(m)
+		switch list {
+		case "links":
+			m["name"], m["index"] = fmt.Sprintf("grown%d", i), 10000+i
+		case "sockets":
+			m["address"] = fmt.Sprintf("0.0.0.0:%d", 20000+i)
+		}
+		members = append(members, m)
+	}
+	in[list] = members
+}
+
 // mutant returns a dump with values that no machine has: numbers out of range, texts and messages
-// cut, spoilt and swapped, lists without and with too many members.
+// cut, spoilt and swapped, lists without and with too many members. Seeds below the number of grown
+// lists only grow one.
 func mutant(t testing.TB, dump []byte, seed uint64) []byte {
 	t.Helper()
 	var v any
@@ -28,9 +69,16 @@ func mutant(t testing.TB, dump []byte, seed uint64) []byte {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
-	// one value in this many is changed
-	rare := []int{10, 100, 1000, 3000}[r.IntN(4)]
-	b, err := json.Marshal(spoil(r, rare, v))
+	if seed < uint64(len(grown)) {
+		grow(v, grown[seed].list, grown[seed].number)
+	} else {
+		if x := grown[r.IntN(len(grown))]; r.IntN(4) == 0 {
+			grow(v, x.list, r.IntN(x.number))
+		}
+		// one value in this many is changed
+		v = spoil(r, []int{10, 100, 1000, 3000}[r.IntN(4)], v)
+	}
+	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +161,17 @@ func TestHostileDumps(t *testing.T) {
 	t.Parallel()
 	m := start(t, &situation{cards: situations(t, everything)[0].cards, quiet: true})
 	before := m.state([]string{"machine"})
+	dump := unzipped(t, situations(t, everything)[0].dump())
+	for i, x := range grown {
+		if err := m.judgeMutant(t, dump, uint64(i)); err != nil {
+			t.Errorf("%d %s: %v", x.number, x.list, err)
+		}
+	}
 	refused := 0
 	all := situations(t, "*")
 	for i, s := range all {
 		b := unzipped(t, s.dump())
-		if m.judgeMutant(t, b, uint64(i)) != nil {
+		if m.judgeMutant(t, b, uint64(len(grown)+i)) != nil {
 			refused++
 		}
 	}
@@ -135,7 +189,9 @@ func FuzzHostileDump(f *testing.F) {
 	}
 	m := start(f, &situation{cards: situations(f, everything)[0].cards})
 	dump := unzipped(f, situations(f, everything)[0].dump())
-	f.Add(uint64(1))
+	for seed := range uint64(len(grown) + 1) {
+		f.Add(seed)
+	}
 	f.Fuzz(func(t *testing.T, seed uint64) { _ = m.judgeMutant(t, dump, seed) })
 }
 
