@@ -105,8 +105,6 @@ func studyOf(r *analysis.Report) sample.Study {
 	}
 	endpoints := r.Study == sample.StudyEndpoints
 	switch {
-	case ofFast(r):
-		return "fast"
 	case endpoints && has(workload.Exec):
 		return "routes"
 	case endpoints && has(workload.SQL):
@@ -117,16 +115,6 @@ func studyOf(r *analysis.Report) sample.Study {
 		return "run"
 	}
 	return r.Study
-}
-
-// ofFast reports whether toll fast measured a port without and with its shortcut.
-func ofFast(r *analysis.Report) bool {
-	port, is := strings.CutPrefix(r.Plan.Baseline, "port-")
-	return is && (slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
-		return c.Of().Name() == "fast-"+port
-	}) || slices.ContainsFunc(r.Failed, func(x analysis.Failed) bool {
-		return x.Cell.Name() == "fast-"+port
-	}))
 }
 
 func cellOf(study sample.Study, c sample.Cell) document.Subject {

@@ -332,8 +332,7 @@ func TestOpenMetricsOfTwoCommands(t *testing.T) {
 	seen := map[string]string{} // commands
 	for command, r := range map[string]judge.Report{"compare": usual(), "run": ran,
 		"ladder": climbed(), "mesh": meshReports()["mesh"], "trace": traced(),
-		"stream": routeReports()["chat"], "sql": routeReports()["sql"], "routes": &routes,
-		"fast": shortcutReport()} {
+		"stream": routeReports()["chat"], "sql": routeReports()["sql"], "routes": &routes} {
 		for sample := range gauges(t, written(t, "openmetrics", Report(r), format.Options{})) {
 			if other, twice := seen[sample]; twice {
 				t.Errorf("%s is of %s and %s", sample, other, command)
@@ -344,19 +343,6 @@ func TestOpenMetricsOfTwoCommands(t *testing.T) {
 			seen[sample] = command
 		}
 	}
-}
-
-func shortcutReport() *analysis.Report {
-	r := usual()
-	r.Plan.Baseline = "port-8080"
-	for i := range r.Cells {
-		if r.Cells[i].Mode == string(mode.Host) {
-			r.Cells[i].Mode = "port-8080"
-		} else {
-			r.Cells[i].Mode = "fast-8080"
-		}
-	}
-	return r
 }
 
 // gauges reads a file, and fails if not all samples of a family have the same label names or one
