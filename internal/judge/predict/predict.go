@@ -66,6 +66,19 @@ type Quantity struct {
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	N      int     `json:"n"`
+	// Level is the baseline's median plus the paired difference, so that rows add up; 0 for the
+	// baseline.
+	Level float64 `json:"level,omitempty"`
+}
+
+// Shown returns the quantity whose median is the level that agrees with the difference from the
+// baseline, if there is one, with an interval of the same width.
+func (q Quantity) Shown() Quantity {
+	if q.Level > 0 {
+		by := q.Level - q.Median
+		q.Median, q.Low, q.High = q.Median+by, q.Low+by, q.High+by
+	}
+	return q
 }
 
 // Keys of Row.Over.
@@ -236,8 +249,11 @@ func (p *predictor) row(c sample.Cell) Row {
 		d := analysis.Difference{Unit: q.unit, Level: stats.Median(analysis.Ordered(ref)),
 			Rounds: stats.Summarize(stats.Differences(xs, ref))}
 		if over, ok := p.over(q.name, c, base, d); ok {
-			r.Over[q.name] = p.PriceOf(over, sample.Cell{
+			price := p.PriceOf(over, sample.Cell{
 				From: c.From, Load: q.load, On: c.On, Pin: c.Pin}, q.metric)
+			if r.Over[q.name] = price; price.N > 0 && !price.Varies {
+				(*q.to).Level = max(0, d.Level+price.Median)
+			}
 		}
 	}
 	if r.Page != nil {

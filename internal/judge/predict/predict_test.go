@@ -68,6 +68,32 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// Where the median of the differences is not the difference of the medians, rows still add up.
+func TestRowsAddUp(t *testing.T) {
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
+	hosts := []float64{100, 120, 140, 160, 180, 200, 220}
+	bridges := []float64{150, 190, 150, 240, 200, 300, 230}
+	r.Rounds(len(hosts), func(round, cell int) float64 {
+		if r.File.Header.Plan.Cells[cell].Mode == mode.Bridge {
+			return bridges[round]
+		}
+		return hosts[round]
+	})
+	p, err := Judge(r.File, Workload{Queries: 20, Bytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, bridge := p.Rows[0].Page, p.Rows[1].Page
+	over := p.Rows[1].Over[Page].Median
+	if judgetest.Near(bridge.Median, host.Median+over) {
+		t.Fatalf("the medians %g and %g agree with %g by themselves", host.Median, bridge.Median, over)
+	}
+	if got := bridge.Shown(); !judgetest.Near(got.Median, host.Shown().Median+over) ||
+		!judgetest.Near(got.High-got.Low, bridge.High-bridge.Low) {
+		t.Errorf("%+v is not %+v plus %g", got, host.Shown(), over)
+	}
+}
+
 func TestPredictNotesWhatVaries(t *testing.T) {
 	cells := slices.Concat(judgetest.Trio(mode.Bridge, "rr"), judgetest.Trio(mode.Bridge, "bulk"))
 	f := judgetest.New(t, cells...).Rounds(12, func(round, cell int) float64 {

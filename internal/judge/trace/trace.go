@@ -52,6 +52,8 @@ type Trace struct {
 	Against string        `json:"against"` // the other cell's label
 	// Untraced is the difference to be explained, between the medians of untraced slices.
 	Untraced analysis.Price `json:"untraced"`
+	// Levels holds the other cell's median, and that plus Untraced, in seconds; nil: not known.
+	Levels []float64 `json:"untraced_levels,omitempty"`
 	// Path, WakeUps and Relay are what these parts add. Their sum and Unattributed give Untraced.
 	Path         analysis.Price `json:"path"`
 	WakeUps      analysis.Price `json:"wake_ups"`
@@ -194,6 +196,8 @@ func (s *study) trace(i, b int) Trace {
 		Untraced: price(stats.Estimate{}, 0, 0), Cost: s.cost(i)}
 	if p := s.Price(i, b, workload.LatencyP50); p.N > 0 {
 		t.Untraced = p
+		its := stats.Median(analysis.Ordered(s.Series[b].Values[workload.LatencyP50]))
+		t.Levels = []float64{its, max(0, its+p.Median)}
 	}
 	t.Cell.Hops, t.Cell.Dial, t.Cell.Witnessed = slices.Concat([]string{}, path.Hops), path.Dial, true
 	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}

@@ -325,6 +325,9 @@ func TestNothingFollowed(t *testing.T) {
 // The columns of a row must agree.
 func TestColumnsAgree(t *testing.T) {
 	for _, x := range traced(t, 11, judgetest.BridgeTrip(), withHooks...).Traces {
+		if len(x.Levels) != 2 || math.Abs(x.Levels[1]-x.Levels[0]-x.Untraced.Median) > 1e-12 {
+			t.Errorf("%s: untraced %v, added %g", x.Label, x.Levels, x.Untraced.Median)
+		}
 		for _, r := range x.Rows {
 			for _, r := range append(r.Hooks, r) {
 				its := 0.0

@@ -125,10 +125,12 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	if q == nil {
 		return nothing
 	}
-	c := own(units.Digits(by*q.Median)+" ±?", q.Median, q.Unit)
+	x := q.Shown()
+	c := own(units.Digits(by*x.Median)+" ±?", x.Median, q.Unit)
 	if q.N >= 2 {
-		c.Text = fmt.Sprintf("%s (%s–%s)", units.Digits(by*q.Median), units.Digits(by*q.Low), units.Digits(by*q.High))
-		c.Number.Low, c.Number.High = &q.Low, &q.High
+		c.Text = fmt.Sprintf("%s (%s–%s)", units.Digits(by*x.Median), units.Digits(by*x.Low),
+			units.Digits(by*x.High))
+		c.Number.Low, c.Number.High = &x.Low, &x.High
 	}
 	return c
 }

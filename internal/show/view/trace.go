@@ -151,7 +151,11 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 	if len(t.Rows) > 0 {
 		add("not attributed", nil, nil, t.Unattributed, document.Plain)
 	}
-	add("round trip, untraced", untraced(base), untraced(cell), t.Untraced, document.Strong)
+	its, mine := untraced(base), untraced(cell)
+	if len(t.Levels) == 2 && !t.Untraced.Varies { // what its row adds leads from one to the other
+		its, mine = &t.Levels[0], &t.Levels[1]
+	}
+	add("round trip, untraced", its, mine, t.Untraced, document.Strong)
 	table.Plot = &document.Plot{Column: 3, Before: len(table.Columns), Scale: micro,
 		Span: 1 / micro, Bars: true, Least: leastPlot}
 	table.Plot.Show(table.Rows)
