@@ -97,7 +97,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *cluster.Access) er
 		limitsErr = nil
 	}
 	for _, l := range limits {
-		fmt.Fprintf(e.stdout, "restored %s\n", l)
+		say(e.stdout, fmt.Sprintf("restored %s", l))
 	}
 	ended, kept, fastErr := cleanFast()
 	if ended {
@@ -114,12 +114,8 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *cluster.Access) er
 	}
 	done := len(limits) + len(killed) + len(ofDocker) + len(ofClusters)
 	if !ended && unclear == "" && done+len(d.Left)+len(leftThere) == 0 {
-		fmt.Fprintln(
-			e.stdout,
-			"Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
-		fmt.Fprintln(
-			e.stdout,
-			"have no names: the kernel removes them, and all that is in them, with their processes.")
+		say(e.stdout, "Nothing to clean: no process of an earlier toll is left.")
+		say(e.stdout, "The kernel removes the lab's namespaces with their processes.")
 	}
 	return nil
 }

@@ -30,10 +30,12 @@ func newHistory(e env) *cobra.Command {
 		Short: "List the runs that toll kept, and draw their trends",
 		Long: fmt.Sprintf(`history lists the runs that were kept, the newest first. Every run that measures
 something is kept in $XDG_STATE_HOME/bridgetoll-history (or in ~/.local/state): the
-last %d, of at most %d MiB together. With --no-history a run is not kept, and
-with %s=off in the environment none is.
+last %d, of the last %d days, of at most %d MiB together, and the last %d however
+old they are. With --no-history a run is not kept, and with %s=off in the
+environment none is.
 
-@1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostBytes>>20, historyEnv.name),
+@1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostDays,
+			history.MostBytes>>20, history.Ageless, historyEnv.name),
 		Example: `  toll history
   toll history show 1
   toll diff @2 @1
@@ -255,8 +257,8 @@ func listHistory(last int) (trend.List, error) {
 	out := trend.List{Schema: trend.Schema, Dir: printable.Line(s.Dir), Total: len(runs),
 		Runs: []trend.Entry{}}
 	for k, r := range runs {
-		if last > 0 && k == last {
-			break
+		if out.Size += r.Size; last > 0 && k >= last {
+			continue
 		}
 		entry := trend.Entry{Number: k + 1, File: r.Name, Size: r.Size}
 		if entry.Summary, err = summaryOf(s, r); errors.Is(err, fs.ErrNotExist) {

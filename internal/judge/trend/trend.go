@@ -149,6 +149,7 @@ type List struct {
 	Schema string  `json:"schema"`
 	Dir    string  `json:"directory"`
 	Total  int     `json:"total"`
+	Size   int64   `json:"size_bytes"` // of all runs
 	Runs   []Entry `json:"runs"`
 }
 

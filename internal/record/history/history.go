@@ -1,5 +1,5 @@
 // Package history keeps the results files of past runs in the user's state directory, limited in
-// number and bytes, each with a summary.
+// number, age and bytes, each with a summary.
 //
 // With sudo, files are accessed with the rights of the user who typed it (user.do), so that a
 // symbolic link in the user's directories cannot lead root elsewhere.
@@ -22,11 +22,14 @@ import (
 	"time"
 )
 
-// Limits of the history: the number of runs, and the bytes of all results and of one run's.
+// Limits of the history: the number of runs, the bytes of all results and of one run's, and how long
+// before the newest run the others began. The newest Ageless runs are kept however old they are.
 const (
 	MostRuns  = 200
-	MostBytes = 128 << 20
+	MostBytes = 64 << 20
 	mostOfOne = 32 << 20
+	MostDays  = 90
+	Ageless   = 20
 )
 
 var errTooLarge = fmt.Errorf("its results are larger than %d MiB", mostOfOne>>20)
@@ -57,8 +60,8 @@ const (
 // ours matches the run's start and a random suffix.
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
-// Keep stores a run that began at the given time, and removes the oldest runs beyond MostRuns and
-// MostBytes. It returns the run's number: 1 if no run began later. It refuses results larger than
+// Keep stores a run that began at the given time, and removes the oldest runs beyond MostRuns,
+// MostBytes and MostDays. It returns the run's number: 1 if no run began later. It refuses results larger than
 // mostOfOne.
 func (s *Store) Keep(began time.Time, results, summary []byte) (n int, err error) {
 	if len(results) > mostOfOne {
@@ -124,7 +127,8 @@ func (s *Store) prune() (left []Run, err error) {
 	var errs []error
 	bytes := int64(0)
 	for k, r := range runs {
-		if bytes += r.Size; k >= MostRuns || bytes > MostBytes {
+		old := runs[0].Began.Sub(r.Began) > MostDays*24*time.Hour && k >= Ageless
+		if bytes += r.Size; k >= MostRuns || bytes > MostBytes || old {
 			errs = append(errs, s.forget(r.Name))
 		} else {
 			left = append(left, r)

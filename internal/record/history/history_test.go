@@ -136,6 +136,28 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestAge(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	const day = 24 * time.Hour
+	keep := func(when time.Time, text string) {
+		t.Helper()
+		if _, err := s.Keep(when, []byte(text), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := range Ageless + 2 {
+		keep(began.Add(time.Duration(k)*time.Second), "old")
+	}
+	keep(began.Add(MostDays*day), "same season")
+	if got := len(kept(t, s)); got != Ageless+3 {
+		t.Errorf("%d runs, none of them too old", got)
+	}
+	keep(began.Add((MostDays+1)*day), "last")
+	if got := kept(t, s); len(got) != Ageless || got[0] != "last" || got[1] != "same season" {
+		t.Errorf("%d runs: %q", len(got), got)
+	}
+}
+
 func TestSweep(t *testing.T) {
 	s := &Store{Dir: filepath.Join(t.TempDir(), "no[pattern")}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {

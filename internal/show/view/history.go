@@ -37,9 +37,10 @@ func History(l trend.List) document.Document {
 		cells := append(document.Texts(e.Name(), minute(e.Started), pastCommand(e)), pastRows(e))
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	said := fmt.Sprintf("%s in %s", units.Plural(l.Total, "run"), l.Dir)
+	where := fmt.Sprintf("%s in %s (%s)", units.Plural(l.Total, "run"), l.Dir, megabytes(l.Size))
+	said := where
 	if l.Total > len(l.Runs) {
-		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), units.Plural(l.Total, "run"), l.Dir)
+		said = fmt.Sprintf("The newest %d of %s", len(l.Runs), where)
 	}
 	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
 		paragraph(
@@ -48,6 +49,8 @@ func History(l trend.List) document.Document {
 				"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
 	return d
 }
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
