@@ -180,8 +180,8 @@ page-check: ## build that bundle and compare it with the committed one (npm)
 		made=$$(mktemp) && trap 'rm -f "$$made"' EXIT && cd $(PAGE)/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 		node build.mjs "$$made" && cmp "$$made" ../assets/page.js && echo 'The bundle is what its sources make.'
 
-# The BPF programs of toll fast and toll trace. The objects are committed: building toll needs no clang. Debian 12's clang made them.
-BPF = internal/kernel/shortcut internal/kernel/trace
+# The BPF programs of toll fast, toll trace and toll stream. The objects are committed: building toll needs no clang. Debian 12's clang made them.
+BPF = internal/kernel/shortcut internal/kernel/trace internal/kernel/writes
 .PHONY: bpf bpf-check bpf-deps
 bpf-deps:
 	@if grep -qx VERSION_CODENAME=bookworm /etc/os-release; then $(call install,$(BPF_DEPS)); fi

@@ -47,6 +47,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		out.Writes = out.Writes && e.Writes
 		out.Slow, out.Excess = out.Slow+e.Slow, out.Excess+e.Excess
 		gaps, sent = append(gaps, e.Gap), append(sent, e.ServerGap)
+		addWaits(out, e.Waits)
 		n := e.ByID + e.BySeed + e.ByText
 		seen += n
 		addParts(out, e, float64(n))
@@ -74,6 +75,20 @@ func addParts(sum, e *sample.Evidence, n float64) {
 		s.Part, s.Hop, s.Excess = p.Part, p.Hop, s.Excess+p.Excess
 		s.First, s.Last = s.First+n*p.First, s.Last+n*p.Last
 		s.P50, s.P90, s.P99 = s.P50+n*p.P50, s.P90+n*p.P90, s.P99+n*p.P99
+	}
+}
+
+func addWaits(sum *sample.Evidence, waits []sample.EvidenceWait) {
+	for _, w := range waits {
+		i := slices.IndexFunc(sum.Waits, func(x sample.EvidenceWait) bool {
+			return x.Cause == w.Cause
+		})
+		if i < 0 {
+			sum.Waits = append(sum.Waits, w)
+			continue
+		}
+		sum.Waits[i].Tokens += w.Tokens
+		sum.Waits[i].Sum += w.Sum
 	}
 }
 
@@ -136,7 +151,9 @@ func findings(r *analysis.Report, proven map[string]*sample.Evidence) (out []str
 			continue
 		}
 		if out == nil {
-			out = []string{"Is it the network or the model? By the times at which packets were captured:"}
+			out = []string{
+				"Is it the network or the model? By the times at which packets were captured:",
+			}
 		}
 		who := "neither"
 		if all := (division{e}).names(); len(all) > 0 {
@@ -183,11 +200,6 @@ func (w division) sum(of func(sample.EvidencePart) float64) (sum float64) {
 	return sum
 }
 
-// gapsMatter reports whether slow gaps make up a notable part of a response.
-func (w division) gapsMatter() bool {
-	return w.Excess/float64(w.Responses) >= littleShare*w.sum(last)
-}
-
 // together reports whether the server sends its tokens in one piece.
 func (w division) together() bool {
 	const least = 3 // tokens
@@ -204,7 +216,8 @@ func (w division) blamed() (out []sample.EvidencePart) {
 			long := p.First >= min(littleShare*w.sum(last), pace)
 			named = p.Last > partShare*w.sum(last) || long && p.First > partShare*w.sum(first)
 		}
-		slow := w.gapsMatter() && p.Excess > partShare*w.Excess
+		slow := p.Excess > partShare*w.Excess &&
+			p.Excess >= littleShare*w.sum(last)*float64(w.Responses)
 		if named || slow || p.Part == sample.EvidenceServer && w.together() {
 			out = append(out, p)
 		}
@@ -226,7 +239,7 @@ func (w division) headline(route string) string {
 	}
 	var holds []string
 	for _, p := range w.blamed() {
-		if p.Part != sample.EvidenceServer {
+		if p.Part != sample.EvidenceServer && p.Last >= littleShare*whole {
 			holds = append(holds, fmt.Sprintf("%s holds %s", w.short(p), workload.Briefly(p.Last)))
 		}
 	}
@@ -256,6 +269,9 @@ func (w division) figures(route string) string {
 	switch pace := workload.Briefly(w.Gap); {
 	case w.together():
 		say = append(say, "the server sends its tokens together")
+	case w.Gap < togetherGap && w.ServerGap > togetherGap:
+		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive together",
+			workload.Briefly(w.ServerGap)))
 	case w.Gap > 0 && (w.Gap-w.ServerGap)/w.Gap > littleShare ||
 		w.Gap < (1-littleShare)*w.ServerGap:
 		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive each %s",
@@ -274,8 +290,34 @@ func (w division) figures(route string) string {
 				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
 			})))
 	}
+	say = append(say, w.waits()...)
 	return fmt.Sprintf("Over %s, %s. Seen at every hop: %d of %d tokens.", route,
 		strings.Join(say, "; "), w.Matched, w.Tokens)
+}
+
+// causes has what tokens wait for in the server's TCP, and as what that is blamed.
+var causes = map[string]struct{ waits, blames string }{
+	sample.WaitNagle: {"for acknowledgements, without TCP_NODELAY (set it at the server)",
+		"the server's TCP, without TCP_NODELAY"},
+	sample.WaitQueue: {"behind the full queue of the server's device",
+		"the full queue of the server's device"},
+	sample.WaitCongestion: {"for acknowledgements, with a full congestion window",
+		"the network, which delays or loses packets"},
+	sample.WaitWindow: {"for a reader that does not read", "a reader that does not read"},
+	sample.WaitOther:  {"for an unknown cause", "the server's TCP"},
+}
+
+// waits returns clauses on the causes for which many tokens waited in the server's TCP.
+func (w division) waits() (out []string) {
+	for _, x := range w.Waits {
+		each := x.Sum / float64(x.Tokens)
+		if x.Tokens < w.Responses || each < min(w.ServerGap, littleShare*w.sum(last)) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%d tokens waited %s each in the server's TCP %s", x.Tokens,
+			workload.Briefly(each), causes[x.Cause].waits))
+	}
+	return out
 }
 
 // list lists the parts that matter, the largest first.
@@ -321,6 +363,11 @@ func (w division) short(p sample.EvidencePart) string {
 // name returns a part's name with its place.
 func (w division) name(p sample.EvidencePart) string {
 	switch {
+	case p.Part == sample.EvidenceTCP && len(w.Waits) > 0:
+		most := slices.MaxFunc(w.Waits, func(a, b sample.EvidenceWait) int {
+			return cmp.Compare(a.Sum, b.Sum)
+		})
+		return causes[most.Cause].blames
 	case p.Part == sample.EvidenceQueue:
 		return "the queue of the server's network device"
 	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):

@@ -69,6 +69,31 @@ func TestEvidence(t *testing.T) {
 			"The server and the network, over r: ", []string{"network 55 %, server 45 %"}},
 		"few slow gaps": {seen(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
 			[]string{"slow gaps add 10.0 ms a response"}},
+		"little of a gap": {seen(quick, fine, [7]float64{1: 60, 6: 22}), nil,
+			"The server, over r: of 540 ms a response the server needs 540 ms.",
+			[]string{"server 73 %, client 27 %"}},
+		"a relay that sends all at the end": {seen([7]float64{1: 60, 4: 250},
+			[7]float64{1: 300, 4: 10}, none),
+			func(e *sample.Evidence) { e.Gap = 0 },
+			"The relay nginx at port 80, over r: of 310 ms a response the server needs 300 ms.",
+			[]string{"the server sends a token each 20.0 ms, they arrive together"}},
+		"Nagle": {seen(quick, [7]float64{1: 300, 2: 40}, none),
+			func(e *sample.Evidence) {
+				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 3, Sum: 0.111},
+					{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002}}
+			}, "Neither, over r: ", []string{"no gap was slow; 3 tokens waited 37.0 ms each in " +
+				"the server's TCP for acknowledgements, without TCP_NODELAY (set it at the " +
+				"server). Seen"}},
+		"a full queue": {seen(quick, fine, [7]float64{2: 200}),
+			func(e *sample.Evidence) {
+				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
+					{Cause: sample.WaitQueue, Tokens: 9, Sum: 0.2}}
+			}, "The full queue of the server's device, over r: of 540 ms a response the server " +
+				"needs 540 ms.", []string{"9 tokens waited 22.2 ms each in the server's TCP behind"}},
+		"congestion": {seen(quick, [7]float64{1: 300, 2: 200}, none),
+			func(e *sample.Evidence) {
+				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitCongestion, Tokens: 9, Sum: 0.2}}
+			}, "The network, which delays or loses packets, over r: ", nil},
 		"all at the end": {seen(fine, fine, none), func(e *sample.Evidence) { e.ServerGap, e.Gap = 0, 0 },
 			"The server, over r: ", []string{"the server sends its tokens together"}},
 		"unseen writes": {seen(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
@@ -156,6 +181,15 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	visits[2].Evidence = seen([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{1: 30})
+	for _, v := range []*sample.Visit{{}, {}} {
+		v.Evidence = seen([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{})
+		v.Evidence.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.5}}
+		visits = append(visits, v)
+	}
+	if e := merge(visits[2:]); len(e.Waits) != 1 || e.Waits[0].Tokens != 4 || e.Waits[0].Sum != 1 {
+		t.Errorf("%+v", e.Waits)
+	}
+	visits = visits[:3]
 	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||
 		!e.Writes {
 		t.Errorf("%+v", e)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -34,8 +36,12 @@ type Watch struct {
 	mu    sync.Mutex
 	log   *tokens.Log
 	rings []*ring
-	stop  chan struct{}
-	over  sync.WaitGroup
+	// writes records the writes of servers; nil: this kernel or process cannot.
+	writes   *writes.Recorder
+	unread   int   // events that it lost before the visit
+	realtime int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
+	stop     chan struct{}
+	over     sync.WaitGroup
 }
 
 type ring struct {
@@ -98,6 +104,10 @@ func (w *Watch) Close() error {
 	for _, r := range w.rings {
 		errs = append(errs, r.Close())
 	}
+	if w.writes != nil {
+		errs = append(errs, w.writes.Close())
+		w.writes = nil
+	}
 	for _, s := range w.spaces {
 		errs = append(errs, s.Close())
 	}
@@ -137,6 +147,12 @@ func (w *Watch) start() error {
 			return err
 		}
 	}
+	var servers []uint16
+	for _, r := range w.routes {
+		servers = append(servers, r.hops[0].port)
+	}
+	// Without the writes, what they would tell is in the server's part.
+	w.writes, _ = writes.Open(servers...)
 	w.stop = make(chan struct{})
 	w.over.Go(w.read)
 	return nil
@@ -152,19 +168,43 @@ func (w *Watch) read() {
 			return
 		case <-t.C:
 			w.mu.Lock()
-			w.drain()
+			err := w.drain()
 			w.mu.Unlock()
+			if err != nil { // the visit's end reports it
+				return
+			}
 		}
 	}
 }
 
-func (w *Watch) drain() {
+func (w *Watch) drain() error {
 	for _, r := range w.rings {
 		r.Read(func(p *capture.Packet) { w.log.Add(r.space, p) })
 	}
+	if w.writes == nil {
+		return nil
+	}
+	// They come after the packets, so that those of each packet are there.
+	return w.writes.Read(func(e *writes.Event) {
+		id := fmt.Sprintf("net:[%d]", e.NetNS)
+		space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id })
+		if space < 0 {
+			return
+		}
+		e.At += w.realtime
+		w.log.AddWrite(space, *e)
+	})
 }
 
+// lost returns the number of packets and writes that were lost since its last call.
 func (w *Watch) lost() (sum int, err error) {
+	if w.writes != nil {
+		n, err := w.writes.Lost()
+		if err != nil {
+			return 0, err
+		}
+		sum, w.unread = n-w.unread, n
+	}
 	for _, r := range w.rings {
 		n, err := r.Lost()
 		if err != nil {
@@ -204,7 +244,10 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.drain()
+	w.realtime = time.Now().UnixNano() - clock.Now()
+	if err := w.drain(); err != nil {
+		return nil, err
+	}
 	for _, h := range r.hops {
 		w.log.Take(h.space, h.port)
 	}
@@ -237,7 +280,10 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	moved := clockMoved(v.began)
 	pools := make([][]tokens.Seen, len(v.route.hops))
 	for until := time.Now().Add(longest); ; {
-		done := v.match(pools)
+		done, err := v.match(pools)
+		if err != nil {
+			return nil, err
+		}
 		if done || ctx.Err() != nil || time.Now().After(until) {
 			break
 		}
@@ -267,11 +313,13 @@ func clockMoved(since time.Time) float64 {
 }
 
 // match looks for each request at each hop. It reports whether nothing is missing.
-func (v *Visit) match(pools [][]tokens.Seen) bool {
+func (v *Visit) match(pools [][]tokens.Seen) (complete bool, err error) {
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
-	v.w.drain()
-	complete := true
+	if err := v.w.drain(); err != nil {
+		return false, err
+	}
+	complete = true
 	for i, h := range v.route.hops {
 		pools[i] = append(pools[i], v.w.log.Take(h.space, h.port)...)
 		for _, a := range v.asked {
@@ -293,11 +341,11 @@ func (v *Visit) match(pools [][]tokens.Seen) bool {
 			complete = complete && missed == 0
 		}
 	}
-	return complete
+	return complete, nil
 }
 
 func (v *Visit) evidence() *sample.Evidence {
-	e := &sample.Evidence{Responses: len(v.asked)}
+	e := &sample.Evidence{Responses: len(v.asked), Writes: true}
 	for _, h := range v.route.hops {
 		e.Hops = append(e.Hops, h.about)
 	}
@@ -318,6 +366,8 @@ func (v *Visit) evidence() *sample.Evidence {
 		rows, missed := tokens.Divide(a.chain, &a.Asked)
 		e.Tokens, e.Matched = e.Tokens+len(rows)+missed, e.Matched+len(rows)
 		sums.Add(rows)
+		sums.AddWaits(&a.chain[0])
+		e.Writes = e.Writes && a.chain[0].Wrote != nil
 	}
 	if e.Matched > 0 {
 		sums.Note(e)

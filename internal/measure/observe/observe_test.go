@@ -2,12 +2,14 @@ package observe
 
 import (
 	"math"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -226,7 +228,41 @@ func TestParts(t *testing.T) {
 					hard.Errorf("recognized: %+v", e)
 				}
 				like(u, e, divided(u, all, &server, logs...), 5)
+				if k.watch.writes != nil && !e.Writes {
+					hard.Error("writes were not seen")
+				}
 			})
 		})
 	}
+}
+
+// Tokens that wait in the server's TCP for an acknowledgement are its TCP's, and not its own. The
+// first packets of a connection are acknowledged at once, later ones after 40 ms.
+func TestNagle(t *testing.T) {
+	const n, requests = 12, 6
+	m := newMachine(t)
+	var server truth
+	answer := model(&server, steady(15*ms), false)
+	m.serve(t, "127.0.0.1:7001", func(c net.Conn) {
+		if err := c.(*net.TCPConn).SetNoDelay(false); err == nil {
+			answer(c)
+		}
+	})
+	k := follow(t, m, "http://127.0.0.1:7001", n)
+	k.visit(t, 1, 1)
+	if k.watch.writes == nil {
+		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
+	}
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, all := k.visit(u, 1, requests)
+		like(u, e, divided(u, all, &server), 5)
+		waited := map[string]sample.EvidenceWait{}
+		for _, w := range e.Waits {
+			waited[w.Cause] = w
+		}
+		w := waited[sample.WaitNagle]
+		if len(waited) != 1 || w.Tokens < requests || w.Sum < 0.020*requests {
+			u.Errorf("%+v", e.Waits)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 )
 
 // Seen is a request and its response as a server or relay had them. Times are CLOCK_REALTIME, ns.
@@ -17,6 +18,10 @@ type Seen struct {
 	// Left is when it had left TCP, by the sender's clock of timestamps; nil: unknown.
 	Left  []int64
 	Coded bool // the response was compressed, so it has no events
+	// Wrote and Sent are when the program wrote the last byte of each event, and when TCP sent it;
+	// nil: unknown. Waits are why TCP did not send it at once.
+	Wrote, Sent []int64
+	Waits       []string
 }
 
 // place is one listening port of a namespace.
@@ -35,6 +40,8 @@ type connection struct {
 	offset   int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
 	stamped  bool  // offset is known
 	over     bool
+	acked    []int64 // when the client's acknowledgements came
+	written  writings
 }
 
 type key struct {
@@ -55,12 +62,15 @@ type Log struct {
 	clients map[place]bool // ports that clients in a namespace dial
 	conns   map[key]*connection
 	came    map[clientKey]*arrivals
+	// writes are those of the servers whose connection is not yet known.
+	writes map[socket][]writes.Event
 }
 
 // NewLog returns an empty log. ours reports whether a number is a request's mark.
 func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[place]bool{}, clients: map[place]bool{},
-		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}}
+		conns: map[key]*connection{}, came: map[clientKey]*arrivals{},
+		writes: map[socket][]writes.Event{}}
 }
 
 // Serve makes the log follow the connections that a server or relay accepts at a port of a
@@ -133,6 +143,9 @@ func (l *Log) received(k key, p *capture.Packet) {
 		c.in.begin(p.Seq)
 		c.out.begin(p.Ack)
 	}
+	if p.Flags&capture.ACK != 0 {
+		c.acked = append(c.acked, p.At)
+	}
 	c.in.add(p.At, p.Seq, p.TSVal, p.Payload, c.asked.feed)
 }
 
@@ -169,6 +182,8 @@ func (l *Log) Take(space int, port uint16) (out []Seen) {
 		if k.place != (place{space, port}) {
 			continue
 		}
+		c.written.add(&c.out, l.writes[socketOf(k)])
+		delete(l.writes, socketOf(k))
 		if out = append(out, c.take()...); c.over {
 			delete(l.conns, k)
 		}
@@ -193,6 +208,7 @@ func (c *connection) take() (out []Seen) {
 	if len(c.requests) == 0 && len(c.replies) == 0 {
 		c.in.forget()
 		c.out.forget()
+		c.acked, c.written = nil, writings{}
 	}
 	return out
 }
@@ -214,6 +230,7 @@ func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
 			s.Left = append(s.Left, c.offset+int64(m.tsval)*ms)
 		}
 	}
+	c.noteWrites(&s)
 	return s, true
 }
 
@@ -229,5 +246,16 @@ func (l *Log) Arrived(space int, local uint16, offset int64) (ns int64, ok bool)
 	return 0, false
 }
 
-// Forget drops what came to clients. It keeps the connections.
-func (l *Log) Forget() { clear(l.came) }
+// AddWrite adds a write or a segment of a socket in a namespace. Its time must be CLOCK_REALTIME's.
+func (l *Log) AddWrite(space int, e writes.Event) {
+	if at := (place{space, e.Local}); l.servers[at] {
+		k := socket{at, e.Remote}
+		l.writes[k] = append(l.writes[k], e)
+	}
+}
+
+// Forget drops what came to clients, and writes of unknown connections. It keeps the connections.
+func (l *Log) Forget() {
+	clear(l.came)
+	clear(l.writes)
+}

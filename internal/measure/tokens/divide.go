@@ -131,6 +131,10 @@ func divide(chain []Seen, a *Asked, i int) (Row, bool) {
 	left := server.Departed[i]
 	row := Row{server.Came - a.Sent, 0, 0, queued(server, i)}
 	row[Server] = left - row[Queue] - server.Came
+	if server.Wrote != nil {
+		row[Server] = server.Wrote[i] - server.Came
+		row[TCP], row[Queue] = server.Sent[i]-server.Wrote[i], left-server.Sent[i]
+	}
 	last := i
 	for _, h := range chain[1:] {
 		last = reached(len(h.Events), length, func(j int) int { return h.Events[j].Len })

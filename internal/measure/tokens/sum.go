@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -18,15 +19,28 @@ const (
 type Sums struct {
 	relays    int
 	responses [][]Row
+	waits     map[string]sample.EvidenceWait
 }
 
 // NewSums returns sums of responses that came over n relays.
-func NewSums(n int) *Sums { return &Sums{relays: n} }
+func NewSums(n int) *Sums { return &Sums{relays: n, waits: map[string]sample.EvidenceWait{}} }
 
 // Add adds the rows of a response.
 func (s *Sums) Add(rows []Row) {
 	if len(rows) > 0 {
 		s.responses = append(s.responses, rows)
+	}
+}
+
+// AddWaits adds what a server's tokens waited for in its TCP.
+func (s *Sums) AddWaits(server *Seen) {
+	for i, cause := range server.Waits {
+		if cause != "" {
+			w := s.waits[cause]
+			w.Cause, w.Tokens = cause, w.Tokens+1
+			w.Sum += seconds(server.Sent[i] - server.Wrote[i])
+			s.waits[cause] = w
+		}
 	}
 }
 
@@ -36,6 +50,9 @@ func (s *Sums) Note(e *sample.Evidence) {
 	e.ServerGap, e.Gap = seconds(median(gaps, ofServer)), seconds(median(gaps, ofClient))
 	excess, total, slow := s.excess(gaps)
 	e.Slow, e.Excess = slow, seconds(total)
+	for _, cause := range slices.Sorted(maps.Keys(s.waits)) {
+		e.Waits = append(e.Waits, s.waits[cause])
+	}
 	for i, name := range s.names() {
 		p := sample.EvidencePart{Part: name, Excess: excess[i] / float64(time.Second)}
 		if name == sample.EvidenceRelay {

@@ -32,7 +32,25 @@ type Evidence struct {
 	Slow   int            `json:"slow"`
 	Excess float64        `json:"excess_s"`
 	Parts  []EvidencePart `json:"parts"` // in the order in which a token passes them
+	// Waits are the tokens that waited for longer than 1 ms in the server's TCP, by cause.
+	Waits []EvidenceWait `json:"waits,omitempty"`
 }
+
+// EvidenceWait is a cause for which tokens waited in the server's TCP.
+type EvidenceWait struct {
+	Cause  string  `json:"cause"`
+	Tokens int     `json:"tokens"`
+	Sum    float64 `json:"sum_s"` // the tokens' waits
+}
+
+// The causes.
+const (
+	WaitNagle      = "nagle"      // for the acknowledgement of earlier bytes, without TCP_NODELAY
+	WaitQueue      = "queue"      // for earlier packets in the device's full queue
+	WaitCongestion = "congestion" // for an acknowledgement: the congestion window was full
+	WaitWindow     = "window"     // for the other end, which did not read
+	WaitOther      = "other"
+)
 
 // EvidenceHop is a process that handles requests.
 type EvidenceHop struct {

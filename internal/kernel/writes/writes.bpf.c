@@ -1,0 +1,146 @@
+//go:build ignore
+
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// Programs that write down when bytes are written to TCP sockets at some ports, and when TCP sends
+// them. None of them changes anything but the maps below.
+// (GPL beside MIT because the kernel gives its own structures to no other program.)
+
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <stdbool.h>
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define IPPROTO_TCP 6
+
+enum kind { WRITE = 1, SEND };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct ns_common {
+	unsigned int inum;
+};
+struct net {
+	struct ns_common ns;
+};
+typedef struct {
+	struct net *net;
+} possible_net_t;
+struct sock_common {
+	unsigned short skc_family;
+	__be16 skc_dport;
+	__u16 skc_num;
+	possible_net_t skc_net;
+};
+struct sock {
+	struct sock_common __sk_common;
+};
+struct tcp_sock {
+	__u32 write_seq, snd_nxt, snd_una, snd_wnd;
+	__u8 nonagle : 4;
+};
+struct iov_iter {
+	unsigned long count;
+};
+struct msghdr {
+	struct iov_iter msg_iter;
+};
+struct sk_buff {
+	struct sock *sk;
+	unsigned int len;
+	__u16 network_header;
+	unsigned char *head, *data;
+};
+#pragma clang attribute pop
+
+// The layout is record's in writes.go.
+struct record {
+	__s64 ts;
+	__u32 netns, seq, len, unacked, window;
+	__u16 local, remote;
+	__u8 kind, nonagle, zero[6];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20); // the loader knows better
+} records SEC(".maps");
+
+volatile const __u64 ports[(1 << 16) / 64]; // bits
+__u64 lost;
+
+static __always_inline bool is_ours(const struct sock *sk)
+{
+	__u16 port = sk->__sk_common.skc_num;
+
+	return ports[port >> 6] >> (port & 63) & 1;
+}
+
+static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
+{
+	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
+	struct tcp_sock *tp = (void *)sk;
+
+	if (!r) {
+		__sync_fetch_and_add(&lost, 1);
+		return 0;
+	}
+	*r = (struct record){ .ts = bpf_ktime_get_ns(), .kind = kind, .seq = seq, .len = len };
+	r->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	r->local = sk->__sk_common.skc_num;
+	r->remote = bpf_ntohs(sk->__sk_common.skc_dport);
+	r->unacked = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una);
+	r->window = BPF_CORE_READ(tp, snd_wnd);
+	r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int goal)
+{
+	if (!is_ours(sk))
+		return 0;
+	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count);
+}
+
+// header reads a TCP packet's sequence number and payload. It reports whether there is any.
+static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 *len)
+{
+	unsigned char *ip = skb->head + skb->network_header;
+	__u8 b[60] __attribute__((aligned(8)));
+	__s32 size, at;
+
+	if (bpf_probe_read_kernel(b, sizeof(b), ip))
+		return false;
+	size = skb->len - (ip - skb->data);
+	if (b[0] >> 4 == 4 && b[9] == IPPROTO_TCP) {
+		at = (b[0] & 0xf) * 4;
+		if (at != 20 && bpf_probe_read_kernel(b + 20, 20, ip + at))
+			return false;
+		*seq = bpf_ntohl(*(__be32 *)(b + 24));
+		*len = size - at - (b[32] >> 4) * 4;
+		return *len > 0;
+	}
+	if (b[0] >> 4 == 6 && b[6] == IPPROTO_TCP) {
+		*seq = bpf_ntohl(*(__be32 *)(b + 44));
+		*len = size - 40 - (b[52] >> 4) * 4;
+		return *len > 0;
+	}
+	return false;
+}
+
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(toll_sent, struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+	__u32 seq;
+	__s32 len;
+
+	if (!sk || !is_ours(sk) || !header(skb, &seq, &len))
+		return 0;
+	return put(SEND, sk, seq, len);
+}

@@ -1,0 +1,159 @@
+// Package writes records when programs write to TCP sockets at some ports, and when TCP sends the
+// bytes. Its BPF programs read the kernel's structures and change nothing. They fill a ring, which
+// the reader empties when it likes: nothing is woken up. Programs and maps end with the process.
+package writes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+)
+
+// Kind is the kind of an event.
+type Kind uint8
+
+// The kinds of events.
+const (
+	Write Kind = iota + 1 // a program gives bytes to a socket
+	Send                  // TCP gives a segment to a device
+)
+
+// Event is a write or a segment of a socket at one of the ports.
+type Event struct {
+	At            int64 // CLOCK_MONOTONIC, ns
+	NetNS         uint32
+	Seq, Len      uint32 // TCP sequence number of the first byte, and number of bytes
+	Unacked       uint32 // bytes that were sent and not acknowledged
+	Window        uint32 // the receiver's, in bytes
+	Local, Remote uint16 // ports
+	Kind          Kind
+	Nagle         bool // TCP_NODELAY is off
+}
+
+// record is an event as the programs write it.
+type record struct {
+	ts                                int64
+	netns, seq, size, unacked, window uint32
+	local, remote                     uint16
+	kind, nonagle                     uint8
+	_                                 [6]uint8
+}
+
+// Recorder is a set of attached programs. Not for concurrent use.
+type Recorder struct {
+	programs *ebpf.Collection
+	links    []link.Link
+	ring     *ringbuf.Reader
+	next     ringbuf.Record
+}
+
+// size is the ring's, in bytes.
+const size = 16 << 20
+
+// Open attaches the programs for sockets at the given local ports. It returns a
+// *machine.UnsupportedError if the process may not, or the kernel lacks a tracepoint.
+func Open(ports ...uint16) (*Recorder, error) {
+	if err := bpf.Check(); err != nil {
+		return nil, err
+	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("look for tracepoints: %w", err)
+	}
+	if _, err := kernel.AnyTypeByName("btf_trace_tcp_sendmsg_locked"); err != nil {
+		return nil, &machine.UnsupportedError{
+			Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: "Linux 6.16 or later",
+			Err: err}
+	}
+	r := &Recorder{}
+	if err := r.open(ports); err != nil {
+		return nil, errors.Join(bpf.Explain(err, "Linux 6.16 or later"), r.Close())
+	}
+	return r, nil
+}
+
+func (r *Recorder) open(ports []uint16) error {
+	spec, err := loadObject()
+	if err != nil {
+		return err
+	}
+	var bits [(1 << 16) / 64]uint64
+	for _, p := range ports {
+		bits[p/64] |= 1 << (p % 64)
+	}
+	if err := spec.Variables["ports"].Set(bits); err != nil {
+		return err
+	}
+	spec.Maps["records"].MaxEntries = size
+	if r.programs, err = ebpf.NewCollection(spec); err != nil {
+		return err
+	}
+	if r.ring, err = ringbuf.NewReader(r.programs.Maps["records"]); err != nil {
+		return err
+	}
+	for _, p := range r.programs.Programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: p})
+		if err != nil {
+			return err
+		}
+		r.links = append(r.links, l)
+	}
+	return nil
+}
+
+// Read calls f with the events since its last call, in the order in which they were recorded. It
+// does not wait.
+func (r *Recorder) Read(f func(*Event)) error {
+	r.ring.SetDeadline(time.Now())
+	for {
+		switch err := r.ring.ReadInto(&r.next); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the writes of servers: %w", err)
+		}
+		if len(r.next.RawSample) < int(unsafe.Sizeof(record{})) {
+			continue
+		}
+		x := (*record)(unsafe.Pointer(&r.next.RawSample[0]))
+		f(&Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
+			Window: x.window, Local: x.local, Remote: x.remote, Kind: Kind(x.kind),
+			Nagle: x.nonagle&noDelay == 0})
+	}
+}
+
+const noDelay = 1 // TCP_NAGLE_OFF
+
+// Lost returns the number of events so far for which the ring had no room.
+func (r *Recorder) Lost() (int, error) {
+	var n uint64
+	if err := r.programs.Variables["lost"].Get(&n); err != nil {
+		return 0, fmt.Errorf("read the number of lost events: %w", err)
+	}
+	return int(n), nil
+}
+
+// Close detaches the programs.
+func (r *Recorder) Close() error {
+	var errs []error
+	for _, l := range r.links {
+		errs = append(errs, l.Close())
+	}
+	if r.ring != nil {
+		errs = append(errs, r.ring.Close())
+	}
+	if r.programs != nil {
+		r.programs.Close()
+	}
+	return errors.Join(errs...)
+}
