@@ -93,6 +93,13 @@ func (c *Chat) Check(ctx context.Context) error {
 			Dial: f.Remote.String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
+	if c.watch != nil {
+		if err := c.watch.Start(); err != nil {
+			for _, p := range c.facts {
+				p.Facts[sample.FactTokensUnseen] = err.Error()
+			}
+		}
+	}
 	return nil
 }
 
@@ -110,7 +117,7 @@ func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f o
 	switch {
 	case c.NoStream || why == nil:
 		return f, "", err
-	case errors.Is(why, unix.EPERM):
+	case errors.Is(why, unix.EPERM), errors.Is(why, unix.EACCES):
 		return f, "toll must be root to capture packets", err
 	}
 	return f, why.Error(), err

@@ -112,16 +112,19 @@ func (w *Watch) Close() error {
 		errs = append(errs, s.Close())
 	}
 	w.rings, w.spaces = nil, nil
+	clear(w.routes)
 	return errors.Join(errs...)
 }
 
-// start opens the captures of all routes' ports.
-func (w *Watch) start() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.log != nil {
-		return nil
+// Start opens the captures of all routes' ports. If it fails, the Watch follows nothing.
+func (w *Watch) Start() error {
+	if err := w.start(); err != nil {
+		return errors.Join(fmt.Errorf("watch tokens: %w", err), w.Close())
 	}
+	return nil
+}
+
+func (w *Watch) start() error {
 	w.log = tokens.NewLog(w.ours)
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
@@ -233,14 +236,12 @@ type asked struct {
 	local uint16
 }
 
-// Begin starts a visit. Visits follow each other. It returns nil if the route is not followed.
+// Begin starts a visit, after Start. Visits follow each other. It returns nil if the route is not
+// followed.
 func (w *Watch) Begin(name string) (*Visit, error) {
 	r := w.routes[name]
 	if r == nil {
 		return nil, nil
-	}
-	if err := w.start(); err != nil {
-		return nil, fmt.Errorf("watch tokens: %w", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -280,11 +281,12 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	moved := clockMoved(v.began)
 	pools := make([][]tokens.Seen, len(v.route.hops))
 	for until := time.Now().Add(longest); ; {
-		done, err := v.match(pools)
+		last := ctx.Err() != nil || time.Now().After(until)
+		done, err := v.match(pools, last)
 		if err != nil {
 			return nil, err
 		}
-		if done || ctx.Err() != nil || time.Now().After(until) {
+		if done || last {
 			break
 		}
 		time.Sleep(capture.Retire / 2)
@@ -312,8 +314,9 @@ func clockMoved(since time.Time) float64 {
 	return moved.Abs().Seconds()
 }
 
-// match looks for each request at each hop. It reports whether nothing is missing.
-func (v *Visit) match(pools [][]tokens.Seen) (complete bool, err error) {
+// match looks for each request at each hop. It reports whether nothing is missing. A last call takes
+// what there is.
+func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err error) {
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
 	if err := v.w.drain(); err != nil {
@@ -322,18 +325,8 @@ func (v *Visit) match(pools [][]tokens.Seen) (complete bool, err error) {
 	complete = true
 	for i, h := range v.route.hops {
 		pools[i] = append(pools[i], v.w.log.Take(h.space, h.port)...)
-		for _, a := range v.asked {
-			if a.found[i] {
-				continue
-			}
-			s, how := tokens.Pair(&pools[i], &a.Asked)
-			if how == tokens.Unknown {
-				complete = false
-				continue
-			}
-			a.chain[i], a.found[i] = s, true
-			a.how = max(a.how, how)
-		}
+		left := v.byMark(i, &pools[i])
+		complete = v.byText(i, &pools[i], left, last) && complete
 	}
 	for _, a := range v.asked {
 		if !slices.Contains(a.found, false) {
@@ -342,6 +335,49 @@ func (v *Visit) match(pools [][]tokens.Seen) (complete bool, err error) {
 		}
 	}
 	return complete, nil
+}
+
+// byMark looks for requests at a hop. It returns those that it does not find.
+func (v *Visit) byMark(hop int, pool *[]tokens.Seen) (left []*asked) {
+	for _, a := range v.asked {
+		if a.found[hop] {
+			continue
+		}
+		i, how := tokens.Pair(*pool, a.Mark)
+		if i < 0 {
+			left = append(left, a)
+			continue
+		}
+		a.take(hop, (*pool)[i], how)
+		*pool = slices.Delete(*pool, i, i+1)
+	}
+	return left
+}
+
+// byText looks for requests at a hop. It takes them if it finds all of them, or anyway.
+func (v *Visit) byText(hop int, pool *[]tokens.Seen, left []*asked, anyway bool) (all bool) {
+	var requests []*tokens.Asked
+	for _, a := range left {
+		requests = append(requests, &a.Asked)
+	}
+	found := tokens.PairByText(*pool, requests)
+	if all = !slices.Contains(found, -1); !all && !anyway {
+		return false
+	}
+	var rest []tokens.Seen
+	for i, s := range *pool {
+		if k := slices.Index(found, i); k >= 0 {
+			left[k].take(hop, s, tokens.ByText)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	*pool = rest
+	return all
+}
+
+func (a *asked) take(hop int, s tokens.Seen, how tokens.How) {
+	a.chain[hop], a.found[hop], a.how = s, true, max(a.how, how)
 }
 
 func (v *Visit) evidence() *sample.Evidence {

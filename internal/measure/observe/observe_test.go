@@ -1,10 +1,22 @@
 package observe
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"math"
 	"net"
+	"net/http"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -265,4 +277,173 @@ func TestNagle(t *testing.T) {
 			u.Errorf("%+v", e.Waits)
 		}
 	})
+}
+
+// joined returns two machines with a link between them, 10.9.0.1 and 10.9.0.2.
+func joined(t testing.TB) (client, server *machine) {
+	t.Helper()
+	client, server = newMachine(t), newMachine(t)
+	tid, err := server.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = client.Do(func() error { return link.AddVeth("eth0", "eth0", tid) })
+	for i, m := range []*machine{client, server} {
+		if err != nil {
+			break
+		}
+		err = m.Do(func() error {
+			addr := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, byte(i + 1)}), 24)
+			return errors.Join(link.AddAddr("eth0", addr), link.Up("eth0"))
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+// filtered loads rules into a machine.
+func filtered(t testing.TB, m *machine, rules string) {
+	t.Helper()
+	if _, err := exec.LookPath("nft"); err != nil {
+		pathtest.SkipOrFail(t, "no nft")
+	}
+	cmd := exec.Command("nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(rules)
+	var out strings.Builder
+	cmd.Stderr = &out
+	err := m.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+}
+
+// A packet filter may change the addresses of a route, and drop packets behind the capture.
+func TestFiltered(t *testing.T) {
+	const n = 60
+	for name, tt := range map[string]struct {
+		rules  string
+		url    string
+		points float64
+	}{
+		"redirected": {`table ip t { chain o { type nat hook output priority -100;
+			tcp dport 8080 dnat to 10.9.0.2:7001; }; }`, "http://10.9.0.9:8080", 5},
+		"loss": {`table ip t { chain i { type filter hook input priority 0;
+			tcp sport 7001 numgen random mod 20 == 0 drop; }; }`, "http://10.9.0.2:7001", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, server := joined(t)
+			var log truth
+			server.serve(t, "10.9.0.2:7001", model(&log, steady(4*ms), false))
+			filtered(t, client, tt.rules)
+			k := follow(t, client, tt.url, n)
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e, all := k.visit(u, 2, 2)
+				if why, ok := e.Clear(); !ok || e.ByID != 4 {
+					testwait.Hard(u).Errorf("%s: %+v", why, e)
+				}
+				like(u, e, divided(u, all, &log), tt.points)
+			})
+		})
+	}
+}
+
+// The queue of the server's device, which others fill, is not the server's.
+func TestFullQueue(t *testing.T) {
+	client, server := joined(t)
+	var log truth
+	pad := ": " + strings.Repeat("x", 20_000) + "\n\n"
+	server.serve(t, "10.9.0.2:7001", fat(&log, steady(40*ms), false, pad))
+	client.serve(t, "10.9.0.1:7003", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	err := server.Do(func() error { return link.SetShape("eth0", link.Shape{Rate: 20e6}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := follow(t, client, "http://10.9.0.2:7001", 12)
+	backup, _, err := server.dial(t.Context(), "tcp", "10.9.0.1:7003")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = io.Copy(backup, zeros{}) })
+	defer all.Wait()
+	defer backup.Close()
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, responses := k.visit(u, 1, 2)
+		if k.watch.writes == nil {
+			pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
+		}
+		like(u, e, divided(u, responses, &log), 5)
+		for _, w := range e.Waits {
+			if w.Cause == sample.WaitNagle {
+				u.Errorf("%+v", e.Waits)
+			}
+		}
+		if p := e.Parts; p[tokens.TCP].Last+p[tokens.Queue].Last < p[tokens.Queue+1].Last {
+			u.Errorf("the wire has more than TCP and the queue: %+v", p)
+		}
+	})
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+// A relay that keeps a connection to the server, which is older than the capture, and passes on
+// neither ID nor seed; several sessions ask at once for the same text.
+func TestBlindRelay(t *testing.T) {
+	const n, sessions, requests = 12, 4, 3
+	for name, kept := range map[string]*upstream{"kept": {}, "own": nil} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			var server, relay truth
+			m.serve(t, "127.0.0.1:7001", model(&server, steady(5*ms), false))
+			g := &gateway{machine: m, to: "127.0.0.1:7001", log: &relay, kept: kept, noID: true,
+				write: func(text string, pass func(...string) error) error {
+					time.Sleep(2 * ms)
+					return pass(text)
+				}}
+			m.serve(t, "127.0.0.1:7002", g.serve)
+			k := follow(t, m, "http://127.0.0.1:7002", n)
+			g.blind = true
+			if kept != nil {
+				t.Cleanup(func() { kept.Close() })
+			}
+			other := make(chan error, 1)
+			go func() { other <- askOnce(m, "127.0.0.1:7001") }()
+			e, _ := k.visit(t, sessions, requests)
+			if err := <-other; err != nil {
+				t.Fatal(err)
+			}
+			if why, ok := e.Clear(); !ok || e.ByText != sessions*requests ||
+				e.Tokens != sessions*requests*n || e.Others != 1 {
+				t.Errorf("%s: %+v", why, e)
+			}
+		})
+	}
+}
+
+// askOnce is another client's request.
+func askOnce(m *machine, at string) error {
+	c, _, err := m.dial(context.Background(), "tcp", at)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	const body = `{"max_tokens":2}`
+	_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body),
+		body)
+	if err != nil {
+		return err
+	}
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r.Body)
+	return err
 }

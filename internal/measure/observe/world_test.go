@@ -146,6 +146,12 @@ func prompts(c net.Conn, answer func(prompt) error) {
 // model returns a server that writes each token after its pause. together means in one write, after
 // all pauses.
 func model(log *truth, pause func(i int) time.Duration, together bool) func(net.Conn) {
+	return fat(log, pause, together, "")
+}
+
+// fat is model with a comment before each event.
+func fat(log *truth, pause func(i int) time.Duration, together bool,
+	padding string) func(net.Conn) {
 	return func(c net.Conn) {
 		prompts(c, func(p prompt) error {
 			var at []int64
@@ -155,7 +161,7 @@ func model(log *truth, pause func(i int) time.Duration, together bool) func(net.
 			}
 			for i := range p.Tokens {
 				time.Sleep(pause(i))
-				text := chunkOf(event(fmt.Sprintf("t%d ", i)))
+				text := chunkOf(padding + event(fmt.Sprintf("t%d ", i)))
 				at = append(at, time.Now().UnixNano())
 				if together {
 					kept.WriteString(text)
@@ -184,32 +190,51 @@ type gateway struct {
 	write func(text string, pass func(texts ...string) error) error
 	end   func(pass func(texts ...string) error) error // nil: nothing is left at the end
 	noID  bool                                         // it does not pass on the request's ID
+	blind bool                                         // nor its seed
+
+	// kept is a connection to the server for all requests, one at a time; nil: each client's
+	// connection has one of its own.
+	kept *upstream
+}
+
+type upstream struct {
+	mu sync.Mutex
+	net.Conn
+	br *bufio.Reader
 }
 
 func (g *gateway) serve(c net.Conn) {
-	var up net.Conn
-	var br *bufio.Reader
-	defer func() {
-		if up != nil {
-			up.Close()
-		}
-	}()
+	up := g.kept
+	if up == nil {
+		up = &upstream{}
+		defer func() {
+			if up.Conn != nil {
+				up.Close()
+			}
+		}()
+	}
 	prompts(c, func(p prompt) (err error) {
-		if up == nil {
-			if up, _, err = g.machine.dial(context.Background(), "tcp", g.to); err != nil {
+		up.mu.Lock()
+		defer up.mu.Unlock()
+		if up.Conn == nil {
+			if up.Conn, _, err = g.machine.dial(context.Background(), "tcp", g.to); err != nil {
 				return err
 			}
-			br = bufio.NewReader(up)
+			up.br = bufio.NewReader(up)
 		}
-		if g.noID {
+		if g.noID || g.blind {
 			p.id = "other"
 		}
+		body := p.body
+		if g.blind {
+			body = fmt.Appendf(nil, "{\"seed\":%d,\"max_tokens\":%d}", p.Seed-1e9, p.Tokens)
+		}
 		_, err = fmt.Fprintf(up, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"+
-			"X-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", p.id, len(p.body), p.body)
+			"X-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", p.id, len(body), body)
 		if err != nil {
 			return err
 		}
-		r, err := http.ReadResponse(br, nil)
+		r, err := http.ReadResponse(up.br, nil)
 		if err != nil {
 			return err
 		}
@@ -291,7 +316,7 @@ func follow(t testing.TB, m *machine, url string, tokens int) *talk {
 		_, err := e.Probe(t.Context())
 		return err
 	})
-	if err := errors.Join(unseen, err); err != nil {
+	if err := errors.Join(unseen, err, w.Start()); err != nil {
 		t.Fatal(err)
 	}
 	return &talk{w, e}

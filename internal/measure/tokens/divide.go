@@ -1,7 +1,9 @@
 package tokens
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -33,31 +35,58 @@ const (
 // slack is how much later than its effect an instant may seem, in ns.
 const slack = int64(200 * time.Microsecond)
 
-// Pair finds the request in what a hop saw, and removes it from there. Without its mark, the
-// request is the one with the same text whose tokens came soonest after they had left.
-func Pair(seen *[]Seen, a *Asked) (s Seen, how How) {
-	best, cost := -1, int64(math.MaxInt64)
-	for i, x := range *seen {
+// Pair finds the request in what a hop saw by its mark. It returns its index, or -1.
+func Pair(seen []Seen, mark uint32) (i int, how How) {
+	for i, s := range seen {
 		switch {
-		case x.Mark == a.Mark && a.Mark != 0:
-			if how = BySeed; x.ByID {
-				how = ByID
-			}
-			best = i
-		case how == ByID || how == BySeed || x.Mark != 0:
-			continue
+		case s.Mark != mark || mark == 0:
+		case s.ByID:
+			return i, ByID
 		default:
-			if c, ok := fits(&x, a); ok && c < cost {
-				best, cost, how = i, c, ByText
-			}
+			return i, BySeed
 		}
 	}
-	if best < 0 {
-		return s, Unknown
+	return -1, Unknown
+}
+
+// PairByText finds requests in those without a mark that a hop saw. It returns the index of each, or
+// -1. A request may be any whose response has the same text and left before it arrived, token by
+// token. As many as possible are found, with short times from leaving to arriving.
+func PairByText(seen []Seen, all []*Asked) []int {
+	choices := make([][]int, len(all)) // indexes into seen, the best first
+	for i, a := range all {
+		costs := map[int]int64{}
+		for k := range seen {
+			if cost, ok := fits(&seen[k], a); ok && seen[k].Mark == 0 {
+				costs[k] = cost
+				choices[i] = append(choices[i], k)
+			}
+		}
+		slices.SortFunc(choices[i], func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
 	}
-	s = (*seen)[best]
-	*seen = append((*seen)[:best], (*seen)[best+1:]...)
-	return s, how
+	taken := map[int]int{} // by index into seen
+	var place func(i int, tried map[int]bool) bool
+	place = func(i int, tried map[int]bool) bool {
+		for _, k := range choices[i] {
+			if tried[k] {
+				continue
+			}
+			tried[k] = true
+			if other, ok := taken[k]; !ok || place(other, tried) {
+				taken[k] = i
+				return true
+			}
+		}
+		return false
+	}
+	out := slices.Repeat([]int{-1}, len(all))
+	for i := range all {
+		place(i, map[int]bool{})
+	}
+	for k, i := range taken {
+		out[i] = k
+	}
+	return out
 }
 
 // fits reports whether a request without a mark may be the client's, and the sum of the times from

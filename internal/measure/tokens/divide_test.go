@@ -91,33 +91,55 @@ func TestDivideQueue(t *testing.T) {
 }
 
 func TestPair(t *testing.T) {
-	text := func(came int64, departed []int64, pieces ...string) Seen {
-		s := hopOf(came, departed, pieces...)
-		s.Mark, s.ByID = 0, false
-		return s
-	}
 	other := hopOf(110, []int64{150}, "a")
 	other.Mark = 7
 	seed := hopOf(120, []int64{150}, "a")
 	seed.ByID = false
-	a := askedFor(100_000_000, []int64{155_000_000}, "a")
+	none := hopOf(130, []int64{150}, "a")
+	none.Mark, none.ByID = 0, false
+	for name, tt := range map[string]struct {
+		seen  []Seen
+		mark  uint32
+		index int
+		how   How
+	}{
+		"nothing":   {nil, theMark, -1, Unknown},
+		"by ID":     {[]Seen{none, other, hopOf(110, []int64{150}, "b")}, theMark, 2, ByID},
+		"by seed":   {[]Seen{other, seed}, theMark, 1, BySeed},
+		"no mark":   {[]Seen{none}, 0, -1, Unknown},
+		"unmatched": {[]Seen{none, other}, theMark, -1, Unknown},
+	} {
+		if i, how := Pair(tt.seen, tt.mark); i != tt.index || how != tt.how {
+			t.Errorf("%s: %d, %v", name, i, how)
+		}
+	}
+}
+
+func TestPairByText(t *testing.T) {
+	const ms = 1_000_000
+	seen := func(came, departed int64, text string) Seen {
+		s := hopOf(came*ms, []int64{departed * ms}, text)
+		s.Mark, s.ByID = 0, false
+		return s
+	}
+	asked := func(sent, read int64) *Asked { return askedFor(sent*ms, []int64{read * ms}, "a") }
+	marked := hopOf(101*ms, []int64{154 * ms}, "a")
 	for name, tt := range map[string]struct {
 		seen []Seen
-		how  How
-		came int64
+		all  []*Asked
+		want []int
 	}{
-		"nothing": {nil, Unknown, 0},
-		"by ID":   {[]Seen{text(1, []int64{2}, "a"), other, hopOf(110, []int64{150}, "b")}, ByID, 110},
-		"by seed": {[]Seen{other, seed}, BySeed, 120},
-		"by text": {[]Seen{other, text(101_000_000, []int64{150_000_000}, "b"), text(102_000_000, []int64{150_000_000}, "a"),
-			text(103_000_000, []int64{154_000_000}, "a"), text(104_000_000, []int64{156_000_000}, "a"),
-			text(90_000_000, []int64{154_900_000}, "a")}, ByText, 103_000_000},
-		"others' only": {[]Seen{other, text(1, []int64{2}, "a")}, Unknown, 0},
+		"the latest that fits": {[]Seen{seen(101, 150, "b"), seen(102, 150, "a"), seen(103, 154, "a"),
+			seen(104, 156, "a"), seen(90, 155, "a"), marked}, []*Asked{asked(100, 155)}, []int{2}},
+		"none": {[]Seen{marked, seen(101, 150, "b")}, []*Asked{asked(100, 155)}, []int{-1}},
+		// The first would take the only one that the second can be.
+		"as many as possible": {[]Seen{seen(101, 150, "a"), seen(102, 154, "a")},
+			[]*Asked{asked(100, 155), asked(102, 154)}, []int{0, 1}},
+		"one is missing": {[]Seen{seen(101, 150, "a")},
+			[]*Asked{asked(100, 155), asked(100, 155)}, []int{0, -1}},
 	} {
-		n := len(tt.seen)
-		got, how := Pair(&tt.seen, a)
-		if how != tt.how || got.Came != tt.came || how != Unknown && len(tt.seen) != n-1 {
-			t.Errorf("%s: %v at %d, %d left", name, how, got.Came, len(tt.seen))
+		if got := PairByText(tt.seen, tt.all); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
 }
