@@ -273,6 +273,7 @@ func TestNagle(t *testing.T) {
 			waited[w.Cause] = w
 		}
 		w := waited[sample.WaitNagle]
+		delete(waited, sample.WaitOther) // a busy machine
 		if len(waited) != 1 || w.Tokens < requests || w.Sum < 0.020*requests {
 			u.Errorf("%+v", e.Waits)
 		}

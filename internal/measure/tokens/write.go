@@ -100,9 +100,9 @@ func (c *connection) why(w writing, wrote, sent int64) string {
 		return sample.WaitWindow
 	case departed > 0 && sent-marks[departed-1].at <= release:
 		return sample.WaitQueue
-	case acked == 0 || sent-c.acked[acked-1] > release:
+	case w.Unacked == 0, acked == 0, acked > 0 && sent-c.acked[acked-1] > release:
 		return sample.WaitOther
-	case w.Unacked > 0 && w.Nagle:
+	case w.Nagle:
 		return sample.WaitNagle
 	}
 	return sample.WaitCongestion

@@ -1,0 +1,79 @@
+package tokens
+
+import (
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const microsecond = 1000
+
+// The server wrote 100 bytes at 10 ms, and TCP sent them at 50 ms.
+func TestWhy(t *testing.T) {
+	const wrote, sent = 10_000 * microsecond, 50_000 * microsecond
+	full := writes.Event{Len: 100, Unacked: 1000, Window: 60_000}
+	with := func(change func(*writes.Event)) writes.Event {
+		e := full
+		change(&e)
+		return e
+	}
+	for name, tt := range map[string]struct {
+		write          writes.Event
+		acked, earlier int64 // before sent, in µs; 0: never
+		sent           int64
+		want           string
+	}{
+		"at once":         {full, 100, 100, wrote + 500*microsecond, ""},
+		"Nagle":           {with(func(e *writes.Event) { e.Nagle = true }), 100, 40_000, sent, sample.WaitNagle},
+		"a full queue":    {full, 0, 100, sent, sample.WaitQueue},
+		"and its ACK":     {with(func(e *writes.Event) { e.Nagle = true }), 50, 100, sent, sample.WaitQueue},
+		"congestion":      {full, 100, 40_000, sent, sample.WaitCongestion},
+		"the reader":      {with(func(e *writes.Event) { e.Window = 1050 }), 100, 40_000, sent, sample.WaitWindow},
+		"nothing unacked": {with(func(e *writes.Event) { e.Unacked = 0 }), 100, 40_000, sent, sample.WaitOther},
+		"nothing before":  {full, 0, 0, sent, sample.WaitOther},
+		"long before":     {full, 5_000, 5_000, sent, sample.WaitOther},
+	} {
+		c := &connection{}
+		if tt.acked > 0 {
+			c.acked = []int64{1, tt.sent - tt.acked*microsecond, tt.sent + microsecond}
+		}
+		if tt.earlier > 0 {
+			c.out.marks = []mark{{end: 1, at: tt.sent - tt.earlier*microsecond}, {end: 101, at: tt.sent}}
+		}
+		if got := c.why(writing{Event: tt.write}, wrote, tt.sent); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestWritings(t *testing.T) {
+	const base = 0xffff_ff00
+	out := &stream{}
+	out.begin(base)
+	out.add(1, base, 0, make([]byte, 300), func([]byte) {})
+	event := func(kind writes.Kind, at int64, start, size uint32) writes.Event {
+		return writes.Event{Kind: kind, At: at, Seq: base + start, Len: size}
+	}
+	var w writings
+	w.add(out, []writes.Event{event(writes.Write, 10, 0, 100), event(writes.Write, 20, 100, 200),
+		event(writes.Send, 11, 0, 100), event(writes.Send, 21, 100, 100),
+		event(writes.Send, 22, 0, 100), // sent again
+		event(writes.Send, 23, 200, 100),
+		event(writes.Write, 30, 1<<30, 10), event(writes.Write, 31, 1<<31, 10)}) // of another one
+	for offset, want := range map[int64][2]int64{1: {10, 11}, 100: {10, 11}, 101: {20, 21},
+		201: {20, 23}, 300: {20, 23}} {
+		a, ok := covering(w.writes, offset)
+		b, ok2 := covering(w.sends, offset)
+		if !ok || !ok2 || a.At != want[0] || b.At != want[1] {
+			t.Errorf("byte %d: written at %d, sent at %d, want %v", offset, a.At, b.At, want)
+		}
+	}
+	if _, ok := covering(w.writes, 301); ok {
+		t.Error("a byte that was not written")
+	}
+	var unknown writings
+	if unknown.add(&stream{}, []writes.Event{event(writes.Write, 10, 0, 100)}); unknown.writes != nil {
+		t.Error("a connection whose beginning is unknown")
+	}
+}
