@@ -291,6 +291,10 @@ func (w division) figures(route string) string {
 			})))
 	}
 	say = append(say, w.waits()...)
+	if w.Others > 0 {
+		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
+			w.Others))
+	}
 	return fmt.Sprintf("Over %s, %s. Seen at every hop: %d of %d tokens.", route,
 		strings.Join(say, "; "), w.Matched, w.Tokens)
 }
