@@ -295,8 +295,12 @@ func (w division) figures(route string) string {
 		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
 			w.Others))
 	}
-	return fmt.Sprintf("Over %s, %s. Seen at every hop: %d of %d tokens.", route,
-		strings.Join(say, "; "), w.Matched, w.Tokens)
+	h := sample.EvidenceHop{}
+	if len(w.Hops) > 0 {
+		h = w.Hops[0]
+	}
+	return fmt.Sprintf("Over %s, %s. Seen from the server (%s) on: %d of %d tokens.", route,
+		strings.Join(say, "; "), placeOf(h), w.Matched, w.Tokens)
 }
 
 // causes has what tokens wait for in the server's TCP, and as what that is blamed.
@@ -375,9 +379,11 @@ func (w division) name(p sample.EvidencePart) string {
 	case p.Part == sample.EvidenceQueue:
 		return "the queue of the server's network device"
 	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):
-		h := w.Hops[p.Hop]
-		return strings.Replace(fmt.Sprintf("the relay %s at port %d", h.Process, h.Port), "  ", " ",
-			1)
+		return "the relay " + placeOf(w.Hops[p.Hop])
 	}
 	return w.short(p)
+}
+
+func placeOf(h sample.EvidenceHop) string {
+	return strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
 }

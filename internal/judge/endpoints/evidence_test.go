@@ -46,7 +46,7 @@ func TestEvidence(t *testing.T) {
 		"nothing to blame": {seen(quick, fine, none), nil,
 			"Neither, over r: of 540 ms a response the server needs 540 ms, and the route adds little.",
 			[]string{"a token comes each 20.0 ms, as the server sends them", "no gap was slow",
-				"24 of 24 tokens"}},
+				"Seen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
 		"a bursty server": {seen(quick, fine, [7]float64{1: 234}), nil,
 			"The server, over r: of 540 ms a response the server needs 540 ms.",
 			[]string{"slow gaps add 234 ms a response: server 100 %"}},

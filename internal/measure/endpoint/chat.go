@@ -107,10 +107,13 @@ func (c *Chat) Check(ctx context.Context) error {
 // cannot be followed.
 func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f openai.Facts,
 	unseen string, err error) {
-	probe := func() error { f, err = c.probe(ctx, e); return err }
+	probe := func() (uint16, bool, error) {
+		f, err = c.probe(ctx, e)
+		return f.Local.Port(), f.TLS != "", err
+	}
 	why := c.unwatched
 	if c.NoStream || c.watch == nil {
-		err = probe()
+		_, _, err = probe()
 	} else {
 		why, err = c.watch.Follow(ctx, name, c.from[name].PID(), probe)
 	}

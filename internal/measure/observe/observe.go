@@ -59,7 +59,9 @@ type route struct {
 type hop struct {
 	space int
 	port  uint16
-	about sample.EvidenceHop
+	// sealed means that the connection to it is over TLS.
+	sealed bool
+	about  sample.EvidenceHop
 }
 
 const (
@@ -233,7 +235,6 @@ type asked struct {
 	how   tokens.How
 	chain []tokens.Seen // of the route's hops; those that are not yet found are empty
 	found []bool
-	local uint16
 }
 
 // Begin starts a visit, after Start. Visits follow each other. It returns nil if the route is not
@@ -262,13 +263,14 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 // Add adds a response that the client has read.
 func (v *Visit) Add(r *openai.Response) {
 	n := len(v.route.hops)
-	a := &asked{local: r.Local.Port(), chain: make([]tokens.Seen, n), found: make([]bool, n),
-		Asked: tokens.Asked{Mark: r.Mark, Sent: r.Began.UnixNano(), Texts: r.Texts}}
+	a := &asked{chain: make([]tokens.Seen, n), found: make([]bool, n),
+		Asked: tokens.Asked{Mark: r.Mark, Local: r.Local.Port(), Asked: r.Asked, Ends: r.Ends,
+			Sent: r.Began.UnixNano(), Texts: r.Texts}}
 	for _, t := range r.Arrivals {
 		a.Read = append(a.Read, a.Sent+int64(t))
 	}
 	a.Arrived = func(offset int64) (int64, bool) {
-		return v.w.log.Arrived(v.route.client, a.local, offset)
+		return v.w.log.Arrived(v.route.client, a.Local, offset)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -324,6 +326,10 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 	}
 	complete = true
 	for i, h := range v.route.hops {
+		if h.sealed {
+			complete = v.sealed(i, h) && complete
+			continue
+		}
 		pools[i] = append(pools[i], v.w.log.Take(h.space, h.port)...)
 		left := v.byMark(i, &pools[i])
 		complete = v.byText(i, &pools[i], left, last) && complete
@@ -335,6 +341,22 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 		}
 	}
 	return complete, nil
+}
+
+// sealed looks for requests at a hop by the bytes that the client counted.
+func (v *Visit) sealed(i int, h hop) (all bool) {
+	all = true
+	for _, a := range v.asked {
+		if a.found[i] {
+			continue
+		}
+		if s, ok := v.w.log.Sealed(h.space, h.port, &a.Asked); ok {
+			a.take(i, s, tokens.ByID)
+		} else {
+			all = false
+		}
+	}
+	return all
 }
 
 // byMark looks for requests at a hop. It returns those that it does not find.

@@ -3,20 +3,26 @@ package observe
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -447,4 +453,62 @@ func askOnce(m *machine, at string) error {
 	}
 	_, err = io.Copy(io.Discard, r.Body)
 	return err
+}
+
+// sealed returns a function that adds TLS to a server, for a client that trusts it. It is for one
+// test only, because authorities are read once.
+func sealed(t *testing.T) func(func(net.Conn)) func(net.Conn) {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	file := filepath.Join(t.TempDir(), "cert.pem")
+	b := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", file)
+	config := &tls.Config{Certificates: s.TLS.Certificates}
+	return func(serve func(net.Conn)) func(net.Conn) {
+		return func(c net.Conn) { serve(tls.Server(c, config)) }
+	}
+}
+
+// Over TLS, tokens are found by the bytes that the client counted.
+func TestSealed(t *testing.T) {
+	const n = 24
+	seal := sealed(t)
+	for name, relayed := range map[string]bool{"server": false, "gateway": true} {
+		t.Run(name, func(t *testing.T) {
+			client, other := joined(t)
+			var server, relay truth
+			serve, logs := model(&server, bursty, false), []*truth(nil)
+			if relayed {
+				other.serve(t, "127.0.0.1:7001", serve)
+				g := &gateway{machine: other, to: "127.0.0.1:7001", log: &relay,
+					write: func(text string, pass func(...string) error) error {
+						time.Sleep(5 * ms)
+						return pass(text)
+					}}
+				serve, logs = g.serve, []*truth{&relay}
+			}
+			other.serve(t, "0.0.0.0:7443", seal(serve))
+			filtered(t, client, `table ip t { chain o { type nat hook output priority -100;
+				ip daddr 127.0.0.1 tcp dport 443 dnat to 10.9.0.2:7443; };
+				chain p { type nat hook postrouting priority 100; oifname eth0 masquerade; }; }`)
+			err := client.Do(func() error {
+				return sysctl.Set("net.ipv4.conf.eth0.route_localnet", "1")
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := follow(t, client, "https://127.0.0.1", n)
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e, all := k.visit(u, 2, 2)
+				if why, ok := e.Clear(); !ok || e.Tokens != 4*n {
+					testwait.Hard(u).Errorf("%s: %+v", why, e)
+				}
+				like(u, e, divided(u, all, &server, logs...), 5)
+			})
+		})
+	}
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// sighting is a packet with a request's mark.
+// sighting is a packet with a request's mark, or one that opens a connection.
 type sighting struct {
+	opens    bool
 	space    int
 	out      bool
 	src, dst netip.AddrPort
@@ -31,16 +32,20 @@ type sighting struct {
 const mostSpaces = 256
 
 // ErrUnseen means that a route's server does not handle the request on this machine.
-var ErrUnseen = errors.New("no process of this machine received the request in plain HTTP")
+var ErrUnseen = errors.New("no process of this machine received the request")
+
+// Ask makes a request over a new connection. It returns the client's port, and whether the
+// connection was over TLS.
+type Ask func() (local uint16, sealed bool, err error)
 
 // Follow finds the hops of a route by a request, which ask makes with a mark from a client in the
 // network namespace of process from, 0 for this one. It returns ask's error. unseen is why the
 // route cannot be followed.
-func (w *Watch) Follow(ctx context.Context, name string, from int, ask func() error) (unseen,
-	err error) {
+func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (unseen, err error) {
 	spaces, err := netns.Find()
 	if err != nil {
-		return err, ask()
+		_, _, errAsk := ask()
+		return err, errAsk
 	}
 	spaces = w.merge(spaces)
 	rings, err := openAll(spaces)
@@ -50,10 +55,15 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask func() er
 		}
 	}()
 	if err != nil {
-		return err, ask()
+		_, _, errAsk := ask()
+		return err, errAsk
 	}
+	local, sealed := uint16(0), false
 	w.asking = name
-	seen, err := w.look(ctx, rings, ask)
+	seen, err := w.look(ctx, rings, func() (err error) {
+		local, sealed, err = ask()
+		return err
+	})
 	w.asking = ""
 	if err != nil {
 		return nil, err
@@ -65,9 +75,12 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask func() er
 	if err != nil {
 		return err, nil
 	}
+	if !sealed {
+		local = 0
+	}
 	r, err := routeOf(seen, slices.IndexFunc(spaces, func(f netns.Found) bool {
 		return f.ID == home
-	}))
+	}), local)
 	if err != nil {
 		return err, nil
 	}
@@ -121,13 +134,17 @@ func (w *Watch) look(ctx context.Context, rings []*ring, ask func() error) (seen
 	)
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
-	answered, last := time.Time{}, time.Now()
+	answered, last, marks := time.Time{}, time.Now(), 0
 	for {
 		for _, r := range rings {
 			r.Read(func(p *capture.Packet) {
-				if len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours) {
-					seen = append(seen, sighting{r.space, p.Out, p.Src, p.Dst, p.Seq, p.At})
-					last = time.Now()
+				opens := p.Flags&(capture.SYN|capture.ACK) == capture.SYN
+				marked := len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours)
+				if opens || marked {
+					seen = append(seen, sighting{opens, r.space, p.Out, p.Src, p.Dst, p.Seq, p.At})
+				}
+				if marked {
+					last, marks = time.Now(), marks+1
 				}
 			})
 		}
@@ -141,7 +158,7 @@ func (w *Watch) look(ctx context.Context, rings []*ring, ask func() error) (seen
 				answered, last = time.Now(), time.Now()
 			default:
 			}
-		case time.Since(last) > quiet && len(seen) > 0, time.Since(answered) > longest,
+		case time.Since(last) > quiet && marks > 0, time.Since(answered) > longest,
 			ctx.Err() != nil:
 			return seen, nil
 		}
@@ -150,13 +167,17 @@ func (w *Watch) look(ctx context.Context, rings []*ring, ask func() error) (seen
 }
 
 // routeOf finds the hops of a request by where its packets were seen. A packet keeps its sequence
-// number when a packet filter changes its addresses; who received it last handles the request.
-func routeOf(seen []sighting, client int) (*route, error) {
+// number when a packet filter changes its addresses; who received it last handles the request. If
+// the client's connection is over TLS, from the port sealed, it is known by how it was opened.
+func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	slices.SortStableFunc(seen, func(a, b sighting) int { return int(a.at - b.at) })
 	r := &route{client: client}
 	var order []uint32
 	packets := map[uint32][]sighting{}
 	for _, s := range seen {
+		if s.opens {
+			continue
+		}
 		if packets[s.seq] == nil {
 			order = append(order, s.seq)
 		}
@@ -184,9 +205,38 @@ func routeOf(seen []sighting, client int) (*route, error) {
 			r.dial(packets[seq])
 		}
 	}
+	if sealed != 0 {
+		return r.seal(seen, sealed)
+	}
 	if len(r.hops) == 0 || len(r.dialed) == 0 {
 		return nil, ErrUnseen
 	}
+	return r, nil
+}
+
+// seal adds the hop to which a client opened a connection over TLS.
+func (r *route) seal(seen []sighting, local uint16) (*route, error) {
+	i := slices.IndexFunc(seen, func(s sighting) bool {
+		return s.opens && s.out && s.space == r.client && s.src.Port() == local
+	})
+	if i < 0 {
+		return nil, ErrUnseen
+	}
+	var packet []sighting
+	last := -1
+	for k, s := range seen {
+		if s.opens && s.seq == seen[i].seq {
+			if packet = append(packet, s); !s.out {
+				last = k
+			}
+		}
+	}
+	if last < 0 {
+		return nil, ErrUnseen
+	}
+	r.dialed = nil
+	r.dial(packet)
+	r.hops = append(r.hops, hop{space: seen[last].space, port: seen[last].dst.Port(), sealed: true})
 	return r, nil
 }
 

@@ -256,8 +256,7 @@ func (g *gateway) relay(c net.Conn, p prompt, body io.Reader) error {
 	if _, err := io.WriteString(c, streamHead); err != nil {
 		return err
 	}
-	var came chan string // tokens are read on while earlier ones are held
-	came = make(chan string, p.Tokens)
+	came := make(chan string, p.Tokens) // tokens are read on while earlier ones are held
 	go func() {
 		defer close(came)
 		lines := bufio.NewScanner(body)
@@ -312,9 +311,9 @@ func follow(t testing.TB, m *machine, url string, tokens int) *talk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unseen, err := w.Follow(t.Context(), "r", m.pid, func() error {
-		_, err := e.Probe(t.Context())
-		return err
+	unseen, err := w.Follow(t.Context(), "r", m.pid, func() (uint16, bool, error) {
+		f, err := e.Probe(t.Context())
+		return f.Local.Port(), f.TLS != "", err
 	})
 	if err := errors.Join(unseen, err, w.Start()); err != nil {
 		t.Fatal(err)

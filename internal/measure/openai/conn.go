@@ -39,6 +39,37 @@ type socket struct {
 	left  int   // bytes that may still come
 	over  error // the error if more do
 	err   error // of the last read
+
+	sent, taken int64    // bytes written, and bytes that the layer above has read
+	records     *records // of TLS; nil: none
+}
+
+// records follows the records of TLS, so that the layer above reads no byte of the next one.
+type records struct {
+	left   int // bytes of the record
+	header []byte
+}
+
+// take returns how many of the bytes that come next belong to the record or its header.
+func (r *records) take(b []byte) int {
+	const header, sizeAt = 5, 3
+	if r.left == 0 {
+		n := min(len(b), header-len(r.header))
+		if r.header = append(r.header, b[:n]...); len(r.header) == header {
+			r.left = int(r.header[sizeAt])<<8 | int(r.header[sizeAt+1])
+			r.header = r.header[:0]
+		}
+		return n
+	}
+	n := min(len(b), r.left)
+	r.left -= n
+	return n
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	n, err := s.Conn.Write(p)
+	s.sent += int64(n)
+	return n, err
 }
 
 // allow bounds what may come from now on.
@@ -60,8 +91,12 @@ func (s *socket) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(p, s.rest)
-	s.rest = s.rest[n:]
+	n := min(len(p), len(s.rest))
+	if s.records != nil {
+		n = s.records.take(s.rest[:n])
+	}
+	copy(p, s.rest[:n])
+	s.rest, s.taken = s.rest[n:], s.taken+int64(n)
 	return n, nil
 }
 
@@ -109,6 +144,7 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 	if e.url.Scheme == "https" {
 		s.allow(maxHandshake, fmt.Errorf("the TLS handshake is longer than %d MiB",
 			maxHandshake>>20))
+		s.records = &records{}
 		t := tls.Client(s, &tls.Config{ServerName: e.url.Hostname(),
 			NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
 		if err := t.HandshakeContext(ctx); err != nil {

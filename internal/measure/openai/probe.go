@@ -20,6 +20,7 @@ type Facts struct {
 	Server string // "": none
 	Via    string // the header of that name; "": none
 	Remote netip.AddrPort
+	Local  netip.AddrPort
 	TLS    string // like "TLS 1.3"; "": none
 	HTTP   string // like "HTTP/1.1"
 	Keeps  bool   // the connection, after a response
@@ -84,7 +85,7 @@ func (e *Endpoint) probe(ctx context.Context, kind string,
 		Model:  e.secrets.name(e.o.Model),
 		Server: e.secrets.name(a.Header.Get("Server")),
 		Via:    e.secrets.name(a.Header.Get("Via")),
-		Remote: a.conn.remote(),
+		Remote: a.conn.remote(), Local: a.conn.local(),
 		TLS:    a.conn.tls,
 		HTTP:   fmt.Sprintf("HTTP/%d.%d", a.ProtoMajor, a.ProtoMinor),
 		Keeps:  s.conn != nil,

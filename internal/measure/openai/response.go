@@ -34,8 +34,12 @@ type Response struct {
 	Local    netip.AddrPort
 	Mark     uint32 // of the request; 0: none
 	Texts    []Text // up to each of Arrivals; nil without a mark
-	Others   int    // events that are no part of a response, such as pings
-	Other    string // the first of them
+	// Ends are the numbers of bytes of the connection up to each of Arrivals, and Asked that of the
+	// bytes sent up to the request's end. Without TLS or a mark they are nil and 0.
+	Ends   []int64
+	Asked  int64
+	Others int    // events that are no part of a response, such as pings
+	Other  string // the first of them
 }
 
 type stream struct {
@@ -194,6 +198,9 @@ func (st *stream) token(data []byte) error {
 	if st.r.Mark != 0 {
 		st.text.Add(data)
 		st.r.Texts = append(st.r.Texts, st.text)
+		if st.a.conn.tls != "" {
+			st.r.Ends, st.r.Asked = append(st.r.Ends, socket.taken), st.a.asked
+		}
 	}
 	if st.read != socket.reads {
 		st.read, st.same = socket.reads, 0

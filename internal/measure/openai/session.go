@@ -61,6 +61,7 @@ type answer struct {
 	begun   time.Time // when writing the request began
 	connect time.Duration
 	mark    uint32
+	asked   int64 // bytes of the connection sent up to the request's end
 }
 
 // errStale means that the server closed a connection that was open before the request.
@@ -102,6 +103,7 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 		return err
 	}
 	if _, err = c.Write(request); err == nil {
+		a.asked = c.socket.sent
 		a.Response, err = c.head(a.begun.Add(s.wait()), s.e.o.Timeout)
 	}
 	if err != nil {

@@ -205,12 +205,34 @@ func (c *connection) take() (out []Seen) {
 		}
 	}
 	c.requests, c.replies = c.requests[n:], c.replies[n:]
-	if len(c.requests) == 0 && len(c.replies) == 0 {
-		c.in.forget()
-		c.out.forget()
-		c.acked, c.written = nil, writings{}
+	if n > 0 && len(c.requests) == 0 && len(c.replies) == 0 {
+		c.forget()
 	}
 	return out
+}
+
+func (c *connection) forget() {
+	c.in.forget()
+	c.out.forget()
+	c.acked, c.written = nil, writings{}
+}
+
+// Sealed returns what was seen of a request over TLS at a port of a namespace, or false if it was
+// not seen, or not all of it yet.
+func (l *Log) Sealed(space int, port uint16, a *Asked) (s Seen, ok bool) {
+	for k, c := range l.conns {
+		if k.place != (place{space, port}) || k.remote.Port() != a.Local {
+			continue
+		}
+		c.written.add(&c.out, l.writes[socketOf(k)])
+		delete(l.writes, socketOf(k))
+		events := make([]Event, len(a.Ends))
+		for i, end := range a.Ends {
+			events[i] = Event{a.Texts[i], end}
+		}
+		return c.seen(&request{mark: a.Mark, byID: true, end: a.Asked}, &reply{events: events})
+	}
+	return s, false
 }
 
 func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
@@ -258,4 +280,7 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 func (l *Log) Forget() {
 	clear(l.came)
 	clear(l.writes)
+	for _, c := range l.conns {
+		c.forget()
+	}
 }

@@ -13,6 +13,10 @@ import (
 // Asked is a request and its response as the client had them. Times are CLOCK_REALTIME, ns.
 type Asked struct {
 	Mark  uint32
+	Local uint16 // the client's port
+	// Asked and Ends are as in openai.Response.
+	Asked int64
+	Ends  []int64
 	Sent  int64         // when writing it began
 	Texts []openai.Text // up to each event
 	Read  []int64       // when the client had read each event

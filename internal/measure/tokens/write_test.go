@@ -39,7 +39,10 @@ func TestWhy(t *testing.T) {
 			c.acked = []int64{1, tt.sent - tt.acked*microsecond, tt.sent + microsecond}
 		}
 		if tt.earlier > 0 {
-			c.out.marks = []mark{{end: 1, at: tt.sent - tt.earlier*microsecond}, {end: 101, at: tt.sent}}
+			c.out.marks = []mark{
+				{end: 1, at: tt.sent - tt.earlier*microsecond},
+				{end: 101, at: tt.sent},
+			}
 		}
 		if got := c.why(writing{Event: tt.write}, wrote, tt.sent); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
