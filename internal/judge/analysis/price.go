@@ -154,6 +154,15 @@ func (p Price) Even(unit string) string {
 		s.HalfWidth())
 }
 
+// Fitting returns what String returns followed by the unit, in the unit that fits: "+360.9 ±0.7 ms".
+func (p Price) Fitting() string {
+	size := max(math.Abs(p.Median), math.Abs(p.Low), math.Abs(p.High))
+	if p.Unit != "s" || p.Verdict == stats.Nothing || size < 1e-3 {
+		return p.In(p.String())
+	}
+	return p.Even("ms") + " ms"
+}
+
 // Amount returns the unsigned price: "2.7 µs (2.1–3.3)".
 func (p Price) Amount() string {
 	out := printed[p.Unit]

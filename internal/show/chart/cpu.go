@@ -13,14 +13,14 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 	sum := func(s analysis.CPUSplit) float64 { return s.Client + s.Server + s.Proxy + s.Rest }
 	var sums []float64
 	for _, cell := range cells {
-		sums = append(sums, sum(cell.CPU))
+		sums = append(sums, sum(parties(cell, w)))
 	}
 	unit := scaleFor(cells[0].CPU.Unit, largest(sums...))
 	spec := stacks{Axis: unit.unit, Parts: []string{
 		"client", "server", "proxy", "the rest of the machine"}, Colors: "part"}
 	var rows [][]string
 	for _, cell := range cells {
-		s := cell.CPU
+		s := parties(cell, w)
 		row := stackRow{Label: cell.Name(), Text: three(sum(s) * unit.by)}
 		if sum(s) <= 0 {
 			row.Text = notMeasured
@@ -37,9 +37,21 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		of = "round trip"
 	}
 	return document.Chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
-			How:   "All CPUs of the machine, all rounds together. The rest is kernel work outside these processes, and other programs.",
+			How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the median of the chart above. The rest is kernel work outside these processes, and other programs.",
 			Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")},
 		largest(sums...) > 0
+}
+
+// parties returns the cell's CPU time by party, with the sum that the page shows elsewhere.
+func parties(c analysis.Cell, w workload.Workload) analysis.CPUSplit {
+	s := c.CPU
+	all, m := s.Client+s.Server+s.Proxy+s.Rest, c.Metrics[w.CPU()]
+	if !(all > 0) || !(m.Shown() > 0) {
+		return s
+	}
+	by := m.Shown() / all
+	return analysis.CPUSplit{Unit: s.Unit, Client: s.Client * by, Server: s.Server * by,
+		Proxy: s.Proxy * by, Rest: s.Rest * by}
 }
 
 // mostBars is the largest number of rows of a chart. With more rows, a chart is only its table.

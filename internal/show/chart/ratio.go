@@ -53,7 +53,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 // ratioRow returns a cell's row of the chart, and its entry in the table. A cell without the metric
 // or a ratio has them too, because a chart must not lack a cell.
 func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
-	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
+	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Shown()),
 		Value: 1, Text: "baseline"}
 	if v := cell.Varies; v != nil {
 		row.Figure = analysis.Span(v.Low*unit.by, v.High*unit.by) + " " + unit.unit
@@ -79,7 +79,7 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 		row.Low, row.High, row.Varies = &x.Low, &x.High, x.Varies
 	}
 	if p := m.Price; p != nil && (p.Varies || p.Verdict != stats.Unclear) {
-		row.More = p.In(p.String())
+		row.More = p.Fitting()
 		entry[5] = row.More
 	}
 	return row, entry

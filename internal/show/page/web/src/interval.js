@@ -21,11 +21,17 @@ export function interval(spec, width) {
     symbol: {legend: false},
     marks: [
       spec.band ? Plot.rect([spec.band], {x1: "0", x2: "1", fill: "var(--band)"}) : null,
-      spec.line == null ? null : Plot.ruleX([spec.line], {stroke: "var(--ink)", strokeWidth: 1.5}),
+      spec.line == null ? null : baseline(spec.line, rows, at),
       values(spec, rows.filter((r) => !r.none), domain, at.dy),
       at.thin ? textsAbove(rows, width) : textsBeside(rows, at),
     ],
   });
+}
+
+// baseline draws the line. Below texts it has a stroke for each row, so that it crosses none of them.
+function baseline(line, rows, at) {
+  const style = {stroke: "var(--ink)", strokeWidth: 1.5};
+  return at.thin ? Plot.tickX(rows, {y: "i", x: () => line, insetTop: at.step / 2 + at.dy - 10, insetBottom: 2, ...style}) : Plot.ruleX([line], style);
 }
 
 // color returns the colour of a row's verdict.

@@ -20,7 +20,7 @@ export function stack(spec, width) {
     marginTop: 44,
     marginBottom: 4,
     x: {domain: [0, spec.whole ?? Math.max(...rows.map((r) => r.sum)) * 1.02], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
-      labelOffset: 38, ticks: narrow(width) ? 4 : 6, grid: true},
+      labelOffset: 38, ticks: narrow(width) ? 4 : 6, grid: true, nice: spec.whole == null},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0.3},
     marks: [
       Plot.barX(bars, {filter: (d) => d.v > 0, y: "i", x1: "x1", x2: "x2", fill: (d) => `var(--${spec.colors}${d.part})`,
@@ -34,5 +34,6 @@ export function stack(spec, width) {
           ],
     ],
   });
-  return withLegend(legend(spec.parts, (i) => areaMark(i, spec.colors)), chart);
+  const used = spec.parts.map((_, part) => part).filter((part) => rows.some((r) => r.values[part] > 0));
+  return withLegend(legend(used.map((part) => spec.parts[part]), (i) => areaMark(used[i], spec.colors)), chart);
 }
