@@ -93,7 +93,12 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-const mostBars = 56 // columns
+const (
+	mostBars = 56 // columns
+	// leastDrawn is the largest share of the highest round at which bars begin, so that rounds that
+	// hardly differ do not look like all and nothing.
+	leastDrawn = 0.9
+)
 
 // strip draws the cell's and the baseline's rounds on the same scale.
 func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
@@ -119,7 +124,8 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	for _, x := range rows {
 		m := x.Metrics[c.Primary]
 		t.Rows = append(t.Rows, document.Row{
-			Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, low, high))})
+			Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, min(low, leastDrawn*high),
+				high))})
 	}
 	s.Add(t)
 	return s

@@ -135,3 +135,21 @@ func TestLevelsAgreeWithDifferences(t *testing.T) {
 		t.Errorf("in the details bridge's median is %s", got)
 	}
 }
+
+// Rounds that differ by less than a per cent do not look like all and nothing.
+func TestBarsOfSteadyRounds(t *testing.T) {
+	r := usualOnTwoCPUs()
+	c := r.Cells[2]
+	m := c.Metrics[c.Primary]
+	m.Rounds = []float64{100e9, 100.4e9, 100.2e9}
+	c.Metrics[c.Primary] = m
+	base := r.Cells[0].Metrics[c.Primary]
+	base.Rounds = []float64{100e9, 100e9, 100.1e9}
+	r.Cells[0].Metrics[c.Primary] = base
+	table := strip(r, c).Blocks[0].(document.Table)
+	for _, row := range table.Rows {
+		if low := strings.Trim(row.Cells[1].Text, "▇█"); low != "" {
+			t.Errorf("%s: %s", row.Cells[0].Text, row.Cells[1].Text)
+		}
+	}
+}
