@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -16,7 +17,8 @@ import (
 
 // Prediction shows a prediction with its arithmetic.
 func Prediction(r *predict.Prediction) document.Document {
-	d := document.Document{Kind: document.APrediction, JSON: r, Figures: numbers.Prediction(r)}
+	d := document.Document{Kind: document.APrediction, JSON: r, Figures: numbers.Prediction(r),
+		Page: func() document.Page { return chart.Prediction(r) }}
 	if r.Answer != nil {
 		d.Sections = append(d.Sections, answerSection(r.Answer))
 	}
