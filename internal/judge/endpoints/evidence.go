@@ -247,6 +247,14 @@ func (w division) headline(route string) string {
 		strings.Join(append([]string{needs}, holds...), ", "))
 }
 
+// blocked reports whether a reader that does not read held the server's TCP up. Its program may have
+// waited until it could write.
+func (w division) blocked() bool {
+	return slices.ContainsFunc(w.Waits, func(x sample.EvidenceWait) bool {
+		return x.Cause == sample.WaitWindow && x.Tokens >= w.Responses
+	})
+}
+
 // names returns the names of the parts that are to blame.
 func (w division) names() (out []string) {
 	for _, p := range w.blamed() {
@@ -349,6 +357,9 @@ func (w division) short(p sample.EvidencePart) string {
 	case sample.EvidenceServer:
 		if !w.Writes {
 			return "the server with its TCP"
+		}
+		if w.blocked() {
+			return "the server or its wait for a reader"
 		}
 		return "the server"
 	case sample.EvidenceTCP:

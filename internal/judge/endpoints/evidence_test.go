@@ -90,6 +90,12 @@ func TestEvidence(t *testing.T) {
 					{Cause: sample.WaitQueue, Tokens: 9, Sum: 0.2}}
 			}, "The full queue of the server's device, over r: of 540 ms a response the server " +
 				"needs 540 ms.", []string{"9 tokens waited 22.2 ms each in the server's TCP behind"}},
+		"a reader that does not read": {seen(quick, [7]float64{1: 300, 2: 200}, none),
+			func(e *sample.Evidence) {
+				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitWindow, Tokens: 9, Sum: 0.5}}
+			}, "A reader that does not read, over r: of 500 ms a response the server or its wait " +
+				"for a reader needs 300 ms, the server's TCP holds 200 ms.",
+			[]string{"9 tokens waited 55.6 ms each in the server's TCP for a reader that"}},
 		"others": {seen(quick, fine, none), func(e *sample.Evidence) { e.Others = 3 },
 			"Neither, over r: ", []string{"; the server answered 3 requests of others meanwhile"}},
 		"congestion": {seen(quick, [7]float64{1: 300, 2: 200}, none),

@@ -512,3 +512,57 @@ func TestSealed(t *testing.T) {
 		})
 	}
 }
+
+// A relay that copies bytes, and reads seldom with a small buffer, holds the server's TCP up.
+func TestReaderThatDoesNotRead(t *testing.T) {
+	const n = 20
+	m := newMachine(t)
+	var server truth
+	pad := ": " + strings.Repeat("x", 50_000) + "\n\n"
+	m.serve(t, "127.0.0.1:7001", fat(&server, steady(2*ms), false, pad))
+	m.serve(t, "127.0.0.1:7002", func(c net.Conn) {
+		up, _, err := m.dial(context.Background(), "tcp", "127.0.0.1:7001")
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		_ = up.(*net.TCPConn).SetReadBuffer(32 << 10)
+		go func() {
+			_, _ = io.Copy(up, c)
+			up.Close()
+		}()
+		b := make([]byte, 32<<10)
+		for {
+			k, err := up.Read(b)
+			if err != nil {
+				return
+			}
+			if _, err := c.Write(b[:k]); err != nil {
+				return
+			}
+			time.Sleep(5 * ms)
+		}
+	})
+	k := follow(t, m, "http://127.0.0.1:7002", n)
+	k.visit(t, 1, 1)
+	if k.watch.writes == nil {
+		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
+	}
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, _ := k.visit(u, 1, 1)
+		if why, ok := e.Clear(); !ok || len(e.Hops) != 2 || e.Hops[1].Port != 7002 {
+			testwait.Hard(u).Errorf("%s: %+v", why, e)
+		}
+		window, others := 0, 0
+		for _, w := range e.Waits {
+			if w.Cause == sample.WaitWindow {
+				window = w.Tokens
+			} else {
+				others += w.Tokens
+			}
+		}
+		if window < n/2 || others > window/4 {
+			u.Errorf("%+v", e.Waits)
+		}
+	})
+}
