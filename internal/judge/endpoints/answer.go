@@ -23,13 +23,13 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	if len(culprits) > 0 || len(evidence) > 0 {
 		a.Question = "Is it the network or the model?"
 		a.Text = append(a.Text, evidence...)
-		a.Add(unseen(r))
 		a.Add(accuse(culprits))
 		for _, c := range culprits {
 			if !slices.Contains(a.Text, c.Proof) {
 				a.Add(c.Proof)
 			}
 		}
+		a.Add(unseen(r))
 	}
 	if slices.ContainsFunc(r.Plan.Loads, workload.Alone) {
 		a.Question = "Is it the network?"

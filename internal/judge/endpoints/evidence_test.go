@@ -215,7 +215,7 @@ func TestAnswerSaysWhatIsUnseen(t *testing.T) {
 	text := strings.Join(AnswerOf(r, []Culprit{{Route: "b", Blame: Network}}).Text, "\n")
 	if !strings.HasPrefix(
 		text,
-		"When tokens left the server is unknown over a and b: toll must be root to capture packets.\nThe network, over b.",
+		"The network, over b.\nWhen tokens left the server is unknown over a and b: toll must be root to capture packets.",
 	) {
 		t.Error(text)
 	}
