@@ -19,12 +19,16 @@ const (
 )
 
 func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
-	b := make([]byte, unix.IFNAMSIZ)
-	copy(b, name)
 	return Match{[]expr.Any{
 		&expr.Meta{Key: key, Register: 1},
-		&expr.Cmp{Op: op, Register: 1, Data: b},
+		&expr.Cmp{Op: op, Register: 1, Data: paddedName(name)},
 	}}
+}
+
+func paddedName(name string) []byte {
+	b := make([]byte, unix.IFNAMSIZ)
+	copy(b, name)
+	return b
 }
 
 // In matches iptables' `-i name`.
@@ -151,6 +155,15 @@ func ClearText() Match {
 // ICMP matches iptables' `-p icmp`.
 func ICMP() Match { return Match{protocol(unix.IPPROTO_ICMP)} }
 
+// ProtocolICMP matches nft's `ip protocol icmp`.
+func ProtocolICMP() Match {
+	return Match{[]expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offsetProto,
+			Len: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_ICMP}},
+	}}
+}
+
 // ICMPv6 matches iptables' `-p ipv6-icmp`.
 func ICMPv6() Match { return Match{protocol(unix.IPPROTO_ICMPV6)} }
 
@@ -197,7 +210,7 @@ func state(bits uint32) Match {
 }
 
 func verdict(kind expr.VerdictKind, chain string) Verdict {
-	return Verdict{[]expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}}
+	return Verdict{exprs: []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}}
 }
 
 // Accept lets the packet pass this hook.
@@ -212,16 +225,31 @@ func Return() Verdict { return verdict(expr.VerdictReturn, "") }
 // Jump continues in another chain of the same table.
 func Jump(chain string) Verdict { return verdict(expr.VerdictJump, chain) }
 
+// JumpByIn continues in the chain that the map has for the device by which the packet came, or with
+// the next rule.
+func JumpByIn(mapName string) Verdict { return jumpBy(expr.MetaKeyIIFNAME, mapName) }
+
+// JumpByOut continues in the chain that the map has for the device by which the packet leaves, or
+// with the next rule.
+func JumpByOut(mapName string) Verdict { return jumpBy(expr.MetaKeyOIFNAME, mapName) }
+
+func jumpBy(key expr.MetaKey, mapName string) Verdict {
+	return Verdict{silent: true, exprs: []expr.Any{
+		&expr.Meta{Key: key, Register: 1},
+		&expr.Lookup{SourceRegister: 1, SetName: mapName, IsDestRegSet: true},
+	}}
+}
+
 // Mark sets the packet's mark and continues with the next rule.
 func Mark(mark uint32) Verdict {
-	return Verdict{[]expr.Any{
+	return Verdict{exprs: []expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)},
 		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
 	}}
 }
 
 // Masquerade replaces the source address by the outgoing device's.
-func Masquerade() Verdict { return Verdict{[]expr.Any{&expr.Masq{}}} }
+func Masquerade() Verdict { return Verdict{exprs: []expr.Any{&expr.Masq{}}} }
 
 // DNAT replaces the destination. The address is of the table's family.
 func DNAT(to netip.AddrPort) Verdict {
@@ -229,7 +257,7 @@ func DNAT(to netip.AddrPort) Verdict {
 	if to.Addr().Is6() {
 		family = unix.NFPROTO_IPV6
 	}
-	return Verdict{[]expr.Any{
+	return Verdict{exprs: []expr.Any{
 		&expr.Immediate{Register: 1, Data: to.Addr().AsSlice()},
 		&expr.Immediate{Register: 2, Data: binaryutil.BigEndian.PutUint16(to.Port())},
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: family, RegAddrMin: 1, RegProtoMin: 2},
@@ -238,7 +266,7 @@ func DNAT(to netip.AddrPort) Verdict {
 
 // DNATAddr replaces the destination's address, not its port.
 func DNATAddr(to netip.Addr) Verdict {
-	return Verdict{[]expr.Any{
+	return Verdict{exprs: []expr.Any{
 		&expr.Immediate{Register: 1, Data: to.AsSlice()},
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
 	}}
@@ -246,7 +274,7 @@ func DNATAddr(to netip.Addr) Verdict {
 
 // SNAT replaces the source address.
 func SNAT(to netip.Addr) Verdict {
-	return Verdict{[]expr.Any{
+	return Verdict{exprs: []expr.Any{
 		&expr.Immediate{Register: 1, Data: to.AsSlice()},
 		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
 	}}
@@ -254,7 +282,7 @@ func SNAT(to netip.Addr) Verdict {
 
 // SNATPort replaces only the source port.
 func SNATPort(port uint16) Verdict {
-	return Verdict{[]expr.Any{
+	return Verdict{exprs: []expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
 		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegProtoMin: 1},
 	}}
@@ -262,7 +290,7 @@ func SNATPort(port uint16) Verdict {
 
 // Redirect sends the packet to the given port of the machine itself.
 func Redirect(port uint16) Verdict {
-	return Verdict{[]expr.Any{
+	return Verdict{exprs: []expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
 		&expr.Redir{RegisterProtoMin: 1},
 	}}

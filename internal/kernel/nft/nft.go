@@ -1,16 +1,18 @@
 // Package nft writes nftables rule sets and reads their counters back, in the calling thread's
 // network namespace. Call it inside netns.NS.Do, with CAP_NET_ADMIN over the namespace.
 //
-// The rules equal those that iptables-nft writes for the same commands, so they cost packets as
-// much as Docker's rules.
+// The rules equal those that iptables-nft writes for the same commands, or that nft writes for
+// those of Docker's own tables, so they cost packets as much as Docker's rules.
 package nft
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"golang.org/x/sys/unix"
@@ -37,9 +39,23 @@ type Chain struct {
 	Table string // "nat", "filter", "mangle", "raw"
 	Name  string
 	Hook  Hook // zero: reached only by jumps
+	// Like is the table of iptables whose chain at the hook has the same type and priority; "":
+	// Table.
+	Like  string
 	Drop  bool // policy of a chain with a hook
 	Rules []Rule
 }
+
+// Map is a named map from devices to chains of its table, for JumpByIn and JumpByOut.
+type Map struct {
+	Family
+	Table string
+	Name  string
+	Jumps []Jumps
+}
+
+// Jumps is an element of a map.
+type Jumps struct{ Device, Chain string }
 
 // Hook is where the kernel calls a chain.
 type Hook int
@@ -54,7 +70,8 @@ const (
 	Postrouting
 )
 
-// Rule is a list of matches, a counter and a verdict, in iptables' order.
+// Rule is a list of matches, a counter and a verdict, in iptables' order. A rule that jumps by a map
+// has no counter.
 type Rule struct {
 	Match   []Match
 	Verdict Verdict
@@ -65,45 +82,30 @@ type Rule struct {
 type Match struct{ exprs []expr.Any }
 
 // Verdict is what happens to a packet that a rule matches.
-type Verdict struct{ exprs []expr.Any }
+type Verdict struct {
+	exprs  []expr.Any
+	silent bool // without a counter
+}
 
 // batch is the number of commands in a transaction. A socket's receive buffer has space for the
 // answers to a few hundred.
 const batch = 64
 
-// Apply writes the chains in transactions of up to 64 commands. If one fails, the earlier ones
-// stay.
-func Apply(chains []Chain) error {
+// Apply writes the chains, and maps of their tables, in transactions of up to 64 commands. If one
+// fails, the earlier ones stay.
+func Apply(chains []Chain, maps ...Map) error {
 	c, err := nftables.New()
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
-	commands := 0
-	next := func() error {
-		if commands++; commands%batch != 0 {
-			return nil
-		}
-		return flush(c)
-	}
-	type table struct {
-		Family
-		name string
-	}
-	tables := map[table]*nftables.Table{}
+	w := &writer{conn: c, tables: map[tableID]*nftables.Table{}}
 	made := make([]*nftables.Chain, len(chains))
 	for i, ch := range chains {
-		t := tables[table{ch.Family, ch.Table}]
-		if t == nil {
-			t = c.AddTable(&nftables.Table{Name: ch.Table, Family: ch.table()})
-			tables[table{ch.Family, ch.Table}] = t
-			if err := next(); err != nil {
-				return err
-			}
-		}
-		made[i] = c.AddChain(chain(ch, t))
-		if err := next(); err != nil {
-			return err
-		}
+		made[i] = c.AddChain(chain(ch, w.table(ch.Family, ch.Table)))
+		w.next()
+	}
+	for _, m := range maps {
+		w.add(m)
 	}
 	for i, ch := range chains {
 		for _, r := range ch.Rules {
@@ -113,19 +115,63 @@ func Apply(chains []Chain) error {
 			}
 			c.AddRule(&nftables.Rule{Table: made[i].Table, Chain: made[i], Exprs: r.exprs(),
 				UserData: comment})
-			if err := next(); err != nil {
-				return err
-			}
+			w.next()
 		}
 	}
-	return flush(c)
+	w.flush()
+	return w.err
 }
 
-func flush(c *nftables.Conn) error {
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("write nftables rules: %w", err)
+type tableID struct {
+	Family
+	name string
+}
+
+type writer struct {
+	conn     *nftables.Conn
+	tables   map[tableID]*nftables.Table
+	commands int
+	err      error // the first one; nothing is written after it
+}
+
+// next counts a command, and ends the transaction if it is full.
+func (w *writer) next() {
+	if w.commands++; w.commands%batch == 0 {
+		w.flush()
 	}
-	return nil
+}
+
+func (w *writer) flush() {
+	if w.err != nil {
+		return
+	}
+	if err := w.conn.Flush(); err != nil {
+		w.err = fmt.Errorf("write nftables rules: %w", err)
+	}
+}
+
+func (w *writer) table(f Family, name string) *nftables.Table {
+	id := tableID{f, name}
+	if w.tables[id] == nil {
+		w.tables[id] = w.conn.AddTable(&nftables.Table{Name: name, Family: f.table()})
+		w.next()
+	}
+	return w.tables[id]
+}
+
+func (w *writer) add(m Map) {
+	set := &nftables.Set{Table: w.table(m.Family, m.Table), Name: m.Name, IsMap: true,
+		KeyType: nftables.TypeIFName, KeyByteOrder: binaryutil.NativeEndian,
+		DataType: nftables.TypeVerdict}
+	var elements []nftables.SetElement
+	for _, j := range m.Jumps {
+		elements = append(elements, nftables.SetElement{Key: paddedName(j.Device),
+			VerdictData: &expr.Verdict{Kind: expr.VerdictJump, Chain: j.Chain}})
+	}
+	if err := w.conn.AddSet(set, elements); err != nil && w.err == nil {
+		w.err = fmt.Errorf("write nftables map %s: %w", m.Name, err)
+	}
+	w.next()
 }
 
 func chain(ch Chain, t *nftables.Table) *nftables.Chain {
@@ -134,10 +180,11 @@ func chain(ch Chain, t *nftables.Table) *nftables.Chain {
 		return out
 	}
 	out.Type = nftables.ChainTypeFilter
+	like := cmp.Or(ch.Like, ch.Table)
 	switch {
-	case ch.Table == "nat":
+	case like == "nat":
 		out.Type = nftables.ChainTypeNAT
-	case ch.Table == "mangle" && ch.Hook == Output:
+	case like == "mangle" && ch.Hook == Output:
 		out.Type = nftables.ChainTypeRoute // a new mark may change the route
 	}
 	switch ch.Hook {
@@ -152,7 +199,7 @@ func chain(ch Chain, t *nftables.Table) *nftables.Chain {
 	case Postrouting:
 		out.Hooknum, out.Priority = nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource
 	}
-	switch ch.Table {
+	switch like {
 	case "filter":
 		out.Priority = nftables.ChainPriorityFilter
 	case "mangle":
@@ -173,7 +220,9 @@ func (r Rule) exprs() []expr.Any {
 	for _, m := range r.Match {
 		out = append(out, m.exprs...)
 	}
-	out = append(out, &expr.Counter{})
+	if !r.Verdict.silent {
+		out = append(out, &expr.Counter{})
+	}
 	return append(out, r.Verdict.exprs...)
 }
 
