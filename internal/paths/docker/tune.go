@@ -23,6 +23,11 @@ func refuseTunes(s path.Spec) error {
 		return nil
 	}
 	for _, t := range s.Tune.List() {
+		if t.Key == mode.Engine || t.Key == mode.Ports {
+			return &machine.UnsupportedError{Missing: fmt.Sprintf(
+				"%s=%s: the machine's own engine writes the rules", t.Key, t.Value),
+				Remedy: "--on lab"}
+		}
 		if err := local.RefuseTune(s, t, route); err != nil {
 			return err
 		}

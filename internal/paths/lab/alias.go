@@ -83,8 +83,14 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// withAliases adds the administrator's rules for the aliases to Docker's chains.
+// withAliases adds the administrator's rules for the aliases to Docker's chains, or to new ones where
+// Docker has none of iptables'.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
+	if d.engine == mode.NFTables && len(d.aliases) > 0 {
+		chains = append(chains, nft.Chain{Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting},
+			nft.Chain{Table: "nat", Name: "OUTPUT", Hook: nft.Output},
+			nft.Chain{Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting})
+	}
 	for i, a := range d.aliases {
 		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))
 		snat := tagged(numbered(tagAliasSNAT, i), nft.SNAT(a.addr), nft.Src(single(a.container)))

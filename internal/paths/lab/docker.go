@@ -12,9 +12,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead is the engine whose rules and settings this file reproduces. A test in
-// internal/paths/docker compares them with those of real engines.
-const rulesRead = "Docker Engine 28.5.2"
+// rulesOf maps the values of Lab.Engine to the engines whose rules and settings this file and
+// nftables.go reproduce. A test in internal/paths/docker compares them with those of real engines.
+var rulesOf = map[string]string{
+	mode.Engine28: "Docker Engine 28.5.2",
+	mode.Engine29: "Docker Engine 29.8",
+	mode.NFTables: "Docker Engine 29.8 with nftables",
+}
 
 const (
 	tagPublish   = "publish" // DNAT of the published port
@@ -24,6 +28,7 @@ const (
 )
 
 type daemon struct {
+	engine     string // "" in namespaces without an engine
 	family     nft.Family
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
@@ -54,9 +59,29 @@ type dockerNet struct {
 	containers []netip.Prefix
 }
 
+// withOthers returns the network with count more containers, started earlier, that publish a port
+// each.
+func (n dockerNet) withOthers(count int) dockerNet {
+	var ports []published
+	var containers []netip.Prefix
+	for i := range count {
+		a := n.subnet.Addr().As4()
+		a[2], a[3] = byte(1+i/256), byte(i)
+		addr := netip.AddrFrom4(a)
+		ports = append(ports, published{uint16(otherPorts + i), netip.AddrPortFrom(addr, serverPort),
+			true})
+		containers = append(containers, single(addr))
+	}
+	n.published, n.containers = append(ports, n.published...), append(containers, n.containers...)
+	return n
+}
+
+const otherPorts = 20000
+
 type published struct {
-	port uint16
-	to   netip.AddrPort
+	port  uint16
+	to    netip.AddrPort
+	other bool // not the path's
 }
 
 type pair struct {
@@ -65,14 +90,17 @@ type pair struct {
 }
 
 func (s *site) install(m *hostMachine, d daemon) error {
-	d.udp = s.path.Spec.UDP
+	d.engine, d.udp = s.rules(), s.path.Spec.UDP
 	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault ||
 		s.path.Spec.Mode == mode.PublishDefault)
 	d.networks = slices.Clone(d.networks)
 	for i := range d.networks {
 		d.networks[i].ipv6 = s.dual()
 	}
-	s.path.Facts["rules"] = rulesRead
+	if m == s.engine {
+		s.addOthers(&d)
+	}
+	s.path.Facts["rules"] = rulesOf[d.engine]
 	if d.noIPTables {
 		s.path.Facts["rules"] = `none ("iptables": false)`
 	}
@@ -109,12 +137,39 @@ func (s *site) install(m *hostMachine, d daemon) error {
 	if d.noIPTables {
 		return nil
 	}
-	rules := d.withAliases(d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())))
+	rules, maps := d.rules()
+	rules = d.withAliases(d.withMesh(append(rules, d.encryption()...)))
 	if recipe.Dual(s.path.Spec) {
-		six := d.six()
-		rules = slices.Concat(rules, six.nat(), six.filter(), six.raw())
+		six, maps6 := d.six().rules()
+		rules, maps = append(rules, six...), append(maps, maps6...)
 	}
-	return m.ns.Do(func() error { return nft.Apply(rules) })
+	m.rules = rules
+	return m.ns.Do(func() error { return nft.Apply(rules, maps...) })
+}
+
+// addOthers adds the other published ports to the path's network, or to the default one.
+func (s *site) addOthers(d *daemon) {
+	count := s.otherPorts()
+	if count == 0 {
+		return
+	}
+	s.path.Facts["other published ports"] = strconv.Itoa(count)
+	for i, n := range d.networks {
+		if n.bridge == s.home.bridge && !n.routed {
+			d.networks[i] = n.withOthers(count)
+			return
+		}
+	}
+	def := dockerNet{network: docker0, published: d.published, containers: d.others}.withOthers(count)
+	d.published, d.others = def.published, def.containers
+}
+
+// rules returns the engine's rules for one family.
+func (d daemon) rules() ([]nft.Chain, []nft.Map) {
+	if d.engine == mode.NFTables {
+		return d.bridges()
+	}
+	return slices.Concat(d.nat(), d.filter(), d.raw()), nil
 }
 
 func (d daemon) all() []dockerNet {
@@ -153,16 +208,8 @@ func tagged(tag string, v nft.Verdict, m ...nft.Match) nft.Rule {
 
 func (d daemon) nat() []nft.Chain {
 	var docker, postrouting, hairpin, dnat []nft.Rule
-	output := []nft.Match{nft.DstLocal()}
-	if !d.noProxy {
-		own := netip.PrefixFrom(loopback, 8).Masked()
-		if d.family == nft.IPv6 {
-			own = single(loopback6)
-		}
-		output = []nft.Match{nft.NotDst(own), nft.DstLocal()}
-	}
 	for _, n := range d.newest() {
-		if !d.noProxy {
+		if !d.noProxy && d.engine == mode.Engine28 {
 			docker = append(docker, rule(nft.Return(), nft.In(n.bridge)))
 		}
 		if n.routed {
@@ -174,23 +221,7 @@ func (d daemon) nat() []nft.Chain {
 		}
 		postrouting = append(postrouting, tagged(
 			tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
-		for i, p := range n.published {
-			match := []nft.Match{d.dport(p.port)}
-			if d.rootless.IsValid() {
-				match = append([]nft.Match{nft.Dst(single(d.rootless))}, match...)
-			}
-			if d.family == nft.IPv6 {
-				match = append([]nft.Match{nft.NotSrc(linkLocal)}, match...)
-			}
-			if d.noProxy {
-				self := single(p.to.Addr())
-				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self),
-					d.dport(p.to.Port())))
-			} else {
-				match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
-			}
-			dnat = append(dnat, tagged(numbered(tagPublish, i), nft.DNAT(p.to), match...))
-		}
+		hairpin, dnat = append(hairpin, d.hairpin(n)...), append(dnat, d.dnat(n)...)
 	}
 	chains := []nft.Chain{
 		{Family: d.family, Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
@@ -198,7 +229,7 @@ func (d daemon) nat() []nft.Chain {
 			Rules: []nft.Rule{
 				rule(nft.Jump("DOCKER"), nft.DstLocal())}},
 		{Family: d.family, Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
-			rule(nft.Jump("DOCKER"), output...)}},
+			rule(nft.Jump("DOCKER"), d.fromMachine()...)}},
 	}
 	// iptables creates a built-in chain only when it adds the first rule.
 	if rules := append(postrouting, hairpin...); len(rules) > 0 {
@@ -206,6 +237,57 @@ func (d daemon) nat() []nft.Chain {
 			Hook: nft.Postrouting, Rules: rules})
 	}
 	return chains
+}
+
+// fromMachine matches the machine's own packets that DNAT of published ports sees.
+func (d daemon) fromMachine() []nft.Match {
+	switch {
+	case d.noProxy:
+		return []nft.Match{nft.DstLocal()}
+	case d.family == nft.IPv6:
+		return []nft.Match{nft.NotDst(single(loopback6)), nft.DstLocal()}
+	}
+	return []nft.Match{nft.NotDst(netip.PrefixFrom(loopback, 8).Masked()), nft.DstLocal()}
+}
+
+// dnat returns the rules of the network's published ports.
+func (d daemon) dnat(n dockerNet) (rules []nft.Rule) {
+	if n.routed {
+		return nil
+	}
+	own := 0
+	for _, p := range n.published {
+		match := []nft.Match{d.dport(p.port)}
+		if d.rootless.IsValid() {
+			match = append([]nft.Match{nft.Dst(single(d.rootless))}, match...)
+		}
+		if d.family == nft.IPv6 {
+			match = append([]nft.Match{nft.NotSrc(linkLocal)}, match...)
+		}
+		if !d.noProxy {
+			match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
+		}
+		if p.other {
+			rules = append(rules, rule(nft.DNAT(p.to), match...))
+			continue
+		}
+		rules = append(rules, tagged(numbered(tagPublish, own), nft.DNAT(p.to), match...))
+		own++
+	}
+	return rules
+}
+
+// hairpin returns the rules for containers that dial their own published ports.
+func (d daemon) hairpin(n dockerNet) (rules []nft.Rule) {
+	if !d.noProxy || n.routed {
+		return nil
+	}
+	for _, p := range n.published {
+		self := single(p.to.Addr())
+		rules = append(rules, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self),
+			d.dport(p.to.Port())))
+	}
+	return rules
 }
 
 func numbered(tag string, i int) string {
@@ -233,7 +315,6 @@ func (d daemon) filter() []nft.Chain {
 	var (
 		docker, inner         []nft.Rule // rules inserted into and appended to chain DOCKER
 		toBridge, established []nft.Rule
-		routed, leaving, drop []nft.Rule
 		user, from            []nft.Rule
 	)
 	for _, n := range d.all() {
@@ -248,8 +329,6 @@ func (d daemon) filter() []nft.Chain {
 		inner = append(inner, rule(nft.Drop(), nft.NotIn(b), nft.Out(b)))
 		toBridge = append(toBridge, rule(nft.Jump("DOCKER"), nft.Out(b)))
 		established = append(established, rule(nft.Accept(), nft.Out(b), nft.Established()))
-		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b),
-			nft.NotOut(b)))
 		if d.noICC && b == docker0.bridge || b == gwbridge.bridge {
 			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)),
 				rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
@@ -257,6 +336,34 @@ func (d daemon) filter() []nft.Chain {
 			from = append(from, rule(nft.Accept(), nft.In(b)))
 		}
 	}
+	inner = append(inner, d.linkRules()...)
+	for _, dev := range d.foreign {
+		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
+	}
+	isolation, between := d.isolation()
+	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")), rule(nft.Jump(isolation)),
+		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
+	return append(between,
+		nft.Chain{Family: d.family, Table: "filter", Name: "DOCKER",
+			Rules: append(docker, inner...)},
+		nft.Chain{Family: d.family, Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
+		nft.Chain{Family: d.family, Table: "filter", Name: "DOCKER-CT", Rules: established},
+		nft.Chain{Family: d.family, Table: "filter", Name: "DOCKER-USER", Rules: user},
+		nft.Chain{Family: d.family, Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
+		nft.Chain{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward,
+			Drop: len(d.all()) > 0, Rules: []nft.Rule{
+				rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}})
+}
+
+// isolation returns the chains that keep networks apart, the first of them by name. Engine 29 has
+// one, whose rules are those of internal networks.
+func (d daemon) isolation() (first string, chains []nft.Chain) {
+	if d.engine != mode.Engine28 {
+		const internal = "DOCKER-INTERNAL"
+		return internal, []nft.Chain{{Family: d.family, Table: "filter", Name: internal}}
+	}
+	const stage1, stage2 = "DOCKER-ISOLATION-STAGE-1", "DOCKER-ISOLATION-STAGE-2"
+	var routed, leaving, drop []nft.Rule
 	for _, n := range d.newest() {
 		drop = append(drop, rule(nft.Drop(), nft.Out(n.bridge)))
 		if n.routed {
@@ -264,56 +371,54 @@ func (d daemon) filter() []nft.Chain {
 				rule(nft.Return(), nft.Out(n.bridge)))
 		}
 	}
-	inner = append(inner, d.linkRules()...)
-	for _, dev := range d.foreign {
-		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
+	for _, n := range d.all() {
+		leaving = append(leaving, rule(nft.Jump(stage2), nft.In(n.bridge), nft.NotOut(n.bridge)))
 	}
-	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")),
-		rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
-		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
-	return []nft.Chain{
-		{Family: d.family, Table: "filter", Name: "DOCKER", Rules: append(docker, inner...)},
-		{Family: d.family, Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
-		{Family: d.family, Table: "filter", Name: "DOCKER-CT", Rules: established},
-		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: drop},
-		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1",
-			Rules: append(routed, leaving...)},
-		{Family: d.family, Table: "filter", Name: "DOCKER-USER", Rules: user},
-		{Family: d.family, Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
-		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward,
-			Drop: len(d.all()) > 0, Rules: []nft.Rule{
-				rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
-	}
+	return stage1, []nft.Chain{
+		{Family: d.family, Table: "filter", Name: stage2, Rules: drop},
+		{Family: d.family, Table: "filter", Name: stage1, Rules: append(routed, leaving...)}}
 }
 
 // linkRules returns the rules of legacy links between containers.
 func (d daemon) linkRules() (rules []nft.Rule) {
+	b := docker0.bridge
 	for i, l := range d.links {
-		client, server := single(l.client), single(l.server.Addr())
-		b, port := docker0.bridge, l.server.Port()
+		from, to := nft.Src(single(l.client)), nft.Dst(single(l.server.Addr()))
+		answer, back := nft.Src(single(l.server.Addr())), nft.Dst(single(l.client))
+		port, tag := l.server.Port(), numbered(tagLink, i)
+		if d.engine == mode.NFTables {
+			rules = append(rules, tagged(tag, nft.Accept(), from, to, d.dport(port)),
+				rule(nft.Accept(), answer, d.sport(port), back))
+			continue
+		}
 		rules = append(rules,
-			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client),
-				nft.Dst(server), d.dport(port)),
-			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client),
-				d.sport(port)))
+			tagged(tag, nft.Accept(), nft.In(b), nft.Out(b), from, to, d.dport(port)),
+			rule(nft.Accept(), nft.In(b), nft.Out(b), answer, back, d.sport(port)))
 	}
 	return rules
 }
 
-// raw returns the rules that drop packets from other devices to containers' addresses.
+// raw returns the chain that drops packets from other devices to containers' addresses.
 func (d daemon) raw() []nft.Chain {
-	var rules []nft.Rule
-	for _, n := range d.all() {
-		for _, c := range n.containers {
-			if !n.routed {
-				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge),
-					nft.Dst(single(c.Addr()))))
-			}
-		}
-	}
+	rules := d.direct()
 	if rules == nil {
 		return nil
 	}
 	return []nft.Chain{{Family: d.family, Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting,
 		Rules: rules}}
+}
+
+func (d daemon) direct() (rules []nft.Rule) {
+	for _, n := range d.all() {
+		for _, c := range n.containers {
+			match := []nft.Match{nft.NotIn(n.bridge), nft.Dst(single(c.Addr()))}
+			if d.engine == mode.NFTables {
+				slices.Reverse(match)
+			}
+			if !n.routed {
+				rules = append(rules, rule(nft.Drop(), match...))
+			}
+		}
+	}
+	return rules
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -58,8 +59,9 @@ func (s *site) switchedHop(ns *space, where, bridge string,
 		device{Space: ns, Name: bridge})
 }
 
-// ruleHop returns the hop of the rules with the tag. Their family is the one that the path's
-// packets have on the machine.
+// ruleHop returns the hop of the rules with the tag. table and chain are iptables'; an engine that
+// writes nftables has the rules elsewhere. Their family is the one that the path's packets have on
+// the machine.
 func (s *site) ruleHop(m *hostMachine, kind mode.HopKind, table, chain, tag string,
 	e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)
@@ -67,6 +69,7 @@ func (s *site) ruleHop(m *hostMachine, kind mode.HopKind, table, chain, tag stri
 
 func ruleOf(family nft.Family, m *hostMachine, kind mode.HopKind, table, chain, tag string,
 	e path.Expect) path.Hop {
+	table, chain = m.find(family, table, chain, tag)
 	name := table + " " + chain + " " + tag
 	if family == nft.IPv6 {
 		name = "ip6 " + name
@@ -80,6 +83,20 @@ func ruleOf(family nft.Family, m *hostMachine, kind mode.HopKind, table, chain, 
 			})
 			return out, err
 		}}
+}
+
+// find returns the table and the chain in which Docker wrote the rules with the tag, or the given
+// ones if it wrote no nftables of its own.
+func (m *hostMachine) find(family nft.Family, table, chain, tag string) (inTable, inChain string) {
+	for _, c := range m.rules {
+		if c.Table != bridgesTable || c.Family != family {
+			continue
+		}
+		if slices.ContainsFunc(c.Rules, func(r nft.Rule) bool { return r.Tag == tag }) {
+			return c.Table, c.Name
+		}
+	}
+	return table, chain
 }
 
 func (s *site) noNAT() path.Hop {

@@ -149,7 +149,7 @@ func (s *site) mesh() (d daemon, services []service) {
 		v.ports = s.ports(v.task, uint16(publishedPort+i))
 		for _, q := range v.ports {
 			d.ingress = append(d.ingress, published{
-				q.port, netip.AddrPortFrom(sandboxLeg.Addr(), q.port)})
+				port: q.port, to: netip.AddrPortFrom(sandboxLeg.Addr(), q.port)})
 		}
 		services = append(services, v)
 		n.containers = append(n.containers, gwbridge.nth(firstDocker+1+i))
@@ -296,7 +296,7 @@ func (s *site) ipvsHop(c *container) path.Hop {
 func tryIPVS() error {
 	v := service{mark: firstMark, vip: ingressNet.nth(firstVIP).Addr(),
 		task: ingressNet.nth(firstTask).Addr(),
-		ports: []published{{publishedPort, netip.AddrPortFrom(
+		ports: []published{{port: publishedPort, to: netip.AddrPortFrom(
 			ingressNet.nth(firstTask).Addr(), serverPort)}}}
 	err := ipvs.Add(v.mark, v.task)
 	if err == nil {

@@ -25,6 +25,7 @@ func TestRulesOfIngressAreDockers(t *testing.T) {
 	}
 	s := &site{path: &path.Path{}}
 	d, services := s.mesh()
+	d.engine = mode.Engine28
 	for file, chains := range map[string][]nft.Chain{
 		"docker-28.5.2-ingress.rules":      d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw())),
 		"docker-28.5.2-ingress-task.rules": services[0].taskRules(false),

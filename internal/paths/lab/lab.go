@@ -33,6 +33,12 @@ type Lab struct {
 	// Congestion is the TCP congestion control of every namespace; "": the inherited one.
 	Congestion string
 
+	// Engine is the Docker Engine whose rules the machines have: one of mode.Engines; "":
+	// mode.DefaultEngine.
+	Engine string
+	// Ports is the number of other published ports on the engine's machine.
+	Ports int
+
 	// Wire describes the link between the machines.
 	Wire sample.Wire
 
@@ -71,6 +77,9 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 		return &machine.UnsupportedError{Missing: "a container in mode " + string(s.Mode) +
 			" has the network card for itself, so a machine can have only one such container",
 			Remedy: string(mode.MacvlanBridge)}
+	}
+	if err := l.checkEngine(s); err != nil {
+		return err
 	}
 	for _, n := range l.needsOf(s) {
 		if err := l.need(n); err != nil {

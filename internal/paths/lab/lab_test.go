@@ -76,6 +76,23 @@ func needLab(t *testing.T) {
 	}
 }
 
+// TestConformanceOfEngines covers the modes whose hops or guards are an engine's rules.
+func TestConformanceOfEngines(t *testing.T) {
+	for _, engine := range mode.Engines {
+		if engine == mode.DefaultEngine {
+			continue // TestConformance
+		}
+		for _, m := range []mode.Name{mode.Publish, mode.PublishNAT, mode.PublishProxy,
+			mode.PublishDefault, mode.Bridge, mode.Routed, mode.Link, mode.NATAlias, mode.Fast} {
+			t.Run(engine+"/"+string(m), func(t *testing.T) {
+				l := started(t, &Lab{Engine: engine, Ports: 2})
+				pathtest.Run(t, l, pathtest.Options{Models: true, Only: m, Around: around,
+					Lacks: kernelLacks, Brief: bothWays, Leave: asLonger, Short: true})
+			})
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for _, program := range []string{"rootlesskit", "slirp4netns", "ovs-vswitchd"} {
 		testversions.Ran(t, program, testversions.Of(program, "--version"), "modes")
@@ -268,8 +285,8 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	return pathtest.Traffic{}, false
 }
 
-// The golden files are `nft list ruleset` of a real Docker Engine, with bridges renamed. IPv6
-// masquerading and DNAT are from `ip6tables-save`.
+// The golden files are `nft list ruleset` of real Docker Engines, with bridges renamed. IPv6
+// masquerading and DNAT are from `ip6tables-save`, where Docker wrote them by iptables.
 func TestRulesAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -317,18 +334,48 @@ func TestRulesAreDockers(t *testing.T) {
 		{"docker-28.5.2-link-udp.rules", path.Spec{
 			Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, UDP: true}},
 	} {
-		t.Run(c.file, func(t *testing.T) {
-			var a *space
-			l := &Lab{ProxyPath: ownProxy, test: hooks{built: func(s *site) { a = s.a.ns }}}
-			build(t, l, c.spec)
-			golden(t, c.file, normalRules(output(t, a, "nft", "list", "ruleset")))
-		})
+		t.Run(c.file, func(t *testing.T) { isDockers(t, c.file, &Lab{Engine: mode.Engine28}, c.spec) })
+	}
+	for _, c := range []struct {
+		rules string // of the file's name
+		spec  path.Spec
+		ports int
+	}{
+		{"default", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer,
+			To: mode.ToAddress}, 0},
+		{"noproxy", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer,
+			To: mode.ToAddress}, 0},
+		{"noproxy-ports", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer,
+			To: mode.ToAddress}, 3},
+		{"routed", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}, 0},
+		{"link", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}, 0},
+		{"default-ipv6", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer,
+			To: mode.ToAddress6}, 0},
+		{"noproxy-ipv6", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer,
+			To: mode.ToAddress6}, 0},
+	} {
+		for engine, file := range map[string]string{mode.Engine29: "docker-29.8-",
+			mode.NFTables: "docker-29.8-nftables-"} {
+			file += c.rules + ".rules"
+			t.Run(file, func(t *testing.T) {
+				isDockers(t, file, &Lab{Engine: engine, Ports: c.ports}, c.spec)
+			})
+		}
 	}
 }
 
+func isDockers(t *testing.T, file string, l *Lab, spec path.Spec) {
+	t.Helper()
+	var a *space
+	l.ProxyPath, l.test.built = ownProxy, func(s *site) { a = s.a.ns }
+	build(t, l, spec)
+	golden(t, file, normalRules(output(t, a, "nft", "list", "ruleset")))
+}
+
 var (
-	tableStart = regexp.MustCompile(`(?m)^table (ip6? (?:nat|filter|raw)) \{\n`)
-	chainBody  = regexp.MustCompile(`(?ms)^\tchain (\S+) \{\n(.*?)^\t\}`)
+	tableStart = regexp.MustCompile(`(?m)^table (ip6? (?:nat|filter|raw|docker-bridges)) \{\n`)
+	chainBody  = regexp.MustCompile(`(?ms)^\t(chain|map) (\S+) \{\n(.*?)^\t\}`)
+	element    = regexp.MustCompile(`"\S+" : jump [^ ,\n]+`)
 	counterOf  = regexp.MustCompile(`packets \d+ bytes \d+ `)
 	commentOf  = regexp.MustCompile(` comment ".*"`)
 )
@@ -343,8 +390,14 @@ func normalRules(ruleset string) string {
 			end = starts[i+1][0]
 		}
 		for _, c := range chainBody.FindAllStringSubmatch(ruleset[at[0]:end], -1) {
-			body := commentOf.ReplaceAllString(counterOf.ReplaceAllString(c[2], ""), "")
-			out = append(out, fmt.Sprintf("table %s chain %s\n%s", ruleset[at[2]:at[3]], c[1],
+			body := commentOf.ReplaceAllString(counterOf.ReplaceAllString(c[3], ""), "")
+			if c[1] == "map" { // in no order
+				body, _, _ = strings.Cut(body, "\t\telements")
+				for _, e := range slices.Sorted(slices.Values(element.FindAllString(c[3], -1))) {
+					body += "\t\t" + e + "\n"
+				}
+			}
+			out = append(out, fmt.Sprintf("table %s %s %s\n%s", ruleset[at[2]:at[3]], c[1], c[2],
 				body))
 		}
 	}

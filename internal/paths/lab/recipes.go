@@ -15,6 +15,7 @@ type modeRecipe struct {
 	// beside means that the containers are not on Docker's bridges. Docker's IPv6 chains then have
 	// no rules.
 	beside bool
+	swarm  bool // Docker's form of the mode needs a swarm
 	// onSwitch means that the card is a port of the mode's switch, which drops packets larger than
 	// the wire's MTU.
 	onSwitch bool
@@ -43,10 +44,11 @@ var recipes = map[mode.Name]modeRecipe{
 		more: (*Lab).needsOfSlirp},
 	mode.FastLinks: {build: (*site).fastLinks, needs: []need{needBigTCP},
 		more: (*Lab).needsOfFast},
-	mode.PublishIngress: {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},
-	mode.Routed:         {build: (*site).routed},
-	mode.Link:           {build: (*site).linked, needs: []need{needBridgeNF}},
-	mode.Pipework:       {build: (*site).pipework, beside: true, onSwitch: true},
+	mode.PublishIngress: {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS},
+		swarm: true},
+	mode.Routed:   {build: (*site).routed},
+	mode.Link:     {build: (*site).linked, needs: []need{needBridgeNF}},
+	mode.Pipework: {build: (*site).pipework, beside: true, onSwitch: true},
 	mode.NATAlias: {build: (*site).natAlias, needs: []need{needMacvlan},
 		more: (*Lab).needsOfNAT},
 	mode.MacvlanBridge:   {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
@@ -58,9 +60,10 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.IPvlanL3S:       {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
 	mode.OVS: {build: (*site).vswitch, needs: []need{needOVS}, beside: true,
 		onSwitch: true},
-	mode.Overlay: {build: (*site).overlay, needs: []need{needVXLAN}, beside: true},
+	mode.Overlay: {build: (*site).overlay, needs: []need{needVXLAN}, beside: true,
+		swarm: true},
 	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP},
-		beside: true},
+		beside: true, swarm: true},
 	mode.Pasta: {build: (*site).pasta, bare: true, needs: []need{needPasta},
 		more: (*Lab).needsOfPasta},
 	mode.Slirp4netns: {build: (*site).slirp4netns, bare: true, needs: []need{needSlirp},

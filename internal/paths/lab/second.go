@@ -12,9 +12,10 @@ import (
 // same number inside and outside of the container, and the path has one server.
 
 func (s *site) ports(server netip.Addr, first uint16) []published {
-	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}
+	out := []published{{port: first, to: netip.AddrPortFrom(server, serverPort)}}
 	if s.path.Spec.Second {
-		out = append(out, published{secondPort, netip.AddrPortFrom(server, secondPort)})
+		out = append(out, published{port: secondPort,
+			to: netip.AddrPortFrom(server, secondPort)})
 	}
 	return out
 }

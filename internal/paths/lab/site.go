@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -58,7 +59,11 @@ func (n network) nth6(i int) netip.Prefix {
 func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
 
 // like6 returns the IPv6 address of the container with the IPv4 address a.
-func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
+func (n network) like6(a netip.Addr) netip.Addr {
+	four, six := a.As4(), n.subnet6.Addr().As16()
+	six[14], six[15] = four[2], four[3]
+	return netip.AddrFrom16(six)
+}
 
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
@@ -141,6 +146,7 @@ type hostMachine struct {
 	ns    *space
 	addr  netip.Prefix
 	addr6 netip.Prefix // valid if the path uses IPv6
+	rules []nft.Chain  // that Docker wrote here
 }
 
 // Addr returns the address of the path's family.

@@ -39,12 +39,29 @@ const (
 	// BridgeNF is whether iptables processes frames that a bridge forwards from port to port:
 	// bridge-nf-call-iptables and bridge-nf-call-ip6tables.
 	BridgeNF Key = "bridge-nf"
+	Engine   Key = "engine" // the engine whose rules the lab writes: one of Engines
+	// Ports is the number of other published ports, each of a container of its own.
+	Ports Key = "ports"
 )
+
+// Engines whose rules the lab can write: the newest release of a generation, with iptables unless
+// the name says otherwise.
+const (
+	Engine28 = "28"
+	Engine29 = "29"
+	NFTables = "29-nftables"
+)
+
+// Engines lists them. DefaultEngine is the one that the lab has unless it was asked for another.
+var Engines = []string{Engine28, Engine29, NFTables}
+
+const DefaultEngine = Engine29
 
 // keys lists the keys in the order in which they are printed and set. Queues comes before steering,
 // which applies to existing queues only.
 var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS,
-	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion, BridgeNF}
+	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion, BridgeNF,
+	Engine, Ports}
 
 // Forms returns the syntax of all tunes: "mtu=N", "gro=on|off".
 func Forms() []string {
@@ -52,8 +69,11 @@ func Forms() []string {
 	for _, k := range keys {
 		value := on + "|" + off
 		switch k {
-		case MTU, Queues, Rmem, Wmem, RmemMax, WmemMax, BigTCP, BigTCPContainer, BigTCPLoopback:
+		case MTU, Queues, Rmem, Wmem, RmemMax, WmemMax, BigTCP, BigTCPContainer, BigTCPLoopback,
+			Ports:
 			value = "N"
+		case Engine:
+			value = strings.Join(Engines, "|")
 		case Congestion:
 			value = "NAME"
 		}
@@ -65,7 +85,7 @@ func Forms() []string {
 // Tune is one setting.
 type Tune struct {
 	Key   Key
-	Value string // "on", "off", a number, or the name of a congestion control
+	Value string // "on", "off", a number, or the name of a congestion control or an engine
 }
 
 // Number returns the value of a tune that takes a number.
@@ -102,6 +122,9 @@ const (
 )
 
 const maxQueues = 4096
+
+// MaxPorts bounds the number of other published ports.
+const MaxPorts = 5000
 
 // maxName is the kernel's limit for a congestion control.
 const maxName = 15
@@ -191,10 +214,13 @@ func parseTune(word string) (Tune, error) {
 		return Tune{}, bad("given as " + name + "=VALUE")
 	}
 	switch key {
-	case MTU, Queues:
+	case MTU, Queues, Ports:
 		least, most := MinMTU, MaxMTU
-		if key == Queues {
+		switch key {
+		case Queues:
 			least, most = 1, maxQueues
+		case Ports:
+			least, most = 1, MaxPorts
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
@@ -216,6 +242,11 @@ func parseTune(word string) (Tune, error) {
 	case Congestion:
 		if !isName(value) {
 			return Tune{}, bad("the name of a congestion control, such as cubic")
+		}
+		return Tune{key, value}, nil
+	case Engine:
+		if !slices.Contains(Engines, value) {
+			return Tune{}, bad("one of " + strings.Join(Engines, ", "))
 		}
 		return Tune{key, value}, nil
 	}

@@ -28,6 +28,9 @@ func TestParseTunes(t *testing.T) {
 		{"congestion=dctcp+xps=off", "xps=off+congestion=dctcp", ""},
 		{"bridge-nf=off+rmem=4M", "rmem=4M+bridge-nf=off", ""},
 		{"bridge-nf=0", "", "on or off"},
+		{"ports=0300+engine=29-nftables", "engine=29-nftables+ports=300", ""},
+		{"engine=27", "", "engine must be one of 28, 29, 29-nftables"},
+		{"ports=0", "", "from 1 to 5000"},
 		{"bigtcp=65535", "", "from 65536 to 524280 bytes"},
 		{"bigtcp=524281", "", "from 65536 to 524280 bytes"},
 		{"bigtcp-container=on", "", "from 65536 to 524280 bytes"},
@@ -80,7 +83,7 @@ func TestForms(t *testing.T) {
 			switch {
 			case value == "NAME":
 				value = "cubic"
-			case value == "N" && key == string(Queues):
+			case value == "N" && (key == string(Queues) || key == string(Ports)):
 				value = "2"
 			case value == "N" && strings.HasPrefix(key, string(BigTCP)):
 				value = "100000"
@@ -133,7 +136,8 @@ func FuzzParseTunes(f *testing.F) {
 			t.Errorf("%q is %q, which reads back as %q, %v", s, v, again, err)
 		}
 		for _, x := range v.List() {
-			if x.Key != Congestion && x.Key != Queues && x.Value != on && x.Value != off &&
+			if x.Key != Congestion && x.Key != Engine && x.Key != Queues &&
+				x.Key != Ports && x.Value != on && x.Value != off &&
 				x.Number() < MinMTU {
 				t.Errorf("%q let %v pass", s, x)
 			}

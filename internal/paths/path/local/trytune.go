@@ -27,7 +27,7 @@ func TryTune(k mode.Key) error {
 	case mode.BigTCP, mode.BigTCPContainer, mode.BigTCPLoopback:
 		return tryBigTCP()
 	case mode.MTU, mode.Rmem, mode.Wmem, mode.RmemMax, mode.WmemMax, mode.GRO, mode.TSO,
-		mode.Nodelay, mode.Congestion, mode.BridgeNF:
+		mode.Nodelay, mode.Congestion, mode.BridgeNF, mode.Engine, mode.Ports:
 	}
 	return nil
 }
