@@ -26,12 +26,12 @@ func TestBesideConformance(t *testing.T) {
 		{Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
 		first(t, b, spec)
 	}
-	l := &lab.Lab{}
+	l := &lab.Lab{Engine: labEngine(b.engine)}
 	if slices.Contains(d.Flags, noProxy) {
 		l.ProxyPath = "off"
 	}
 	o := promises(b, d)
-	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.Major()) }
+	o.Truth = func(t *testing.T, p *path.Path) { likeTheLab(t, l, p, b.engine.Major(), o.Short) }
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
 		o.Only, o.Short = mode.Name(m), !pathtest.AllEngines() && m != string(mode.Bridge)
 		pathtest.Run(t, b, o)

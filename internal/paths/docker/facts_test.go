@@ -317,8 +317,11 @@ func (p packet) matches(r firewall.Rule) bool {
 // connection's state.
 func (p packet) compared(t *testing.T, all []firewall.Chain, c firewall.Chain) (
 	v firewall.Verdict, rules int) {
-	for _, r := range c.Rules {
+	for i, r := range c.Rules {
 		rules++
+		if r.Set && c.Table == bridgesTable {
+			r = firewall.Rule{Verdict: firewall.Jump, Chain: p.byMap(c.Name, i)}
+		}
 		if r.Set || !slices.Contains([]string{"", "ct", "conntrack"}, r.Unread) {
 			t.Errorf("%s %s: %s", c.Table, c.Name, r)
 		}
@@ -351,6 +354,25 @@ func (p packet) compared(t *testing.T, all []firewall.Chain, c firewall.Chain) (
 	return firewall.Continue, rules
 }
 
+// byMap returns the chain to which the map of rule i of one of dockerd's own base chains sends the
+// packet, if it has the packet's device.
+func (p packet) byMap(base string, i int) string {
+	return map[string][]string{
+		"filter-FORWARD":  {"filter-forward-in__" + p.Out, "filter-forward-out__" + p.In},
+		"nat-POSTROUTING": {"nat-postrouting-out__" + p.In, "nat-postrouting-in__" + p.Out},
+	}[base][i]
+}
+
+// baseOf returns the table and the name that iptables has for a chain, also for those of dockerd's
+// own table.
+func baseOf(c firewall.Chain) (table, name string) {
+	if c.Table != bridgesTable {
+		return c.Table, c.Name
+	}
+	table, name, _ = strings.Cut(c.Name, "-")
+	return table, name
+}
+
 // rules records each hook's effect on a connection's first packet, and how many rules it met.
 func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]device) {
 	t.Helper()
@@ -360,7 +382,8 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 		for _, kind := range []string{"nat", "filter"} {
 			does, tried := firewall.Accept, 0
 			for _, c := range all {
-				if c.Name != strings.ToUpper(hook) || (c.Table == "nat") != (kind == "nat") ||
+				table, name := baseOf(c)
+				if name != strings.ToUpper(hook) || (table == "nat") != (kind == "nat") ||
 					!c.V6 && !packet.Dst.Is4() || !c.V4 && packet.Dst.Is4() {
 					continue
 				}

@@ -3,10 +3,8 @@ package docker
 import (
 	"context"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
@@ -19,9 +17,7 @@ type difference struct {
 	of    *regexp.Regexp
 	modes []mode.Name // nil: all
 	to    mode.Target // "": all
-	old   bool        // before 28
-	other bool        // other than 28, whose rules the lab has
-	ownNF bool        // that write nftables themselves
+	old   bool        // before 28, the oldest engine whose rules the lab has
 	why   string
 }
 
@@ -59,17 +55,29 @@ var allowed = []difference{
 		modes: []mode.Name{mode.PublishProxy, mode.Publish, mode.PublishDefault},
 		to:    mode.ToLoopback6,
 		why:   "the lab writes no rules for IPv6: Docker's is one, for the first packet of a connection"},
-	{of: differs(`(server|client) rules|rules .*`), ownNF: true,
-		why: "an engine that writes nftables itself has a table of its own for the same rules"},
-	{of: differs(`rules .* tried`), other: true,
+	{of: differs(`rules .* tried`), old: true,
 		why: "the lab has the rules of 28, which are others and in another order"},
 }
+
+// labEngine returns the engine whose rules the lab compares with the real one's.
+func labEngine(e *engine) string {
+	switch {
+	case e.native():
+		return mode.NFTables
+	case e.Major() < 29:
+		return mode.Engine28
+	}
+	return mode.Engine29
+}
+
+var othersRules = differs(`rules .* tried`)
 
 // Docker makes these modes outside its networks, on a real switch, or in a namespace of dockerd's.
 var unlike = []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.IPvlanL2, mode.IPvlanL3,
 	mode.IPvlanL3S, mode.Overlay}
 
-func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
+// With together, other paths of the test are on Docker's machine.
+func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int, together bool) {
 	t.Helper()
 	if slices.Contains(unlike, p.Spec.Mode) || p.Spec.UDP { // UDP only has other rules
 		return
@@ -100,6 +108,9 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 		if docker[k] == labs[k] {
 			continue
 		}
+		if together && othersRules.MatchString(k) {
+			continue
+		}
 		if why := mayDiffer(k, p.Spec, engine); why != "" {
 			t.Logf("%s: Docker %q, the lab %q: %s", k, docker[k], labs[k], why)
 			continue
@@ -109,12 +120,10 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 }
 
 func mayDiffer(fact string, s path.Spec, engine int) string {
-	const theLabs = 28
+	const oldestOfLab = 28
 	for _, d := range allowed {
 		if d.of.MatchString(fact) && (d.modes == nil || slices.Contains(d.modes, s.Mode)) &&
-			(d.to == "" || d.to == s.To) && (!d.old || engine < theLabs) &&
-			(!d.other || engine != theLabs) &&
-			(!d.ownNF || strings.Contains(os.Getenv(flagsEnv), nativeFlag)) {
+			(d.to == "" || d.to == s.To) && (!d.old || engine < oldestOfLab) {
 			return d.why
 		}
 	}
