@@ -70,7 +70,7 @@ var backends = []backend{
 	{
 		name:     sample.Lab,
 		model:    true,
-		settings: func(f *builderFlags) settings { return &labFlags{wire: &f.wire} },
+		settings: func(f *builderFlags) settings { return &labFlags{wire: &f.wire, rules: &f.rules} },
 		inner:    lab.Inner,
 	},
 	{

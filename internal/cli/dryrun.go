@@ -48,7 +48,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p),
 		shortEpochs(p))}
 	head.Add(loadLines(p, whole)...)
-	head.Add(lines(tracingOutline(p))...)
+	head.Add(lines(tracingOutline(p), rulesOutline(p))...)
 	for _, c := range p.Cells {
 		if c.Control && !c.Placebo { // one of each shape
 			if l := p.LoadFor(c); l != p.LoadAt(c) {
@@ -94,6 +94,21 @@ func tracingOutline(p sample.Plan) string {
 		states = append(states, tracingWords[plan.TracingOf(p, round)])
 	}
 	return fmt.Sprintf("the first rounds are %s; then in a new order", printable.List(states))
+}
+
+// rulesOutline returns words for --engine and --ports, or "".
+func rulesOutline(p sample.Plan) string {
+	var words []string
+	if p.Engine != "" {
+		words = append(words, "the rules of Docker Engine "+p.Engine)
+	}
+	if p.Ports > 0 {
+		words = append(words, units.Plural(p.Ports, "other published port"))
+	}
+	if words == nil {
+		return ""
+	}
+	return "the lab's machines have " + printable.List(words)
 }
 
 var tracingWords = map[sample.Tracing]string{

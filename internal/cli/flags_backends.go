@@ -17,9 +17,10 @@ import (
 )
 
 type builderFlags struct {
-	on   []string
-	wire string
-	mesh bool // the command is toll mesh
+	on    []string
+	wire  string
+	rules labRules
+	mesh  bool // the command is toll mesh
 
 	nodes []string // names of a cluster's nodes
 	image string   // image of a cluster's containers

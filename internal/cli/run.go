@@ -91,6 +91,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		}
 		return usage(err, hint)
 	}
+	f.rulesInto(&p, req.On)
 	if err := f.wireApplies(p); err != nil {
 		return err
 	}

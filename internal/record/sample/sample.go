@@ -122,12 +122,16 @@ type Plan struct {
 	// Remedies are levers that were measured beside the modes that need them, without being asked.
 	Remedies []Lever `json:"remedies,omitempty"`
 	// Turn is how long a CPU-bound thread may wait for its turn, per client process of a crowd.
-	Turn    float64 `json:"turn_s,omitempty"`
-	Wire    *Wire   `json:"wire,omitempty"` // nil: unlimited
-	Sweep   *Sweep  `json:"sweep,omitempty"`
-	Mesh    *Mesh   `json:"mesh,omitempty"` // nil: a plan with cells
-	Cells   []Cell  `json:"cells"`
-	Skipped []Skip  `json:"skipped,omitempty"`
+	Turn float64 `json:"turn_s,omitempty"`
+	Wire *Wire   `json:"wire,omitempty"` // nil: unlimited
+	// Engine and Ports are the values of --engine and --ports, the rules of the lab's machines; ""
+	// and 0: not given.
+	Engine  string `json:"engine,omitempty"`
+	Ports   int    `json:"ports,omitempty"`
+	Sweep   *Sweep `json:"sweep,omitempty"`
+	Mesh    *Mesh  `json:"mesh,omitempty"` // nil: a plan with cells
+	Cells   []Cell `json:"cells"`
+	Skipped []Skip `json:"skipped,omitempty"`
 	// Levers are what a search tries. The header has no Steps: each is a record.
 	Levers []Lever `json:"levers,omitempty"`
 	// Elsewhere replaces the baseline in a search where the baseline cannot be reached, as a
