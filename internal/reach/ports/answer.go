@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -245,14 +246,18 @@ type from struct {
 	six        bool
 }
 
-// shut returns sentences that name the clients which get no answer, the cause and the remedy.
+// reason is why clients of a port get no answer.
+type reason struct {
+	name, why string
+	kind      PathKind
+}
+
+// shut returns sentences that name the clients which get no answer, the cause and the remedies.
+// Commands are lines of their own.
 func (r *Report) shut() (out []string) {
-	type reason struct {
-		name, why, remedy string
-		kind              PathKind
-	}
 	var order []reason
-	hit, all := map[reason][]from{}, map[string][]from{}
+	var said []string // commands
+	hit, all, trials := map[reason][]from{}, map[string][]from{}, map[reason][]tried{}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
 			for _, p := range row.Dials {
@@ -264,26 +269,67 @@ func (r *Report) shut() (out []string) {
 				if p.Kind != Blocked && p.Kind != Held {
 					continue
 				}
-				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Remedy, p.Kind}
+				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Kind}
 				if p.Kind == Held {
 					x.why = p.Why
 				}
 				if hit[x] == nil {
 					order = append(order, x)
 				}
-				hit[x] = once(hit[x], by)
+				hit[x], trials[x] = once(hit[x], by), addTried(trials[x], p, by)
 			}
 		}
 	}
 	for _, x := range order {
-		text := fmt.Sprintf("From %s, %s is %s: %s.", few(r.together(hit[x], all[x.name])),
-			x.name, x.kind, x.why)
-		if x.remedy != "" {
-			text += " If that is not wanted: " + x.remedy
+		lines := []string{fmt.Sprintf("From %s, %s is %s: %s.", few(r.together(hit[x],
+			all[x.name])), x.name, x.kind, x.why)}
+		for _, t := range trials[x] {
+			who := "them"
+			if len(trials[x]) > 1 {
+				who = t.who(r.together(t.by, all[x.name]))
+			}
+			if len(t.Commands) > 0 && slices.Contains(said, t.text()) {
+				lines = append(lines, t.again(who))
+				continue
+			}
+			lines, said = append(lines, t.sentences(who)...), append(said, t.text())
 		}
-		out = append(out, text)
+		out = append(out, strings.Join(lines, "\n"))
 	}
 	return out
+}
+
+// tried is a trial, the clients that it concerns and the addresses that they dial.
+type tried struct {
+	*Trial
+	by []from
+	at []string
+}
+
+// addTried adds the client of a path to those of an equal trial.
+func addTried(all []tried, p Path, by from) []tried {
+	if p.Trial == nil {
+		return all
+	}
+	i := slices.IndexFunc(all, func(o tried) bool { return reflect.DeepEqual(o.Trial, p.Trial) })
+	if i < 0 {
+		i, all = len(all), append(all, tried{Trial: p.Trial})
+	}
+	all[i].by = once(all[i].by, by)
+	all[i].at = once(all[i].at, strings.TrimSuffix(p.Dial, portOf(p.Dial)))
+	return all
+}
+
+// who returns the clients' names, with the address that all of them dial.
+func (t tried) who(names []string) string {
+	if len(t.at) > 1 {
+		return few(names)
+	}
+	at := " at " + t.at[0]
+	for i := range names {
+		names[i] = strings.TrimSuffix(names[i], at)
+	}
+	return few(names) + at
 }
 
 // together returns names for the clients in hit: the class if all of its clients are, with the

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// blocked sets the path's Block and Remedy, and returns where and why packets were lost, in words
+// blocked sets the path's Block and the candidates for its remedy, and returns where and why packets were lost, in words
 // that follow "is".
 func (o *outcome) blocked(to netip.AddrPort) string {
 	lost := o.q.answer.Lost
@@ -18,7 +18,7 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 	o.out.Block = b
 	why := ""
 	if lost.Rule != nil {
-		r := o.c.ruleText(lost)
+		r := o.ruleText()
 		b.Table, b.Chain, b.Number = r.Table, r.Chain, r.Number
 		b.Rule, b.Policy = r.Text, r.Number == 0
 		why = "dropped by "
@@ -38,9 +38,9 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 		if b.Rule != "" {
 			why += ": " + b.Rule
 		}
-		o.out.Remedy = o.inside(o.unblock(to))
+		o.out.candidates = o.afterRule(to)
 	} else {
-		b.Cause, o.out.Remedy = o.cause(to)
+		b.Cause, o.out.candidates = o.cause(to)
 		why = "lost in " + b.Where + ": " + b.Cause
 	}
 	if b.Reply {
@@ -48,23 +48,6 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 	}
 	o.out.lost = why
 	return why
-}
-
-// inside returns the command that runs the given one in the network namespace where the packet was
-// lost.
-func (o *outcome) inside(command string) string {
-	space := o.q.answer.Lost.Space
-	if command == "" || space <= 0 || space >= len(o.c.Machine.Spaces) {
-		return command
-	}
-	pid := o.c.Machine.Spaces[space].PID
-	if x, ok := o.c.containerIn(space); ok {
-		pid = x.PID
-	}
-	if pid == 0 {
-		return ""
-	}
-	return strings.Replace(command, "sudo ", fmt.Sprintf("sudo nsenter -t %d -n ", pid), 1)
 }
 
 // here is the Where of a Block outside containers.
@@ -85,10 +68,12 @@ func (c *Copy) where(space int) string {
 
 // ruleText returns the rule's text: the user's if it is known, in iptables' syntax for tables that
 // iptables writes.
-func (c *Copy) ruleText(l *replica.Lost) replica.RuleText {
+func (o *outcome) ruleText() replica.RuleText {
+	l := o.q.answer.Lost
 	r := l.Rule.RuleText
-	if l.Space >= 0 && l.Space < len(c.Machine.Spaces) {
-		r.Text = cmp.Or(r.Text, c.Machine.Spaces[l.Space].TextOf(r))
+	r.Number = o.q.numberBefore()
+	if spaces := o.c.Machine.Spaces; l.Space >= 0 && l.Space < len(spaces) {
+		r.Text = cmp.Or(r.Text, spaces[l.Space].TextOf(r))
 	}
 	if family, table, ok := strings.Cut(r.Table, " "); ok && (family == "ip" || family == "ip6") &&
 		slices.Contains(iptables, table) {
@@ -126,49 +111,14 @@ func (c *Copy) textsOf(space int) []replica.RuleText {
 // iptables lists the tables that iptables writes.
 var iptables = []string{"filter", "nat", "mangle", "raw", "security"}
 
-// unblock returns the command after which the rule no longer drops the packet, or "" if none is
-// known. Later chains may still drop it.
-func (o *outcome) unblock(to netip.AddrPort) string {
-	b, q := o.out.Block, o.q
-	program := "sudo iptables"
-	if to.Addr().Is6() {
-		program = "sudo ip6tables"
-	}
-	jail, banned := strings.CutPrefix(b.Chain, "f2b-")
-	match := fmt.Sprintf("-d %s -p %s --dport %d", to.Addr(), q.proto, to.Port())
-	switch {
-	case b.Reply:
-		return ""
-	case banned && o.out.Source != "":
-		return fmt.Sprintf("sudo fail2ban-client set %s unbanip %s", jail, o.out.Source)
-	case strings.HasPrefix(b.Chain, "ufw-docker"), strings.HasPrefix(b.Chain, "ufw-") &&
-		strings.HasSuffix(b.Chain, "-forward"):
-		return fmt.Sprintf("sudo ufw route allow proto %s from any to %s port %d", q.proto,
-			to.Addr(), to.Port())
-	case strings.HasPrefix(b.Chain, "ufw-"), b.Policy && b.Chain == "INPUT" && o.f.hasUFW(o.c):
-		return fmt.Sprintf("sudo ufw allow %d/%s", to.Port(), q.proto)
-	case strings.HasSuffix(b.Table, "firewalld"):
-		return fmt.Sprintf("sudo firewall-cmd --add-port=%d/%s", to.Port(), q.proto)
-	case b.Table != "filter":
-		return ""
-	case b.Chain == "DOCKER-USER":
-		return fmt.Sprintf("%s -I DOCKER-USER %d %s -j RETURN", program, max(1, b.Number), match)
-	case slices.Contains([]string{"INPUT", "OUTPUT", "FORWARD"}, b.Chain):
-		return fmt.Sprintf("%s -I %s %s -j ACCEPT", program, b.Chain, match)
-	}
-	return ""
-}
-
-func (f *Facts) hasUFW(c *Copy) bool {
-	return len(c.Machine.Spaces) > 0 && slices.ContainsFunc(c.Machine.Spaces[0].Text,
-		func(r replica.RuleText) bool { return strings.HasPrefix(r.Chain, "ufw-") })
-}
-
-// cause returns the words for why the packet was lost without a rule, and the remedy, or "" if none
-// is known.
-func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
+// cause returns the words for why the packet was lost without a rule, and the commands that may help,
+// in the order in which to try them.
+func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 	l := o.q.answer.Lost
-	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
+	device := orSomething(l.Device)
+	if x, ok := o.c.containerIn(l.Space); ok && o.q.self && !l.Reply && x == o.q.container {
+		return o.returned(to)
+	}
 	switch l.Why {
 	case replica.ReversePath:
 		whose := o.out.Source
@@ -176,66 +126,87 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 			whose = to.Addr().String()
 		}
 		return fmt.Sprintf("rp_filter at %s: %s is not routed back through it", device, whose),
-			o.sysctl("net.ipv4.conf."+device+".rp_filter", "2")
-	case replica.NoRoute:
-		if l.Reply {
-			return "no route back to " + o.out.Source, ""
-		}
-		return "no route to " + to.Addr().String(), ""
-	case replica.ReplyElsewhere:
-		if cause = "the answer leaves by " + device; came != "" && l.Space == 0 {
-			cause += " instead of " + came
-		}
-		return cause, o.routeBack()
-	case replica.ReplyUnnatted:
-		cause = "the server's answer goes straight to the client, untranslated"
-		if !o.f.Switches.BridgeNF && o.q.client.Bridge != "" {
-			return cause + ": net.bridge.bridge-nf-call-iptables is 0",
-				"sudo modprobe br_netfilter; " + o.sysctl("net.bridge.bridge-nf-call-iptables", "1")
-		}
-		return cause, ""
+			o.looser(l.Space, device)
+	case replica.NoRoute, replica.ReplyElsewhere, replica.ReplyUnnatted:
+		return o.misrouted(to)
 	case replica.NotForwarded:
-		key := "net.ipv4.ip_forward"
+		key, six := "net.ipv4.ip_forward", to.Addr().Is6()
 		switch all := o.c.Machine.Spaces[max(l.Space, 0)].Sysctls; {
-		case to.Addr().Is6():
+		case six:
 			key = "net.ipv6.conf.all.forwarding"
 		case all["net/ipv4/ip_forward"] == "1" && l.Device != "": // off for one device
-			key = "net.ipv4.conf." + strings.ReplaceAll(l.Device, ".", "/") + ".forwarding"
+			key = "net.ipv4.conf." + sysctlName(l.Device) + ".forwarding"
 		}
-		return "it does not forward packets: " + key + " is 0", o.sysctl(key, "1")
+		return "it does not forward packets: " + key + " is 0", o.forwarding(key, six)
 	case replica.Localnet:
 		return o.localnet(to.Addr().Is6())
 	case replica.NoNeighbour:
 		if l.Reply {
-			return o.unanswered()
+			return o.unanswered(to)
 		}
 		return o.noNeighbour(to)
 	case replica.Leaves:
-		if cause, remedy = o.strays(to); cause != "" {
-			return cause, remedy
+		if cause, remedies = o.strays(to); cause != "" {
+			return cause, remedies
 		}
-		return "it leaves by " + device + ", and no machine there answers", ""
+		return "it leaves by " + device + ", and no machine there answers", nil
 	case replica.Untraced:
-		if cause, remedy = o.hairpin(); cause != "" {
-			return cause, remedy
-		}
-		if s, ok := o.lastStep(); ok && !l.Reply && s.Out && s.Space == 0 && s.Device != came &&
-			!o.f.hosts(o.f.device(s.Device)) {
-			cause = "it leaves by " + s.Device
-			if net, ok := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6()); ok {
-				return cause, toMain(net)
-			}
-			return cause, ""
-		}
-		return "no nf_tables rule dropped it, and toll does not know what did", ""
+		return o.untraced(to)
 	}
-	return "no rule dropped it, and toll does not know why", ""
+	return "no rule dropped it, and toll does not know why", nil
 }
 
-// noNeighbour returns cause and remedy if nobody answers for an address.
-func (o *outcome) noNeighbour(to netip.AddrPort) (cause, remedy string) {
-	if cause, remedy = o.strays(to); cause != "" {
-		return cause, remedy
+// misrouted returns cause and remedies if a packet has no route, or if the answer takes another one.
+func (o *outcome) misrouted(to netip.AddrPort) (cause string, remedies []Command) {
+	l := o.q.answer.Lost
+	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
+	net, known := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6())
+	switch {
+	case l.Why == replica.NoRoute && l.Reply:
+		return "no route back to " + o.out.Source, o.routeBack(to)
+	case l.Why == replica.NoRoute && known && l.Space == 0:
+		return "no route to " + to.Addr().String(), o.towards(net)
+	case l.Why == replica.NoRoute:
+		return "no route to " + to.Addr().String(), nil
+	case l.Why == replica.ReplyElsewhere:
+		if cause = "the answer leaves by " + device; came != "" && l.Space == 0 {
+			cause += " instead of " + came
+		}
+		return cause, o.routeBack(to)
+	}
+	cause = "the server's answer goes straight to the client, untranslated"
+	match := fmt.Sprintf("-d %s -p %s --dport %d", to.Addr(), o.q.proto, to.Port())
+	if net, ok := o.f.prefixOn(o.q.client.Bridge, to.Addr().Is6()); ok {
+		match = "-s " + net.Masked().String() + " " + match
+	}
+	if !o.f.Switches.BridgeNF && o.q.client.Bridge != "" {
+		cause += ": net.bridge.bridge-nf-call-iptables is 0"
+		key := o.run(0, "sysctl -w net.bridge.bridge-nf-call-iptables=1")
+		remedies = instead("sudo modprobe br_netfilter; "+key[0].Text, key)
+	}
+	return cause, append(remedies, o.masquerade(match, to.Addr().Is6())...)
+}
+
+// untraced returns cause and remedies if the last device shows why a packet was lost.
+func (o *outcome) untraced(to netip.AddrPort) (cause string, remedies []Command) {
+	if cause, remedies = o.hairpin(); cause != "" {
+		return cause, remedies
+	}
+	came := cmp.Or(o.q.client.Bridge, o.q.client.Card)
+	if s, ok := o.lastStep(); ok && !o.q.answer.Lost.Reply && s.Out && s.Space == 0 &&
+		s.Device != came && !o.f.hosts(o.f.device(s.Device)) {
+		if net, ok := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6()); ok {
+			remedies = o.towards(net)
+		}
+		return "it leaves by " + s.Device, remedies
+	}
+	return "no nf_tables rule dropped it, and toll does not know what did", nil
+}
+
+// noNeighbour returns cause and remedies if nobody answers for an address.
+func (o *outcome) noNeighbour(to netip.AddrPort) (cause string, remedies []Command) {
+	if cause, remedies = o.strays(to); cause != "" {
+		return cause, remedies
 	}
 	bridge := o.f.device(o.f.towards(to.Addr()))
 	if c, ok := o.f.at(to.Addr()); ok && bridge.Kind == "bridge" {
@@ -244,7 +215,7 @@ func (o *outcome) noNeighbour(to netip.AddrPort) (cause, remedy string) {
 			if linked && d.has(to.Addr()) && port.Master != bridge.Name {
 				return fmt.Sprintf("container %s has the address %s, but its %s is no port of %s",
 						c.Name, to.Addr(), port.Name, bridge.Name),
-					fmt.Sprintf("sudo ip link set %s master %s", port.Name, bridge.Name)
+					o.run(0, fmt.Sprintf("ip link set %s master %s up", port.Name, bridge.Name))
 			}
 		}
 	}
@@ -253,107 +224,86 @@ func (o *outcome) noNeighbour(to netip.AddrPort) (cause, remedy string) {
 			return o.unproxied(c, card)
 		}
 	}
-	return "no machine has the address " + to.Addr().String(), ""
+	return "no machine has the address " + to.Addr().String(), nil
 }
 
-// unproxied returns cause and remedy if a container's address is in the network of a card, where
+// unproxied returns cause and remedies if a container's address is in the network of a card, where
 // nobody answers for it.
-func (o *outcome) unproxied(c Container, card string) (cause, remedy string) {
+func (o *outcome) unproxied(c Container, card string) (cause string, remedies []Command) {
 	a := o.q.at.Addr()
 	cause = fmt.Sprintf("%s is in the network of %s, and this machine does not answer there for %s",
 		a, card, c.Name)
 	if a.Is4() {
-		return cause, fmt.Sprintf("sudo ip neigh add proxy %s dev %s", a, card)
+		return cause, o.run(0, fmt.Sprintf("ip neigh add proxy %s dev %s", a, card))
 	}
-	return cause, fmt.Sprintf("sudo sysctl -w net.ipv6.conf.%s.proxy_ndp=1; "+
-		"sudo ip -6 neigh add proxy %s dev %s", strings.ReplaceAll(card, ".", "/"), a, card)
+	return cause, o.run(0, "sysctl -w net.ipv6.conf."+sysctlName(card)+".proxy_ndp=1",
+		fmt.Sprintf("ip -6 neigh add proxy %s dev %s", a, card))
 }
 
-// hairpin returns cause and remedy if a container's packets to its own published port do not come
+// hairpin returns cause and remedies if a container's packets to its own published port do not come
 // back to it.
-func (o *outcome) hairpin() (cause, remedy string) {
+func (o *outcome) hairpin() (cause string, remedies []Command) {
 	l := o.q.answer.Lost
 	if !o.q.self || l.Reply || l.Space != 0 {
-		return "", ""
+		return "", nil
 	}
 	for _, d := range o.q.container.Devices {
 		port, ok := o.f.peerOf(d)
 		if ok && port.Master != "" && !o.c.Machine.Spaces[0].Hairpin(port.Name) {
 			return fmt.Sprintf("the bridge does not send it back: %s has no hairpin mode", port.Name),
-				"sudo bridge link set dev " + port.Name + " hairpin on"
+				o.run(0, "bridge link set dev "+port.Name+" hairpin on")
 		}
 	}
-	return "", ""
+	return "", nil
 }
 
-// strays returns cause and remedy if routes lead a packet past the network of its destination.
-func (o *outcome) strays(to netip.AddrPort) (cause, remedy string) {
+// returned returns cause and remedies if a container's packet to its own published port comes back
+// to it, but with its own address as the source.
+func (o *outcome) returned(to netip.AddrPort) (cause string, remedies []Command) {
+	return "its own packet comes back to it with its own address", o.masquerade(fmt.Sprintf(
+		"-s %s -d %s -p %s --dport %d", to.Addr(), to.Addr(), o.q.proto, to.Port()), to.Addr().Is6())
+}
+
+// strays returns cause and remedies if routes lead a packet past the network of its destination.
+func (o *outcome) strays(to netip.AddrPort) (cause string, remedies []Command) {
 	l, home := o.q.answer.Lost, o.f.towards(to.Addr())
 	if net, ok := o.f.prefixOn(home, to.Addr().Is6()); ok && l.Space == 0 && !l.Reply &&
 		l.Device != "" && l.Device != home {
-		return fmt.Sprintf("it leaves by %s, not by %s", l.Device, home), toMain(net)
+		return fmt.Sprintf("it leaves by %s, not by %s", l.Device, home), o.towards(net)
 	}
-	return "", ""
+	return "", nil
 }
 
-// sysctl returns the command that sets a sysctl where the packet was lost.
-func (o *outcome) sysctl(key, value string) string {
-	return o.inside("sudo sysctl -w " + key + "=" + value)
-}
-
-// routeBack returns the command that routes answers from this machine back to the client, or "".
-func (o *outcome) routeBack() string {
-	source, err := netip.ParseAddr(o.out.Source)
-	if err != nil || o.q.answer.Lost.Space != 0 {
-		return ""
-	}
-	net := netip.PrefixFrom(source, source.BitLen())
-	if p, ok := o.f.prefixOn(o.q.client.Bridge, source.Is6()); ok {
-		net = p.Masked()
-	} else if p, ok := o.f.prefixOn(o.q.client.Card, source.Is6()); ok && p.Contains(source) {
-		net = p.Masked()
-	}
-	return toMain(net)
-}
-
-// localnet returns the cause and remedy for a packet of a loopback address that may not leave lo.
-func (o *outcome) localnet(six bool) (cause, remedy string) {
+// localnet returns the cause and remedies for a packet of a loopback address that may not leave lo.
+func (o *outcome) localnet(six bool) (cause string, remedies []Command) {
 	device := o.q.answer.Lost.Device
 	if six { // seen with Docker Engine 28.5.2
 		o.out.localnet = orSomething(device)
 		if o.q.answer.Lost.Reply { // seen with Docker Engine 29
 			return "it comes in by " + device + ", and IPv6 takes packets to ::1 from lo only: it has " +
-				"no route_localnet", ""
+				"no route_localnet", nil
 		}
-		return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
+		return "packets from ::1 never leave lo: IPv6 has no route_localnet", nil
 	}
 	if c, ok := o.c.containerIn(o.q.answer.Lost.Space); ok {
 		return o.unmasqueraded(c)
 	}
 	if o.out.localnet = cmp.Or(device, o.c.leadsTo(o.q)); o.out.localnet == "" {
-		return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", ""
+		return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", nil
 	}
-	key := "net.ipv4.conf." + o.out.localnet + ".route_localnet"
+	key := "net.ipv4.conf." + sysctlName(o.out.localnet) + ".route_localnet"
 	return o.out.localnet + " drops packets from 127.0.0.1: " + key + " is 0",
 		o.sysctl(key, "1")
 }
 
-// unmasqueraded returns cause and remedy if packets from 127.0.0.1 get to a container, which drops
+// unmasqueraded returns cause and remedies if packets from 127.0.0.1 get to a container, which drops
 // them.
-func (o *outcome) unmasqueraded(c *Container) (cause, remedy string) {
+func (o *outcome) unmasqueraded(c *Container) (cause string, remedies []Command) {
 	cause = "no rule changes the source 127.0.0.1, which " + c.Name + " drops"
 	if bridge := o.f.bridgeOf(*c); bridge != "" {
-		return cause, "sudo iptables -t nat -A POSTROUTING -o " + bridge +
-			" -m addrtype --src-type LOCAL -j MASQUERADE"
+		return cause, o.masquerade("-o "+bridge+" -m addrtype --src-type LOCAL", false)
 	}
-	return cause, ""
-}
-
-// toMain returns the command that makes packets to a network use the main routing table, before
-// other policy rules.
-func toMain(net netip.Prefix) string {
-	six := map[bool]string{true: "-6 "}[net.Addr().Is6()]
-	return "sudo ip " + six + "rule add pref 1 to " + net.Masked().String() + " lookup main"
+	return cause, nil
 }
 
 // leadsTo returns the bridge to which other clients' connections to the port are redirected, or "".
@@ -371,10 +321,10 @@ func (c *Copy) leadsTo(q asked) string {
 	return ""
 }
 
-// unanswered returns cause and remedy if no neighbour replies when a container resolves the next
+// unanswered returns cause and remedies if no neighbour replies when a container resolves the next
 // hop of its answer. A strict rp_filter ignores such requests from addresses that it would not
 // route back.
-func (o *outcome) unanswered() (cause, remedy string) {
+func (o *outcome) unanswered(to netip.AddrPort) (cause string, remedies []Command) {
 	l := o.q.answer.Lost
 	came, _ := o.lastStep()
 	x, ok := o.c.containerIn(l.Space)
@@ -388,10 +338,10 @@ func (o *outcome) unanswered() (cause, remedy string) {
 		key := "net/ipv4/conf/" + p.Master + "/rp_filter"
 		if p.Master != "" && max(set[key], set["net/ipv4/conf/all/rp_filter"]) == "1" {
 			return fmt.Sprintf("it leaves by %s, and strict rp_filter at %s ignores it", d.Name,
-				p.Master), "sudo sysctl -w net.ipv4.conf." + p.Master + ".rp_filter=2"
+				p.Master), o.looser(0, p.Master)
 		}
 	}
-	return "no next hop answers", ""
+	return "no next hop answers", o.routeBack(to)
 }
 
 func (o *outcome) lastStep() (last replica.Step, ok bool) {

@@ -18,6 +18,8 @@ type Copy struct {
 	Sockets []replica.Socket
 	// Left lists what was not tried, with the reasons.
 	Left []Missing
+	// Untried is the reason why commands that may admit clients were not tried; "": see Trial.
+	Untried string
 
 	f      *Facts
 	port   uint16
@@ -52,6 +54,10 @@ type asked struct {
 	bridge string     // whose traps are looked for; "": the connection is to a port
 	tier   int
 	answer replica.Answer
+	done   []Command // what changed the copy before the answer
+	trial  *Trial    // nil: no command was tried
+	// besides is a trial of several commands for another cause that admits this client, too.
+	besides *Trial
 }
 
 // The tiers of connections. If there are too many connections, whole tiers are left out.

@@ -29,6 +29,8 @@ type Facts struct {
 	Client netip.Addr `json:"client,omitzero"`
 	// Proto limits a report on one port to a protocol; "": all.
 	Proto string `json:"-"`
+	// TryFor is the longest time for trying commands that may admit clients; 0: they are not tried.
+	TryFor time.Duration `json:"-"`
 	// Everything also requests published ports at the containers' own addresses.
 	Everything bool `json:"-"`
 	// ClientDevice is the device by which the machine's routes lead to Client; "": not known.

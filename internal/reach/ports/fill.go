@@ -11,11 +11,7 @@ func (c *Copy) fill(rows []Row) []Row {
 	for i := range rows {
 		rows[i].Paths = map[Client]Path{}
 	}
-	at := map[service][]int{} // rows by protocol and port
-	for i, r := range rows {
-		k := service{r.Proto, netip.AddrPortFrom(netip.Addr{}, r.Port)}
-		at[k] = append(at[k], i)
-	}
+	at := byService(rows)
 	for _, q := range c.asked {
 		if q.server != nil || q.bridge != "" {
 			continue
@@ -24,7 +20,7 @@ func (c *Copy) fill(rows []Row) []Row {
 		if !ok {
 			continue
 		}
-		k := service{q.proto, netip.AddrPortFrom(netip.Addr{}, q.at.Port())}
+		k := portOfService(q.service)
 		here := at[k]
 		i := rowOf(rows, here, q, p)
 		if i >= 0 && rows[i].passed(p) {
@@ -64,11 +60,26 @@ func (c *Copy) fill(rows []Row) []Row {
 	return rows
 }
 
+// byService returns the indexes of rows by protocol and port.
+func byService(rows []Row) map[service][]int {
+	at := map[service][]int{}
+	for i, r := range rows {
+		k := portOfService(service{r.Proto, netip.AddrPortFrom(r.addr, r.Port)})
+		at[k] = append(at[k], i)
+	}
+	return at
+}
+
+func portOfService(s service) service {
+	return service{s.proto, netip.AddrPortFrom(netip.Addr{}, s.at.Port())}
+}
+
 // spread adds a path to all rows of a port, whose sockets are on other addresses.
 func spread(rows []Row, p Path, s service) []Row {
 	if p.lost != "" {
 		p.Why = "nothing listens on " + p.Dial + "; besides, the packet is " + p.lost
 		p.lost, p.Remedy, p.vain = "", "", true
+		p.Trial = nil
 	}
 	for i := range rows {
 		if r := &rows[i]; r.Port == s.at.Port() && r.Proto == s.proto &&
@@ -197,10 +208,12 @@ func (r *Row) atItsAddress() {
 // led reports whether rules redirect connections to the port. A packet that was lost proves that
 // only if its destination was translated.
 func (r *Row) led() bool {
-	return slices.ContainsFunc(r.Dials, func(p Path) bool {
-		return p.Answers() || p.nobody != "" || p.Kind == Held ||
-			p.Block != nil && p.target.String() != p.Dial
-	})
+	return slices.ContainsFunc(r.Dials, Path.led)
+}
+
+func (p Path) led() bool {
+	return p.Answers() || p.nobody != "" || p.Kind == Held ||
+		p.Block != nil && p.target.String() != p.Dial
 }
 
 // compare records where clients of the same kind get different results.

@@ -47,6 +47,9 @@ func (c *Copy) path(q asked) (Path, bool) {
 		o.doubt("whether the other machine has a route to " + q.at.Addr().String())
 	}
 	o.follow()
+	if o.out.Trial = c.trialOf(q, o.out.candidates); o.out.Trial != nil {
+		o.out.Remedy = o.out.Trial.text()
+	}
 	return o.out, true
 }
 

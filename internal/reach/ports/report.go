@@ -143,11 +143,13 @@ type Path struct {
 	// Block is the place where packets were lost; nil: none, or not known.
 	Block *Block `json:"block,omitempty"`
 	// Masqueraded means that the server does not see the client's address.
-	Masqueraded bool     `json:"masqueraded,omitempty"`
-	Hops        []Hop    `json:"hops"`
-	Why         string   `json:"why,omitempty"` // why the path ends where it does
-	Remedy      string   `json:"remedy,omitempty"`
-	Doubt       []string `json:"doubt,omitempty"`
+	Masqueraded bool   `json:"masqueraded,omitempty"`
+	Hops        []Hop  `json:"hops"`
+	Why         string `json:"why,omitempty"` // why the path ends where it does
+	// Remedy is the commands of Trial in one line, with the words for how they were tried; "": none.
+	Remedy string   `json:"remedy,omitempty"`
+	Trial  *Trial   `json:"trial,omitempty"` // nil: no command is known
+	Doubt  []string `json:"doubt,omitempty"`
 	// Depends lists rules that treat other clients in the same place differently.
 	Depends []string `json:"depends,omitempty"`
 	Cost    []Cost   `json:"cost,omitempty"`
@@ -155,18 +157,19 @@ type Path struct {
 	// the copy.
 	Tried string `json:"tried,omitempty"`
 
-	target   netip.AddrPort // address in the container's network
-	proxy    Proxy
-	server   Server         // the server that answered
-	socket   Listener       // the machine's socket that took the connection
-	lost     string         // where and why packets were lost, in words that follow "is"
-	vain     bool           // nothing listens on the target either
-	nobody   string         // the container in which nothing listens
-	localnet string         // the device that does not carry 127.0.0.1
-	answered netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
-	own      bool           // Dial is the container's own address
-	self     bool           // the client is the server's own container
-	moved    bool           // rules redirect to another socket of the machine than the dialled one
+	target     netip.AddrPort // address in the container's network
+	proxy      Proxy
+	server     Server   // the server that answered
+	socket     Listener // the machine's socket that took the connection
+	lost       string   // where and why packets were lost, in words that follow "is"
+	candidates []Command
+	vain       bool           // nothing listens on the target either
+	nobody     string         // the container in which nothing listens
+	localnet   string         // the device that does not carry 127.0.0.1
+	answered   netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
+	own        bool           // Dial is the container's own address
+	self       bool           // the client is the server's own container
+	moved      bool           // rules redirect to another socket of the machine than the dialled one
 }
 
 // Block is where the packets of a connection are lost.

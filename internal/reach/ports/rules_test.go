@@ -31,18 +31,20 @@ func TestBlocked(t *testing.T) {
 			"-A f2b-web -s 203.0.113.1/32 -j REJECT")}, web + "dropped by filter f2b-web rule 1: -A f2b-web -s 203.0.113.1/32 -j REJECT",
 			"sudo fail2ban-client set web unbanip 203.0.113.1"},
 		{"nftables", replica.Lost{Rule: rule("inet own", "in", 4, "tcp dport 80 drop")},
-			web + "dropped by inet own in rule 4: tcp dport 80 drop", ""},
+			web + "dropped by inet own in rule 4: tcp dport 80 drop",
+			"sudo nft insert rule inet own in ip daddr 172.17.0.2 tcp dport 80 accept"},
 		{"in the container", replica.Lost{Space: 1, Rule: rule("ip filter", "INPUT", 0, "")},
 			web + "dropped by the policy of filter INPUT in container web",
 			"sudo nsenter -t 305 -n iptables -I INPUT -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
 		{"the answer", replica.Lost{Space: 1, Reply: true, Rule: rule("ip filter", "OUTPUT", 1, "")},
-			web + "answered, but the answer is dropped by filter OUTPUT rule 1 in container web", ""},
+			web + "answered, but the answer is dropped by filter OUTPUT rule 1 in container web",
+			"sudo nsenter -t 305 -n iptables -I OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"},
 		{"rp_filter", replica.Lost{Reply: true, Why: replica.ReversePath, Device: "br-b"}, web +
 			"answered, but the answer is lost in this machine: rp_filter at br-b: 172.17.0.2 is not routed back through it",
 			"sudo sysctl -w net.ipv4.conf.br-b.rp_filter=2"},
 		{"policy routing", replica.Lost{Reply: true, Why: replica.ReplyElsewhere, Device: "wg0"}, web +
 			"answered, but the answer is lost in this machine: the answer leaves by wg0 instead of eth0",
-			"sudo ip rule add pref 1 to 203.0.113.1/32 lookup main"},
+			"sudo ip rule add pref 1 iif docker0 lookup main"},
 		{"no forwarding", replica.Lost{Why: replica.NotForwarded}, web +
 			"lost in this machine: it does not forward packets: net.ipv4.ip_forward is 0",
 			"sudo sysctl -w net.ipv4.ip_forward=1"},
@@ -67,7 +69,7 @@ func TestBlocked(t *testing.T) {
 		}
 		r := try(healthy(), 8080, lost)
 		p := find(t, r, "0.0.0.0", 8080).Paths[Remote]
-		if p.Kind != Blocked || p.Why != c.why || p.Remedy != c.remedy || p.Block == nil ||
+		if p.Kind != Blocked || p.Why != c.why || p.Trial.line() != c.remedy || p.Block == nil ||
 			p.Block.Reply != c.lost.Reply {
 			t.Errorf("%s: %+v %+v", c.name, p, p.Block)
 		}
@@ -137,7 +139,7 @@ func TestRemedyAfterDNAT(t *testing.T) {
 		}
 	})
 	p := find(t, r, "0.0.0.0", 8080).Paths[Remote]
-	if p.Remedy != "sudo iptables -I DOCKER-USER 1 -d 172.17.0.2 -p tcp --dport 80 -j RETURN" {
+	if p.Trial.line() != "sudo iptables -I DOCKER-USER 1 -d 172.17.0.2 -p tcp --dport 80 -j RETURN" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -289,7 +291,7 @@ func TestLocalnetDevice(t *testing.T) {
 	proxyOff(f)
 	r := try(f, 8080, losing("127.0.0.1", replica.Lost{Why: replica.Localnet}))
 	if p := find(t, r, "0.0.0.0", 8080).Paths[Loopback]; p.localnet != "docker0" ||
-		p.Remedy != "sudo sysctl -w net.ipv4.conf.docker0.route_localnet=1" {
+		p.Trial.line() != "sudo sysctl -w net.ipv4.conf.docker0.route_localnet=1" {
 		t.Errorf("%+v", p)
 	}
 }

@@ -129,7 +129,7 @@ func (c *Copy) containerIn(space int) (*Container, bool) {
 func (o *outcome) ingress() {
 	to := o.destination()
 	o.out.target = netip.AddrPortFrom(o.f.Ingress.Addr, to.Port())
-	o.out.nobody, o.out.Block = "", nil
+	o.out.nobody, o.out.Block, o.out.candidates = "", nil, nil
 	o.out.server = o.f.Ingress.server(o.q.proto, to.Port())
 	if o.out.Kind = ByProxy; o.out.proxy.PID == 0 {
 		o.out.Kind = ByNAT

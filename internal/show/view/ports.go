@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -33,12 +34,40 @@ func Ports(r *ports.Report) document.Document {
 		d.Sections = portSections(r)
 	}
 	if r.Answer != nil {
-		d.Sections = append([]document.Section{answerSection(r.Answer)}, d.Sections...)
+		d.Sections = append([]document.Section{portsAnswer(r.Answer)}, d.Sections...)
 	}
 	d.Sections = append(d.Sections, costs(r)...)
 	d.Sections = append(d.Sections, traps(r)...)
 	d.Sections = append(d.Sections, missing(r)...)
 	return d
+}
+
+// portsAnswer returns the section of an answer whose texts have lines of their own for commands, and
+// for what follows them.
+func portsAnswer(a *analysis.Answer) document.Section {
+	out := document.Section{Title: document.Strongly(a.Question)}
+	var items []string
+	end := func() {
+		if len(items) > 0 {
+			out.Add(document.List{Topic: document.Answer, Items: items, Level: 1})
+		}
+		items = nil
+	}
+	for _, text := range a.Text {
+		for i, line := range strings.Split(text, "\n") {
+			switch {
+			case i == 0 || len(items) == 0 && !ports.IsCommand(line):
+				items = append(items, line)
+			case ports.IsCommand(line):
+				end()
+				out.Add(document.Command{Line: line})
+			default:
+				items[len(items)-1] += " " + line
+			}
+		}
+	}
+	end()
+	return out
 }
 
 func missing(r *ports.Report) []document.Section {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
@@ -134,7 +135,7 @@ func dialled(port uint16) *ports.Report {
 	second.Why = "answered, but the answer is lost in this machine: the answer to " +
 		"198.51.100.99 leaves by eth0, not as the packet came"
 	second.Block = &ports.Block{Where: "this machine", Reply: true}
-	second.Remedy = "sudo ip rule add pref 1 to 198.51.100.0/24 lookup main"
+	second.Remedy = "sudo ip rule add pref 1 to 198.51.100.0/24 lookup main (tried in a copy)"
 	first := dial(ports.Remote, ports.Direct, "192.0.2.10:22", "*:22")
 	first.Depends = []string{"a machine behind eth1: blocked"}
 	add(sshd, dial(ports.Loopback, ports.Direct, "127.0.0.1:22", "*:22"),
@@ -191,7 +192,19 @@ func TestPortsDialled(t *testing.T) {
 		width int
 	}{{"ports-dialled.txt", 0, 100}, {"ports-dialled-80.txt", 0, 80}, {"ports-dialled-60.txt", 0, 60},
 		{"port-blocked.txt", 3007, 80}, {"port-differs.txt", 22, 80}, {"port-random.txt", 30080, 80}} {
-		d := Ports(dialled(x.port))
+		r := dialled(x.port)
+		if x.port == 22 {
+			r.Answer = &analysis.Answer{Question: "What is reached from where?", Text: []string{
+				"Other machines reach 1 port: 22/tcp (sshd).",
+				"From a machine behind eth1, 22/tcp is blocked: the answer leaves by eth0.\n" +
+					"Two commands together admit them (tried in a copy):\n" +
+					"sudo iptables -I INPUT -d 198.51.100.10 -i eth1 -p tcp --dport 22 -m comment -j ACCEPT\n" +
+					"sudo ip rule add pref 1 from 198.51.100.10 lookup main\n" +
+					"They also open 22/tcp to containers, of the clients tried.\n" +
+					"They also close 80/tcp to this machine, of the clients tried.",
+				"Only containers reach 23/tcp."}}
+		}
+		d := Ports(r)
 		b := written(t, "table", d, format.Options{Width: x.width})
 		whole(t, d, b)
 		golden(t, x.name, b)
