@@ -192,8 +192,8 @@ func (o *outcome) inFirewalld(to netip.AddrPort) []Command {
 		return insertedBefore(instead(fmt.Sprintf(
 			"sudo firewall-cmd %s--add-forward-port=port=%d:proto=%s:toport=%d:toaddr=%s", flag,
 			q.at.Port(), q.proto, to.Port(), to.Addr()),
-			rule("insert rule %s %s ct original proto-dst %d accept", b.Table, b.Chain,
-				q.at.Port())), o.ruleAt())
+			rule("insert rule %s %s meta l4proto %s ct original proto-dst %d accept", b.Table,
+				b.Chain, q.proto, q.at.Port())), o.ruleAt())
 	case strings.HasPrefix(b.Chain, "filter_IN"):
 		return instead(fmt.Sprintf("sudo firewall-cmd %s--add-port=%d/%s", flag, to.Port(), q.proto),
 			rule("add rule %s filter_IN_%s_allow %s dport %d accept", b.Table,

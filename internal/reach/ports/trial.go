@@ -218,6 +218,11 @@ func (c *Copy) Admitted(i int, commands []Command, n int, answers []replica.Answ
 	}
 	cause := func(j int) string { p, _ := c.path(c.asked[j]); return cmp.Or(p.lost, p.Why) }
 	groups := map[string]*Trial{}
+	own := func(j int) bool { // whether the command is one for the connection's own cause
+		return len(commands) == 1 && slices.ContainsFunc(c.Candidates(j), func(x Command) bool {
+			return x.Text == commands[0].Text
+		})
+	}
 	for _, j := range gained {
 		q, why := &c.asked[j], cause(j)
 		if groups[why] == nil {
@@ -225,10 +230,12 @@ func (c *Copy) Admitted(i int, commands []Command, n int, answers []replica.Answ
 			groups[why] = &Trial{Commands: commands, Rejected: n, Opens: c.named(others),
 				Closes: c.named(lost)}
 		}
-		switch alone := len(commands) == 1 || c.causeOf(i) == c.causeOf(j); {
-		case alone && (q.trial == nil || len(q.trial.Commands) > len(commands)):
+		switch {
+		case q.trial == nil && (c.causeOf(i) == c.causeOf(j) || own(j)),
+			q.trial != nil && (q.trial.Untried != "" || len(q.trial.Commands) == 0 ||
+				len(q.trial.Commands) > len(commands)):
 			q.trial = groups[why]
-		case q.besides == nil: // fewer commands may do
+		case q.besides == nil: // fewer or other commands may do
 			q.besides = groups[why]
 		}
 	}
