@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,9 @@ type portsFlags struct {
 }
 
 const fromFileFlag = "from-file"
+
+// tryFor is the longest time by which trying remedies may delay a report.
+const tryFor = 5 * time.Second
 
 func newPorts(e env) *cobra.Command {
 	var f portsFlags
@@ -237,7 +241,9 @@ func (f *portsFlags) about(facts *ports.Facts, client netip.Addr) error {
 		}
 	}
 	facts.Client, facts.Proto = client, f.proto
-	facts.Everything = f.with.any() || f.try.any()
+	if facts.Everything = f.with.any() || f.try.any(); !facts.Everything {
+		facts.TryFor = tryFor
+	}
 	return nil
 }
 

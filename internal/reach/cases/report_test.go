@@ -274,6 +274,7 @@ func report(args []string) error {
 			return err
 		}
 	}
+	f.TryFor = patience
 	if err := collect.Ask(ctx, f, network, uint16(port)); err != nil {
 		return err
 	}

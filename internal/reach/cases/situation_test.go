@@ -23,6 +23,7 @@ import (
 //	-- answers -- as -update writes them
 //	-- traps --   in testdata/traps, instead of dials: CODE PORTS: a part of what is said about them
 //	-- client --  in testdata/reports: the address that --client gives
+//	-- remedies -- in testdata/remedies: of each dial, as -update writes them
 //	-- says --    in testdata/reports: PORT: a text of the port's report; 0 is the list; ! in front:
 //	              the report has no such text
 //	-- try --     in testdata/tries: commands that change the machine, before the dials
@@ -40,9 +41,11 @@ type situation struct {
 	says    []string
 	try     string
 	needs   []string
-	env     []string // of commands, such as PATH
-	quiet   bool     // no device sends anything of its own accord
-	lenient bool     // reports need not mention clients that get no answer
+	// remedies has a line for each dial.
+	remedies []string
+	env      []string // of commands, such as PATH
+	quiet    bool     // no device sends anything of its own accord
+	lenient  bool     // reports need not mention clients that get no answer
 }
 
 type card struct {
@@ -145,6 +148,8 @@ func parse(file string) (*situation, error) {
 			s.needs = strings.Fields(text)
 		case "says":
 			s.says = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+		case "remedies":
+			s.remedies = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		case "traps":
 			s.traps = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		default:
@@ -231,19 +236,22 @@ func (s *situation) card(name string) (card, bool) {
 }
 
 // save writes new answers into the situation's file.
-func (s *situation) save(answers []string) error {
+func (s *situation) save(answers []string) error { return s.saveSection("answers", answers) }
+
+// saveSection writes the lines of a section into the situation's file.
+func (s *situation) saveSection(name string, lines []string) error {
 	b, err := os.ReadFile(s.file)
 	if err != nil {
 		return err
 	}
 	a := txtar.Parse(b)
-	data := []byte(strings.Join(answers, "\n") + "\n")
+	data := []byte(strings.Join(lines, "\n") + "\n")
 	for i := range a.Files {
-		if a.Files[i].Name == "answers" {
+		if a.Files[i].Name == name {
 			a.Files[i].Data = data
 			return os.WriteFile(s.file, txtar.Format(a), 0o644)
 		}
 	}
-	a.Files = append(a.Files, txtar.File{Name: "answers", Data: data})
+	a.Files = append(a.Files, txtar.File{Name: name, Data: data})
 	return os.WriteFile(s.file, txtar.Format(a), 0o644)
 }

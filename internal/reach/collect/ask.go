@@ -80,7 +80,10 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 		return fmt.Errorf("copy the network: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return connectAll(ctx, f, s, c, read)
+	if err = connectAll(ctx, f, s, c, read); err != nil || f.TryFor == 0 || port == 0 {
+		return err
+	}
+	return tryRemedies(ctx, c, f.TryFor)
 }
 
 // connectAll makes the connections of c, whose facts are f.
