@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -74,6 +75,7 @@ type readText func(ctx context.Context, space int) error
 
 func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	read readText) (err error) {
+	began := time.Now()
 	c := ports.NewCopy(f, m, port)
 	s, err := replica.Start(ctx, m, c.Sockets)
 	if err != nil {
@@ -83,7 +85,8 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	if err = connectAll(ctx, f, s, c, read); err != nil || f.TryFor == 0 || port == 0 {
 		return err
 	}
-	return tryRemedies(ctx, c, f.TryFor)
+	// a busy machine needs longer
+	return tryRemedies(ctx, c, max(f.TryFor, time.Since(began)))
 }
 
 // connectAll makes the connections of c, whose facts are f.

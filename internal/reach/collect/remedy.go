@@ -37,7 +37,8 @@ func tryRemedies(ctx context.Context, c *ports.Copy, limit time.Duration) error 
 }
 
 func (t *trials) run(ctx context.Context, limit time.Duration) error {
-	c, late := t.c, fmt.Errorf("toll tries remedies for at most %s", limit)
+	c, late := t.c, fmt.Errorf("toll tries remedies for at most %s",
+		limit.Round(time.Second/10))
 	within, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
 	for _, i := range c.Losing() {

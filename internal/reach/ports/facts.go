@@ -29,7 +29,8 @@ type Facts struct {
 	Client netip.Addr `json:"client,omitzero"`
 	// Proto limits a report on one port to a protocol; "": all.
 	Proto string `json:"-"`
-	// TryFor is the longest time for trying commands that may admit clients; 0: they are not tried.
+	// TryFor is the longest time for trying commands that may admit clients, unless the report itself
+	// takes longer; 0: they are not tried.
 	TryFor time.Duration `json:"-"`
 	// Everything also requests published ports at the containers' own addresses.
 	Everything bool `json:"-"`
