@@ -100,6 +100,7 @@ func traps() error {
 	ctx := context.Background()
 	f, network, err := collect.Read(ctx)
 	if err == nil {
+		f.TryFor = patience
 		err = collect.Ask(ctx, f, network, 0)
 	}
 	if err != nil {

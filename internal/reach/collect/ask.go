@@ -82,11 +82,11 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 		return fmt.Errorf("copy the network: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err = connectAll(ctx, f, s, c, read); err != nil || f.TryFor == 0 || port == 0 {
+	if err = connectAll(ctx, f, s, c, read); err != nil || f.TryFor == 0 {
 		return err
 	}
 	// a busy machine needs longer
-	return tryRemedies(ctx, c, max(f.TryFor, time.Since(began)))
+	return tryRemedies(ctx, c, port, max(f.TryFor, time.Since(began)))
 }
 
 // connectAll makes the connections of c, whose facts are f.

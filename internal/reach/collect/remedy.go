@@ -25,50 +25,104 @@ type session interface {
 type trials struct {
 	c     *ports.Copy
 	start func(context.Context) (session, error)
+	list  bool   // the report has all ports
+	last  *state // of the search that is not finished; nil: none
 }
 
-// tryRemedies tries commands for the connections that are lost, one connection for each cause, for
-// at most limit. It returns an error only if ctx ends.
-func tryRemedies(ctx context.Context, c *ports.Copy, limit time.Duration) error {
-	t := trials{c, func(ctx context.Context) (session, error) {
+// tryRemedies tries commands for the connections that are lost, one connection for each cause, and
+// for traps, for at most limit. In the list (port 0) it tries only those that are printed there. It
+// returns an error only if ctx ends.
+func tryRemedies(ctx context.Context, c *ports.Copy, port uint16, limit time.Duration) error {
+	t := trials{c: c, list: port == 0, start: func(ctx context.Context) (session, error) {
 		return replica.Start(ctx, c.Machine, c.Sockets)
 	}}
 	return t.run(ctx, limit)
 }
 
 func (t *trials) run(ctx context.Context, limit time.Duration) error {
-	c, late := t.c, fmt.Errorf("toll tries remedies for at most %s",
-		limit.Round(time.Second/10))
+	late := fmt.Errorf("toll tries remedies for at most %s", limit.Round(time.Second/10))
 	within, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
-	for _, i := range c.Losing() {
-		if c.Settled(i) {
-			continue
-		}
-		s := &state{of: i, places: []any{c.Place(i)}}
-		err := t.search(within, s)
-		var missing *missingError
-		if errors.As(err, &missing) {
-			c.Unfinished(i, s.rejected, missing.commands, missing.Error())
-			continue
-		}
-		if err == nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if within.Err() != nil {
-			err = late
-		}
-		if none, ok := errors.AsType[*replica.NoJailError](err); ok {
-			err = none.Reason
-		}
-		c.Untried = printable.Words(err.Error())
-		c.Unfinished(i, s.rejected, s.trying, c.Untried)
+	err := t.admit(within)
+	if err == nil {
+		err = t.endTraps(within)
+	}
+	switch none, ok := errors.AsType[*replica.NoJailError](err); {
+	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case within.Err() != nil:
+		err = late
+	case ok:
+		err = none.Reason
+	}
+	t.c.Untried = printable.Words(err.Error())
+	if s := t.last; s != nil {
+		t.c.Unfinished(s.of, s.rejected, s.trying, t.c.Untried)
 	}
 	return nil
+}
+
+// admit tries commands that may admit clients.
+func (t *trials) admit(ctx context.Context) error {
+	for _, i := range t.c.Losing(t.list) {
+		if t.c.Settled(i) {
+			continue
+		}
+		t.last = &state{of: i, places: []any{t.c.Place(i)}}
+		err := t.search(ctx, t.last)
+		if missing, ok := errors.AsType[*missingError](err); ok {
+			t.c.Unfinished(i, t.last.rejected, missing.commands, missing.why)
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		t.last = nil
+	}
+	return nil
+}
+
+// endTraps tries commands that may end traps.
+func (t *trials) endTraps(ctx context.Context) error {
+	for _, x := range t.c.TrapTrials() {
+		s := &state{}
+		answers, err := t.after(ctx, s, x)
+		if s.session != nil {
+			err = errors.Join(err, s.session.Close())
+		}
+		if err != nil {
+			return err
+		}
+		why := ""
+		if s.missing != nil {
+			why = s.missing.why
+		}
+		t.c.TrapTried(x, answers, why)
+	}
+	return nil
+}
+
+// after returns the answers to a trap's connections after its commands. It returns none if a command
+// failed.
+func (t *trials) after(ctx context.Context, s *state, x ports.TrapTrial) ([]replica.Answer, error) {
+	if err := t.change(ctx, s, nil); err != nil {
+		return nil, err
+	}
+	for _, command := range x.Commands {
+		out, err := s.session.Run(ctx, command.Script())
+		switch {
+		case err != nil:
+			return nil, err
+		case unable(out) != "":
+			s.missing = &missingError{x.Commands, unable(out)}
+			return nil, nil
+		case out.Code != 0:
+			return nil, nil
+		}
+	}
+	return s.session.Dial(ctx, x.Dials)
 }
 
 // found has the commands that admit a client, and the answers to all connections after them.
@@ -135,8 +189,10 @@ func (t *trials) step(ctx context.Context, s *state, done, candidates []ports.Co
 				return got, err
 			}
 			s.rejected++
-		case out.Code == noProgram || out.TooLarge():
-			s.lack(commands, out)
+		case unable(out) != "":
+			if s.missing == nil {
+				s.missing = &missingError{commands, unable(out)}
+			}
 		default:
 			s.rejected++
 		}
@@ -153,15 +209,15 @@ func (t *trials) step(ctx context.Context, s *state, done, candidates []ports.Co
 // noProgram is the shell's exit code if it does not find a program.
 const noProgram = 127
 
-// lack records that a command cannot be tried.
-func (s *state) lack(commands []ports.Command, out replica.Output) {
-	if s.missing != nil {
-		return
+// unable returns why this machine cannot try a command, or "" if it can.
+func unable(out replica.Output) string {
+	switch {
+	case out.Code == noProgram:
+		return "the program is not installed here"
+	case out.TooLarge():
+		return "the copy's kernel refuses so many rules at once"
 	}
-	s.missing = &missingError{commands, "the program is not installed here"}
-	if out.TooLarge() {
-		s.missing.why = "the copy's kernel refuses so many rules at once"
-	}
+	return ""
 }
 
 // change makes a fresh copy and runs commands in it that succeeded before.

@@ -80,7 +80,7 @@ func tryOn(t *testing.T, like laterCopy, limit time.Duration) (remedy string, re
 	which, dials := c.Lost()
 	c.Explain(which, dial(dials))
 	var made []*laterCopy
-	all := trials{c, func(context.Context) (session, error) {
+	all := trials{c: c, start: func(context.Context) (session, error) {
 		fresh := like
 		made = append(made, &fresh)
 		return &fresh, nil

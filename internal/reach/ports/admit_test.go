@@ -26,7 +26,7 @@ func candidatesFor(f *Facts, port uint16, lost replica.Lost, texts ...replica.Ru
 	spaces[0].Text = texts
 	spaces[0].Sysctls = map[string]string{"net/ipv4/ip_forward": "1",
 		"net/ipv4/conf/docker0/rp_filter": "1"}
-	if all := f.Copy.Losing(); len(all) > 0 {
+	if all := f.Copy.Losing(false); len(all) > 0 {
 		i := all[0]
 		for _, x := range f.Copy.Candidates(i) {
 			text := x.Text
@@ -168,7 +168,7 @@ func blockedTwice() (*Facts, *Copy) {
 }
 
 func (c *Copy) losing(kind Client) int {
-	all := c.Losing()
+	all := c.Losing(false)
 	return all[slices.IndexFunc(all, func(i int) bool { return c.asked[i].kind == kind })]
 }
 
@@ -186,14 +186,14 @@ func through(c *Copy, who func(replica.Dial) bool) (out []replica.Answer) {
 
 func TestAdmitted(t *testing.T) {
 	f, c := blockedTwice()
-	i := c.Losing()[0]
+	i := c.Losing(false)[0]
 	if c.asked[i].kind != Remote || c.Settled(i) {
 		t.Fatalf("%+v", c.asked[i])
 	}
 	here := func(d replica.Dial) bool { return d.Card+d.Bridge == "" }
 	all := through(c, func(d replica.Dial) bool { return !here(d) })
 	c.Admitted(i, c.Candidates(i)[:1], 3, all)
-	for _, j := range c.Losing() {
+	for _, j := range c.Losing(false) {
 		if remote := c.asked[j].kind == Remote; c.Settled(j) != remote { // others have another cause
 			t.Errorf("%+v", c.asked[j])
 		}
@@ -245,7 +245,7 @@ func TestAdmittedBesides(t *testing.T) {
 
 func TestRejected(t *testing.T) {
 	f, c := blockedTwice()
-	c.Rejected(c.Losing()[0], 2)
+	c.Rejected(c.Losing(false)[0], 2)
 	r := Judge(f, 22)
 	p := find(t, r, "0.0.0.0", 22).Paths[Remote]
 	if p.Remedy != "" || p.Trial == nil || p.Trial.Rejected != 2 {
@@ -256,7 +256,7 @@ func TestRejected(t *testing.T) {
 		t.Errorf("%q", r.Answer.Text)
 	}
 	_, c = blockedTwice()
-	i := c.Losing()[0]
+	i := c.Losing(false)[0]
 	c.Unfinished(i, 1, c.Candidates(i), "too slow")
 	if p, _ := c.path(c.asked[i]); p.Trial.how() != "(not tried: too slow)" || p.Trial.Rejected != 1 {
 		t.Errorf("%+v", p.Trial)
@@ -266,7 +266,7 @@ func TestRejected(t *testing.T) {
 // A rule that a command inserted does not make the dropping rule another one.
 func TestFurther(t *testing.T) {
 	_, c := blockedTwice()
-	i := c.Losing()[0]
+	i := c.Losing(false)[0]
 	done := c.Candidates(i)[:1]
 	lost := func(number int, chain string) replica.Answer {
 		return replica.Answer{Outcomes: []replica.Outcome{{Got: replica.Timeout, Socket: -1}},
@@ -295,7 +295,7 @@ func TestWitnesses(t *testing.T) {
 		}
 		return out
 	}
-	for _, i := range c.Losing() {
+	for _, i := range c.Losing(false) {
 		want := 1
 		if c.asked[i].router {
 			want = 3
@@ -305,7 +305,7 @@ func TestWitnesses(t *testing.T) {
 		}
 	}
 	f.Client = addr("203.0.113.1")
-	if got := sources(c.Losing()[0]); len(got) != 1 {
+	if got := sources(c.Losing(false)[0]); len(got) != 1 {
 		t.Errorf("the user's client: %v", got)
 	}
 }
@@ -313,12 +313,58 @@ func TestWitnesses(t *testing.T) {
 // If copies in which doubtful rules match never and always differ, nothing is certain.
 func TestThroughCopies(t *testing.T) {
 	_, c := blockedTwice()
-	i := c.Losing()[0]
+	i := c.Losing(false)[0]
 	d := c.DialsOf(i)[0]
 	good := answer(0, d, "")
 	differ := good
 	differ.Outcomes = append(slices.Clone(good.Outcomes), replica.Outcome{Got: replica.Timeout, Socket: -1})
 	if !c.Through(i, good) || c.Through(i, differ) || c.Through(i, c.asked[i].answer) {
 		t.Error("not as expected")
+	}
+}
+
+// A trap's commands are printed as tried only if they end it.
+func TestTrapTried(t *testing.T) {
+	f := healthy()
+	tapped(f)
+	lost := func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge == "br1" {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")})
+		}
+	}
+	const command = "sudo iptables -I FORWARD -i br1 -o br1 -j ACCEPT"
+	for want, change := range map[string]func(x TrapTrial){
+		command + " (tried in a copy); or net.bridge.bridge-nf-call-iptables=0 (not tried) if no container " +
+			"network needs it": func(x TrapTrial) {
+			var answers []replica.Answer
+			for _, d := range x.Dials {
+				answers = append(answers, answer(-1, d, ""))
+			}
+			f.Copy.TrapTried(x, answers, "")
+		},
+		"a rule before filter FORWARD; toll's own, tried in a copy, does not help; or " +
+			"net.bridge.bridge-nf-call-iptables=0 (not tried) if no container network needs it": func(
+			x TrapTrial) {
+			var answers []replica.Answer
+			for _, d := range x.Dials {
+				a := answer(-1, d, "")
+				lost(d, &a)
+				answers = append(answers, a)
+			}
+			f.Copy.TrapTried(x, answers, "")
+		},
+		command + " (not tried: no program); or net.bridge.bridge-nf-call-iptables=0 (not tried) if no " +
+			"container network needs it": func(x TrapTrial) { f.Copy.TrapTried(x, nil, "no program") },
+	} {
+		try(f, 0, lost)
+		trials := f.Copy.TrapTrials()
+		if len(trials) != 1 || len(trials[0].Dials) == 0 || !trials[0].Dials[0].Explain ||
+			trials[0].Commands[0].Text != command {
+			t.Fatalf("%+v", trials)
+		}
+		change(trials[0])
+		if got := Judge(f, 0).Traps; len(got) != 1 || got[0].Remedy != want {
+			t.Errorf("got %+v, want %q", got, want)
+		}
 	}
 }

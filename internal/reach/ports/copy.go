@@ -21,11 +21,13 @@ type Copy struct {
 	// Untried is the reason why commands that may admit clients were not tried; "": see Trial.
 	Untried string
 
-	f      *Facts
-	port   uint16
-	stands []stand // one for each of Sockets
-	found  []service
-	asked  []asked
+	f    *Facts
+	port uint16
+	// trapsTried has the trials of traps' commands, by the commands' text.
+	trapsTried map[string]Trial
+	stands     []stand // one for each of Sockets
+	found      []service
+	asked      []asked
 }
 
 // stand describes the program that a Socket replaces.

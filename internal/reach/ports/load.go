@@ -26,9 +26,8 @@ func (f *Facts) conntrack([]Row) []Trap {
 			"connections silently",
 		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)",
 			f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
-		Remedy: fmt.Sprintf(
-			"sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L",
-			2*f.TrackedMax)}}
+		Remedy: untriable(fmt.Sprintf("sudo sysctl -w net.netfilter.nf_conntrack_max=%d",
+			2*f.TrackedMax), untracked) + ", and see who opens them: sudo conntrack -L"}}
 }
 
 func (f *Facts) proxyLoad(rows []Row) []Trap {

@@ -191,27 +191,28 @@ func (f *Facts) localnet(rows []Row) []Trap {
 	t := Trap{
 		Code: RouteLocalnet,
 		Text: "127.0.0.1 is published by NAT without a proxy, and connections to it hang"}
-	var devices []string
+	var keys, remedies []string
 	for _, r := range rows {
 		p := r.Paths[Loopback]
 		if p.localnet == "" {
 			continue
 		}
 		t.Ports = append(t.Ports, r.name())
-		if !slices.Contains(devices, p.localnet) {
-			devices = append(devices, p.localnet)
+		keys = once(keys, "net.ipv4.conf."+sysctlName(p.localnet)+".route_localnet")
+		if p.Remedy != "" {
+			remedies = once(remedies, p.Remedy)
 		}
 	}
-	if len(devices) == 0 {
+	if len(keys) == 0 {
 		return nil
 	}
-	keys := "net.ipv4.conf." + strings.Join(devices, ".route_localnet, net.ipv4.conf.") +
-		".route_localnet"
-	t.Evidence = "rules redirect 127.0.0.1 to a container, but route_localnet is 0: " + keys
-	t.Remedy = "set it to 1, as Docker does for \"userland-proxy\": false: sysctl -w " + keys + "=1"
-	if len(devices) > 1 {
+	t.Evidence = "rules redirect 127.0.0.1 to a container, but route_localnet is 0: " +
+		strings.Join(keys, ", ")
+	t.Remedy = "set it to 1, as Docker does for \"userland-proxy\": false"
+	if len(keys) > 1 {
 		t.Remedy = "set them to 1, as Docker does for \"userland-proxy\": false"
 	}
+	t.Remedy = joined(": ", t.Remedy, strings.Join(remedies, "; "))
 	return []Trap{t}
 }
 

@@ -14,8 +14,9 @@ func (f *Facts) bypass(rows []Row) []Trap {
 	t := Trap{Code: PublishedBypass,
 		Text: "A port is published for this machine only, but other machines with a route to the " +
 			"container's network reach it at the container's own address",
-		Remedy: "upgrade to Docker Engine 28, which drops such packets, or: "}
+		Remedy: "upgrade to Docker Engine 28, which drops such packets"}
 	var rules []string // a container's port, "/" and the command that drops packets to it
+	var which []int
 	for _, r := range rows {
 		if !r.addr.IsLoopback() || slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Server.ID == r.Server.ID && o.Server.Port == r.Server.Port &&
@@ -32,20 +33,38 @@ func (f *Facts) bypass(rows []Row) []Trap {
 			if a.Addr().Is6() {
 				program = "ip6tables"
 			}
-			rules = once(rules, fmt.Sprintf("%d/sudo %s -t raw -A PREROUTING -d %s ! -i %s -p %s",
+			which = append(which, f.Copy.toContainer(r, p)...)
+			rules = once(rules, fmt.Sprintf("%d/%s -t raw -A PREROUTING -d %s ! -i %s -p %s",
 				a.Port(), program, a.Addr(), orSomething(f.towards(a.Addr())), r.Proto))
 			t.add(r, fmt.Sprintf("%s answers %s at %s", r.Server.describe(), p.From, p.Dial))
 			break
 		}
 	}
-	var commands []string
+	var commands []Command
 	for _, rule := range FoldNames(rules) {
 		port, command, _ := strings.Cut(rule, "/")
-		commands = append(commands, command+" --dport "+strings.Replace(port, "-", ":", 1)+" -j DROP")
+		commands = append(commands, here0(command+" --dport "+strings.Replace(port, "-", ":", 1)+
+			" -j DROP"))
 	}
-	t.Remedy += strings.Join(commands, "; ")
+	t.Remedy = joined(", or: ", t.Remedy, f.Copy.told(commands))
+	t.trial = &TrapTrial{Commands: commands, which: which,
+		ended: func(p Path) bool { return !p.Answers() }}
 	return t.found()
 }
+
+// toContainer returns the indexes of the connections of a path's client to the container of a row.
+func (c *Copy) toContainer(r Row, p Path) (out []int) {
+	for i := range c.asked {
+		if q := &c.asked[i]; q.server != nil && q.kind == p.Client && q.from == p.From &&
+			q.proto == r.Proto && q.at.String() == p.Dial {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// here0 returns root's command in the machine's namespace.
+func here0(script string) Command { return Command{Text: "sudo " + script, script: script} }
 
 // Machines at a bridge without an address get addresses for documentation (RFC 5737).
 var (
@@ -145,12 +164,13 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 	var out []Trap
 	for _, d := range f.Devices {
 		var frames, routed *Path
-		for _, q := range f.Copy.asked {
+		var which []int // connections that are lost
+		for i, q := range f.Copy.asked {
 			if q.bridge != d.Name {
 				continue
 			}
 			p, ok := f.Copy.path(q)
-			if !ok || p.Block == nil || p.Block.Where != here || p.Block.Chain == "" {
+			if !ok || unlost(p) {
 				continue
 			}
 			if q.at.Addr() == anybody {
@@ -158,6 +178,7 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 			} else {
 				frames = &p
 			}
+			which = append(which, i)
 		}
 		net, _ := f.prefixOn(d.Name, false)
 		if routed != nil && !f.Copy.translates(net) {
@@ -169,8 +190,8 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 		case routed != nil:
 			t.Text = fmt.Sprintf("Packets from machines at bridge %s to other networks are dropped", d.Name)
 			t.Evidence = "a TCP packet from there to the internet is " + routed.Why
-			t.Remedy = f.Copy.letThrough(routed.Block, "-i "+d.Name) + "; " + f.Copy.letThrough(
-				routed.Block, "-o "+d.Name+" -m conntrack --ctstate RELATED,ESTABLISHED")
+			t.let(f.Copy, routed.Block, which, "-i "+d.Name, "-o "+d.Name+
+				" -m conntrack --ctstate RELATED,ESTABLISHED")
 			if frames != nil {
 				t.Evidence += "; so is one to another machine there, because net.bridge.bridge-nf-call-iptables is 1"
 			}
@@ -178,8 +199,9 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 			t.Evidence = fmt.Sprintf(
 				"net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is %s",
 				d.Name, d.Name, frames.Why)
-			t.Remedy = f.Copy.letThrough(frames.Block, "-i "+d.Name+" -o "+d.Name) +
-				", or net.bridge.bridge-nf-call-iptables=0 if no container network needs it"
+			t.let(f.Copy, frames.Block, which, "-i "+d.Name+" -o "+d.Name)
+			t.Remedy += "; or net.bridge.bridge-nf-call-iptables=0 (not tried) if no container " +
+				"network needs it"
 		default:
 			continue
 		}
@@ -199,9 +221,9 @@ func (c *Copy) translates(net netip.Prefix) bool {
 	})
 }
 
-// letThrough returns the command that accepts packets before the block. Where Docker writes
-// iptables rules, it does so in DOCKER-USER.
-func (c *Copy) letThrough(b *Block, match string) string {
+// let sets the remedy: commands that accept packets with the matches before the block. Where Docker
+// writes iptables rules, it does so in DOCKER-USER.
+func (t *Trap) let(c *Copy, b *Block, which []int, matches ...string) {
 	chain := "FORWARD"
 	if slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
 		return r.Chain == "DOCKER-USER" || strings.Contains(r.Text, "DOCKER-USER")
@@ -209,7 +231,19 @@ func (c *Copy) letThrough(b *Block, match string) string {
 		chain = "DOCKER-USER"
 	}
 	if b.Table != "filter" {
-		return fmt.Sprintf("a rule before %s %s that accepts %s", b.Table, b.Chain, match)
+		for i, m := range matches {
+			matches[i] = fmt.Sprintf("a rule before %s %s that accepts %s", b.Table, b.Chain, m)
+		}
+		t.Remedy = strings.Join(matches, "; ")
+		return
 	}
-	return "sudo iptables -I " + chain + " " + match + " -j ACCEPT"
+	var commands []Command
+	for _, m := range matches {
+		commands = append(commands, here0("iptables -I "+chain+" "+m+" -j ACCEPT"))
+	}
+	t.trial = &TrapTrial{Commands: commands, which: which, ended: unlost}
+	if t.Remedy = c.told(commands); t.Remedy == "" {
+		t.Remedy = fmt.Sprintf("a rule before %s %s; toll's own, tried in a copy, does not help",
+			b.Table, b.Chain)
+	}
 }

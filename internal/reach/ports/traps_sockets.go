@@ -95,9 +95,13 @@ func (f *Facts) proxyPorts(rows []Row) []Trap {
 		nat = nat && p.ownAddress(rows) == ByNAT
 	}
 	t.Remedy = "instead of 127.0.0.1, " + pastProxy(nat) + "; or keep connections open; or allow " +
-		"more: sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"
+		"more: " + untriable("sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" "+
+		"net.ipv4.tcp_tw_reuse=1", untracked)
 	return t.found()
 }
+
+// untracked is why commands about existing connections cannot be tried.
+const untracked = "a copy has none of the machine's connections"
 
 // udpStale finds connection tracking entries that send clients elsewhere than the present rules
 // would: rules do not apply to packets of a tracked connection.
@@ -123,7 +127,7 @@ func (f *Facts) udpStale(rows []Row) []Trap {
 		commands = once(commands, "sudo conntrack -D -p udp --orig-port-dst "+
 			strings.TrimSuffix(p, "/udp"))
 	}
-	t.Remedy = strings.Join(commands[:min(len(commands), fewSeen)], "; ")
+	t.Remedy = untriable(strings.Join(commands[:min(len(commands), fewSeen)], "; "), untracked)
 	return t.found()
 }
 

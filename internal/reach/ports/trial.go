@@ -69,8 +69,12 @@ func (q *asked) numberBefore() int {
 }
 
 // Losing returns the indexes of the connections whose packets are lost and for which commands are
-// known that may admit them. Those of the most distant clients come first.
-func (c *Copy) Losing() []int {
+// known that may admit them, or only those that are listed as traps. Those of the most distant
+// clients come first.
+func (c *Copy) Losing(traps bool) []int {
+	if traps && !slices.ContainsFunc(c.asked, asked.fromLoopback) {
+		return nil
+	}
 	rows := c.f.rows()
 	at, led := byService(rows), map[int]bool{}
 	rowAt := map[int]int{} // of connections
@@ -84,7 +88,8 @@ func (c *Copy) Losing() []int {
 			r := rowOf(rows, at[portOfService(q.service)], q, p)
 			rowAt[i], led[r] = r, led[r] || p.led()
 		}
-		if !p.Answers() && len(p.candidates) > 0 && p.nobody == "" {
+		if !p.Answers() && len(p.candidates) > 0 && p.nobody == "" && (!traps || p.localnet != "" &&
+			p.Client == Loopback) {
 			out = append(out, i)
 		}
 	}
@@ -104,6 +109,12 @@ func (c *Copy) Losing() []int {
 		return cmp.Or(own(a)-own(b), rank(a)-rank(b))
 	})
 	return out
+}
+
+// fromLoopback reports whether a connection from 127.0.0.1 is lost.
+func (q asked) fromLoopback() bool {
+	l := q.answer.Lost
+	return q.kind == Loopback && l != nil && l.Why == replica.Localnet
 }
 
 // Settled reports whether a trial of the connection's cause, or one that admits its client, has been
