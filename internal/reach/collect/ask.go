@@ -86,7 +86,7 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 		return err
 	}
 	// a busy machine needs longer
-	return tryRemedies(ctx, c, port, max(f.TryFor, time.Since(began)))
+	return tryRemedies(ctx, c, s, port, max(f.TryFor, time.Since(began)))
 }
 
 // connectAll makes the connections of c, whose facts are f.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -25,24 +26,80 @@ type session interface {
 type trials struct {
 	c     *ports.Copy
 	start func(context.Context) (session, error)
-	list  bool   // the report has all ports
-	last  *state // of the search that is not finished; nil: none
+	list  bool // the report has all ports
+	// unchanged is the copy of the report, and others has the connections to other ports there, once
+	// compared has returned; nil: they are not compared.
+	unchanged session
+	others    *ports.Copy
+	compared  func()
+	last      *state // of the search that is not finished; nil: none
 }
 
 // tryRemedies tries commands for the connections that are lost, one connection for each cause, and
 // for traps, for at most limit. In the list (port 0) it tries only those that are printed there. It
 // returns an error only if ctx ends.
-func tryRemedies(ctx context.Context, c *ports.Copy, port uint16, limit time.Duration) error {
-	t := trials{c: c, list: port == 0, start: func(ctx context.Context) (session, error) {
+func tryRemedies(ctx context.Context, c *ports.Copy, unchanged session, port uint16,
+	limit time.Duration) error {
+	t := trials{c: c, unchanged: unchanged, list: port == 0, start: func(ctx context.Context) (session, error) {
 		return replica.Start(ctx, c.Machine, c.Sockets)
 	}}
 	return t.run(ctx, limit)
+}
+
+// compare makes connections to other ports in the unchanged copy, at the same time as the first
+// search. It returns a function that waits until they are made.
+func (t *trials) compare(ctx context.Context) (wait func()) {
+	var made sync.WaitGroup
+	if t.list || len(t.c.Losing(false)) == 0 {
+		return made.Wait
+	}
+	if t.others = t.c.Others(); t.others == nil {
+		return made.Wait
+	}
+	made.Go(func() {
+		answers, err := t.unchanged.Dial(ctx, t.others.AllDials())
+		if err != nil {
+			t.others = nil
+			return
+		}
+		t.others.Take(answers)
+	})
+	return made.Wait
+}
+
+// effects compares all connections in a changed copy with those in the unchanged one. A difference
+// counts if it shows twice: a busy machine may lose packets.
+func (t *trials) effects(ctx context.Context, changed session) (out []ports.Effect, err error) {
+	t.compared()
+	all := []*ports.Copy{t.c}
+	if t.others != nil {
+		all = append(all, t.others)
+	}
+	for _, c := range all {
+		answers, err := changed.Dial(ctx, c.AllDials())
+		if err != nil {
+			return nil, err
+		}
+		e := c.Effect(answers)
+		if answers, err = changed.Dial(ctx, c.Again(e.Lost)); err != nil {
+			return nil, err
+		}
+		e.Lost = c.Confirmed(e.Lost, answers, false)
+		if answers, err = t.unchanged.Dial(ctx, c.Again(e.Gained)); err != nil {
+			return nil, err
+		}
+		e.Gained = c.Confirmed(e.Gained, answers, false)
+		out = append(out, e)
+	}
+	return out, nil
 }
 
 func (t *trials) run(ctx context.Context, limit time.Duration) error {
 	late := fmt.Errorf("toll tries remedies for at most %s", limit.Round(time.Second/10))
 	within, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
+	t.compared = t.compare(within)
+	defer t.compared()
 	err := t.admit(within)
 	if err == nil {
 		err = t.endTraps(within)
@@ -125,10 +182,10 @@ func (t *trials) after(ctx context.Context, s *state, x ports.TrapTrial) ([]repl
 	return s.session.Dial(ctx, x.Dials)
 }
 
-// found has the commands that admit a client, and the answers to all connections after them.
+// found has the commands that admit a client, and what they change.
 type found struct {
 	commands []ports.Command
-	answers  []replica.Answer
+	effects  []ports.Effect
 }
 
 // state is what one search has done so far.
@@ -163,7 +220,7 @@ func (t *trials) search(ctx context.Context, s *state) error {
 	case got == nil:
 		t.c.Rejected(s.of, s.rejected)
 	default:
-		t.c.Admitted(s.of, got.commands, s.rejected, got.answers)
+		t.c.Admitted(s.of, got.commands, s.rejected, got.effects...)
 	}
 	return nil
 }
@@ -249,8 +306,8 @@ func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (
 		}
 	}
 	if lost < 0 {
-		all, err := s.session.Dial(ctx, t.c.AllDials())
-		return &found{commands, all}, err
+		effects, err := t.effects(ctx, s.session)
+		return &found{commands, effects}, err
 	}
 	if lost > 0 || len(commands) == mostSteps { // lost > 0: only the first address was admitted
 		return nil, nil

@@ -38,7 +38,9 @@ func (c *laterCopy) Run(ctx context.Context, x replica.Command) (replica.Output,
 func (c *laterCopy) Dial(_ context.Context, dials []replica.Dial) (out []replica.Answer, err error) {
 	for _, d := range dials {
 		a := replica.Answer{Outcomes: []replica.Outcome{{Got: replica.Connected, Source: d.Source}}}
-		if lost := c.got(d, c.run); d.Card != "" && lost != nil {
+		if d.Proto == "udp" {
+			a.Outcomes[0] = replica.Outcome{Got: replica.Refused, Socket: -1}
+		} else if lost := c.got(d, c.run); d.Card != "" && lost != nil {
 			a.Outcomes[0] = replica.Outcome{Got: replica.Timeout, Socket: -1, Source: d.Source}
 			if d.Explain {
 				a.Lost = lost
@@ -56,14 +58,15 @@ func droppedBy(chain string, number int) *replica.Lost {
 		Chain: chain, Number: number}}}
 }
 
-// tryOn tries remedies for a server on port 9100 that other machines do not reach. It returns the
-// remedy, the number of rejected commands, and the commands that each fresh copy ran.
-func tryOn(t *testing.T, like laterCopy, limit time.Duration) (remedy string, rejected int,
-	run []string) {
+// tryOn tries remedies for a server on port 9100 that other machines do not reach. It returns their
+// path, and the commands that each fresh copy ran. Another server has port 9200.
+func tryOn(t *testing.T, like laterCopy, limit time.Duration) (p ports.Path, run []string) {
 	t.Helper()
 	f := &ports.Facts{Space: "net:[1]", Proto: "tcp",
 		Listeners: []ports.Listener{{Proto: "tcp", Addr: netip.MustParseAddrPort("0.0.0.0:9100"), Inode: 1,
-			Owners: []ports.Process{{PID: 5, Name: "exporter"}}}},
+			Owners: []ports.Process{{PID: 5, Name: "exporter"}}},
+			{Proto: "tcp", Addr: netip.MustParseAddrPort("0.0.0.0:9200"), Inode: 2,
+				Owners: []ports.Process{{PID: 6, Name: "other"}}}},
 		Devices: []ports.Device{{Name: "eth0", Kind: "device", Index: 2, Up: true, Uplink: true,
 			Addrs: []netip.Prefix{netip.MustParsePrefix("192.0.2.10/24")}}}}
 	m := &replica.Machine{Spaces: []replica.Space{{ID: f.Space}}}
@@ -80,7 +83,9 @@ func tryOn(t *testing.T, like laterCopy, limit time.Duration) (remedy string, re
 	which, dials := c.Lost()
 	c.Explain(which, dial(dials))
 	var made []*laterCopy
-	all := trials{c: c, start: func(context.Context) (session, error) {
+	unchanged := like
+	unchanged.err = nil
+	all := trials{c: c, unchanged: &unchanged, start: func(context.Context) (session, error) {
 		fresh := like
 		made = append(made, &fresh)
 		return &fresh, nil
@@ -93,11 +98,11 @@ func tryOn(t *testing.T, like laterCopy, limit time.Duration) (remedy string, re
 	}
 	for _, row := range ports.Judge(f, 9100).Ports {
 		if p := row.Paths[ports.Remote]; p.Trial != nil {
-			return p.Remedy, p.Trial.Rejected, run
+			return p, run
 		}
 	}
 	t.Fatal("no remedy was looked for")
-	return "", 0, nil
+	return p, nil
 }
 
 const (
@@ -144,9 +149,16 @@ func TestTryRemedies(t *testing.T) {
 			return &replica.NoJailError{Reason: errors.New("no user namespace")}
 		}}, "sudo ufw allow 9100/tcp (not tried: no user namespace)", 0, []string{""}},
 	} {
-		remedy, rejected, run := tryOn(t, c.copy, time.Minute)
-		if remedy != c.remedy || rejected != c.rejected || !slices.Equal(run, c.run) {
-			t.Errorf("%s: %q, %d rejected, ran %q", c.name, remedy, rejected, run)
+		p, run := tryOn(t, c.copy, time.Minute)
+		if p.Remedy != c.remedy || p.Trial.Rejected != c.rejected || !slices.Equal(run, c.run) {
+			t.Errorf("%s: %q, %d rejected, ran %q", c.name, p.Remedy, p.Trial.Rejected, run)
+		}
+		opens := []string{"9200/tcp to other machines"}
+		if !strings.Contains(c.remedy, "(tried ") {
+			opens = nil
+		}
+		if !slices.Equal(p.Trial.Opens, opens) {
+			t.Errorf("%s: opens %q", c.name, p.Trial.Opens)
 		}
 	}
 }
@@ -155,23 +167,23 @@ func TestTryRemedies(t *testing.T) {
 func TestTrySteps(t *testing.T) {
 	for rules, want := range map[int]string{2: "sudo " + inInput + "; sudo " + inInput +
 		" (tried in a copy)", 4: ""} {
-		remedy, _, run := tryOn(t, laterCopy{got: func(_ replica.Dial, run []string) *replica.Lost {
+		p, run := tryOn(t, laterCopy{got: func(_ replica.Dial, run []string) *replica.Lost {
 			if len(run) >= rules {
 				return nil
 			}
 			return droppedBy("INPUT", 1+2*len(run)) // the commands' own rules are before it
 		}}, time.Minute)
-		if remedy != want || len(run) != 1 || strings.Count(run[0], inInput) != min(rules, mostSteps) {
-			t.Errorf("%d rules: %q, ran %q", rules, remedy, run)
+		if p.Remedy != want || len(run) != 1 || strings.Count(run[0], inInput) != min(rules, mostSteps) {
+			t.Errorf("%d rules: %q, ran %q", rules, p.Remedy, run)
 		}
 	}
 }
 
 func TestTryNotForever(t *testing.T) {
-	remedy, _, _ := tryOn(t, laterCopy{
+	p, _ := tryOn(t, laterCopy{
 		got: func(replica.Dial, []string) *replica.Lost { return droppedBy("INPUT", 1) },
 		err: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}, time.Second/10)
-	if want := "sudo " + inInput + " (not tried: toll tries remedies for at most 100ms)"; remedy != want {
-		t.Errorf("%q", remedy)
+	if want := "sudo " + inInput + " (not tried: toll tries remedies for at most 100ms)"; p.Remedy != want {
+		t.Errorf("%q", p.Remedy)
 	}
 }

@@ -125,8 +125,8 @@ func (o *outcome) ruleAt() chainAt {
 	return chainAt{l.Space, l.Rule.Table, l.Rule.Chain}
 }
 
-// afterRule returns the commands that may admit packets which a rule drops, in the order in which to
-// try them: those of the program that wrote the rule come first.
+// afterRule returns the commands that may admit packets which a rule drops, in the order in which
+// to try them: those of the program that wrote the rule come first.
 func (o *outcome) afterRule(to netip.AddrPort) []Command {
 	b, q := o.out.Block, o.q
 	if b.Reply {
@@ -176,8 +176,8 @@ func (o *outcome) answersThrough(to netip.AddrPort) []Command {
 			to.Port()))...)
 }
 
-// inFirewalld returns firewalld's command, which is tried as the rule that firewalld 2.3 writes. Its
-// table may belong to its process alone, so no other command is offered.
+// inFirewalld returns firewalld's command, which is tried as the rule that firewalld 2.3 writes.
+// Its table may belong to its process alone, so no other command is offered.
 func (o *outcome) inFirewalld(to netip.AddrPort) []Command {
 	b, q, zone := o.out.Block, o.q, o.zone()
 	rule := func(format string, a ...any) []Command {
@@ -242,7 +242,8 @@ func (f *Facts) hasUFW(c *Copy) bool {
 		func(r replica.RuleText) bool { return strings.HasPrefix(r.Chain, "ufw-") })
 }
 
-// forwarding returns the commands after which packets are forwarded. key is the setting that is off.
+// forwarding returns the commands after which packets are forwarded. key is the setting that is
+// off.
 func (o *outcome) forwarding(key string, six bool) []Command {
 	out := o.sysctl(key, "1")
 	others := []string{"net.ipv4.ip_forward"}

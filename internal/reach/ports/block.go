@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// blocked sets the path's Block and the candidates for its remedy, and returns where and why packets were lost, in words
-// that follow "is".
+// blocked sets the path's Block and the candidates for its remedy, and returns where and why
+// packets were lost, in words that follow "is".
 func (o *outcome) blocked(to netip.AddrPort) string {
 	lost := o.q.answer.Lost
 	b := &Block{Where: o.c.where(lost.Space), Reply: lost.Reply}
@@ -111,8 +111,8 @@ func (c *Copy) textsOf(space int) []replica.RuleText {
 // iptables lists the tables that iptables writes.
 var iptables = []string{"filter", "nat", "mangle", "raw", "security"}
 
-// cause returns the words for why the packet was lost without a rule, and the commands that may help,
-// in the order in which to try them.
+// cause returns the words for why the packet was lost without a rule, and the commands that may
+// help, in the order in which to try them.
 func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 	l := o.q.answer.Lost
 	device := orSomething(l.Device)
@@ -156,7 +156,8 @@ func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 	return "no rule dropped it, and toll does not know why", nil
 }
 
-// misrouted returns cause and remedies if a packet has no route, or if the answer takes another one.
+// misrouted returns cause and remedies if a packet has no route, or if the answer takes another
+// one.
 func (o *outcome) misrouted(to netip.AddrPort) (cause string, remedies []Command) {
 	l := o.q.answer.Lost
 	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)

@@ -21,8 +21,9 @@ type Copy struct {
 	// Untried is the reason why commands that may admit clients were not tried; "": see Trial.
 	Untried string
 
-	f    *Facts
-	port uint16
+	others *Copy // the connections of this one are left out; nil: none
+	f      *Facts
+	port   uint16
 	// trapsTried has the trials of traps' commands, by the commands' text.
 	trapsTried map[string]Trial
 	stands     []stand // one for each of Sockets
@@ -201,6 +202,13 @@ func (c *Copy) Found(s Scan, ports []uint16) {
 func (c *Copy) Dials() []replica.Dial {
 	c.asked = nil
 	c.plan()
+	if c.others != nil {
+		c.asked = slices.DeleteFunc(c.asked, func(q asked) bool {
+			return slices.ContainsFunc(c.others.asked, func(o asked) bool {
+				return o.service == q.service && o.client == q.client
+			})
+		})
+	}
 	slices.SortStableFunc(c.asked, func(a, b asked) int { return a.tier - b.tier })
 	if len(c.asked) > maxDials {
 		last := c.asked[maxDials].tier

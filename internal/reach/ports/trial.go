@@ -215,17 +215,70 @@ func (c *Copy) causeOf(i int) string {
 	return fmt.Sprintf("%+v %+v", q.lostAt(), p.candidates)
 }
 
-// Admitted records that commands admit the client of a connection, after n others were rejected.
-// answers are those to AllDials in the changed copy.
-func (c *Copy) Admitted(i int, commands []Command, n int, answers []replica.Answer) {
-	var gained, lost []int
+// Effect has the indexes of connections that get through only after commands, and of those that no
+// longer do.
+type Effect struct {
+	Of           *Copy
+	Gained, Lost []int
+}
+
+// Effect compares the answers to AllDials in a changed copy with those in the unchanged one.
+func (c *Copy) Effect(answers []replica.Answer) Effect {
+	e := Effect{Of: c}
 	for j := range min(len(answers), len(c.asked)) {
 		switch before, now := c.Through(j, c.asked[j].answer), c.Through(j, answers[j]); {
-		case now && !before || j == i:
-			gained = append(gained, j)
+		case now && !before:
+			e.Gained = append(e.Gained, j)
 		case before && !now:
-			lost = append(lost, j)
+			e.Lost = append(e.Lost, j)
 		}
+	}
+	return e
+}
+
+// Again returns the connections with the given indexes, to be made once more.
+func (c *Copy) Again(which []int) []replica.Dial { return c.dials(which, false) }
+
+// Confirmed returns those of the indexes whose connections, by the answers to Again, got through or
+// did not.
+func (c *Copy) Confirmed(which []int, answers []replica.Answer, through bool) (out []int) {
+	for k, j := range which[:min(len(which), len(answers))] {
+		if c.Through(j, answers[k]) == through {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// maxOthers is the most connections to other ports that are compared.
+const maxOthers = 1000
+
+// Others returns a plan of connections to the ports that c's report is not about, or nil if there are
+// too many. Call its AllDials, then Take.
+func (c *Copy) Others() *Copy {
+	all := &Copy{Machine: c.Machine, Sockets: c.Sockets, f: c.f, stands: c.stands, others: c}
+	n := len(all.Dials())
+	all.asked = slices.DeleteFunc(all.asked, func(q asked) bool { return q.bridge != "" })
+	if n == 0 || n > maxOthers {
+		return nil
+	}
+	return all
+}
+
+// Admitted records that commands admit the client of a connection, after n others were rejected.
+// effects are their effects on c's connections and on others.
+func (c *Copy) Admitted(i int, commands []Command, n int, effects ...Effect) {
+	var gained []int
+	var opens, closes []string
+	for _, e := range effects {
+		if closes = append(closes, e.Of.named(e.Lost)...); e.Of == c {
+			gained = e.Gained
+		} else {
+			opens = append(opens, e.Of.named(e.Gained)...)
+		}
+	}
+	if !slices.Contains(gained, i) {
+		gained = append(gained, i)
 	}
 	cause := func(j int) string { p, _ := c.path(c.asked[j]); return cmp.Or(p.lost, p.Why) }
 	groups := map[string]*Trial{}
@@ -238,8 +291,8 @@ func (c *Copy) Admitted(i int, commands []Command, n int, answers []replica.Answ
 		q, why := &c.asked[j], cause(j)
 		if groups[why] == nil {
 			others := slices.DeleteFunc(slices.Clone(gained), func(k int) bool { return cause(k) == why })
-			groups[why] = &Trial{Commands: commands, Rejected: n, Opens: c.named(others),
-				Closes: c.named(lost)}
+			groups[why] = &Trial{Commands: commands, Rejected: n,
+				Opens: append(c.named(others), opens...), Closes: closes}
 		}
 		switch {
 		case q.trial == nil && (c.causeOf(i) == c.causeOf(j) || own(j)),
