@@ -144,6 +144,14 @@ func (l *lure) probes() []struct{ script, want string } {
 		{"./probe probe write /sys/kernel/mm/transparent_hugepage/enabled never", "EROFS|ENOENT"},
 		{"./probe probe write /sys/fs/cgroup/cgroup.procs 1", "EROFS|ENOENT"},
 		{"./probe probe write /etc/hosts x", etc},
+		{"for f in /dev/null /dev/random /usr /bin/sh /proc/20000/exe /sys/class/net " +
+			"/sys/devices/virtual/net /sys/devices/virtual; do ./probe probe chmod $f; " +
+			"./probe probe chown $f; ./probe probe touch $f; done | sort -u", "EROFS"},
+		{"./probe probe chmod /proc/sys/net/ipv4/ip_forward", "EPERM"},
+		{"echo x >/dev/null && head -c 1 /dev/zero | od -An -tx1", "00"},
+		{"readlink /proc/20000/exe /proc/20000/cwd /proc/20000/root; readlink -f /bin/sh",
+			"/usr/bin/dash / / /usr/bin/dash"},
+		{"echo 1 >/sys/class/net/docker0/bridge/multicast_snooping && echo done", "done"},
 		{"./probe probe write x x && cat x", "done x"},
 		{"./probe probe write /tmp/x x && cat /tmp/x", "done x"},
 		{"head -c 100000000 /dev/zero >/tmp/big; rm -f /tmp/big; [ -e /tmp/big ] || echo gone",
@@ -204,7 +212,7 @@ func (l *lure) probes() []struct{ script, want string } {
 		{"./probe probe open /proc/kcore", "EROFS|EPERM|ENOENT|EACCES"},
 		{"ls /dev /run /home /root /var/lib | grep -vE '^(fd|full|null|random|shm|std.*|urandom|zero|" +
 			"lock|netns|toll|/.*:|)$'", ""},
-		{"ls /proc | grep -c '^[0-9]*$'", strconv.Itoa(len(l.Machine.Spaces) + 4)},
+		{"ls -d /proc/[0-9]* | grep -c '/2000[0-9]$'", strconv.Itoa(len(l.Machine.Spaces))},
 		{"env | cut -d= -f1 | sort | tr '\\n' ' '", "HOME LC_ALL LOGNAME OLDPWD PATH PWD TERM USER|" +
 			"HOME LC_ALL LOGNAME PATH PWD TERM USER"},
 		{"ls /proc/self/fd", "0 1 2 3"},
@@ -306,6 +314,7 @@ func (l *lure) state(s *site) map[string]string {
 			s.t.Fatal(err)
 		}
 	}
+	modes(out)
 	parameters(out, "machine", "/proc/sys/net")
 	parameters(out, "machine", "/proc/sys/vm")
 	for _, f := range []string{"kernel/core_pattern", "kernel/hostname", "kernel/pid_max",
@@ -325,6 +334,21 @@ func (l *lure) state(s *site) map[string]string {
 		})
 	}
 	return out
+}
+
+// modes returns the owners and modes of what a command in the jail may see of the machine.
+func modes(out map[string]string) {
+	for _, f := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+		"/sys/devices/virtual", "/sys/devices/virtual/net", "/sys/class/net", "/usr", "/usr/bin/env",
+		"/bin/sh", "/proc/self/exe"} {
+		var st unix.Stat_t
+		if err := unix.Stat(f, &st); err == nil {
+			out["mode "+f] = fmt.Sprint(st.Mode, st.Uid, st.Gid, st.Mtim)
+			if st.Mode&unix.S_IFMT == unix.S_IFCHR {
+				out["mode "+f] = fmt.Sprint(st.Mode, st.Uid, st.Gid)
+			}
+		}
+	}
 }
 
 func parameters(out map[string]string, where, dir string) {

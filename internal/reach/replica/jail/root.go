@@ -64,6 +64,11 @@ func mount(source, target, kind string, flags uintptr, data string) error {
 	return nil
 }
 
+// readOnly makes a mount read-only.
+func readOnly(at string, flags uintptr) error {
+	return mount("", at, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|flags, "")
+}
+
 func (m *maker) directories() error {
 	for _, d := range []string{"dev", "dev/shm", "etc", "home", "media", "mnt", "proc", "root", "run",
 		"run/lock", "run/netns", "srv", "sys", "tmp", "var", "var/lib", "var/log", "var/tmp",
@@ -72,7 +77,11 @@ func (m *maker) directories() error {
 			return err
 		}
 	}
-	if err := os.Symlink("/run", newRoot+"/var/run"); err != nil {
+	err := os.Chmod(newRoot+"/tmp", 0o777|fs.ModeSticky)
+	if err == nil {
+		err = os.Symlink("/run", newRoot+"/var/run")
+	}
+	if err != nil {
 		return err
 	}
 	to, err := os.Readlink("/run/current-system") // of NixOS
@@ -165,6 +174,10 @@ func (m *maker) devices() error {
 		if err := mount("/dev/"+name, at, "", unix.MS_BIND, ""); err != nil {
 			return err
 		}
+		// A device may be written, but its mode and owner are the machine's.
+		if err := readOnly(at, unix.MS_NOSUID|unix.MS_NOEXEC); err != nil {
+			return err
+		}
 	}
 	for name, to := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
 		if err := os.Symlink("/proc/self/fd"+to, newRoot+"/dev/"+name); err != nil {
@@ -184,12 +197,10 @@ func (m *maker) kernel(o order) error {
 	if err := mount("sysfs", sys, "sysfs", safe|unix.MS_NOEXEC, ""); err != nil {
 		return err
 	}
-	const devices = sys + "/devices/virtual/net"
-	if err := mount(devices, devices, "", unix.MS_BIND, ""); err != nil {
+	if err := openDevices(sys + "/devices/virtual/net"); err != nil {
 		return err
 	}
-	err := mount("", sys, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe|unix.MS_NOEXEC, "")
-	if err != nil {
+	if err := readOnly(sys, safe|unix.MS_NOEXEC); err != nil {
 		return err
 	}
 	for _, p := range o.Places {
@@ -208,6 +219,22 @@ func (m *maker) kernel(o order) error {
 		}
 	}
 	return in(o.Places, func(Place) error { return openSettings(proc + "/sys/net") })
+}
+
+// openDevices mounts the settings of the namespace's devices, which a script may write. The directory
+// above is the whole machine's.
+func openDevices(dir string) error {
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		at := dir + "/" + e.Name()
+		if err := mount(at, at, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // in calls f in each place, on the calling thread, which returns to its own namespace.
@@ -253,7 +280,7 @@ func closeProc() error {
 	if err := limitProcesses(); err != nil {
 		return fmt.Errorf("limit processes: %w", err)
 	}
-	return mount("", "/proc", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe|unix.MS_NOEXEC, "")
+	return readOnly("/proc", safe|unix.MS_NOEXEC)
 }
 
 // enter makes newRoot the root directory and detaches the old one.
@@ -267,10 +294,7 @@ func enter() error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("detach the machine's files: %w", err)
 	}
-	if err := unix.Chdir("/"); err != nil {
-		return err
-	}
-	return os.Chmod("/tmp", 0o777|fs.ModeSticky)
+	return unix.Chdir("/")
 }
 
 // sudoText runs its arguments, because a script is root already.
