@@ -147,6 +147,7 @@ func (l *lure) probes() []struct{ script, want string } {
 		{"for f in /dev/null /dev/random /usr /bin/sh /proc/20000/exe /sys/class/net " +
 			"/sys/devices/virtual/net /sys/devices/virtual; do ./probe probe chmod $f; " +
 			"./probe probe chown $f; ./probe probe touch $f; done | sort -u", "EROFS"},
+		{"ls -A / | grep '^\\.'", ""},
 		{"./probe probe chmod /proc/sys/net/ipv4/ip_forward", "EPERM"},
 		{"echo x >/dev/null && head -c 1 /dev/zero | od -An -tx1", "00"},
 		{"readlink /proc/20000/exe /proc/20000/cwd /proc/20000/root; readlink -f /bin/sh",

@@ -21,6 +21,8 @@ const (
 	programs = "/run/toll/bin"
 
 	safe = unix.MS_NOSUID | unix.MS_NODEV
+
+	layers = "/.layers" // below newRoot
 )
 
 // makeRoot makes the jail's root directory and enters it. It returns the directory in which the
@@ -39,8 +41,8 @@ func makeRoot(o order) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, step := range []func() error{m.directories, m.files, func() error { return m.home(o.Dir) },
-		m.devices, func() error { return m.kernel(o) }, m.standIns, enter} {
+	for _, step := range []func() error{m.directories, m.layers, m.files,
+		func() error { return m.home(o.Dir) }, m.hideLayers, m.devices, func() error { return m.kernel(o) }, m.standIns, enter} {
 		if err := step(); err != nil {
 			return "", err
 		}
@@ -72,7 +74,7 @@ func readOnly(at string, flags uintptr) error {
 func (m *maker) directories() error {
 	for _, d := range []string{"dev", "dev/shm", "etc", "home", "media", "mnt", "proc", "root", "run",
 		"run/lock", "run/netns", "srv", "sys", "tmp", "var", "var/lib", "var/log", "var/tmp",
-		"var/cache", programs, ".under"} {
+		"var/cache", programs, layers} {
 		if err := os.MkdirAll(filepath.Join(newRoot, d), 0o755); err != nil {
 			return err
 		}
@@ -92,6 +94,18 @@ func (m *maker) directories() error {
 		return nil
 	}
 	return err
+}
+
+func (m *maker) layers() error {
+	return mount("tmpfs", newRoot+layers, "tmpfs", safe, fmt.Sprintf("size=%d,nr_inodes=20000", diskSize))
+}
+
+// hideLayers takes the overlays' own directories from the script's sight. The overlays keep them.
+func (m *maker) hideLayers() error {
+	if err := unix.Unmount(newRoot+layers, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("hide the overlays' directories: %w", err)
+	}
+	return os.Remove(newRoot + layers)
 }
 
 // files shows the machine's programs and settings. Pipes and sockets in an overlay are not those of
@@ -152,7 +166,7 @@ func (m *maker) overlay(from, to string, writable bool) error {
 		return err
 	}
 	m.n++
-	under := fmt.Sprintf("%s/.under/%d", newRoot, m.n)
+	under := fmt.Sprintf("%s%s/%d", newRoot, layers, m.n)
 	for _, d := range []string{"/upper", "/work", "/empty"} {
 		if err := os.MkdirAll(under+d, 0o755); err != nil {
 			return err
