@@ -112,12 +112,12 @@ func (h *holder) fork() syscall.Errno {
 	var old, all uint64
 	all = ^uint64(0)
 	const size = 8
-	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)),
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)),
 		uintptr(unsafe.Pointer(&old)), size, 0, 0)
 	r, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&h.args)),
 		unsafe.Sizeof(h.args), 0)
 	if r != 0 || errno != 0 {
-		syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 			uintptr(unsafe.Pointer(&old)), 0, size, 0, 0)
 		return errno
 	}
@@ -137,10 +137,10 @@ func (h *holder) run() {
 		uintptr(unsafe.Pointer(h.caps)), 0)
 	_, _, d := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0)
 	if a|b|c|d|install(h.filter) == 0 {
-		syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(h.path)),
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(h.path)),
 			uintptr(unsafe.Pointer(&h.argv[0])), uintptr(unsafe.Pointer(&h.envp[0])))
 	}
 	for {
-		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 1, 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 1, 0, 0)
 	}
 }
