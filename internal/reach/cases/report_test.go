@@ -193,6 +193,9 @@ func (s *situation) has(r *ports.Report, d dial, address string) bool {
 	if d.to.Addr().IsLoopback() {
 		return d.to.Addr().String() == address
 	}
+	if d.source.IsValid() && d.source.String() == address {
+		return true
+	}
 	if c, ok := s.card(d.from); ok {
 		return slices.ContainsFunc(c.other, func(p netip.Prefix) bool {
 			return p.Addr().String() == address

@@ -253,10 +253,10 @@ func (s *Space) Prefixes(index int) (out []netip.Prefix) {
 	return out
 }
 
-// addressed reports whether the device has an address in a network of its own.
+// addressed reports whether the device has an address other than a link-local one.
 func addressed(s *Space, index int) bool {
 	return slices.ContainsFunc(s.Prefixes(index), func(p netip.Prefix) bool {
-		return !p.IsSingleIP() && !p.Addr().IsLinkLocalUnicast()
+		return !p.Addr().IsLinkLocalUnicast()
 	})
 }
 
