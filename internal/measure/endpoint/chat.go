@@ -193,25 +193,8 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 		v.Together = together()
 		c.dials[cell.Route].note(v)
 	}()
-	sessions, o := max(1, l.Streams), workload.ChatOf(l)
-	err = atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
-		s := c.endpoints[cell.Route].Open()
-		defer s.Close()
-		for range max(1, o.Requests) {
-			ask, note := c.ask, func(r *openai.Response) { t.note(r, o.Stall) }
-			if l.Kind == workload.Batch {
-				ask, note = c.askWhole, t.noteWhole
-			}
-			r, err := ask(ctx, s)
-			if err != nil {
-				return err
-			}
-			note(r)
-			if watched != nil {
-				watched.Add(r)
-			}
-		}
-		return nil
+	err = atOnce(ctx, max(1, l.Streams), func(ctx context.Context, _ int) error {
+		return c.converse(ctx, cell.Route, l, t, watched)
 	})
 	if err != nil {
 		return err
@@ -239,6 +222,29 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	}
 	v.Times, err = encoded(map[string]*hdrhistogram.Histogram{"first_token": t.first, "gap": t.gap})
 	return err
+}
+
+// converse makes the requests of one session, and notes the responses.
+func (c *Chat) converse(ctx context.Context, route string, l sample.Load, t *talk,
+	watched *observe.Visit) error {
+	o := workload.ChatOf(l)
+	s := c.endpoints[route].Open()
+	defer s.Close()
+	for range max(1, o.Requests) {
+		ask, note := c.ask, func(r *openai.Response) { t.note(r, o.Stall) }
+		if l.Kind == workload.Batch {
+			ask, note = c.askWhole, t.noteWhole
+		}
+		r, err := ask(ctx, s)
+		if err != nil {
+			return err
+		}
+		note(r)
+		if watched != nil {
+			watched.Add(r)
+		}
+	}
+	return nil
 }
 
 // watched starts to watch the tokens of a visit. It returns nil if they cannot be seen.
