@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/moby/moby/api/types/system"
 	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -188,5 +189,22 @@ func TestSetContainers(t *testing.T) {
 	}
 	if want := map[string]int{"web": 11, "inner": 14}; !maps.Equal(names, want) {
 		t.Errorf("%v, want %v", names, want)
+	}
+}
+
+func TestAddressPools(t *testing.T) {
+	room := func(info system.Info) (n int) {
+		for _, p := range addressPools(info) {
+			n += 1 << (p.Size - p.Base.Bits())
+		}
+		return n
+	}
+	if n := room(system.Info{}); n != 31 { // an engine without configuration makes 31 networks
+		t.Errorf("the defaults have room for %d networks", n)
+	}
+	own := netip.MustParsePrefix("10.200.0.0/16")
+	if n := room(system.Info{DefaultAddressPools: []system.NetworkAddressPool{
+		{Base: own, Size: 24}}}); n != 256 {
+		t.Errorf("%s has room for %d networks", own, n)
 	}
 }

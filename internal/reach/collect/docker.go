@@ -16,6 +16,7 @@ import (
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
@@ -60,6 +61,12 @@ func (c *collector) docker(ctx context.Context) {
 		return api.Info(ctx, client.InfoOptions{})
 	})
 	rootless := err == nil && dockerapi.Rootless(info.Info)
+	podman := slices.ContainsFunc(version.Components, func(x system.ComponentVersion) bool {
+		return x.Name == "Podman Engine" // which has pools of its own
+	})
+	if err == nil && !c.brief && !podman {
+		c.f.AddressPools = addressPools(info.Info)
+	}
 	list, err := answer(ctx, func(ctx context.Context) (client.ContainerListResult, error) {
 		return api.ContainerList(ctx, client.ContainerListOptions{All: true})
 	})
@@ -267,7 +274,20 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	internal, drivers := map[string]bool{}, map[string]string{}
 	for _, n := range list.Items {
 		internal[n.Name], drivers[n.Name] = n.Internal, n.Driver
+		x := ports.Network{Name: n.Name, Driver: n.Driver, Scope: n.Scope}
+		for _, p := range n.IPAM.Config {
+			if p.Subnet.IsValid() {
+				x.Pools = append(x.Pools, p.Subnet)
+			}
+			if p.IPRange.IsValid() {
+				x.Ranges = append(x.Ranges, p.IPRange)
+			}
+		}
+		c.f.Networks = append(c.f.Networks, x)
 	}
+	slices.SortFunc(c.f.Networks, func(a, b ports.Network) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
 		x.Internal = len(x.Networks) > 0 && !slices.ContainsFunc(
@@ -288,4 +308,22 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 			}
 		}
 	}
+}
+
+// addressPools returns what the engine takes new networks from: what its configuration names, or its
+// defaults.
+func addressPools(info system.Info) (out []ports.AddressPool) {
+	for _, p := range info.DefaultAddressPools {
+		out = append(out, ports.AddressPool{Base: p.Base, Size: p.Size})
+	}
+	if len(out) > 0 {
+		return out
+	}
+	const first, last, large, small = 17, 31, 16, 20 // moby's daemon/libnetwork/ipamutils
+	for i := byte(first); i <= last; i++ {
+		base := netip.PrefixFrom(netip.AddrFrom4([4]byte{172, i, 0, 0}), large)
+		out = append(out, ports.AddressPool{Base: base, Size: large})
+	}
+	base := netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 168, 0, 0}), large)
+	return append(out, ports.AddressPool{Base: base, Size: small})
 }

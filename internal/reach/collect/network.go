@@ -30,6 +30,11 @@ func (c *collector) network() {
 	if use, err := conntrack.Read(); err == nil {
 		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
 	}
+	if !c.brief {
+		v4, v6 := link.NeighbourTables()
+		c.f.Neighbours = []ports.NeighbourTable{{Family: "ipv4", Entries: v4.Entries, Max: v4.Max},
+			{Family: "ipv6", Entries: v6.Entries, Max: v6.Max}}
+	}
 	if !c.brief && !c.root {
 		c.missing("NAT and firewall rules", "only root may read them", asRoot)
 	}

@@ -19,10 +19,14 @@ type Facts struct {
 	Proxies     []Proxy      `json:"proxies,omitempty"`
 	Shortcuts   []Shortcut   `json:"shortcuts,omitempty"`
 	Containers  []Container  `json:"containers,omitempty"`
-	Devices     []Device     `json:"devices,omitempty"`
-	Switches    Switches     `json:"switches"`
-	Tracked     int          `json:"tracked,omitempty"` // number and limit of conntrack's entries; 0: not known
-	TrackedMax  int          `json:"tracked_max,omitempty"`
+	Networks    []Network    `json:"networks,omitempty"` // the engine's
+	// AddressPools are those that the engine takes new networks from; empty: not known.
+	AddressPools []AddressPool    `json:"address_pools,omitempty"`
+	Neighbours   []NeighbourTable `json:"neighbours,omitempty"`
+	Devices      []Device         `json:"devices,omitempty"`
+	Switches     Switches         `json:"switches"`
+	Tracked      int              `json:"tracked,omitempty"` // number and limit of conntrack's entries; 0: not known
+	TrackedMax   int              `json:"tracked_max,omitempty"`
 	// Docker is the engine's version; "" if it did not answer.
 	Docker string `json:"docker,omitempty"`
 	// Client is the address of the other machine whose routes are reported; invalid: any machine.
@@ -140,6 +144,30 @@ type Next struct {
 type Shortcut struct {
 	Dial   netip.AddrPort `json:"dial"`
 	Target netip.AddrPort `json:"target"`
+}
+
+// Network is a network of the engine.
+type Network struct {
+	Name   string `json:"name"`
+	Driver string `json:"driver"`
+	Scope  string `json:"scope"` // "local" or "swarm"
+	// Pools are the ranges of its containers' addresses.
+	Pools []netip.Prefix `json:"pools,omitempty"`
+	// Ranges are the parts of Pools that its containers get addresses from; empty: all.
+	Ranges []netip.Prefix `json:"ranges,omitempty"`
+}
+
+// AddressPool is a range that the engine cuts into networks of Size bits.
+type AddressPool struct {
+	Base netip.Prefix `json:"base"`
+	Size int          `json:"size"`
+}
+
+// NeighbourTable is how full a table of neighbours is, over all network namespaces.
+type NeighbourTable struct {
+	Family  string `json:"family"` // "ipv4" or "ipv6"
+	Entries int    `json:"entries"`
+	Max     int    `json:"max"`
 }
 
 // Container is a container that runs or should run.

@@ -28,7 +28,8 @@ type Report struct {
 	Answer   *analysis.Answer `json:"answer,omitempty"`
 	// Containers lists the running containers; nil in a report on one port.
 	Containers []Home    `json:"containers,omitempty"`
-	Proxies    *Proxies  `json:"proxies,omitempty"` // nil: no docker-proxy runs
+	Networks   []Network `json:"networks,omitempty"` // the engine's; nil in a report on one port
+	Proxies    *Proxies  `json:"proxies,omitempty"`  // nil: no docker-proxy runs
 	Traps      []Trap    `json:"traps"`
 	Checks     []Check   `json:"checks,omitempty"`
 	Costs      *Costs    `json:"costs,omitempty"`

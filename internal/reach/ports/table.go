@@ -51,7 +51,7 @@ func Judge(f *Facts, port uint16) *Report {
 	if port != 0 {
 		r.Measure, r.MeasureServer = measures(r.Ports), f.measureServer(r.Ports)
 	} else {
-		r.Containers = f.homes()
+		r.Containers, r.Networks = f.homes(), f.Networks
 	}
 	r.Inside = slices.DeleteFunc(f.insides(port), func(in Inside) bool { return !f.about(in.Proto) })
 	r.Exposure = r.exposure()

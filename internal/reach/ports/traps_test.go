@@ -112,6 +112,22 @@ var planted = []plant{
 	{ConntrackFull, func(f *Facts) {
 		f.Tracked = 250000
 	}, "250000 of nf_conntrack_max 262144 (95 %)"},
+	{NeighboursFull, func(f *Facts) {
+		f.Neighbours = []NeighbourTable{{"ipv4", 990, 1024}, {"ipv6", 9, 1024}}
+	}, "990 entries of net.ipv4.neigh.default.gc_thresh3 1024"},
+	{AddressesUsed, func(f *Facts) {
+		f.Containers[0].Networks = []string{"small"}
+		f.Networks = []Network{
+			{"small", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.1.1.0/30")}, nil},
+			{"wide", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}, nil}}
+	}, "1 of the 1 addresses for containers in small are in use"},
+	{AddressesUsed, func(f *Facts) {
+		f.AddressPools = []AddressPool{{netip.MustParsePrefix("10.2.0.0/16"), 17}}
+		f.Networks = []Network{
+			{"a", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.2.0.0/17")}, nil},
+			{"b", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.2.128.0/17")}, nil},
+			{"other", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.9.0.0/17")}, nil}}
+	}, "2 of 2 networks of the default pools exist"},
 	{ProxyLoad, func(f *Facts) {
 		f.Connections = []Connection{
 			{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"),

@@ -104,3 +104,20 @@ func homes(r *ports.Report) []document.Section {
 	}
 	return []document.Section{{Title: document.Strongly("Containers"), Blocks: []document.Block{t}}}
 }
+
+func networks(r *ports.Report) []document.Section {
+	if len(r.Networks) == 0 {
+		return nil
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
+		texts("", "network"), texts("", "driver"), texts("", "scope"), texts("", "addresses")}}
+	for _, n := range r.Networks {
+		var pools []string
+		for _, p := range n.Pools {
+			pools = append(pools, p.String())
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(n.Name, n.Driver, n.Scope,
+			orDash(strings.Join(pools, ", ")))})
+	}
+	return []document.Section{{Title: document.Strongly("Networks"), Blocks: []document.Block{t}}}
+}

@@ -178,7 +178,7 @@ func portSections(r *ports.Report) []document.Section {
 		out = append(out, document.Section{Blocks: []document.Block{t}}, below)
 	}
 	out = append(out, reasons(r)...)
-	return append(append(out, insides(r)...), homes(r)...)
+	return slices.Concat(out, insides(r), homes(r), networks(r))
 }
 
 const firstRoute = 4 // column
