@@ -1,8 +1,6 @@
 package analysis
 
 import (
-	"fmt"
-	"math"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -54,6 +52,9 @@ func (j *Run) withRepeats(e stats.Estimate, i, b int, metric string) stats.Estim
 	return e.AtLeast(known)
 }
 
+// Repeats is the code of the warning that a ratio's interval is wide because of pacing.
+const Repeats = "repeats"
+
 // repeatsWarning says why the interval of a paced ratio is wide.
 func (j *Run) repeatsWarning(i int) (Warning, bool) {
 	b, ok := j.BaselineOf(i)
@@ -65,9 +66,6 @@ func (j *Run) repeatsWarning(i int) (Warning, bool) {
 	if !(all.Error > own.Error) {
 		return Warning{}, false
 	}
-	low, high := own.Interval(stats.Confidence)
-	return Warning{"repeats", fmt.Sprintf(
-		"the congestion control's pacing differs from run to run: the interval, in this run alone "+
-			"%.0f–%.0f %%, is widened to what repeated runs show", 100*math.Exp(low),
-		100*math.Exp(high))}, true
+	return Warning{Repeats, "the congestion control's pacing differs from run to run: the interval is " +
+		"as wide as repeated runs show"}, true
 }

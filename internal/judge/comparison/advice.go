@@ -55,7 +55,7 @@ func (p place) advice() []string {
 		})
 		for _, x := range xs {
 			text := x.label
-			if c, figures := p.changes(x, !named); c != "" && verb != notCertain {
+			if c, figures := p.changes(x, !named); c != "" && (verb != notCertain || p.knows(x)) {
 				text, named = text+": "+c, named || figures
 			}
 			if verb == keepVerb {
@@ -174,22 +174,22 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 		return p.join(say), all && slices.ContainsFunc(say, isFigure)
 	}
 	pins := p.r.Plan.Pins
-	lead, agree := -1, true
-	cost, _ := x.cost()
-	by := make([]string, len(pins))
-	for i, pin := range pins {
-		own := route{cells: slices.DeleteFunc(slices.Clone(x.cells), func(c analysis.Cell) bool {
-			return c.Pin != pin.Name
-		})}
+	lead, agree := max(0, p.leading(x)), true
+	by, order := make([]string, len(pins)), []int{lead}
+	for i := range pins {
+		if i != lead {
+			order = append(order, i)
+		}
+	}
+	for _, i := range order {
+		pin, own := pins[i], x.onPin(pins[i].Name)
 		say, all := p.said(own.cells, nouns && !figures)
 		for _, c := range own.cells {
 			if first, ok := p.r.WithPin(c, pins[0].Name); i > 0 && (!ok || !p.r.Agree(first, c)) {
 				agree = false
 			}
 		}
-		p.paced = p.paced || slices.ContainsFunc(own.cells, func(c analysis.Cell) bool {
-			return p.unpacedWords(c) != ""
-		})
+		p.paced = p.paced || p.knows(own)
 		by[i] = p.join(say)
 		if gaps := p.gaps(x, pin.Name); gaps != "" {
 			agree = false
@@ -198,14 +198,10 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 			}
 		}
 		figures = figures || all && slices.ContainsFunc(say, isFigure)
-		if c, known := own.cost(); lead < 0 && known && (cost < dear || c > 1) {
-			lead = i
-		}
 	}
 	if agree {
 		return by[0], figures
 	}
-	lead = max(lead, 0)
 	for i := range by {
 		if i > 0 || lead > 0 {
 			by[i] = "on " + analysis.PinWords(pins[i].Name) + " " + by[i]
@@ -213,6 +209,21 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	}
 	text = by[lead]
 	return text + " (" + strings.Join(slices.Delete(by, lead, lead+1), "; ") + ")", figures
+}
+
+func (x route) onPin(pin string) route {
+	return route{cells: slices.DeleteFunc(slices.Clone(x.cells), func(c analysis.Cell) bool {
+		return c.Pin != pin
+	})}
+}
+
+// leading returns the index of the CPU placement that decides, or -1.
+func (p place) leading(x route) int {
+	cost, _ := x.cost()
+	return slices.IndexFunc(p.r.Plan.Pins, func(pin sample.Pinning) bool {
+		c, known := x.onPin(pin.Name).cost()
+		return known && (cost < dear || c > 1)
+	})
 }
 
 // gaps returns which loads of the route have no ratio in a CPU placement, or "" if all have one.

@@ -41,6 +41,9 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	}
 	for _, w := range r.Warnings {
 		if said, _, _ := strings.Cut(w.Text, ". "); w.Code == "busy" {
+			if uncertain(r) != "" { // for the same reason
+				a.Text = a.Text[:len(a.Text)-1]
+			}
 			a.Text = slices.Insert(a.Text, 0, printable.Capital(strings.TrimSuffix(said, "."))+".")
 		}
 	}

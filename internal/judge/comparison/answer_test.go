@@ -268,3 +268,27 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 		}
 	}
 }
+
+// What pacing makes unclear has its figure without pacing, and the reason once.
+func TestAnswerWherePacingIsUnclear(t *testing.T) {
+	at := func(pin string) analysis.Cell {
+		c := judged(mode.Bridge, mode.ToContainer, workload.Bulk, 0.63, 0.28, stats.Unclear)
+		c.Pin = pin
+		c.Unpaced = &analysis.Ratio{To: "host+congestion=reno", Median: 0.92, Low: 0.91, High: 0.93,
+			N: 40, Verdict: stats.Worse}
+		c.Warnings = []analysis.Warning{{Code: analysis.Repeats, Text: "paced"}}
+		return c
+	}
+	r := reported(at(sample.PinFar), at(sample.PinNear),
+		judged(mode.PublishNAT, mode.ToLoopback, workload.Bulk, 0.4, 0.01, stats.Worse))
+	r.Plan.Pins = []sample.Pinning{{Name: sample.PinFar}, {Name: sample.PinNear}}
+	r.Plan.Unpaced, r.Environment.Congestion = "congestion=reno", "bbr"
+	said := strings.Join(AnswerOf(r, false).Text, "\n")
+	for _, want := range []string{"-8 % with reno, unclear with bbr",
+		"2 of 3 verdicts are unclear, mostly because bbr's pacing differs from run to run: " +
+			"--congestion reno measures without it."} {
+		if strings.Count(said, want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, said)
+		}
+	}
+}

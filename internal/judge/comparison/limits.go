@@ -1,10 +1,12 @@
 package comparison
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -53,5 +55,29 @@ func uncertain(r *analysis.Report) string {
 			t.Add(x.Verdict, x.N, x.Epochs)
 		}
 	}
-	return t.Sentence()
+	said := t.Sentence()
+	before, _, ok := strings.Cut(said, ": measure longer")
+	if open, paced := unclearOnes(r); ok && 2*paced > open {
+		return fmt.Sprintf("%s, mostly because %s's pacing differs from run to run: "+
+			"--congestion reno measures without it.", before, r.Environment.Congestion)
+	}
+	return said
+}
+
+// unclearOnes returns the number of cells whose verdict is unclear, and of those whose interval was
+// widened because of pacing.
+func unclearOnes(r *analysis.Report) (open, paced int) {
+	for _, c := range r.Cells {
+		x := c.Metrics[c.Primary].Ratio
+		if x == nil || x.Verdict != stats.Unclear || x.Undecided() || r.Plan.OnlyUnpaced(c) {
+			continue
+		}
+		open++
+		if slices.ContainsFunc(c.Warnings, func(w analysis.Warning) bool {
+			return w.Code == analysis.Repeats
+		}) {
+			paced++
+		}
+	}
+	return open, paced
 }

@@ -52,14 +52,21 @@ func (p place) unpacedWords(c analysis.Cell) string {
 		with = there.Even() + " % with " + instead
 	}
 	switch {
-	case here.Verdict == stats.Unclear && there.Verdict != stats.Unclear:
-		return with + ", unclear with " + paces
-	case here.Verdict == stats.Unclear || here.Low <= there.High && there.Low <= here.High:
+	case here.Verdict != stats.Unclear && here.Low <= there.High && there.Low <= here.High:
 		return ""
 	case p.paced: // said before
 		return with
+	case here.Verdict == stats.Unclear:
+		return with + ", unclear with " + paces
 	}
 	return shareOf(here.Median, there.Median) + " " + paces + "'s pacing: " + with
+}
+
+// knows reports whether the route's result without pacing is known.
+func (p place) knows(x route) bool {
+	return slices.ContainsFunc(x.cells, func(c analysis.Cell) bool {
+		return p.unpacedWords(c) != ""
+	})
 }
 
 // shareOf returns in words how much of a difference pacing makes.
