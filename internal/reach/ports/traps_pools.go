@@ -23,7 +23,8 @@ func (f *Facts) neighbours([]Row) (out []Trap) {
 				"hardware address for new ones, and connections to containers fail at times",
 			Evidence: fmt.Sprintf("it has %s of %s3 %d, counted over all network namespaces",
 				units.Plural(n.Entries, "entry"), of, n.Max),
-			Remedy: fmt.Sprintf("sysctl -w %s2=%d %s3=%d", of, n.Max, of, 2*n.Max)})
+			Remedy: untriable(fmt.Sprintf("sudo sysctl -w %s2=%d %s3=%d", of, n.Max, of, 2*n.Max),
+				"the table is that of all network namespaces")})
 	}
 	return out
 }
