@@ -50,6 +50,11 @@ func (s Saved) Rules() (out []Place) {
 	return out
 }
 
+// HasRules reports whether a table, such as "ip filter", has rules.
+func (s Saved) HasRules(table string) bool {
+	return slices.ContainsFunc(s.Rules(), func(p Place) bool { return p.Table == table })
+}
+
 // Random reports whether a rule chooses at random.
 func (s Saved) Random() bool {
 	for _, r := range s.rules() {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
@@ -85,8 +84,7 @@ func (c *Copy) madeByNft(space int, full string) bool {
 		return false
 	}
 	s := c.Machine.Spaces[space].Nft
-	return !slices.Contains(s.Iptables(), full) && slices.ContainsFunc(s.Rules(),
-		func(p nft.Place) bool { return p.Table == full })
+	return s.HasRules(full) && !slices.Contains(s.Iptables(), full)
 }
 
 // accepting returns the command that accepts matching packets in the chain of the rule that dropped
