@@ -45,7 +45,7 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	go func() { before <- ask(ctx, f, m, port, read) }()
 	if after, out, err = tryIn(ctx, &facts, &changed, port, commands); err != nil {
 		cancel()
-		<-before
+		_ = <-before // it ended because of that
 		return nil, out, err
 	}
 	return after, out, <-before
