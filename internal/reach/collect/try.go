@@ -42,10 +42,14 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	before := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { before <- ask(ctx, f, m, port, read) }()
+	go func() {
+		defer close(before)
+		before <- ask(ctx, f, m, port, read)
+	}()
 	if after, out, err = tryIn(ctx, &facts, &changed, port, commands); err != nil {
 		cancel()
-		_ = <-before // it ended because of that
+		for range before { // it ended because of that
+		}
 		return nil, out, err
 	}
 	return after, out, <-before
