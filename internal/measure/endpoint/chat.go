@@ -64,6 +64,9 @@ func (c *Chat) Names() []string { return c.names }
 
 // Check requests a short response from each endpoint, of each kind that visits will request.
 func (c *Chat) Check(ctx context.Context) error {
+	if err := c.Close(); err != nil { // of an earlier check
+		return err
+	}
 	for _, name := range c.names {
 		e := c.endpoints[name]
 		began := time.Now()
