@@ -77,7 +77,7 @@ func TestEngines(t *testing.T) {
 			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
 				t.Parallel()
 				testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")),
-					"modes-nftables")
+					"modes with nftables")
 				native.run(t, tester, toll, e)
 			})
 		}

@@ -18,7 +18,7 @@ func TestEngines(t *testing.T) {
 				t.Run(e.Name+filter+"/"+s.name, func(t *testing.T) {
 					t.Parallel()
 					testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")),
-						"`toll ports` against clients"+filter)
+						"`toll ports` against clients"+strings.Replace(filter, "-", " with ", 1))
 					s.env = append(e.Env(), "FILTER="+strings.TrimPrefix(filter, "-"))
 					s.compareEngine(t, e.Name == "installed")
 				})
