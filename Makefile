@@ -73,7 +73,7 @@ test-loops:
 FAKE = ^(TestFakeScripts|TestAbsurdFlags)$$
 
 # They measure by the clock, or bound time and memory: the detector takes more of both; only the slices of load cannot run with it.
-QUIET = internal/cli internal/paths/dockerapi internal/measure/load internal/measure/program
+QUIET = internal/cli internal/paths/dockerapi internal/measure/load internal/measure/observe internal/measure/program
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
