@@ -102,7 +102,7 @@ func TestRulesOfTwoPortsAreDockers(t *testing.T) {
 				t.Fatal(err)
 			}
 			var a *space
-			l := &Lab{ProxyPath: ownProxy, test: hooks{built: func(s *site) { a = s.a.ns }}}
+			l := &Lab{ProxyPath: ownProxy, Engine: mode.Engine28, test: hooks{built: func(s *site) { a = s.a.ns }}}
 			c.spec.Second = true
 			build(t, l, c.spec)
 			if got, want := normalRules(output(t, a, "nft", "list", "ruleset")), withSecond(string(one)); got != want {

@@ -155,7 +155,7 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 	t.Run("compare", func(t *testing.T) {
 		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "publish-ingress",
 			"overlay", "overlay-encrypted", "--on", "swarm",
-			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--load",
+			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--details", "--load",
 			"bulk,rr,stream")
 		wants := []string{"from a container on another machine", "overlay",
 			"server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"}

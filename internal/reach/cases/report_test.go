@@ -172,7 +172,10 @@ func (s *situation) result(d dial, server ports.Server, p ports.Path, want strin
 	if _, err := netip.ParseAddrPort(name); err == nil {
 		name = "?" // outside the copy
 		if n := len(p.Hops); n > 0 && p.Hops[n-1].Kind == "server" {
-			name, _, _ = strings.Cut(p.Hops[n-1].Text, " ")
+			program, _, _ := strings.Cut(p.Hops[n-1].Text, " ")
+			if _, err := netip.ParseAddrPort(strings.TrimSuffix(program, ",")); err != nil {
+				name = program
+			}
 		}
 	}
 	if slices.ContainsFunc(p.Doubt, func(d string) bool { return strings.Contains(d, "has a route") }) &&
