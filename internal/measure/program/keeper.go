@@ -146,6 +146,9 @@ func (k *keeper) start(o Request) (State, error) {
 			return k.report(false), nil
 		case k.state.Ended:
 			k.settle()
+			if ok, err := ready(); ok && err == nil { // its output came after its end was seen
+				return k.report(false), nil
+			}
 			return k.report(true), errors.New("it ended before it was ready")
 		}
 		select {
