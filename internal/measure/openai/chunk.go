@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 type piece struct {
 	token  bool
+	text   string // of the token
 	finish string // reason for the stop; "": none yet
 	tokens int    // so far, as the server counts; 0: unknown
 	fault  string // server's error; "": none
@@ -25,20 +27,20 @@ type chunk struct {
 type choice struct {
 	Delta   *said  `json:"delta"`
 	Message *said  `json:"message"` // of a response in one piece; some servers stream it
-	Text    filled `json:"text"`    // of the older completions
+	Text    texts  `json:"text"`    // of the older completions
 	Finish  string `json:"finish_reason"`
 }
 
 // said has what a model says, under the names that servers give it.
 type said struct {
-	Content          filled `json:"content"`
-	ReasoningContent filled `json:"reasoning_content"` // llama.cpp, vLLM
-	Reasoning        filled `json:"reasoning"`         // Ollama, gateways
-	ReasoningText    filled `json:"reasoning_text"`
+	Content          texts  `json:"content"`
+	ReasoningContent texts  `json:"reasoning_content"` // llama.cpp, vLLM
+	Reasoning        texts  `json:"reasoning"`         // Ollama, gateways
+	ReasoningText    texts  `json:"reasoning_text"`
 	ReasoningDetails filled `json:"reasoning_details"` // OpenRouter
-	Thinking         filled `json:"thinking"`
-	Refusal          filled `json:"refusal"`
-	ToolCalls        filled `json:"tool_calls"`
+	Thinking         texts  `json:"thinking"`
+	Refusal          texts  `json:"refusal"`
+	ToolCalls        calls  `json:"tool_calls"`
 	FunctionCall     filled `json:"function_call"`
 }
 
@@ -47,13 +49,26 @@ type usage struct {
 }
 
 func (d *said) something() bool {
-	return d != nil && bool(d.Content || d.ReasoningContent || d.Reasoning || d.ReasoningText ||
-		d.ReasoningDetails || d.Thinking || d.Refusal || d.ToolCalls || d.FunctionCall)
+	return d != nil && bool(d.Content.filled || d.ReasoningContent.filled || d.Reasoning.filled ||
+		d.ReasoningText.filled || d.ReasoningDetails || d.Thinking.filled || d.Refusal.filled ||
+		d.ToolCalls.filled || d.FunctionCall)
+}
+
+// text returns what is said. A server that says the same under two names is read once.
+func (d *said) text() string {
+	if d == nil {
+		return ""
+	}
+	reasoning := cmp.Or(d.ReasoningContent.text, d.Reasoning.text, d.ReasoningText.text,
+		d.Thinking.text)
+	return reasoning + d.Content.text + d.Refusal.text + d.ToolCalls.text
 }
 
 func (c choice) something() bool {
-	return bool(c.Text) || c.Delta.something() || c.Message.something()
+	return bool(c.Text.filled) || c.Delta.something() || c.Message.something()
 }
+
+func (c choice) text() string { return c.Text.text + c.Delta.text() + c.Message.text() }
 
 func (u *usage) tokens() int {
 	if u == nil {
@@ -76,7 +91,8 @@ func parseChunk(data []byte) (piece, error) {
 	case bool(c.Error) || c.Object == "error": // vLLM
 		p.fault = faultText(data)
 	case len(c.Choices) > 0:
-		p.token, p.finish = c.Choices[0].something(), c.Choices[0].Finish
+		first := c.Choices[0]
+		p.token, p.text, p.finish = first.something(), first.text(), first.Finish
 	case c.Choices == nil && c.Usage == nil:
 		p.other = true
 	}
@@ -101,6 +117,47 @@ func (f *filled) UnmarshalJSON(b []byte) error {
 		*f = true
 	}
 	return nil
+}
+
+// texts is a JSON member with a text: a string, or the texts in a list of parts.
+type texts struct {
+	filled
+	text string
+}
+
+func (t *texts) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &t.text) != nil {
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(b, &parts) == nil {
+			for _, p := range parts {
+				t.text += p.Text
+			}
+		}
+	}
+	return t.filled.UnmarshalJSON(b)
+}
+
+// calls is a JSON member with calls of tools, whose text is their names and arguments.
+type calls struct {
+	filled
+	text string
+}
+
+func (c *calls) UnmarshalJSON(b []byte) error {
+	var all []struct {
+		Function struct {
+			Name      texts `json:"name"`
+			Arguments texts `json:"arguments"`
+		} `json:"function"`
+	}
+	if json.Unmarshal(b, &all) == nil {
+		for _, one := range all {
+			c.text += one.Function.Name.text + one.Function.Arguments.text
+		}
+	}
+	return c.filled.UnmarshalJSON(b)
 }
 
 // count is a number of tokens. Anything else in JSON counts as 0.

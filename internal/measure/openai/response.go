@@ -155,7 +155,7 @@ func (st *stream) event(ev sse.Event) error {
 		st.r.Finish = st.e.secrets.name(p.finish)
 	}
 	if p.token {
-		return st.token(ev.Data)
+		return st.token(p.text)
 	}
 	return nil
 }
@@ -189,14 +189,14 @@ func (st *stream) fault(text string) error {
 		st.e.secrets.clean(text))
 }
 
-func (st *stream) token(data []byte) error {
+func (st *stream) token(text string) error {
 	if len(st.r.Arrivals) == st.e.mostTokens {
 		return fmt.Errorf("the response has more than %d tokens", st.e.mostTokens)
 	}
 	socket := st.a.conn.socket
 	st.r.Arrivals = append(st.r.Arrivals, socket.at.Sub(st.a.begun))
 	if st.r.Mark != 0 {
-		st.text.Add(data)
+		st.text.add(text)
 		st.r.Texts = append(st.r.Texts, st.text)
 		if st.a.conn.tls != "" {
 			st.r.Ends, st.r.Asked = append(st.r.Ends, socket.taken), st.a.asked
