@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -28,6 +29,22 @@ func Check() error {
 			Remedy:  "a kernel with BTF, as distributions build it", Err: err}
 	}
 	return CheckClock()
+}
+
+// Tracepoints returns a function that reports whether this kernel has a tracepoint. Its errors are
+// those of Check, and of reading the kernel's BTF.
+func Tracepoints() (has func(tracepoint string) bool, err error) {
+	if err := Check(); err != nil {
+		return nil, err
+	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("look for tracepoints: %w", err)
+	}
+	return func(tracepoint string) bool {
+		_, err := kernel.AnyTypeByName("btf_trace_" + tracepoint)
+		return !errors.Is(err, btf.ErrNotFound)
+	}, nil
 }
 
 // CheckClock returns nil if this process's monotonic clock is that of BPF programs, else a

@@ -2,10 +2,7 @@ package trace
 
 import (
 	"errors"
-	"fmt"
 	"os"
-
-	"github.com/cilium/ebpf/btf"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -19,7 +16,7 @@ const (
 // needs returns a function that reports whether this kernel has a tracepoint, or an error with what
 // is missing to trace anything.
 func needs() (has func(tracepoint string) bool, err error) {
-	if err := bpf.Check(); err != nil {
+	if has, err = bpf.Tracepoints(); err != nil {
 		return nil, withLadder(err)
 	}
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil && ns != allPIDs {
@@ -27,14 +24,7 @@ func needs() (has func(tracepoint string) bool, err error) {
 			Missing: "toll is in a PID namespace, and BPF programs use the PIDs outside of it",
 			Remedy:  "run toll outside containers; or " + instead}
 	}
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return nil, fmt.Errorf("look for tracepoints: %w", err)
-	}
-	return func(tracepoint string) bool {
-		_, err := kernel.AnyTypeByName("btf_trace_" + tracepoint)
-		return !errors.Is(err, btf.ErrNotFound)
-	}, nil
+	return has, nil
 }
 
 func checkLeast(has func(tracepoint string) bool) error {

@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
@@ -63,17 +62,13 @@ const size = 16 << 20
 // Open attaches the programs for sockets at the given local ports. It returns a
 // *machine.UnsupportedError if the process may not, or the kernel lacks a tracepoint.
 func Open(ports ...uint16) (*Recorder, error) {
-	if err := bpf.Check(); err != nil {
+	has, err := bpf.Tracepoints()
+	if err != nil {
 		return nil, err
 	}
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return nil, fmt.Errorf("look for tracepoints: %w", err)
-	}
-	if _, err := kernel.AnyTypeByName("btf_trace_tcp_sendmsg_locked"); err != nil {
+	if !has("tcp_sendmsg_locked") {
 		return nil, &machine.UnsupportedError{
-			Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: "Linux 6.16 or later",
-			Err: err}
+			Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: "Linux 6.16 or later"}
 	}
 	r := &Recorder{}
 	if err := r.open(ports); err != nil {
