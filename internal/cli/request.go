@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -207,7 +208,7 @@ func unpace(r *plan.Request) {
 		!slices.Equal(r.On, []string{sample.Lab}) {
 		return
 	}
-	if strings.HasPrefix(congestionHere(), "bbr") {
+	if analysis.Paces(congestionHere()) {
 		r.Unpaced = unpacedTune
 	}
 }

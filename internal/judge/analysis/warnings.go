@@ -141,7 +141,7 @@ func (j *Run) warnings() []Warning {
 	for _, text := range j.doubtfulRoutes() {
 		add("ways", "%s", text)
 	}
-	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
+	if cc := j.congestion(); Paces(cc) {
 		add(
 			"paced",
 			"TCP's congestion control here is %s, which paces what it sends: bulk measures its "+
