@@ -56,8 +56,7 @@ func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) error {
 
 // AskSaved tries the connections in a copy of a saved machine. It needs no privileges.
 func AskSaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) error {
-	saved := func(context.Context, int) error { return nil }
-	return uncopied(ctx, f, ask(ctx, f, m, port, saved))
+	return uncopied(ctx, f, ask(ctx, f, m, port, readNothing))
 }
 
 func uncopied(ctx context.Context, f *ports.Facts, err error) error {
@@ -72,6 +71,9 @@ func uncopied(ctx context.Context, f *ports.Facts, err error) error {
 
 // readText reads the rules of a namespace as their user wrote them.
 type readText func(ctx context.Context, space int) error
+
+// readNothing is the readText of a saved machine, which has the rules' text or none.
+func readNothing(context.Context, int) error { return nil }
 
 func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	read readText) (err error) {

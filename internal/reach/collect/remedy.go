@@ -84,11 +84,11 @@ func (t *trials) effects(ctx context.Context, changed session) (out []ports.Effe
 		if answers, err = changed.Dial(ctx, c.Again(e.Lost)); err != nil {
 			return nil, err
 		}
-		e.Lost = c.Confirmed(e.Lost, answers, false)
+		e.Lost = c.LostAgain(e.Lost, answers)
 		if answers, err = t.unchanged.Dial(ctx, c.Again(e.Gained)); err != nil {
 			return nil, err
 		}
-		e.Gained = c.Confirmed(e.Gained, answers, false)
+		e.Gained = c.LostAgain(e.Gained, answers)
 		out = append(out, e)
 	}
 	return out, nil

@@ -31,7 +31,7 @@ func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands s
 // TrySaved is like Try for a saved machine. It needs no privileges.
 func TrySaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	commands string) (after *ports.Facts, out replica.Output, err error) {
-	return try(ctx, f, m, port, commands, func(context.Context, int) error { return nil })
+	return try(ctx, f, m, port, commands, readNothing)
 }
 
 // try uses two copies at the same time: one stays as it is.

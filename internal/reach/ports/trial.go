@@ -239,11 +239,11 @@ func (c *Copy) Effect(answers []replica.Answer) Effect {
 // Again returns the connections with the given indexes, to be made once more.
 func (c *Copy) Again(which []int) []replica.Dial { return c.dials(which, false) }
 
-// Confirmed returns those of the indexes whose connections, by the answers to Again, got through or
-// did not.
-func (c *Copy) Confirmed(which []int, answers []replica.Answer, through bool) (out []int) {
+// LostAgain returns those of the indexes whose connections, by the answers to Again, did not get
+// through.
+func (c *Copy) LostAgain(which []int, answers []replica.Answer) (out []int) {
 	for k, j := range which[:min(len(which), len(answers))] {
-		if c.Through(j, answers[k]) == through {
+		if !c.Through(j, answers[k]) {
 			out = append(out, j)
 		}
 	}
