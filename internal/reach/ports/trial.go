@@ -280,22 +280,28 @@ func (c *Copy) Admitted(i int, commands []Command, n int, effects ...Effect) {
 	if !slices.Contains(gained, i) {
 		gained = append(gained, i)
 	}
-	cause := func(j int) string { p, _ := c.path(c.asked[j]); return cmp.Or(p.lost, p.Why) }
-	groups := map[string]*Trial{}
+	causes := map[int]string{}
+	for _, j := range gained {
+		p, _ := c.path(c.asked[j])
+		causes[j] = cmp.Or(p.lost, p.Why)
+	}
+	same, groups := c.causeOf(i), map[string]*Trial{}
 	own := func(j int) bool { // whether the command is one for the connection's own cause
 		return len(commands) == 1 && slices.ContainsFunc(c.Candidates(j), func(x Command) bool {
 			return x.Text == commands[0].Text
 		})
 	}
 	for _, j := range gained {
-		q, why := &c.asked[j], cause(j)
+		q, why := &c.asked[j], causes[j]
 		if groups[why] == nil {
-			others := slices.DeleteFunc(slices.Clone(gained), func(k int) bool { return cause(k) == why })
+			others := slices.DeleteFunc(slices.Clone(gained), func(k int) bool {
+				return causes[k] == why
+			})
 			groups[why] = &Trial{Commands: commands, Rejected: n,
 				Opens: append(c.named(others), opens...), Closes: closes}
 		}
 		switch {
-		case q.trial == nil && (c.causeOf(i) == c.causeOf(j) || own(j)),
+		case q.trial == nil && (c.causeOf(j) == same || own(j)),
 			q.trial != nil && (q.trial.Untried != "" || len(q.trial.Commands) == 0 ||
 				len(q.trial.Commands) > len(commands)):
 			q.trial = groups[why]
