@@ -133,17 +133,27 @@ func (n *node) read(all []netns.Found, own int) (err error) {
 			delete(missing, id)
 		}
 	}
-	for _, part := range []struct {
-		to   *[]raw.Message
-		read func() ([]raw.Message, error)
-	}{{&n.Addresses, link.ReadAddresses}, {&n.Nexthops, link.ReadNexthops},
-		{&n.Routes, link.ReadRoutes}, {&n.Policy, link.ReadPolicy},
-		{&n.Neighbours, link.ReadNeighbours}} {
-		if *part.to, err = part.read(); err != nil {
-			n.unread("its network", err)
-		}
+	for _, err := range n.ReadNetwork() {
+		n.unread("its network", err)
 	}
 	return nil
+}
+
+// ReadNetwork reads the addresses, routes and neighbours of the calling thread's namespace. Each kind
+// that cannot be read has an error.
+func (s *Space) ReadNetwork() (errs []error) {
+	for _, kind := range []struct {
+		to   *[]raw.Message
+		read func() ([]raw.Message, error)
+	}{{&s.Addresses, link.ReadAddresses}, {&s.Nexthops, link.ReadNexthops},
+		{&s.Routes, link.ReadRoutes}, {&s.Policy, link.ReadPolicy},
+		{&s.Neighbours, link.ReadNeighbours}} {
+		var err error
+		if *kind.to, err = kind.read(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 func (s *Space) unread(what string, err error) {

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -14,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
@@ -156,15 +156,8 @@ func (s *site) machine() *replica.Machine {
 				}
 				l.ParentSpace = s.numbered(l.ParentSpace)
 			}
-			for _, part := range []struct {
-				to   *[]raw.Message
-				read func() ([]raw.Message, error)
-			}{{&space.Addresses, link.ReadAddresses}, {&space.Nexthops, link.ReadNexthops},
-				{&space.Routes, link.ReadRoutes}, {&space.Policy, link.ReadPolicy},
-				{&space.Neighbours, link.ReadNeighbours}} {
-				if *part.to, err = part.read(); err != nil {
-					return err
-				}
+			if err = cmp.Or(space.ReadNetwork()...); err != nil {
+				return err
 			}
 			space.Sysctls = sysctl.ReadAll(names)
 			space.Nft, err = nft.Save()

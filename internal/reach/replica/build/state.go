@@ -49,15 +49,13 @@ func (c *machine) read(space int, s *replica.Space) error {
 	for _, l := range s.Links {
 		names = append(names, l.Name)
 	}
-	errs := make([]error, 8)
-	s.Addresses, errs[0] = link.ReadAddresses()
-	s.Nexthops, errs[1] = link.ReadNexthops()
-	s.Routes, errs[2] = link.ReadRoutes()
-	s.Policy, errs[3] = link.ReadPolicy()
-	s.Neighbours, errs[4] = link.ReadNeighbours()
-	s.Nft, errs[5] = nft.Save()
-	s.Sets, errs[6] = ipset.Save()
-	s.Legacy, errs[7] = xtables.Save()
+	errs := s.ReadNetwork()
+	s.Nft, err = nft.Save()
+	errs = append(errs, err)
+	s.Sets, err = ipset.Save()
+	errs = append(errs, err)
+	s.Legacy, err = xtables.Save()
+	errs = append(errs, err)
 	s.Sysctls = sysctl.ReadAll(names)
 	return cmp.Or(errs...)
 }
