@@ -26,9 +26,12 @@ func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 	name.Cut, name.Least, name.Once = document.CutMiddle, leastPhrase, true
 	t = document.Table{Level: 1, Layouts: onlyGaps,
 		Columns: []document.Column{name, token, figures("", "whole")}}
-	parts := partsOf(seen)
-	for _, p := range parts {
-		t.Columns = append(t.Columns, figures("", partHeads[p]))
+	var parts []string
+	for _, p := range evidenceParts {
+		if anyHas(seen, p.part) {
+			parts = append(parts, p.part)
+			t.Columns = append(t.Columns, figures("", p.head))
+		}
 	}
 	for _, c := range seen {
 		for _, x := range []struct {
@@ -65,25 +68,24 @@ func evidenceCells(c analysis.Cell, token string, parts []string,
 	return out
 }
 
-var partHeads = map[string]string{sample.EvidenceRequest: "request",
-	sample.EvidenceServer: "server", sample.EvidenceTCP: "its TCP",
-	sample.EvidenceQueue: "its queue", sample.EvidenceRelay: "relays",
-	sample.EvidenceWire: "wire", sample.EvidenceClient: "client"}
+// evidenceParts are the parts in their order, with the heads of their columns.
+var evidenceParts = []struct{ part, head string }{
+	{sample.EvidenceRequest, "request"},
+	{sample.EvidenceServer, "server"},
+	{sample.EvidenceTCP, "its TCP"},
+	{sample.EvidenceQueue, "its queue"},
+	{sample.EvidenceRelay, "relays"},
+	{sample.EvidenceWire, "wire"},
+	{sample.EvidenceClient, "client"},
+}
 
-// partsOf returns the parts that any of the routes has, in their order.
-func partsOf(cells []analysis.Cell) (out []string) {
-	writes := func(c analysis.Cell) bool { return c.Evidence.Writes }
-	for _, part := range []string{sample.EvidenceRequest, sample.EvidenceServer,
-		sample.EvidenceTCP, sample.EvidenceQueue, sample.EvidenceRelay, sample.EvidenceWire,
-		sample.EvidenceClient} {
-		has := slices.ContainsFunc(cells, func(c analysis.Cell) bool {
-			return slices.ContainsFunc(c.Evidence.Parts, func(p sample.EvidencePart) bool {
-				return p.Part == part
-			})
+// anyHas reports whether the part of any of the routes is known.
+func anyHas(cells []analysis.Cell, part string) bool {
+	has := slices.ContainsFunc(cells, func(c analysis.Cell) bool {
+		return slices.ContainsFunc(c.Evidence.Parts, func(p sample.EvidencePart) bool {
+			return p.Part == part
 		})
-		if has && (part != sample.EvidenceTCP || slices.ContainsFunc(cells, writes)) {
-			out = append(out, part)
-		}
-	}
-	return out
+	})
+	return has && (part != sample.EvidenceTCP || slices.ContainsFunc(cells,
+		func(c analysis.Cell) bool { return c.Evidence.Writes }))
 }
