@@ -24,6 +24,9 @@ type Seen struct {
 	Waits       []string
 }
 
+// tick is the unit of the timestamps in Linux's TCP options, in ns.
+const tick = 1_000_000
+
 // place is one listening port of a namespace.
 type place struct {
 	space int
@@ -160,8 +163,7 @@ func (l *Log) sent(k key, p *capture.Packet) {
 			c.out.begin(p.Seq + 1)
 		}
 		if c.syn != 0 && p.TSVal != 0 && !c.stamped {
-			const ms = 1_000_000
-			c.offset, c.stamped = c.syn-int64(p.TSVal)*ms, true
+			c.offset, c.stamped = c.syn-int64(p.TSVal)*tick, true
 		}
 		return
 	}
@@ -248,8 +250,7 @@ func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
 		}
 		s.Departed = append(s.Departed, m.at)
 		if c.stamped {
-			const ms = 1_000_000
-			s.Left = append(s.Left, c.offset+int64(m.tsval)*ms)
+			s.Left = append(s.Left, c.offset+int64(m.tsval)*tick)
 		}
 	}
 	c.noteWrites(&s)
