@@ -352,6 +352,9 @@ type CPUSplit struct {
 	Rest   float64 `json:"rest"`
 }
 
+// Sum returns the CPU time of all processes and the rest; 0: none was metered.
+func (s CPUSplit) Sum() float64 { return s.Client + s.Server + s.Proxy + s.Rest }
+
 // Failed is a cell that has no result.
 type Failed struct {
 	sample.Cell

@@ -10,10 +10,9 @@ import (
 )
 
 func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, ok bool) {
-	sum := func(s analysis.CPUSplit) float64 { return s.Client + s.Server + s.Proxy + s.Rest }
 	var sums []float64
 	for _, cell := range cells {
-		sums = append(sums, sum(parties(cell, w)))
+		sums = append(sums, parties(cell, w).Sum())
 	}
 	unit := scaleFor(cells[0].CPU.Unit, largest(sums...))
 	spec := stacks{Axis: unit.unit, Parts: []string{
@@ -21,8 +20,8 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 	var rows [][]string
 	for _, cell := range cells {
 		s := parties(cell, w)
-		row := stackRow{Label: cell.Name(), Text: three(sum(s) * unit.by)}
-		if sum(s) <= 0 {
+		row := stackRow{Label: cell.Name(), Text: three(s.Sum() * unit.by)}
+		if s.Sum() <= 0 {
 			row.Text = notMeasured
 		}
 		entry := []string{row.Label}
@@ -45,7 +44,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 // parties returns the cell's CPU time by party, with the sum that the page shows elsewhere.
 func parties(c analysis.Cell, w workload.Workload) analysis.CPUSplit {
 	s := c.CPU
-	all, m := s.Client+s.Server+s.Proxy+s.Rest, c.Metrics[w.CPU()]
+	all, m := s.Sum(), c.Metrics[w.CPU()]
 	if !(all > 0) || !(m.Shown() > 0) {
 		return s
 	}

@@ -179,7 +179,7 @@ func (l *list) price(f document.Figure, s document.Statistic, p analysis.Price, 
 
 // cpu lists the parts of the CPU time, or nothing if none was metered.
 func (l *list) cpu(f document.Figure, c analysis.CPUSplit) {
-	if c.Client+c.Server+c.Proxy+c.Rest == 0 {
+	if c.Sum() == 0 {
 		return
 	}
 	f.Unit, f.Statistic = c.Unit, document.Merged

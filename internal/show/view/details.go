@@ -250,7 +250,7 @@ func humane(n uint64) string {
 
 func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	of := c.CPU
-	sum := of.Client + of.Server + of.Proxy + of.Rest
+	sum := of.Sum()
 	if !(sum > 0) {
 		return s
 	}
