@@ -49,14 +49,16 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 // each mode in each place, as it prints it, or nil. With measured, this machine's figures follow.
 func publishedGrid(s published.Result, measured bool) []document.Section {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{{}}}
-	var columns [][2]string // placing, mode
+	columnOf := func(r published.Line) [2]string { // its head
+		return [2]string{r.Placing(), cmp.Or(r.StudyMode, r.Mode)}
+	}
+	var columns [][2]string
 	var lines []published.Line
 	for _, r := range s.Rows {
 		if r.Placing() == "" {
 			return nil
 		}
-		if key := [2]string{r.Placing(), cmp.Or(r.StudyMode, r.Mode)}; !slices.Contains(columns,
-			key) {
+		if key := columnOf(r); !slices.Contains(columns, key) {
 			columns = append(columns, key)
 			c := document.Column{Head: key, Right: true, Span: 1}
 			if last := len(columns) - 2; last >= 0 && columns[last][0] == key[0] {
@@ -76,8 +78,7 @@ func publishedGrid(s published.Result, measured bool) []document.Section {
 		here := document.Texts("  here")
 		for _, key := range columns {
 			i := slices.IndexFunc(s.Rows, func(r published.Line) bool {
-				return r.Metric == l.Metric && key == [2]string{r.Placing(),
-					cmp.Or(r.StudyMode, r.Mode)}
+				return r.Metric == l.Metric && columnOf(r) == key
 			})
 			cells := []document.Cell{{}, {}}
 			if i >= 0 {
