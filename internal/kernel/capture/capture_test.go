@@ -182,7 +182,7 @@ func TestFilter(t *testing.T) {
 		"IPv6, UDP":       {segment6(17, 80, 80), []uint16{80}, false},
 		"neither":         {make([]byte, 60), nil, false},
 	} {
-		program, err := filter(tt.ports)
+		program, err := filter(snap, tt.ports)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,10 +200,10 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %d bytes pass, %v", name, n, err)
 		}
 	}
-	if _, err := filter(make([]uint16, mostPorts+1)); err == nil {
+	if _, err := filter(snap, make([]uint16, mostPorts+1)); err == nil {
 		t.Error("too many ports")
 	}
-	if _, err := filter(make([]uint16, mostPorts)); err != nil {
+	if _, err := filter(snap, make([]uint16, mostPorts)); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 // mostPorts keeps the filter's jumps short enough for a byte.
 const mostPorts = 100
 
-// filter returns a program that passes unfragmented TCP packets with one of the ports, or with any
-// port if there is none.
-func filter(ports []uint16) ([]unix.SockFilter, error) {
+// filter returns a program that passes the first bytes of unfragmented TCP packets with one of the
+// ports, or with any port if there is none.
+func filter(bytes int, ports []uint16) ([]unix.SockFilter, error) {
 	if len(ports) > mostPorts {
 		return nil, fmt.Errorf("%d ports, at most %d can be captured", len(ports), mostPorts)
 	}
@@ -42,12 +42,12 @@ func filter(ports []uint16) ([]unix.SockFilter, error) {
 	}
 	if len(ports) > 0 {
 		code = append(code, bpf.LoadIndirect{Off: 0, Size: 2})
-		code = append(code, oneOf(ports)...)
+		code = append(code, oneOf(uint32(bytes), ports)...)
 		code = append(code, bpf.LoadIndirect{Off: 2, Size: 2})
-		code = append(code, oneOf(ports)...)
+		code = append(code, oneOf(uint32(bytes), ports)...)
 		code = append(code, bpf.RetConstant{Val: 0})
 	}
-	code = append(code, bpf.RetConstant{Val: snap})
+	code = append(code, bpf.RetConstant{Val: uint32(bytes)})
 	raw, err := bpf.Assemble(code)
 	if err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func filter(ports []uint16) ([]unix.SockFilter, error) {
 	return program, nil
 }
 
-// oneOf returns instructions that accept the packet if the loaded value is one of the ports, and
+// oneOf returns instructions that pass the packet's first bytes if the loaded value is one of the ports, and
 // else go on behind them.
-func oneOf(ports []uint16) (code []bpf.Instruction) {
+func oneOf(bytes uint32, ports []uint16) (code []bpf.Instruction) {
 	for i, p := range ports {
 		code = append(code, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p),
 			SkipTrue: uint8(len(ports) - i)})
 	}
-	return append(code, bpf.Jump{Skip: 1}, bpf.RetConstant{Val: snap})
+	return append(code, bpf.Jump{Skip: 1}, bpf.RetConstant{Val: bytes})
 }

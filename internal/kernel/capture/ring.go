@@ -19,10 +19,15 @@ import (
 // Retire is the longest time after which the kernel passes on a block that is not full.
 const Retire = 50 * time.Millisecond
 
-// Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s.
-const (
-	Large = 32 << 20
-	Small = 1 << 20
+// Size is what a ring holds, in bytes: of all packets, and of each one.
+type Size struct{ ring, packet int }
+
+// Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s. Heads holds
+// the beginnings of many packets.
+var (
+	Large = Size{32 << 20, snap}
+	Small = Size{1 << 20, snap}
+	Heads = Size{32 << 20, 4 << 10}
 )
 
 const (
@@ -39,8 +44,8 @@ type Ring struct {
 }
 
 // Open starts a capture in the calling thread's network namespace. It records TCP packets with one
-// of the ports, or all TCP packets if there is none, and needs CAP_NET_RAW. size is in bytes.
-func Open(size int, ports ...uint16) (*Ring, error) {
+// of the ports, or all TCP packets if there is none, and needs CAP_NET_RAW.
+func Open(size Size, ports ...uint16) (*Ring, error) {
 	r, err := open(size, ports)
 	if err != nil {
 		return nil, fmt.Errorf("capture packets: %w", err)
@@ -48,8 +53,8 @@ func Open(size int, ports ...uint16) (*Ring, error) {
 	return r, nil
 }
 
-func open(size int, ports []uint16) (r *Ring, err error) {
-	program, err := filter(ports)
+func open(size Size, ports []uint16) (r *Ring, err error) {
+	program, err := filter(size.packet, ports)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +64,7 @@ func open(size int, ports []uint16) (r *Ring, err error) {
 		return nil, err
 	}
 	r = &Ring{fd: fd}
-	if err := r.prepare(max(size/blockSize, 2), program); err != nil {
+	if err := r.prepare(max(size.ring/blockSize, 2), program); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
@@ -105,9 +110,10 @@ func (r *Ring) Close() error {
 }
 
 // Read calls f with each packet that the kernel has passed on, in the order in which it saw them.
-// It does not wait. The packet's payload is valid until f returns.
+// It does not wait, and reads each block at most once, for packets may come as fast as f takes
+// them. The packet's payload is valid until f returns.
 func (r *Ring) Read(f func(*Packet)) {
-	for {
+	for range len(r.mem) / blockSize {
 		block := r.mem[r.next*blockSize:][:blockSize]
 		head := (*unix.TpacketHdrV1)(unsafe.Pointer(
 			&(*unix.TpacketBlockDesc)(unsafe.Pointer(&block[0])).Hdr))

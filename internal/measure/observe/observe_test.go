@@ -566,3 +566,28 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 		}
 	})
 }
+
+// TestFollowBesideOthers follows a route whose namespace is full of others' packets: more pass in a
+// millisecond than a small ring holds.
+func TestFollowBesideOthers(t *testing.T) {
+	m := newMachine(t)
+	log := &truth{}
+	m.serve(t, "127.0.0.1:8000", model(log, func(int) time.Duration { return ms }, false))
+	m.serve(t, "127.0.0.1:9000", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	c, _, err := m.dial(t.Context(), "tcp", "127.0.0.1:9000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over sync.WaitGroup
+	over.Go(func() {
+		for b := make([]byte, 1<<20); err == nil; {
+			_, err = c.Write(b)
+		}
+	})
+	defer over.Wait()
+	defer c.Close()
+	k := follow(t, m, "http://127.0.0.1:8000", 3)
+	if r := k.watch.routes["r"]; len(r.hops) != 1 || r.hops[0].port != 8000 {
+		t.Errorf("hops %+v", r.hops)
+	}
+}

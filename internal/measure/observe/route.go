@@ -34,21 +34,42 @@ const mostSpaces = 256
 // ErrUnseen means that a route's server does not handle the request on this machine.
 var ErrUnseen = errors.New("no process of this machine received the request")
 
+var errFull = errors.New("too many packets of others to find the request among them")
+
 // Ask makes a request over a new connection. It returns the client's port, and whether the
 // connection was over TLS.
 type Ask func() (local uint16, sealed bool, err error)
 
 // Follow finds the hops of a route by a request, which ask makes with a mark from a client in the
 // network namespace of process from, 0 for this one. It returns ask's error. unseen is why the
-// route cannot be followed.
+// route cannot be followed. If others' packets filled rings, it asks once more.
 func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (unseen, err error) {
+	if from == 0 {
+		from = os.Getpid()
+	}
+	r, full, unseen, err := w.follow(ctx, name, from, nil, ask)
+	if errors.Is(unseen, ErrUnseen) && len(full) > 0 && err == nil {
+		r, full, unseen, err = w.follow(ctx, name, from, full, ask)
+		if errors.Is(unseen, ErrUnseen) && len(full) > 0 {
+			unseen = errFull
+		}
+	}
+	if unseen == nil && err == nil {
+		w.routes[name] = r
+	}
+	return unseen, err
+}
+
+// follow is Follow with larger rings in the busy namespaces. full are those whose ring lost packets.
+func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, ask Ask) (r *route,
+	full []int, unseen, err error) {
 	spaces, err := netns.Find()
 	if err != nil {
 		_, _, errAsk := ask()
-		return err, errAsk
+		return nil, nil, err, errAsk
 	}
 	spaces = w.merge(spaces)
-	rings, err := openAll(spaces)
+	rings, err := openAll(spaces, busy)
 	defer func() {
 		for _, r := range rings {
 			_ = r.Close()
@@ -56,7 +77,7 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 	}()
 	if err != nil {
 		_, _, errAsk := ask()
-		return err, errAsk
+		return nil, nil, err, errAsk
 	}
 	local, sealed := uint16(0), false
 	w.asking = name
@@ -66,31 +87,32 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 	})
 	w.asking = ""
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	if from == 0 {
-		from = os.Getpid()
+	for _, r := range rings {
+		if lost, err := r.Lost(); err != nil || lost > 0 {
+			full = append(full, r.space)
+		}
 	}
 	home, err := netns.ID(from)
 	if err != nil {
-		return err, nil
+		return nil, full, err, nil
 	}
 	if !sealed {
 		local = 0
 	}
-	r, err := routeOf(seen, slices.IndexFunc(spaces, func(f netns.Found) bool {
+	r, err = routeOf(seen, slices.IndexFunc(spaces, func(f netns.Found) bool {
 		return f.ID == home
 	}), local)
 	if err != nil {
-		return err, nil
+		return nil, full, err, nil
 	}
 	for i := range r.hops {
 		h := &r.hops[i]
 		h.about = sample.EvidenceHop{Process: process(spaces[h.space], h.port), Port: h.port,
 			NetNS: spaces[h.space].ID}
 	}
-	w.routes[name] = r
-	return nil, nil
+	return r, full, nil, nil
 }
 
 // merge adds namespaces to those that are known, whose indexes stay, and returns all.
@@ -107,10 +129,14 @@ func (w *Watch) merge(found []netns.Found) []netns.Found {
 }
 
 // openAll captures in all namespaces that this process may enter, of which there must be one.
-func openAll(spaces []netns.Found) (rings []*ring, err error) {
+func openAll(spaces []netns.Found, busy []int) (rings []*ring, err error) {
 	for i, s := range spaces {
+		size := capture.Small
+		if slices.Contains(busy, i) {
+			size = capture.Heads
+		}
 		errVisit := s.Visit(func() error {
-			r, err := capture.Open(capture.Small)
+			r, err := capture.Open(size)
 			if err == nil {
 				rings = append(rings, &ring{r, i})
 			}
