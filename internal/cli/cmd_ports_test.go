@@ -268,10 +268,11 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	r := reportOf(e, about...)
 	shut := r.Ports[0].Paths[ports.Remote]
 	if shut.Kind != ports.Blocked || !strings.Contains(shut.Why, "DOCKER-USER rule 1") ||
-		!strings.Contains(strings.Join(r.Answer.Text, " "), shut.Remedy) {
+		shut.Trial == nil || shut.Trial.Untried != "" || len(shut.Trial.Commands) != 1 ||
+		!strings.Contains(strings.Join(r.Answer.Text, " "), shut.Trial.Commands[0].Text) {
 		t.Fatalf("%+v\n%v", shut, r.Answer)
 	}
-	remedy := strings.Fields(strings.TrimPrefix(shut.Remedy, "sudo "))
+	remedy := strings.Fields(strings.TrimPrefix(shut.Trial.Commands[0].Text, "sudo "))
 	e.run(remedy...)
 	defer e.run("iptables", "-D", "DOCKER-USER", "1")
 	if r = reportOf(e, about...); !r.Ports[0].Paths[ports.Remote].Answers() {

@@ -355,7 +355,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
-	if !strings.Contains(r.out.String(), "Every row was witnessed") {
+	if !strings.Contains(r.out.String(), "every row was witnessed") {
 		t.Errorf("output:\n%s", r.out.String())
 	}
 	r.gone(t)
