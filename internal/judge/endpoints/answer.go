@@ -39,6 +39,10 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 		a.Add(text)
 	}
 	tally := compared(r, a)
+	where, _ := exchanged(r)
+	for _, text := range where {
+		a.Add(text)
+	}
 	a.Add(connecting(r))
 	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
 	if alone && len(r.Failed) == 0 {

@@ -104,9 +104,14 @@ func middle(xs []float64) float64 {
 func (j study) noteEvidence(r *analysis.Report) {
 	for i := range r.Cells {
 		for _, s := range j.Series {
-			if !s.Cell.Control && s.Cell.Load == r.Cells[i].Load &&
-				analysis.Label(s.Cell) == r.Cells[i].Label() {
-				r.Cells[i].Evidence = merge(s.Visits)
+			if s.Cell.Control || s.Cell.Load != r.Cells[i].Load ||
+				analysis.Label(s.Cell) != r.Cells[i].Label() {
+				continue
+			}
+			r.Cells[i].Evidence = merge(s.Visits)
+			if p, ok := j.File.Header.PathOf(s.Cell); ok && p.Evidence != nil &&
+				p.Evidence.ClockMoved == 0 {
+				r.Cells[i].Evidence = p.Evidence
 			}
 		}
 	}
@@ -129,7 +134,7 @@ func proven(r *analysis.Report) map[string]*sample.Evidence {
 // evident returns what the evidence says of each route.
 func evident(r *analysis.Report) (out []string) {
 	for _, c := range r.Cells {
-		if c.Evidence == nil {
+		if c.Evidence == nil || c.Load != workload.Chat {
 			continue
 		}
 		if why, ok := c.Evidence.Clear(); !ok {
@@ -139,6 +144,66 @@ func evident(r *analysis.Report) (out []string) {
 		}
 		w := division{c.Evidence}
 		out = append(out, w.headline(c.Label()), w.figures(c.Label()))
+	}
+	return out
+}
+
+// exchanged returns where the time of an exchange goes over each route, and, as unclear, why that is
+// not known over the others.
+func exchanged(r *analysis.Report) (out, unclear []string) {
+	var unknown reasons
+	noun := "request"
+	for _, c := range r.Cells {
+		switch c.Load {
+		case workload.Chat, workload.Batch:
+			continue
+		case workload.SQL:
+			noun = "query"
+		}
+		if c.Evidence == nil {
+			unknown.add(c.Facts[sample.FactExchangesUnseen], c.Label())
+			continue
+		}
+		if why, ok := c.Evidence.Clear(); !ok {
+			unknown.add(why, c.Label())
+			continue
+		}
+		w := division{c.Evidence}
+		say := append([]string{fmt.Sprintf("Over %s, of %s a %s as captured: %s", c.Label(),
+			workload.Briefly(w.sum(last)), noun, w.list(last, workload.Briefly))},
+			w.waits("replies", w.Responses/fewReplies)...)
+		out = append(out, strings.Join(say, "; ")+".")
+	}
+	return out, unknown.sentences("Where the time of a " + noun + " goes is unknown over %s: %s.")
+}
+
+// fewReplies is the number of replies of which one that waits in the server's TCP is mentioned.
+const fewReplies = 20
+
+// reasons groups routes by a reason.
+type reasons struct {
+	order []string
+	by    map[string][]string
+}
+
+// add adds a route. It ignores an empty reason.
+func (x *reasons) add(why, route string) {
+	if why == "" {
+		return
+	}
+	if x.by == nil {
+		x.by = map[string][]string{}
+	}
+	if x.by[why] == nil {
+		x.order = append(x.order, why)
+	}
+	x.by[why] = append(x.by[why], route)
+}
+
+// sentences returns a sentence for each reason. format has the routes and the reason.
+func (x *reasons) sentences(format string) (out []string) {
+	for _, why := range x.order {
+		out = append(out, fmt.Sprintf(format, printable.List(x.by[why]), why))
 	}
 	return out
 }
@@ -166,24 +231,13 @@ func findings(r *analysis.Report, proven map[string]*sample.Evidence) (out []str
 
 // unseen returns a sentence on the routes whose tokens could not be followed to the server, or "".
 func unseen(r *analysis.Report) string {
-	by := map[string][]string{}
-	var order []string
+	var by reasons
 	for _, c := range r.Cells {
-		why := c.Facts[sample.FactTokensUnseen]
-		if why == "" || c.Load != workload.Chat {
-			continue
+		if c.Load == workload.Chat {
+			by.add(c.Facts[sample.FactTokensUnseen], c.Label())
 		}
-		if by[why] == nil {
-			order = append(order, why)
-		}
-		by[why] = append(by[why], c.Label())
 	}
-	var say []string
-	for _, why := range order {
-		say = append(say, fmt.Sprintf("When tokens left the server is unknown over %s: %s.",
-			printable.List(by[why]), why))
-	}
-	return strings.Join(say, " ")
+	return strings.Join(by.sentences("When tokens left the server is unknown over %s: %s."), " ")
 }
 
 // division divides the times of a route's tokens into parts.
@@ -298,7 +352,7 @@ func (w division) figures(route string) string {
 				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
 			})))
 	}
-	say = append(say, w.waits()...)
+	say = append(say, w.waits("tokens", w.Responses)...)
 	if w.Others > 0 {
 		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
 			w.Others))
@@ -323,14 +377,15 @@ var causes = map[string]struct{ waits, blames string }{
 	sample.WaitOther:  {"for an unknown cause", "the server's TCP"},
 }
 
-// waits returns clauses on the causes for which many tokens waited in the server's TCP.
-func (w division) waits() (out []string) {
+// waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
+// server's TCP.
+func (w division) waits(what string, least int) (out []string) {
 	for _, x := range w.Waits {
 		each := x.Sum / float64(x.Tokens)
-		if x.Tokens < w.Responses || each < min(w.ServerGap, littleShare*w.sum(last)) {
+		if x.Tokens < least || each < min(w.ServerGap, littleShare*w.sum(last)) {
 			continue
 		}
-		out = append(out, fmt.Sprintf("%d tokens waited %s each in the server's TCP %s", x.Tokens,
+		out = append(out, fmt.Sprintf("%d %s waited %s each in the server's TCP %s", x.Tokens, what,
 			workload.Briefly(each), causes[x.Cause].waits))
 	}
 	return out

@@ -220,3 +220,55 @@ func TestAnswerSaysWhatIsUnseen(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestExchanged(t *testing.T) {
+	parts := [7]float64{0.01, 0.09, 0, 0.001, 0.12, 0.002}
+	of := func(change func(*sample.Evidence)) *sample.Evidence {
+		e := seen(parts, parts, [7]float64{})
+		e.Responses, e.ByOrder, e.ByID, e.Tokens, e.Matched = 1000, 1000, 0, 0, 0
+		e.Parts, e.Hops[0] = e.Parts[:6], sample.EvidenceHop{Process: "postgres", Port: 5432}
+		e.Hops[1].Process = "docker-proxy"
+		if change != nil {
+			change(e)
+		}
+		return e
+	}
+	for name, tt := range map[string]struct {
+		load     string
+		evidence *sample.Evidence
+		unseen   string
+		says     string
+		finds    string
+	}{
+		"a query": {workload.SQL, of(nil), "",
+			"Over r, of 223 µs a query as captured: docker-proxy 120 µs, server 90.0 µs.", ""},
+		"a request": {workload.Exec, of(nil), "",
+			"Over r, of 223 µs a request as captured: docker-proxy 120 µs, server 90.0 µs.", ""},
+		"Nagle": {workload.SQL, of(func(e *sample.Evidence) {
+			e.Parts[2].Last = 0.02
+			e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20},
+				{Cause: sample.WaitOther, Tokens: 3, Sum: 0.01}}
+		}), "", "Over r, of 20.2 ms a query as captured: server's TCP 20.0 ms; 500 replies waited " +
+			"40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY (set it at " +
+			"the server).", ""},
+		"lost": {workload.SQL, of(func(e *sample.Evidence) { e.Lost = 3 }), "", "",
+			"Where the time of a query goes is unknown over r: the capture lost 3 packets."},
+		"few found": {workload.Exec, of(func(e *sample.Evidence) { e.ByOrder = 900 }), "", "",
+			"Where the time of a request goes is unknown over r: only 900 of 1000 exchanges were " +
+				"seen at every hop."},
+		"unseen": {workload.Exec, nil, "toll must be root to capture packets", "",
+			"Where the time of a request goes is unknown over r: toll must be root to capture packets."},
+		"no capture": {workload.Exec, nil, "", "", ""},
+	} {
+		r := &analysis.Report{}
+		r.Cells = []analysis.Cell{{Mode: "r", Load: tt.load, Evidence: tt.evidence,
+			Facts: map[string]string{sample.FactExchangesUnseen: tt.unseen}}}
+		out, unclear := exchanged(r)
+		if got := strings.Join(out, "\n"); got != tt.says {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := strings.Join(unclear, "\n"); got != tt.finds {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

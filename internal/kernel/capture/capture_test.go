@@ -214,7 +214,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(append([]byte{0x4f}, bytes.Repeat([]byte{0xff}, 100)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p Packet
-		if p.parse(b) && len(p.Payload) > len(b)-40 {
+		if p.parse(b, len(b)) && (len(p.Payload) > len(b)-40 || p.Size != len(p.Payload)) {
 			t.Errorf("%d bytes of payload in %d", len(p.Payload), len(b))
 		}
 	})

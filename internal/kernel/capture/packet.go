@@ -26,7 +26,9 @@ type Packet struct {
 	Window   uint16 // not scaled
 	// TSVal and TSEcr are the timestamps option's, in the sender's ms; 0: it has none.
 	TSVal, TSEcr uint32
-	Payload      []byte
+	// Payload may be the beginning only of Size bytes.
+	Payload []byte
+	Size    int
 }
 
 const (
@@ -36,8 +38,8 @@ const (
 	timesSize                             = 10
 )
 
-// parse decodes a packet that starts at the IP header.
-func (p *Packet) parse(b []byte) bool {
+// parse decodes a packet of size bytes that starts at the IP header. b may be its beginning only.
+func (p *Packet) parse(b []byte, size int) bool {
 	if len(b) == 0 {
 		return false
 	}
@@ -48,26 +50,26 @@ func (p *Packet) parse(b []byte) bool {
 			return false
 		}
 		// A packet longer than the field can say has 0 there, and no padding.
-		if size := int(binary.BigEndian.Uint16(b[2:])); size >= head && size < len(b) {
-			b = b[:size]
+		if says := int(binary.BigEndian.Uint16(b[2:])); says >= head {
+			size = min(size, says)
 		}
 		return p.segment(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])),
-			b[head:])
+			b[head:min(size, len(b))], size-head)
 	case 6:
 		const head = 40
 		if len(b) < head {
 			return false
 		}
 		src, dst := netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
-		if size := int(binary.BigEndian.Uint16(b[4:])); size > 0 && head+size < len(b) {
-			b = b[:head+size]
+		if says := int(binary.BigEndian.Uint16(b[4:])); says > 0 {
+			size = min(size, head+says)
 		}
-		return p.segment(src, dst, b[head:])
+		return p.segment(src, dst, b[head:min(size, len(b))], size-head)
 	}
 	return false
 }
 
-func (p *Packet) segment(src, dst netip.Addr, b []byte) bool {
+func (p *Packet) segment(src, dst netip.Addr, b []byte, size int) bool {
 	if len(b) < tcpHeader {
 		return false
 	}
@@ -80,7 +82,7 @@ func (p *Packet) segment(src, dst netip.Addr, b []byte) bool {
 	p.Seq, p.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 	p.Flags, p.Window = b[13], binary.BigEndian.Uint16(b[14:])
 	p.times(b[tcpHeader:head])
-	p.Payload = b[head:]
+	p.Payload, p.Size = b[head:], size-head
 	return true
 }
 

@@ -22,12 +22,13 @@ const Retire = 50 * time.Millisecond
 // Size is what a ring holds, in bytes: of all packets, and of each one.
 type Size struct{ ring, packet int }
 
-// Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s. Heads holds
-// the beginnings of many packets.
+// Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s. Begins holds
+// the beginnings of many packets, and Heads their headers.
 var (
-	Large = Size{32 << 20, snap}
-	Small = Size{1 << 20, snap}
-	Heads = Size{32 << 20, 4 << 10}
+	Large  = Size{32 << 20, snap}
+	Small  = Size{1 << 20, snap}
+	Begins = Size{32 << 20, 4 << 10}
+	Heads  = Size{32 << 20, 160}
 )
 
 const (
@@ -149,7 +150,7 @@ func read(block []byte, head *unix.TpacketHdrV1, f func(*Packet)) {
 			ours = false
 		}
 		start := at + uint32(h.Net)
-		if ours && p.parse(block[start:start+h.Snaplen]) {
+		if ours && p.parse(block[start:start+h.Snaplen], int(h.Len)) {
 			f(&p)
 		}
 		at += h.Next_offset

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
@@ -120,13 +119,10 @@ func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f o
 	} else {
 		why, err = c.watch.Follow(ctx, name, c.from[name].PID(), probe)
 	}
-	switch {
-	case c.NoStream || why == nil:
+	if c.NoStream || why == nil {
 		return f, "", err
-	case errors.Is(why, unix.EPERM), errors.Is(why, unix.EACCES):
-		return f, "toll must be root to capture packets", err
 	}
-	return f, why.Error(), err
+	return f, whyUnseen(why), err
 }
 
 // Close ends the captures of packets.

@@ -139,10 +139,13 @@ func (p *Program) Check(ctx context.Context) error {
 		if err := r.refused(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := p.run(ctx, r, &sample.Visit{}); err != nil {
+		facts := map[string]string{"url": net.JoinHostPort(r.host, strconv.Itoa(int(r.port)))}
+		evidence, err := exchanges(ctx, r.from, r.dial().String(), facts, func() error {
+			return p.run(ctx, r, &sample.Visit{})
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		facts := map[string]string{"url": net.JoinHostPort(r.host, strconv.Itoa(int(r.port)))}
 		if from := elsewhere(r.from); from != "" {
 			facts["from"] = from
 		}
@@ -150,7 +153,7 @@ func (p *Program) Check(ctx context.Context) error {
 		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
 		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: r.dial().String(), Hops: []string{},
-			Built: time.Since(began).Seconds(), Facts: facts}
+			Built: time.Since(began).Seconds(), Facts: facts, Evidence: evidence}
 	}
 	return nil
 }

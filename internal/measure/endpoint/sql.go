@@ -61,10 +61,32 @@ func (s *SQL) Check(ctx context.Context) error {
 				facts[fact] = value
 			}
 		}
+		evidence, err := exchanges(ctx, s.from[name], f.Remote, facts, func() error {
+			return pages(ctx, d)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		s.servers.find(ctx, s.Locate, name, f.Remote, s.from[name], facts)
 		s.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: f.Remote, Hops: []string{},
-			Built: time.Since(began).Seconds(), Facts: facts}
+			Built: time.Since(began).Seconds(), Facts: facts, Evidence: evidence}
+	}
+	return nil
+}
+
+// pages reads pages for a while, over a connection of its own.
+func pages(ctx context.Context, d *database.Database) error {
+	const while = 500 * time.Millisecond
+	s, err := d.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for began := time.Now(); time.Since(began) < while; {
+		if _, err := s.Page(ctx, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }

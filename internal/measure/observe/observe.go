@@ -31,7 +31,9 @@ type Watch struct {
 	marks  atomic.Uint32
 	spaces []netns.Found // which the routes cross
 	routes map[string]*route
-	asking string // the route whose hops are being found
+	// anyBytes means that connections are followed, whatever their bytes are.
+	anyBytes bool
+	asking   string // the route whose hops are being found
 
 	mu    sync.Mutex
 	log   *tokens.Log
@@ -127,7 +129,10 @@ func (w *Watch) Start() error {
 }
 
 func (w *Watch) start() error {
-	w.log = tokens.NewLog(w.ours)
+	size := capture.Large
+	if w.log = tokens.NewLog(w.ours); w.anyBytes {
+		w.log, size = tokens.NewLog(nil), capture.Heads
+	}
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
 		for _, h := range r.hops {
@@ -142,7 +147,7 @@ func (w *Watch) start() error {
 	for space, all := range ports {
 		slices.Sort(all)
 		err := w.spaces[space].Visit(func() error {
-			r, err := capture.Open(capture.Large, slices.Compact(all)...)
+			r, err := capture.Open(size, slices.Compact(all)...)
 			if err == nil {
 				w.rings = append(w.rings, &ring{r, space})
 			}

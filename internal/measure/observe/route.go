@@ -63,56 +63,47 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 // follow is Follow with larger rings in the busy namespaces. full are those whose ring lost packets.
 func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, ask Ask) (r *route,
 	full []int, unseen, err error) {
-	spaces, err := netns.Find()
-	if err != nil {
-		_, _, errAsk := ask()
-		return nil, nil, err, errAsk
-	}
-	spaces = w.merge(spaces)
-	rings, err := openAll(spaces, busy)
-	defer func() {
-		for _, r := range rings {
-			_ = r.Close()
-		}
-	}()
-	if err != nil {
-		_, _, errAsk := ask()
-		return nil, nil, err, errAsk
-	}
 	local, sealed := uint16(0), false
 	w.asking = name
-	seen, err := w.look(ctx, rings, func() (err error) {
+	seen, full, unseen, err := w.look(ctx, busy, w.marked, func() (err error) {
 		local, sealed, err = ask()
 		return err
 	})
 	w.asking = ""
-	if err != nil {
-		return nil, nil, nil, err
+	if unseen != nil || err != nil {
+		return nil, full, unseen, err
 	}
-	for _, r := range rings {
-		if lost, err := r.Lost(); err != nil || lost > 0 {
-			full = append(full, r.space)
-		}
-	}
-	home, err := netns.ID(from)
+	home, err := w.home(from)
 	if err != nil {
 		return nil, full, err, nil
 	}
 	if !sealed {
 		local = 0
 	}
-	r, err = routeOf(seen, slices.IndexFunc(spaces, func(f netns.Found) bool {
-		return f.ID == home
-	}), local)
-	if err != nil {
+	if r, err = routeOf(seen, home, local); err != nil {
 		return nil, full, err, nil
 	}
+	w.describe(r)
+	return r, full, nil, nil
+}
+
+func (w *Watch) marked(p *capture.Packet) bool {
+	return len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours)
+}
+
+// home returns the index of the namespace of a process, or -1 if it is not known.
+func (w *Watch) home(pid int) (int, error) {
+	id, err := netns.ID(pid)
+	return slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }), err
+}
+
+// describe sets what a route's hops are.
+func (w *Watch) describe(r *route) {
 	for i := range r.hops {
 		h := &r.hops[i]
-		h.about = sample.EvidenceHop{Process: process(spaces[h.space], h.port), Port: h.port,
-			NetNS: spaces[h.space].ID}
+		h.about = sample.EvidenceHop{Process: process(w.spaces[h.space], h.port), Port: h.port,
+			NetNS: w.spaces[h.space].ID}
 	}
-	return r, full, nil, nil
 }
 
 // merge adds namespaces to those that are known, whose indexes stay, and returns all.
@@ -133,7 +124,7 @@ func openAll(spaces []netns.Found, busy []int) (rings []*ring, err error) {
 	for i, s := range spaces {
 		size := capture.Small
 		if slices.Contains(busy, i) {
-			size = capture.Heads
+			size = capture.Begins
 		}
 		errVisit := s.Visit(func() error {
 			r, err := capture.Open(size)
@@ -150,9 +141,37 @@ func openAll(spaces []netns.Found, busy []int) (rings []*ring, err error) {
 	return nil, err
 }
 
-// look returns where the request that ask makes was seen.
-func (w *Watch) look(ctx context.Context, rings []*ring, ask func() error) (seen []sighting,
-	err error) {
+// look captures in all namespaces, with larger rings in the busy ones, while ask makes a request or a
+// connection. It returns where new connections and marked packets were seen; with a nil marked, the
+// connections only. It returns ask's error; unseen is why it could not look. full are the
+// namespaces whose ring lost packets.
+func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packet) bool,
+	ask func() error) (seen []sighting, full []int, unseen, err error) {
+	spaces, err := netns.Find()
+	if err != nil {
+		return nil, nil, err, ask()
+	}
+	rings, err := openAll(w.merge(spaces), busy)
+	defer func() {
+		for _, r := range rings {
+			_ = r.Close()
+		}
+	}()
+	if err != nil {
+		return nil, nil, err, ask()
+	}
+	seen, err = during(ctx, rings, marked, ask)
+	for _, r := range rings {
+		if lost, err := r.Lost(); err != nil || lost > 0 {
+			full = append(full, r.space)
+		}
+	}
+	return seen, full, nil, err
+}
+
+// during returns what was captured while ask was called, and shortly after.
+func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) bool,
+	ask func() error) (seen []sighting, err error) {
 	const (
 		often   = 10 * time.Millisecond
 		quiet   = 3 * capture.Retire
@@ -160,17 +179,17 @@ func (w *Watch) look(ctx context.Context, rings []*ring, ask func() error) (seen
 	)
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
-	answered, last, marks := time.Time{}, time.Now(), 0
+	answered, last, found := time.Time{}, time.Now(), marked == nil
 	for {
 		for _, r := range rings {
 			r.Read(func(p *capture.Packet) {
 				opens := p.Flags&(capture.SYN|capture.ACK) == capture.SYN
-				marked := len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours)
-				if opens || marked {
+				marks := marked != nil && marked(p)
+				if opens || marks {
 					seen = append(seen, sighting{opens, r.space, p.Out, p.Src, p.Dst, p.Seq, p.At})
 				}
-				if marked {
-					last, marks = time.Now(), marks+1
+				if marks {
+					last, found = time.Now(), true
 				}
 			})
 		}
@@ -184,7 +203,7 @@ func (w *Watch) look(ctx context.Context, rings []*ring, ask func() error) (seen
 				answered, last = time.Now(), time.Now()
 			default:
 			}
-		case time.Since(last) > quiet && marks > 0, time.Since(answered) > longest,
+		case time.Since(last) > quiet && found, time.Since(answered) > longest,
 			ctx.Err() != nil:
 			return seen, nil
 		}
@@ -221,9 +240,7 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 		}
 		first := packets[seq][0]
 		at := hop{space: to.space, port: to.dst.Port()}
-		if !slices.ContainsFunc(r.hops, func(h hop) bool {
-			return h.space == at.space && h.port == at.port
-		}) {
+		if !r.has(at) {
 			r.hops = slices.Insert(r.hops, 0, at)
 		}
 		if last := r.hops[len(r.hops)-1]; first.space == client && last.space == at.space &&
@@ -238,6 +255,13 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 		return nil, ErrUnseen
 	}
 	return r, nil
+}
+
+// has reports whether a hop is one of the route's, by its port.
+func (r *route) has(at hop) bool {
+	return slices.ContainsFunc(r.hops, func(h hop) bool {
+		return h.space == at.space && h.port == at.port
+	})
 }
 
 // seal adds the hop to which a client opened a connection over TLS.

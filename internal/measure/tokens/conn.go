@@ -27,28 +27,28 @@ type Seen struct {
 // tick is the unit of the timestamps in Linux's TCP options, in ns.
 const tick = 1_000_000
 
-// place is one listening port of a namespace.
-type place struct {
-	space int
-	port  uint16
+// Place is a listening port of a namespace. Namespaces have the caller's numbers.
+type Place struct {
+	Space int
+	Port  uint16
 }
 
 type connection struct {
-	in, out  stream
-	asked    *messages
-	answered *messages
-	requests []*request
-	replies  []*reply
-	syn      int64 // when it came; 0: unknown
-	offset   int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
-	stamped  bool  // offset is known
-	over     bool
-	acked    []int64 // when the client's acknowledgements came
-	written  writings
+	in, out stream
+	// asking and answering decode the streams; nil: nothing does.
+	asking, answering func([]byte)
+	requests          []*request
+	replies           []*reply
+	syn               int64 // when it came; 0: unknown
+	offset            int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
+	stamped           bool  // offset is known
+	over              bool
+	acked             []int64 // when the client's acknowledgements came
+	written           writings
 }
 
 type key struct {
-	place
+	Place
 	local, remote netip.AddrPort
 }
 
@@ -60,32 +60,34 @@ type clientKey struct {
 // Log keeps what captures saw of the connections to some ports. Payload is decoded at once, and
 // only lengths and hashes of texts are kept. Not for concurrent use.
 type Log struct {
-	ours    func(mark uint32) bool
-	servers map[place]bool
-	clients map[place]bool // ports that clients in a namespace dial
+	ours    func(mark uint32) bool // nil: nothing is decoded
+	servers map[Place]bool
+	clients map[Place]bool // ports that clients in a namespace dial
 	conns   map[key]*connection
 	came    map[clientKey]*arrivals
+	asks    map[clientKey]*asks // of a log that decodes nothing
 	// writes are those of the servers whose connection is not yet known.
 	writes map[socket][]writes.Event
 }
 
-// NewLog returns an empty log. ours reports whether a number is a request's mark.
+// NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
+// the log decodes nothing, and has what Turns returns instead.
 func NewLog(ours func(mark uint32) bool) *Log {
-	return &Log{ours: ours, servers: map[place]bool{}, clients: map[place]bool{},
-		conns: map[key]*connection{}, came: map[clientKey]*arrivals{},
+	return &Log{ours: ours, servers: map[Place]bool{}, clients: map[Place]bool{},
+		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
 		writes: map[socket][]writes.Event{}}
 }
 
 // Serve makes the log follow the connections that a server or relay accepts at a port of a
 // namespace. Namespaces have the caller's numbers.
-func (l *Log) Serve(space int, port uint16) { l.servers[place{space, port}] = true }
+func (l *Log) Serve(space int, port uint16) { l.servers[Place{space, port}] = true }
 
 // Dial makes the log follow what comes from a port to clients in a namespace.
-func (l *Log) Dial(space int, port uint16) { l.clients[place{space, port}] = true }
+func (l *Log) Dial(space int, port uint16) { l.clients[Place{space, port}] = true }
 
 // Add adds a packet that was seen in a namespace.
 func (l *Log) Add(space int, p *capture.Packet) {
-	src, dst := place{space, p.Src.Port()}, place{space, p.Dst.Port()}
+	src, dst := Place{space, p.Src.Port()}, Place{space, p.Dst.Port()}
 	if p.Out && l.servers[src] {
 		l.sent(key{src, p.Src, p.Dst}, p)
 	}
@@ -95,9 +97,13 @@ func (l *Log) Add(space int, p *capture.Packet) {
 	if !p.Out && l.clients[src] {
 		l.arrived(clientKey{space, p.Dst, p.Src}, p)
 	}
-	if p.Out && l.clients[dst] && p.Flags&capture.ACK != 0 {
-		if a := l.came[clientKey{space, p.Src, p.Dst}]; a != nil {
+	if p.Out && l.clients[dst] {
+		k := clientKey{space, p.Src, p.Dst}
+		if a := l.came[k]; a != nil && p.Flags&capture.ACK != 0 {
 			a.acknowledge(p.At, p.Ack)
+		}
+		if l.ours == nil {
+			l.ask(k, p)
 		}
 	}
 }
@@ -113,14 +119,16 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 		return
 	}
 	if a != nil {
-		a.add(p.At, p.Seq, len(p.Payload))
+		a.add(p.At, p.Seq, p.Size)
 	}
 }
 
 func (l *Log) begin(k key) *connection {
 	c := &connection{}
-	c.asked = requests(l.ours, func(r *request) { c.requests = append(c.requests, r) })
-	c.answered = replies(func(r *reply) { c.replies = append(c.replies, r) })
+	if l.ours != nil {
+		c.asking = requests(l.ours, func(r *request) { c.requests = append(c.requests, r) }).feed
+		c.answering = replies(func(r *reply) { c.replies = append(c.replies, r) }).feed
+	}
 	l.conns[k] = c
 	return c
 }
@@ -139,7 +147,7 @@ func (l *Log) received(k key, p *capture.Packet) {
 	if c == nil {
 		// The connection is older than the log. It is joined at a request, whose acknowledgement
 		// number is where the response begins.
-		if !bytes.HasPrefix(p.Payload, []byte("POST ")) {
+		if l.ours == nil || !bytes.HasPrefix(p.Payload, []byte("POST ")) {
 			return
 		}
 		c = l.begin(k)
@@ -149,7 +157,7 @@ func (l *Log) received(k key, p *capture.Packet) {
 	if p.Flags&capture.ACK != 0 {
 		c.acked = append(c.acked, p.At)
 	}
-	c.in.add(p.At, p.Seq, p.TSVal, p.Payload, c.asked.feed)
+	c.in.add(p, c.asking)
 }
 
 // sent handles a packet from a server.
@@ -167,7 +175,7 @@ func (l *Log) sent(k key, p *capture.Packet) {
 		}
 		return
 	}
-	c.out.add(p.At, p.Seq, p.TSVal, p.Payload, c.answered.feed)
+	c.out.add(p, c.answering)
 	if p.Flags&(capture.FIN|capture.RST) == 0 {
 		return
 	}
@@ -181,7 +189,7 @@ func (l *Log) sent(k key, p *capture.Packet) {
 // and forgets it. Requests whose response has not ended stay.
 func (l *Log) Take(space int, port uint16) (out []Seen) {
 	for k, c := range l.conns {
-		if k.place != (place{space, port}) {
+		if k.Place != (Place{space, port}) {
 			continue
 		}
 		c.written.add(&c.out, l.writes[socketOf(k)])
@@ -223,7 +231,7 @@ func (c *connection) forget() {
 // not seen, or not all of it yet.
 func (l *Log) Sealed(space int, port uint16, a *Asked) (s Seen, ok bool) {
 	for k, c := range l.conns {
-		if k.place != (place{space, port}) || k.remote.Port() != a.Local {
+		if k.Place != (Place{space, port}) || k.remote.Port() != a.Local {
 			continue
 		}
 		c.written.add(&c.out, l.writes[socketOf(k)])
@@ -271,7 +279,7 @@ func (l *Log) Arrived(space int, local uint16, offset int64) (ns int64, ok bool)
 
 // AddWrite adds a write or a segment of a socket in a namespace. Its time must be CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
-	if at := (place{space, e.Local}); l.servers[at] {
+	if at := (Place{space, e.Local}); l.servers[at] {
 		k := socket{at, e.Remote}
 		l.writes[k] = append(l.writes[k], e)
 	}

@@ -3,6 +3,8 @@ package tokens
 import (
 	"math"
 	"sort"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 )
 
 // mostPending bounds what one direction of a connection holds back for earlier bytes that have not
@@ -28,7 +30,7 @@ type mark struct {
 
 type held struct {
 	mark
-	payload []byte
+	payload []byte // nil: its bytes do not matter
 }
 
 // begin makes seq the sequence number of offset 0.
@@ -39,28 +41,39 @@ func (s *stream) offset(seq uint32) int64 {
 	return s.end + int64(int32(seq-(s.base+uint32(s.end))))
 }
 
-// add passes on the bytes that have not been seen before, in order. Their time is that of the first
-// packet that had them.
-func (s *stream) add(at int64, seq, tsval uint32, payload []byte, pass func([]byte)) {
-	if !s.known || len(payload) == 0 {
+// add passes on the bytes of a packet that have not been seen before, in order. Their time is that
+// of the first packet that had them. A nil pass gets none.
+func (s *stream) add(p *capture.Packet, pass func([]byte)) {
+	size := len(p.Payload)
+	if pass == nil {
+		size = p.Size
+	}
+	if !s.known || size == 0 {
 		return
 	}
-	start := s.offset(seq)
-	end := start + int64(len(payload))
+	start := s.offset(p.Seq)
+	end := start + int64(size)
+	h := held{mark{end, p.At, p.TSVal}, nil}
 	switch {
 	case start < 0 || end <= s.end:
 		return
 	case start > s.end:
-		if _, ok := s.pending[start]; !ok && s.held+len(payload) <= mostPending {
+		if _, ok := s.pending[start]; !ok && s.held+size <= mostPending {
 			if s.pending == nil {
 				s.pending = map[int64]held{}
 			}
-			s.held += len(payload)
-			s.pending[start] = held{mark{end, at, tsval}, append([]byte(nil), payload...)}
+			if pass != nil {
+				h.payload = append([]byte(nil), p.Payload...)
+			}
+			s.held += size
+			s.pending[start] = h
 		}
 		return
 	}
-	s.take(start, held{mark{end, at, tsval}, payload}, pass)
+	if pass != nil {
+		h.payload = p.Payload
+	}
+	s.take(start, h, pass)
 	for len(s.pending) > 0 {
 		first := int64(math.MaxInt64)
 		for at := range s.pending {
@@ -71,7 +84,7 @@ func (s *stream) add(at int64, seq, tsval uint32, payload []byte, pass func([]by
 		}
 		h := s.pending[first]
 		delete(s.pending, first)
-		s.held -= len(h.payload)
+		s.held -= int(h.end - first)
 		s.take(first, h, pass)
 	}
 }
@@ -80,10 +93,12 @@ func (s *stream) take(start int64, h held, pass func([]byte)) {
 	if h.end <= s.end {
 		return
 	}
-	fresh := h.payload[s.end-start:]
+	done := s.end - start
 	s.end = h.end
 	s.marks = append(s.marks, h.mark)
-	pass(fresh)
+	if pass != nil {
+		pass(h.payload[done:])
+	}
 }
 
 // at returns when the byte before an offset was first seen, and the packet's TSval. ok is false if

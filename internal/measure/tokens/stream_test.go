@@ -3,6 +3,8 @@ package tokens
 import (
 	"slices"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 )
 
 func TestStream(t *testing.T) {
@@ -30,7 +32,8 @@ func TestStream(t *testing.T) {
 		s.begin(base)
 		var says []byte
 		for _, p := range tt.packets {
-			s.add(p.at, base+p.seq, 0, []byte(p.say), func(b []byte) { says = append(says, b...) })
+			s.add(&capture.Packet{At: p.at, Seq: base + p.seq, Payload: []byte(p.say)},
+				func(b []byte) { says = append(says, b...) })
 		}
 		var ends, ats []int64
 		for _, m := range s.marks {
@@ -45,8 +48,8 @@ func TestStream(t *testing.T) {
 func TestStreamAt(t *testing.T) {
 	var s stream
 	s.begin(7)
-	s.add(10, 7, 1, []byte("abc"), func([]byte) {})
-	s.add(20, 10, 2, []byte("def"), func([]byte) {})
+	s.add(&capture.Packet{At: 10, Seq: 7, TSVal: 1, Payload: []byte("abc")}, func([]byte) {})
+	s.add(&capture.Packet{At: 20, Seq: 10, TSVal: 2, Size: 3}, nil)
 	for offset, want := range map[int64]int64{1: 10, 3: 10, 4: 20, 6: 20, 7: 0} {
 		m, ok := s.at(offset)
 		if ok != (want > 0) || ok && m.at != want {

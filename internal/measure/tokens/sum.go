@@ -50,11 +50,19 @@ func (s *Sums) Note(e *sample.Evidence) {
 	e.ServerGap, e.Gap = seconds(median(gaps, ofServer)), seconds(median(gaps, ofClient))
 	excess, total, slow := s.excess(gaps)
 	e.Slow, e.Excess = slow, seconds(total)
+	s.NoteParts(e)
+	for i := range e.Parts {
+		e.Parts[i].Excess = excess[i] / float64(time.Second)
+	}
+}
+
+// NoteParts records the parts of the times in e, and what the server's TCP waited for.
+func (s *Sums) NoteParts(e *sample.Evidence) {
 	for _, cause := range slices.Sorted(maps.Keys(s.waits)) {
 		e.Waits = append(e.Waits, s.waits[cause])
 	}
 	for i, name := range s.names() {
-		p := sample.EvidencePart{Part: name, Excess: excess[i] / float64(time.Second)}
+		p := sample.EvidencePart{Part: name}
 		if name == sample.EvidenceRelay {
 			p.Hop = i - relays + 1
 		}

@@ -10,11 +10,11 @@ import (
 
 // socket is a connection without its addresses.
 type socket struct {
-	place
+	Place
 	remote uint16
 }
 
-func socketOf(k key) socket { return socket{k.place, k.remote.Port()} }
+func socketOf(k key) socket { return socket{k.Place, k.remote.Port()} }
 
 // writings are the writes to a connection, and its segments, in ascending order of their ends.
 type writings struct {

@@ -3,6 +3,7 @@ package tokens
 import (
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -54,7 +55,7 @@ func TestWritings(t *testing.T) {
 	const base = 0xffff_ff00
 	out := &stream{}
 	out.begin(base)
-	out.add(1, base, 0, make([]byte, 300), func([]byte) {})
+	out.add(&capture.Packet{At: 1, Seq: base, Size: 300}, nil)
 	event := func(kind writes.Kind, at int64, start, size uint32) writes.Event {
 		return writes.Event{Kind: kind, At: at, Seq: base + start, Len: size}
 	}

@@ -16,6 +16,10 @@ type Evidence struct {
 	ByID   int `json:"by_id"`
 	BySeed int `json:"by_seed,omitempty"`
 	ByText int `json:"by_text,omitempty"`
+	// ByOrder is the number of exchanges that were found at every hop, of Responses, if they are no
+	// streams of tokens: a request and its reply, of any bytes, that take turns on a connection.
+	// Nothing else but the hops, Lost, the parts and the waits is known of them then.
+	ByOrder int `json:"by_order,omitempty"`
 	// Tokens is the number of the server's tokens, Matched that of those found at every hop and at
 	// the client.
 	Tokens  int `json:"tokens"`
@@ -87,13 +91,25 @@ type EvidencePart struct {
 // Clear reports whether the evidence suffices for a verdict, and if not why, as a clause.
 func (e *Evidence) Clear() (why string, ok bool) {
 	const least = 0.95 // of the tokens
+	if e.Tokens == 0 && e.Responses > 0 {
+		if float64(e.ByOrder) < least*float64(e.Responses) {
+			return fmt.Sprintf("only %d of %d exchanges were seen at every hop", e.ByOrder,
+				e.Responses), false
+		}
+		return e.complete()
+	}
 	switch {
 	case len(e.Parts) == 0 || e.Matched == 0:
 		return "no response was seen at the server", false
 	case float64(e.Matched) < least*float64(e.Tokens):
 		return fmt.Sprintf("only %d of %d tokens were seen at every hop", e.Matched, e.Tokens),
 			false
-	case e.Lost > 0:
+	}
+	return e.complete()
+}
+
+func (e *Evidence) complete() (why string, ok bool) {
+	if e.Lost > 0 {
 		return fmt.Sprintf("the capture lost %d packets", e.Lost), false
 	}
 	return "", true

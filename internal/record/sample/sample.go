@@ -256,6 +256,9 @@ type Path struct {
 	// Cards names the path's cards in Environment.Cards. Cards below a shared device are omitted if
 	// it is unknown which of them carries the path.
 	Cards []CardName `json:"cards,omitempty"`
+	// Evidence divides the times of exchanges with an endpoint before it was visited; nil: nothing
+	// was captured.
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // FactNotWitnessed is the key in Path.Facts whose value names the hops that cannot be read, and
@@ -269,6 +272,9 @@ const FactServerUnseen = "server unseen"
 // FactTokensUnseen is the key in Path.Facts of an endpoint whose value is a clause on why toll
 // cannot see when tokens leave the server.
 const FactTokensUnseen = "tokens unseen"
+
+// FactExchangesUnseen is the same of a server's replies.
+const FactExchangesUnseen = "exchanges unseen"
 
 // FactUnanswered is the key in Path.Facts of an endpoint whose value is the first address of its
 // name if connections were made to another one because it did not answer.

@@ -10,7 +10,7 @@ import (
 )
 
 // evidenceTable returns a table that divides the time to the first and to the last token of a
-// response into its parts. ok is false without evidence.
+// response, or byte of a reply, into its parts. ok is false without evidence.
 func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 	seen := slices.DeleteFunc(slices.Clone(cells), func(c analysis.Cell) bool {
 		if c.Evidence == nil {
@@ -22,7 +22,10 @@ func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 	if len(seen) == 0 {
 		return t, false
 	}
-	name, token := texts("", "route"), texts("ms to", "token")
+	name, token, unit := texts("", "route"), texts("ms to", "token"), milli
+	if seen[0].Evidence.ByOrder > 0 {
+		token, unit = texts("µs to", "byte"), micro
+	}
 	name.Cut, name.Least, name.Once = document.CutMiddle, leastPhrase, true
 	t = document.Table{Level: 1, Layouts: onlyGaps,
 		Columns: []document.Column{name, token, figures("", "whole")}}
@@ -41,13 +44,13 @@ func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 			{"first", func(p sample.EvidencePart) float64 { return p.First }},
 			{"last", func(p sample.EvidencePart) float64 { return p.Last }},
 		} {
-			t.Rows = append(t.Rows, document.Row{Cells: evidenceCells(c, x.token, parts, x.of)})
+			t.Rows = append(t.Rows, document.Row{Cells: evidenceCells(c, x.token, parts, unit, x.of)})
 		}
 	}
 	return t, true
 }
 
-func evidenceCells(c analysis.Cell, token string, parts []string,
+func evidenceCells(c analysis.Cell, token string, parts []string, unit float64,
 	of func(sample.EvidencePart) float64) []document.Cell {
 	sums := map[string]float64{}
 	whole := 0.0
@@ -55,7 +58,7 @@ func evidenceCells(c analysis.Cell, token string, parts []string,
 		sums[p.Part] += of(p)
 		whole += of(p)
 	}
-	shown := func(x float64) document.Cell { return own(units.Digits(x*milli), x, "s") }
+	shown := func(x float64) document.Cell { return own(units.Digits(x*unit), x, "s") }
 	out := []document.Cell{{Text: c.Label()}, {Text: token}, shown(whole)}
 	for _, p := range parts {
 		x, ok := sums[p]

@@ -1,0 +1,49 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// errNoTCP means that nothing takes TCP connections at an address: do tells what it is.
+var errNoTCP = errors.New("no TCP connection")
+
+// exchanges calls do, which makes requests to a remote address from a place, and divides their times
+// by captured packets. It returns do's error. If they cannot be followed it sets the fact why.
+func exchanges(ctx context.Context, from *vantage.Vantage, remote string, facts map[string]string,
+	do func() error) (*sample.Evidence, error) {
+	if _, err := netip.ParseAddrPort(remote); err != nil { // a Unix socket
+		return nil, do()
+	}
+	e, unseen, err := observe.Exchanges(ctx, from.PID(), func() (uint16, error) {
+		const relayed = 50 * time.Millisecond // until a relay has dialled its server
+		c, _, err := from.Dial(ctx, "tcp", remote)
+		if err != nil {
+			return 0, errors.Join(errNoTCP, err)
+		}
+		time.Sleep(relayed)
+		local := c.LocalAddr().(*net.TCPAddr).AddrPort().Port()
+		return local, c.Close()
+	}, do)
+	if unseen != nil && !errors.Is(unseen, errNoTCP) {
+		facts[sample.FactExchangesUnseen] = whyUnseen(unseen)
+	}
+	return e, err
+}
+
+// whyUnseen returns a clause on why packets could not be followed.
+func whyUnseen(err error) string {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return "toll must be root to capture packets"
+	}
+	return err.Error()
+}

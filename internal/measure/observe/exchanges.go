@@ -1,0 +1,163 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Exchanges follows requests and replies that take turns on TCP connections, whatever their bytes
+// are, while do runs a client in the network namespace of process from, 0 for this one.
+//
+// The hops are found by a few connections that dial opens and that carry nothing: it returns the
+// local port. A relay is what another connection opens behind each of them, on which then exchanges
+// of the same bytes happen within the client's. Exchanges returns do's error; unseen is why the
+// exchanges could not be followed.
+func Exchanges(ctx context.Context, from int, dial func() (local uint16, err error),
+	do func() error) (e *sample.Evidence, unseen, err error) {
+	w, err := New()
+	if err != nil {
+		return nil, err, do()
+	}
+	w.anyBytes = true
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if from == 0 {
+		from = os.Getpid()
+	}
+	r, err := w.chase(ctx, from, dial)
+	if err != nil {
+		return nil, err, do()
+	}
+	w.routes[""] = r
+	if err := w.Start(); err != nil {
+		return nil, err, do()
+	}
+	w.mu.Lock()
+	w.realtime = time.Now().UnixNano() - clock.Now()
+	w.mu.Unlock()
+	began := time.Now()
+	if err := do(); err != nil {
+		return nil, nil, err
+	}
+	time.Sleep(2 * capture.Retire) // until blocks that are not full are passed on
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.drain(); err != nil {
+		return nil, err, nil
+	}
+	if e, err = w.exchanges(r); err != nil {
+		return nil, err, nil
+	}
+	e.ClockMoved = clockMoved(began)
+	return e, nil, nil
+}
+
+// exchanges divides the exchanges over as many hops as are on their way.
+func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
+	lost, err := w.lost()
+	if err != nil {
+		return nil, err
+	}
+	for hops := r.hops; ; hops = hops[1:] {
+		var chain []tokens.Place
+		for _, h := range hops {
+			chain = append(chain, tokens.Place{Space: h.space, Port: h.port})
+		}
+		rows, seen, all := w.log.Turns(r.client, chain)
+		e := &sample.Evidence{Responses: all, ByOrder: len(rows), Lost: lost, Writes: true}
+		if _, ok := e.Clear(); !ok && len(hops) > 1 {
+			continue
+		}
+		sums := tokens.NewSums(len(hops) - 1)
+		for i, rows := range rows {
+			sums.Add(rows)
+			sums.AddWaits(&seen[i])
+			e.Writes = e.Writes && seen[i].Wrote != nil
+		}
+		for _, h := range hops {
+			e.Hops = append(e.Hops, h.about)
+		}
+		if len(rows) > 0 {
+			sums.NoteParts(e)
+			e.Parts = e.Parts[:len(e.Parts)-1] // nothing is known of the client's own
+		}
+		return e, nil
+	}
+}
+
+// chase finds the hops of the connections that dial opens.
+func (w *Watch) chase(ctx context.Context, from int, dial func() (uint16, error)) (*route, error) {
+	const times = 3
+	var out *route
+	for range times {
+		local := uint16(0)
+		seen, _, unseen, err := w.look(ctx, nil, nil, func() (err error) {
+			local, err = dial()
+			return err
+		})
+		if err := errors.Join(unseen, err); err != nil {
+			return nil, err
+		}
+		home, err := w.home(from)
+		if err != nil {
+			return nil, err
+		}
+		r, err := opened(seen, home, local)
+		switch {
+		case err != nil:
+			return nil, err
+		case out == nil:
+			out = r
+			continue
+		}
+		out.hops = slices.DeleteFunc(out.hops, func(h hop) bool {
+			return !r.has(h)
+		})
+	}
+	if len(out.hops) == 0 {
+		return nil, ErrUnseen
+	}
+	w.describe(out)
+	return out, nil
+}
+
+// opened returns the hops of a client's connection from a port, and of those that were opened
+// shortly after it.
+func opened(seen []sighting, client int, local uint16) (*route, error) {
+	const shortly = int64(100 * time.Millisecond)
+	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
+	r, err := (&route{client: client}).seal(seen, local)
+	if err != nil {
+		return nil, err
+	}
+	own := seen[slices.IndexFunc(seen, func(s sighting) bool {
+		return s.out && s.space == client && s.src.Port() == local
+	})].seq
+	came := map[uint32]sighting{} // by sequence number: where a connection came in last
+	var order []uint32
+	for _, s := range seen {
+		if s.out {
+			continue
+		}
+		if _, ok := came[s.seq]; !ok && s.seq != own {
+			order = append(order, s.seq)
+		}
+		came[s.seq] = s
+	}
+	for _, seq := range order {
+		s := came[seq]
+		h := hop{space: s.space, port: s.dst.Port()}
+		if s.at > came[own].at && s.at < came[own].at+shortly && !r.has(h) {
+			r.hops = slices.Insert(r.hops, 0, h)
+		}
+	}
+	return r, nil
+}
