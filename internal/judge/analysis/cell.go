@@ -51,6 +51,15 @@ func CellOf(c sample.Cell) Cell {
 		Tune:  string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
+// Proven reports whether the evidence suffices for a verdict.
+func (c Cell) Proven() bool {
+	if c.Evidence == nil {
+		return false
+	}
+	_, ok := c.Evidence.Clear()
+	return ok
+}
+
 // Of returns the plan's cell that c is the result of. For an endpoint, its mode is the name of the
 // route.
 func (c Cell) Of() sample.Cell {

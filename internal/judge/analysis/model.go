@@ -162,7 +162,8 @@ type Cell struct {
 	// not measured.
 	Unpaced  *Ratio    `json:"unpaced,omitempty"`
 	Warnings []Warning `json:"warnings"`
-	// Evidence is of all visits to a route to an LLM server; nil: packets were not captured.
+	// Evidence is of all visits to a route to an LLM server, or of requests to another endpoint before
+	// its visits; nil: packets were not captured.
 	Evidence *sample.Evidence `json:"evidence,omitempty"`
 }
 

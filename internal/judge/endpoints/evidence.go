@@ -121,10 +121,7 @@ func (j study) noteEvidence(r *analysis.Report) {
 func proven(r *analysis.Report) map[string]*sample.Evidence {
 	out := map[string]*sample.Evidence{}
 	for _, c := range r.Cells {
-		if c.Evidence == nil {
-			continue
-		}
-		if _, ok := c.Evidence.Clear(); ok {
+		if c.Proven() {
 			out[c.Label()] = c.Evidence
 		}
 	}

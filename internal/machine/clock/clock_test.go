@@ -5,6 +5,15 @@ import (
 	"time"
 )
 
+func TestReal(t *testing.T) {
+	const slack = int64(50 * time.Microsecond)
+	before := time.Now().UnixNano()
+	now := Now() + Real()
+	if after := time.Now().UnixNano(); now < before-slack || now > after+slack {
+		t.Errorf("it is %d, not from %d to %d", now, before, after)
+	}
+}
+
 func TestNowIsMonotonicClock(t *testing.T) {
 	before := monotonic()
 	now := Now()

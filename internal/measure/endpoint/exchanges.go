@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -38,6 +39,22 @@ func exchanges(ctx context.Context, from *vantage.Vantage, remote string, facts 
 		facts[sample.FactExchangesUnseen] = whyUnseen(unseen)
 	}
 	return e, err
+}
+
+// handles notes the process that packets showed to handle a route's requests, if the server's is not
+// known.
+func (s servers) handles(name string, e *sample.Evidence, facts map[string]string) {
+	server := s[name]
+	if e == nil || len(e.Hops) == 0 || e.Hops[0].PID == 0 || server.PID != 0 {
+		return
+	}
+	if _, ok := e.Clear(); !ok {
+		return
+	}
+	server.PID, server.Unseen = e.Hops[0].PID, ""
+	server.Strain = machine.Machine{}.StrainOf(server.PID).Own()
+	s[name] = server
+	delete(facts, sample.FactServerUnseen)
 }
 
 // whyUnseen returns a clause on why packets could not be followed.

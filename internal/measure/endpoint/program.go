@@ -151,6 +151,7 @@ func (p *Program) Check(ctx context.Context) error {
 		}
 		facts[familyFact] = family(r.dial().String())
 		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
+		p.servers.handles(name, evidence, facts)
 		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: r.dial().String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts, Evidence: evidence}

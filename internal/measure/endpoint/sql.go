@@ -68,6 +68,7 @@ func (s *SQL) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		s.servers.find(ctx, s.Locate, name, f.Remote, s.from[name], facts)
+		s.servers.handles(name, evidence, facts)
 		s.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: f.Remote, Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts, Evidence: evidence}

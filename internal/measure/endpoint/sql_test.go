@@ -148,7 +148,8 @@ func TestSQLCheck(t *testing.T) {
 		if p.Route != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint ||
 			p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
 			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" ||
-			p.Facts["address family"] != "IPv4" || len(p.Facts) != 3 {
+			p.Facts["address family"] != "IPv4" ||
+			(p.Facts[sample.FactExchangesUnseen] == "") != (p.Evidence != nil) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -164,6 +165,35 @@ func TestSQLCheck(t *testing.T) {
 	var hint interface{ Hint() string }
 	if !errors.As(err, &hint) || hint.Hint() == "" {
 		t.Errorf("%v has no hint", err)
+	}
+}
+
+// TestSQLEvidence plants a wait in the server.
+func TestSQLEvidence(t *testing.T) {
+	const pause = 5 * time.Millisecond
+	e := startPostgres(t, "", func(c net.Conn, n int64) bool {
+		time.Sleep(pause)
+		return page(c, n)
+	})
+	s := sqlEndpoints(t, database.Options{Queries: 5}, e.dsn())
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := s.Paths()[0]
+	if os.Geteuid() != 0 {
+		if p.Evidence != nil || p.Facts[sample.FactExchangesUnseen] == "" {
+			t.Errorf("%+v", p)
+		}
+		t.Skip("only root can capture packets")
+	}
+	why, ok := p.Evidence.Clear()
+	if !ok || len(p.Evidence.Hops) != 1 || p.Evidence.Hops[0].PID != os.Getpid() {
+		t.Fatalf("%s: %+v", why, p.Evidence)
+	}
+	for _, part := range p.Evidence.Parts {
+		if part.Part == sample.EvidenceServer && part.P50 < pause.Seconds() {
+			t.Errorf("%+v", part)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 		return nil, err, do()
 	}
 	w.mu.Lock()
-	w.realtime = time.Now().UnixNano() - clock.Now()
+	w.realtime = clock.Real()
 	w.mu.Unlock()
 	began := time.Now()
 	if err := do(); err != nil {

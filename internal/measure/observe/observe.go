@@ -251,7 +251,7 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.realtime = time.Now().UnixNano() - clock.Now()
+	w.realtime = clock.Real()
 	if err := w.drain(); err != nil {
 		return nil, err
 	}

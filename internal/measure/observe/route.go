@@ -101,8 +101,8 @@ func (w *Watch) home(pid int) (int, error) {
 func (w *Watch) describe(r *route) {
 	for i := range r.hops {
 		h := &r.hops[i]
-		h.about = sample.EvidenceHop{Process: process(w.spaces[h.space], h.port), Port: h.port,
-			NetNS: w.spaces[h.space].ID}
+		h.about = sample.EvidenceHop{Port: h.port, NetNS: w.spaces[h.space].ID}
+		h.about.PID, h.about.Process = process(w.spaces[h.space], h.port)
 	}
 }
 
@@ -299,8 +299,8 @@ func (r *route) dial(packet []sighting) {
 	}
 }
 
-// process returns the name of the process that listens at a TCP port of a namespace, or "".
-func process(space netns.Found, port uint16) (name string) {
+// process returns the process that listens at a TCP port of a namespace, or 0 and "".
+func process(space netns.Found, port uint16) (pid int, name string) {
 	var inodes []uint32
 	err := space.Visit(func() error {
 		all, err := sock.Listeners()
@@ -312,7 +312,7 @@ func process(space netns.Found, port uint16) (name string) {
 		return err
 	})
 	if err != nil || len(inodes) == 0 {
-		return ""
+		return 0, ""
 	}
 	all, _ := os.ReadDir("/proc")
 	for _, e := range all {
@@ -323,8 +323,8 @@ func process(space netns.Found, port uint16) (name string) {
 		open, err := sock.Inodes(pid)
 		if err == nil && slices.ContainsFunc(inodes, func(i uint32) bool { return open[i] }) {
 			b, _ := os.ReadFile("/proc/" + e.Name() + "/comm")
-			return printable.Words(strings.TrimSpace(string(b)))
+			return pid, printable.Words(strings.TrimSpace(string(b)))
 		}
 	}
-	return ""
+	return 0, ""
 }

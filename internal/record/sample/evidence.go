@@ -61,6 +61,7 @@ type EvidenceHop struct {
 	Process string `json:"process"` // "": unknown
 	Port    uint16 `json:"port"`    // at which it listens
 	NetNS   string `json:"netns"`   // like "net:[4026531840]"
+	PID     int    `json:"-"`       // 0: unknown
 }
 
 // The names of parts.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
@@ -13,11 +14,7 @@ import (
 // response, or byte of a reply, into its parts. ok is false without evidence.
 func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 	seen := slices.DeleteFunc(slices.Clone(cells), func(c analysis.Cell) bool {
-		if c.Evidence == nil {
-			return true
-		}
-		_, ok := c.Evidence.Clear()
-		return !ok
+		return !c.Proven()
 	})
 	if len(seen) == 0 {
 		return t, false
@@ -30,10 +27,10 @@ func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 	t = document.Table{Level: 1, Layouts: onlyGaps,
 		Columns: []document.Column{name, token, figures("", "whole")}}
 	var parts []string
-	for _, p := range evidenceParts {
-		if anyHas(seen, p.part) {
-			parts = append(parts, p.part)
-			t.Columns = append(t.Columns, figures("", p.head))
+	for _, p := range chart.EvidenceParts {
+		if anyHas(seen, p.Part) {
+			parts = append(parts, p.Part)
+			t.Columns = append(t.Columns, figures("", p.Words))
 		}
 	}
 	for _, c := range seen {
@@ -69,17 +66,6 @@ func evidenceCells(c analysis.Cell, token string, parts []string, unit float64,
 		out = append(out, shown(x))
 	}
 	return out
-}
-
-// evidenceParts are the parts in their order, with the heads of their columns.
-var evidenceParts = []struct{ part, head string }{
-	{sample.EvidenceRequest, "request"},
-	{sample.EvidenceServer, "server"},
-	{sample.EvidenceTCP, "its TCP"},
-	{sample.EvidenceQueue, "its queue"},
-	{sample.EvidenceRelay, "relays"},
-	{sample.EvidenceWire, "wire"},
-	{sample.EvidenceClient, "client"},
 }
 
 // anyHas reports whether the part of any of the routes is known.
