@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
 // Tracer follows packets through the nf_tables rules of a namespace.
@@ -26,6 +29,9 @@ type Event struct {
 	Handle  uint64 // of the rule; 0: the chain's end
 	Verdict string // "accept", "drop", "jump", "goto", "continue", "return" or "queue"
 	Policy  bool   // the verdict is the chain's policy
+	// Delivered means that the packet is about to reach the rules for what the namespace itself
+	// receives. Table and Chain are not the user's.
+	Delivered bool
 }
 
 // Packet is a packet at one of the kernel's hooks.
@@ -48,8 +54,9 @@ const (
 
 const (
 	traceTable    = "toll-trace"
-	traceGroup    = 9    // NFNLGRP_NFTRACE
-	tracePriority = -500 // before defragmentation and raw tables
+	traceInput    = "input" // has no rule: the event shows a packet that NAT has rewritten
+	traceGroup    = 9       // NFNLGRP_NFTRACE
+	tracePriority = -500    // before defragmentation and raw tables
 	traceBuffer   = 8 << 20
 )
 
@@ -118,16 +125,19 @@ func (t *Tracer) rules() error {
 			attribute{unix.NFTA_META_SREG, number(unix.NFT_REG_1)})))
 	parts := []part{tracePart(unix.NFT_MSG_NEWTABLE)}
 	for name, hook := range map[string]int32{"prerouting": unix.NF_INET_PRE_ROUTING,
-		"output": unix.NF_INET_LOCAL_OUT} {
+		"output": unix.NF_INET_LOCAL_OUT, traceInput: unix.NF_INET_LOCAL_IN} {
 		chain := []byte(name + "\x00")
 		parts = append(parts, tracePart(unix.NFT_MSG_NEWCHAIN,
 			attribute{unix.NFTA_CHAIN_NAME, chain},
 			attribute{unix.NFTA_CHAIN_TYPE, []byte("filter\x00")},
 			attribute{unix.NFTA_CHAIN_HOOK, nest(
 				attribute{unix.NFTA_HOOK_HOOKNUM, number(hook)},
-				attribute{unix.NFTA_HOOK_PRIORITY, number(tracePriority)})}),
-			tracePart(unix.NFT_MSG_NEWRULE, attribute{unix.NFTA_RULE_CHAIN, chain},
+				attribute{unix.NFTA_HOOK_PRIORITY, number(tracePriority)})}))
+		if name != traceInput {
+			parts = append(parts, tracePart(unix.NFT_MSG_NEWRULE,
+				attribute{unix.NFTA_RULE_CHAIN, chain},
 				attribute{unix.NFTA_RULE_EXPRESSIONS, exprs}))
+		}
 	}
 	if failed != nil {
 		return failed
@@ -208,7 +218,8 @@ func (t *Tracer) event(data []byte) (e Event, ok bool) {
 	e.Verdict = map[int32]string{nfDrop: "drop", nfAccept: "accept",
 		nfQueue: "queue", unix.NFT_CONTINUE: "continue", unix.NFT_BREAK: "continue",
 		unix.NFT_JUMP: "jump", unix.NFT_GOTO: "goto", unix.NFT_RETURN: "return"}[code]
-	return e, table != traceTable
+	e.Delivered = table == traceTable && e.Chain == traceInput && e.Policy
+	return e, table != traceTable || e.Delivered
 }
 
 // packet reads a packet's headers. The kernel sends at most 40 and 20 bytes of them.
@@ -248,14 +259,15 @@ type Handle struct {
 	Handle uint64
 }
 
-// Places returns the places of all rules of the calling thread's namespace.
-func Places() (map[Handle]Place, error) {
+// Places returns the places of all rules of the calling thread's namespace, and which of the rules
+// rewrite destinations.
+func Places() (out map[Handle]Place, rewrite map[Handle]bool, err error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
-		return nil, fmt.Errorf("open nftables: %w", err)
+		return nil, nil, fmt.Errorf("open nftables: %w", err)
 	}
 	defer func() { _ = c.Close() }()
-	out := map[Handle]Place{}
+	out, rewrite = map[Handle]Place{}, map[Handle]bool{}
 	numbers := map[[2]string]int{}
 	l := lister{conn: c}
 	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
@@ -263,8 +275,16 @@ func Places() (map[Handle]Place, error) {
 		chain := [2]string{table, a.text(unix.NFTA_RULE_CHAIN)}
 		numbers[chain]++
 		if h := a.get(unix.NFTA_RULE_HANDLE); len(h) == 8 {
-			out[Handle{table, binary.BigEndian.Uint64(h)}] = Place{table, chain[1], numbers[chain]}
+			at := Handle{table, binary.BigEndian.Uint64(h)}
+			out[at] = Place{table, chain[1], numbers[chain]}
+			rewrite[at] = slices.ContainsFunc(expressions(a), expression.rewrites)
 		}
 	})
-	return out, err
+	return out, rewrite, err
+}
+
+// rewrites reports whether the expression changes packets' destinations.
+func (e expression) rewrites() bool {
+	return e.name == "nat" || e.name == "redir" || e.name == "target" &&
+		slices.Contains(xtables.Redirecting, e.attrs.text(unix.NFTA_TARGET_NAME))
 }

@@ -32,11 +32,13 @@ func TestTracer(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		places, err := Places()
+		places, _, err := Places()
 		if err != nil {
 			return err
 		}
+		var delivered []string
 		dial := func(to string) (got []string) {
+			delivered = nil
 			conn, err := net.Dial("udp", to)
 			if err != nil {
 				t.Fatal(err)
@@ -52,6 +54,10 @@ func TestTracer(t *testing.T) {
 			for _, e := range events {
 				if e.Src.String() != conn.LocalAddr().String() {
 					continue // the answer
+				}
+				if e.Delivered {
+					delivered = append(delivered, e.Dst.String())
+					continue
 				}
 				at := places[Handle{e.Table, e.Handle}]
 				if e.Dst.String() != to || e.In != 1 || at.Chain != "" && at.Chain != e.Chain {
@@ -73,6 +79,9 @@ func TestTracer(t *testing.T) {
 		} {
 			if got := dial(to); !slices.Equal(got, want) {
 				t.Errorf("%s: %q", to, got)
+			}
+			if !slices.Equal(delivered, []string{to}) {
+				t.Errorf("%s: delivered to %q", to, delivered)
 			}
 		}
 		if err := tracer.Close(); err != nil {

@@ -21,6 +21,9 @@ type Rule struct {
 	Packets uint64
 }
 
+// Redirecting lists the targets that change packets' destinations.
+var Redirecting = []string{"DNAT", "REDIRECT", "NETMAP"}
+
 // Rules lists the rules of all tables of the calling thread's namespace.
 func Rules() (out []Rule, err error) {
 	tables, err := Save()

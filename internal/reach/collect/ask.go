@@ -118,7 +118,7 @@ func connectAll(ctx context.Context, f *ports.Facts, s *replica.Session, c *port
 		return fmt.Errorf("follow packets: %w", err)
 	}
 	c.Explain(which, answers)
-	for _, space := range c.Droppers() {
+	for _, space := range c.Quoted() {
 		_ = read(ctx, space) // then a rule has a number only
 	}
 	c.Lacks(s.Lacks())

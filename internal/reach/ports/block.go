@@ -18,7 +18,9 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 	o.out.Block = b
 	why := ""
 	if lost.Rule != nil {
-		r := o.ruleText()
+		r := lost.Rule.RuleText
+		r.Number = o.q.numberBefore()
+		r = o.c.ruleText(lost.Space, r)
 		b.Table, b.Chain, b.Number = r.Table, r.Chain, r.Number
 		b.Rule, b.Policy = r.Text, r.Number == 0
 		why = "dropped by "
@@ -28,7 +30,7 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 		if b.Policy {
 			why += "the policy of "
 		}
-		why += o.c.tableText(lost, r) + " " + b.Chain
+		why += o.c.tableText(lost.Space, lost.Rule.Table, r) + " " + b.Chain
 		if !b.Policy {
 			why += fmt.Sprintf(" rule %d", b.Number)
 		}
@@ -66,14 +68,11 @@ func (c *Copy) where(space int) string {
 	return "another network namespace"
 }
 
-// ruleText returns the rule's text: the user's if it is known, in iptables' syntax for tables that
-// iptables writes.
-func (o *outcome) ruleText() replica.RuleText {
-	l := o.q.answer.Lost
-	r := l.Rule.RuleText
-	r.Number = o.q.numberBefore()
-	if spaces := o.c.Machine.Spaces; l.Space >= 0 && l.Space < len(spaces) {
-		r.Text = cmp.Or(r.Text, spaces[l.Space].TextOf(r))
+// ruleText adds the text of a rule in a namespace: the user's if it is known, in iptables' syntax for
+// tables that iptables writes.
+func (c *Copy) ruleText(space int, r replica.RuleText) replica.RuleText {
+	if spaces := c.Machine.Spaces; space >= 0 && space < len(spaces) {
+		r.Text = cmp.Or(r.Text, spaces[space].TextOf(r))
 	}
 	if family, table, ok := strings.Cut(r.Table, " "); ok && (family == "ip" || family == "ip6") &&
 		slices.Contains(iptables, table) {
@@ -82,12 +81,13 @@ func (o *outcome) ruleText() replica.RuleText {
 	return r
 }
 
-// tableText returns the name of the rule's table in the program that lists the rule: nft's for a
-// table that iptables-save leaves out, and for a rule of which it prints only parts.
-func (c *Copy) tableText(l *replica.Lost, r replica.RuleText) string {
+// tableText returns the name of a rule's table in the program that lists the rule: nft's for a table
+// that iptables-save leaves out, and for a rule of which it prints only parts. Table is nft's name, r
+// is as ruleText returns it.
+func (c *Copy) tableText(space int, table string, r replica.RuleText) string {
 	byNft := false
-	for _, t := range c.textsOf(l.Space) {
-		if t.Table != l.Rule.Table || r.Number != 0 && (t.Chain != r.Chain || t.Number != r.Number) {
+	for _, t := range c.textsOf(space) {
+		if t.Table != table || r.Number != 0 && (t.Chain != r.Chain || t.Number != r.Number) {
 			continue
 		}
 		if strings.HasPrefix(t.Text, "-A ") {
@@ -96,9 +96,26 @@ func (c *Copy) tableText(l *replica.Lost, r replica.RuleText) string {
 		byNft = true
 	}
 	if byNft {
-		return l.Rule.Table
+		return table
 	}
 	return r.Table
+}
+
+// redirection returns the rule that redirects the packet to a port of the namespace that it is in,
+// in two parts: its place and, after a colon, its text if that is known. The place is "" if no such
+// rule is known.
+func (o *outcome) redirection() (place, text string) {
+	for _, s := range o.q.answer.Steps {
+		if s.Rule == nil {
+			continue
+		}
+		r := o.c.ruleText(s.Space, *s.Rule)
+		place = fmt.Sprintf("%s %s rule %d", o.c.tableText(s.Space, s.Rule.Table, r), r.Chain, r.Number)
+		if text = ""; r.Text != "" {
+			text = ": " + r.Text
+		}
+	}
+	return place, text
 }
 
 func (c *Copy) textsOf(space int) []replica.RuleText {

@@ -316,11 +316,17 @@ func (c *Copy) Explain(which []int, answers []replica.Answer) {
 	}
 }
 
-// Droppers returns the namespaces whose rules dropped packets.
-func (c *Copy) Droppers() (out []int) {
+// Quoted returns the namespaces with rules that the report quotes: those that dropped packets, or
+// redirected them to where nothing listens.
+func (c *Copy) Quoted() (out []int) {
 	for _, q := range c.asked {
 		if l := q.answer.Lost; l != nil && l.Rule != nil {
 			out = once(out, l.Space)
+		}
+		for _, s := range q.answer.Steps {
+			if s.Rule != nil {
+				out = once(out, s.Space)
+			}
 		}
 	}
 	return out

@@ -253,7 +253,7 @@ func TestRuleText(t *testing.T) {
 	f := healthy()
 	try(f, 8080, losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 3, "")}))
 	want := []int{0}
-	if got := f.Copy.Droppers(); !slices.Equal(got, want) {
+	if got := f.Copy.Quoted(); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	f.Copy.Machine.Spaces[0].Text = []replica.RuleText{

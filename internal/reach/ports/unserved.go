@@ -2,7 +2,6 @@ package ports
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -17,8 +16,12 @@ func (o *outcome) nobody(name string, to netip.AddrPort) {
 func (o *outcome) unserved(name, where string) {
 	o.out.nobody = name
 	o.hop("server", name+": nothing listens on "+where)
-	o.end(Nothing, fmt.Sprintf("%s forwards to %s, where nothing listens on %s",
-		cmp.Or(o.out.Kind, ByNAT), name, where))
+	by := string(cmp.Or(o.out.Kind, ByNAT)) + " forwards to " + name
+	rule, text := o.redirection()
+	if rule != "" {
+		by = rule + " redirects to " + name
+	}
+	o.end(Nothing, by+", where nothing listens on "+where+text)
 }
 
 // accepted ends the path of a connection that a proxy accepted but did not relay.
@@ -52,7 +55,7 @@ func (o *outcome) refused() {
 		o.lost()
 		return
 	}
-	if o.q.server != nil {
+	if o.q.server != nil && to == o.q.at {
 		o.end(Nothing, "nothing listens on "+o.q.at.String())
 		return
 	}

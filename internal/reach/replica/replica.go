@@ -151,11 +151,13 @@ type Outcome struct {
 // Step is a packet at a device.
 type Step struct {
 	Space  int            `json:"namespace"` // -1: another machine, or a new container
-	Device string         `json:"device"`    // "": rules redirect it here to another port
+	Device string         `json:"device"`    // "": it is delivered here, redirected by rules
 	Out    bool           `json:"out"`       // it leaves through the device
 	Reply  bool           `json:"reply"`     // the packet goes to the client
 	Src    netip.AddrPort `json:"src"`
 	Dst    netip.AddrPort `json:"dst"`
+	// Rule is the rule that redirects it here. With Device "" it is nil if it is not known.
+	Rule *RuleText `json:"rule,omitempty"`
 }
 
 // Lost has where and why packets were lost. At most one of Rule and Why is set.

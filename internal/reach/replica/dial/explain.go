@@ -32,8 +32,10 @@ type watcher struct {
 type traced struct {
 	tracer *nft.Tracer // nil: no nf_tables
 	places map[nft.Handle]nft.Place
-	events []nft.Event
-	legacy bool // there are iptables-legacy tables, whose rules are not traced
+	// rewrite has the rules that change destinations
+	rewrite map[nft.Handle]bool
+	events  []nft.Event
+	legacy  bool // there are iptables-legacy tables, whose rules are not traced
 	// translated has the connections that NAT rewrites, by the client and the dialled address; nil:
 	// not read since the last calls.
 	translated map[[2]netip.AddrPort]conntrack.Translation
@@ -115,8 +117,12 @@ func (n *Net) explain(ctx context.Context, calls []Call, ports []uint16) (out []
 			if err != nil {
 				return nil, err
 			}
+			redirected, err := w.redirected(ctx, f, lost)
+			if err != nil {
+				return nil, err
+			}
 			out = append(out, replica.Answer{Outcomes: []replica.Outcome{f.attempt.out},
-				Steps: append(f.steps(), w.redirected(f, lost)...), Lost: lost})
+				Steps: append(f.steps(), redirected...), Lost: lost})
 		}
 	}
 	return out, w.forward(ctx, calls, out)
@@ -201,7 +207,7 @@ func (t *traced) open(ns *netns.NS) error {
 		if t.legacy = len(rules) > 0; err != nil {
 			return err
 		}
-		if t.places, err = nft.Places(); err == nil {
+		if t.places, t.rewrite, err = nft.Places(); err == nil {
 			t.tracer, err = nft.NewTracer()
 		}
 		return err

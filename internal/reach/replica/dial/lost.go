@@ -252,7 +252,7 @@ func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 		}
 	}
 	for _, at.Space = range spaces {
-		r, err := w.legacy(ctx, f, at.Space)
+		r, err := w.legacy(ctx, f, at.Space, []string{"DROP", "REJECT"})
 		if err != nil {
 			return lost, err
 		}
@@ -263,9 +263,10 @@ func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	return lost, nil
 }
 
-// legacy returns the first rule of iptables-legacy in a namespace that drops or rejects a packet of
-// the attempt, or nil.
-func (w *watcher) legacy(ctx context.Context, f found, space int) (*replica.Rule, error) {
+// legacy returns the first rule of iptables-legacy in a namespace that has one of the targets and
+// matches a packet of the attempt, or nil.
+func (w *watcher) legacy(ctx context.Context, f found, space int, targets []string) (*replica.Rule,
+	error) {
 	if space < 0 || !w.spaces[space].legacy {
 		return nil, nil
 	}
@@ -274,7 +275,7 @@ func (w *watcher) legacy(ctx context.Context, f found, space int) (*replica.Rule
 		return nil, err
 	}
 	for i, r := range after {
-		if ends := r.Verdict == "DROP" || r.Verdict == "REJECT"; ends && r.Packets > before[i].Packets {
+		if slices.Contains(targets, r.Verdict) && r.Packets > before[i].Packets {
 			return &replica.Rule{Reject: r.Verdict == "REJECT",
 				RuleText: replica.RuleText{Table: r.Table, Chain: r.Chain, Number: r.Number}}, nil
 		}

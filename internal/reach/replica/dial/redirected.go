@@ -9,6 +9,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
@@ -37,18 +39,52 @@ func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Tr
 	return t, ok
 }
 
-// redirected returns the step, which no device shows, of a connection that rules redirect to another
-// port of the machine: with the new destination.
-func (w *watcher) redirected(f found, lost *replica.Lost) []replica.Step {
+// redirected returns the step, which no device shows, of a packet that rules of a namespace redirect
+// to the namespace itself. If the connection was refused, the step has the rule.
+func (w *watcher) redirected(ctx context.Context, f found, lost *replica.Lost) ([]replica.Step,
+	error) {
 	s, ok := last(f.out)
-	if !ok || lost != nil || s.out || s.space != 0 || f.Proto != "tcp" {
-		return nil
+	refused := f.attempt.out.Got == replica.Refused
+	if !ok || lost != nil || s.out || s.space < 0 || s.space > 0 && !refused {
+		return nil, nil
 	}
-	t, ok := w.translated(s.space, s.src, s.dst)
-	if !ok || t.Now == s.dst {
-		return nil
+	came := s.dst
+	if s.place == f.client { // a rule of the hook for output
+		came = f.to
 	}
-	return []replica.Step{{Space: s.space, Src: t.As, Dst: t.Now}}
+	step := replica.Step{Space: s.space, Src: s.src, Dst: s.dst}
+	for _, e := range f.events {
+		if e.Delivered && e.space == s.space && e.Src == s.src {
+			step.Dst = e.Dst
+		}
+	}
+	if step.Dst == came {
+		return nil, nil
+	}
+	var err error
+	if refused {
+		step.Rule, err = w.rewriter(ctx, f, s.space, came)
+	}
+	return []replica.Step{step}, err
+}
+
+// rewriter returns the rule that changed the destination of an attempt's first packet, or nil if it
+// is not known.
+func (w *watcher) rewriter(ctx context.Context, f found, space int, to netip.AddrPort) (
+	*replica.RuleText, error) {
+	for _, e := range slices.Backward(f.events) {
+		at := nft.Handle{Table: e.Table, Handle: e.Handle}
+		if e.space == space && !e.reply && e.Dst == to && e.Verdict == "accept" &&
+			w.spaces[space].rewrite[at] {
+			return &replica.RuleText{Table: e.Table, Chain: e.Chain,
+				Number: w.spaces[space].places[at].Number}, nil
+		}
+	}
+	r, err := w.legacy(ctx, f, space, xtables.Redirecting)
+	if r == nil {
+		return nil, err
+	}
+	return &r.RuleText, err
 }
 
 // locate completes what no device shows of a packet that was lost: from connection tracking its
