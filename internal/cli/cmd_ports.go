@@ -103,6 +103,10 @@ func (f *portsFlags) check() error {
 	if err := f.try.check(f); err != nil {
 		return err
 	}
+	if f.out.format.name == junitName && f.with.expect == "" {
+		return usage(errors.New("--format junit writes what --expect judges"),
+			"toll ports --expect FILE --format junit")
+	}
 	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
 		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against},
 		place{tryFileFlag, f.try.file})

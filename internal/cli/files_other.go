@@ -52,6 +52,8 @@ func otherFile(head []byte) (what, hint string) {
 		return "the output of --format openmetrics", hint
 	case is("Unit ") && bytes.Contains(head, []byte("\nBenchmark")):
 		return "the output of --format benchfmt", hint
+	case is("<?xml ") && bytes.Contains(head, []byte("<testsuites>")):
+		return "the output of --format junit", hint
 	case is("<!doctype html>"), is("<!DOCTYPE html>"):
 		return "the page of --format html", hint
 	}

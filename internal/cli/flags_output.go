@@ -132,7 +132,10 @@ func either(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-const formatName = "format"
+const (
+	formatName = "format"
+	junitName  = "junit" // a format
+)
 
 type formatFlag struct {
 	name string

@@ -33,6 +33,15 @@ type Document struct {
 	Figures  iter.Seq[Figure] // nil: none
 	Data     *Table           // figures of a document without Figures, with a name for each column
 	Page     func() Page      // nil: only the sections
+	// Conditions lists what the user expects, and whether it holds.
+	Conditions []Condition
+}
+
+// Condition is something that a user expects to hold.
+type Condition struct {
+	Text  string
+	Holds Style // Good, Bad or Doubtful
+	Why   string
 }
 
 type Section struct {

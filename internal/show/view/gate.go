@@ -23,6 +23,8 @@ func Gate(r *gate.Report) document.Document {
 	}})
 	for _, x := range r.Rules {
 		d.Sections = append(d.Sections, rule(x))
+		d.Conditions = append(d.Conditions, document.Condition{Text: x.Sentence,
+			Holds: outcomeStyles[x.Outcome], Why: outcomeText(x)})
 	}
 	d.Sections = append(d.Sections, document.Section{
 		Blocks: []document.Block{
@@ -65,19 +67,35 @@ func rule(x gate.Rule) document.Section {
 		return out
 	}
 	out.Add(checkTable(x.Checks))
-	var whys []string
-	if x.Why != "" {
-		whys = append(whys, x.Why)
-	}
-	for _, c := range x.Checks {
-		if c.Why != "" && !slices.Contains(whys, c.Why) {
-			whys = append(whys, c.Why)
-		}
-	}
-	if len(whys) > 0 {
+	if whys := whysOf(x); len(whys) > 0 {
 		out.Add(document.List{Topic: document.Notes, Items: whys, Level: 1})
 	}
 	return out
+}
+
+// whysOf returns the reasons for the outcomes of a sentence's checks.
+func whysOf(x gate.Rule) (out []string) {
+	if x.Why != "" {
+		out = append(out, x.Why)
+	}
+	for _, c := range x.Checks {
+		if c.Why != "" && !slices.Contains(out, c.Why) {
+			out = append(out, c.Why)
+		}
+	}
+	return out
+}
+
+// outcomeText returns the outcome of a sentence with the figures that do not hold, and the reasons.
+func outcomeText(x gate.Rule) string {
+	out := []string{string(x.Outcome)}
+	for _, c := range x.Checks {
+		if c.Outcome != gate.Holds && c.Median != nil {
+			out = append(out, fmt.Sprintf("%s from %s %s %s: %s", c.Label, c.From, c.Load, c.Pin,
+				figureText(c, *c.Median)))
+		}
+	}
+	return strings.Join(append(out, whysOf(x)...), "; ")
 }
 
 func checkTable(cs []gate.Check) document.Table {

@@ -17,6 +17,10 @@ func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r}
 	if compared := comparedSections(r); compared != nil {
 		d.Sections = append(compared, missing(r)...)
+		for _, x := range r.Expected {
+			d.Conditions = append(d.Conditions, document.Condition{Text: x.Line,
+				Holds: holdsStyles[x.Holds], Why: x.Because})
+		}
 		return d
 	}
 	switch {
@@ -41,6 +45,9 @@ func Ports(r *ports.Report) document.Document {
 	d.Sections = append(d.Sections, missing(r)...)
 	return d
 }
+
+var holdsStyles = map[ports.Holds]document.Style{ports.Yes: document.Good,
+	ports.No: document.Bad, ports.Maybe: document.Doubtful}
 
 // portsAnswer returns the section of an answer whose texts have lines of their own for commands, and
 // for what follows them.

@@ -272,3 +272,16 @@ func TestRoutesKeepSeenAddressesApart(t *testing.T) {
 		}
 	}
 }
+
+func TestExpectationsAsJUnit(t *testing.T) {
+	r := &ports.Report{Expected: []ports.Expectation{{Line: "this machine reaches 22/tcp",
+		Holds: ports.Yes}, {Line: "other machines reach no port", Holds: ports.No, Because: "one does"},
+		{Line: "containers reach 53/udp", Holds: ports.Maybe, Because: "it is not known"}}}
+	b := written(t, "junit", Ports(r), format.Options{})
+	for _, want := range []string{`tests="3" failures="1" errors="0" skipped="1"`,
+		`<failure message="one does">`, `<skipped message="it is not known">`} {
+		if !strings.Contains(b, want) {
+			t.Errorf("no %s in\n%s", want, b)
+		}
+	}
+}
