@@ -208,3 +208,22 @@ func TestAddressPools(t *testing.T) {
 		t.Errorf("%s has room for %d networks", own, n)
 	}
 }
+
+func TestUnmasqueraded(t *testing.T) {
+	for want, options := range map[string]map[string]string{
+		"enable_ip_masquerade=false": {"com.docker.network.bridge.enable_ip_masquerade": "false",
+			"com.docker.network.bridge.gateway_mode_ipv4": "nat"},
+		"enable_ip_masquerade=0":   {"com.docker.network.bridge.enable_ip_masquerade": "0"},
+		"gateway_mode_ipv4=routed": {"com.docker.network.bridge.gateway_mode_ipv4": "routed"},
+		"":                         {"com.docker.network.bridge.enable_ip_masquerade": "true"},
+	} {
+		if got := unmasqueraded(options); got != want {
+			t.Errorf("%v: %q; want %q", options, got, want)
+		}
+	}
+	// This mode only lets other machines reach ports that are not published.
+	if got := unmasqueraded(map[string]string{
+		"com.docker.network.bridge.gateway_mode_ipv4": "nat-unprotected"}); got != "" {
+		t.Errorf("nat-unprotected: %q", got)
+	}
+}

@@ -275,6 +275,10 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	for _, n := range list.Items {
 		internal[n.Name], drivers[n.Name] = n.Internal, n.Driver
 		x := ports.Network{Name: n.Name, Driver: n.Driver, Scope: n.Scope}
+		if n.Driver == "bridge" {
+			x.Bridge = dockerapi.BridgeName(n.ID, n.Options)
+			x.Unmasqueraded = unmasqueraded(n.Options)
+		}
 		for _, p := range n.IPAM.Config {
 			if p.Subnet.IsValid() {
 				x.Pools = append(x.Pools, p.Subnet)
@@ -300,14 +304,27 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 		slices.Sort(x.Drivers)
 		x.Drivers = slices.Compact(x.Drivers)
 	}
-	for _, n := range list.Items {
-		name := dockerapi.BridgeName(n.ID, n.Options)
+	for _, n := range c.f.Networks {
 		for i := range c.f.Devices {
-			if n.Driver == "bridge" && c.f.Devices[i].Name == name {
+			if n.Bridge != "" && c.f.Devices[i].Name == n.Bridge {
 				c.f.Devices[i].Docker = true
 			}
 		}
 	}
+}
+
+// unmasqueraded returns the option of a bridge network by which its packets keep their source
+// addresses, or "".
+func unmasqueraded(options map[string]string) string {
+	const prefix = "com.docker.network.bridge."
+	const masquerade, mode = "enable_ip_masquerade", "gateway_mode_ipv4"
+	if on, err := strconv.ParseBool(options[prefix+masquerade]); err == nil && !on {
+		return masquerade + "=" + options[prefix+masquerade]
+	}
+	if options[prefix+mode] == "routed" {
+		return mode + "=routed"
+	}
+	return ""
 }
 
 // addressPools returns what the engine takes new networks from: what its configuration names, or its

@@ -155,6 +155,10 @@ type Network struct {
 	Pools []netip.Prefix `json:"pools,omitempty"`
 	// Ranges are the parts of Pools that its containers get addresses from; empty: all.
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
+	Bridge string         `json:"bridge,omitempty"` // its device; "": it has none
+	// Unmasqueraded is the option by which IPv4 packets from its containers are to keep their source
+	// addresses; "": they need not.
+	Unmasqueraded string `json:"unmasqueraded,omitempty"`
 }
 
 // AddressPool is a range that the engine cuts into networks of Size bits.

@@ -30,6 +30,7 @@ func (c *Copy) plan() {
 		places[six] = append(c.f.places(six), c.unbridged(six)...)
 	}
 	c.planBridges()
+	c.planUnmasqueraded()
 	for _, k := range order {
 		rows := services[k]
 		for _, six := range []bool{false, true} {

@@ -35,20 +35,21 @@ const (
 	PublishedBypass  = "published-bypass"
 	NeighboursFull   = "neighbours-full"
 	AddressesUsed    = "addresses-used"
+	Masqueraded      = "masqueraded"
 )
 
 // codes has the codes in the report's order.
 var codes = []string{PortConflict, Paused, Restarting, NeverAccepts, ReuseportTwins,
 	PublishedNobody, InternalNetwork, PublishedIgnored, IngressNothing, RouteLocalnet, ProxyPorts,
 	UDPStale, Loopback6Nothing, UDPSource, PublishedBypass, ProxyLoad, PublicLocalOnly, Unpublished,
-	BridgeNFDrop, MTUDiffers, ConntrackFull, NeighboursFull, AddressesUsed}
+	BridgeNFDrop, Masqueraded, MTUDiffers, ConntrackFull, NeighboursFull, AddressesUsed}
 
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
 	for _, rule := range []func([]Row) []Trap{f.conflicts, f.stopped, f.neverAccepts, f.twins,
 		f.nobody, f.internal, f.ignored, f.unserved, f.localnet, f.proxyPorts, f.udpStale,
 		f.loopback6, f.udpSource, f.bypass, f.proxyLoad, f.localOnly, f.unpublished, f.bridgeNF,
-		f.mtus, f.conntrack, f.neighbours, f.pools} {
+		f.masqueraded, f.mtus, f.conntrack, f.neighbours, f.pools} {
 		out = append(out, rule(rows)...)
 	}
 	slices.SortStableFunc(out, func(a, b Trap) int {

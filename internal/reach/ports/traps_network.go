@@ -48,7 +48,7 @@ func (f *Facts) bypass(rows []Row) []Trap {
 	}
 	t.Remedy = joined(", or: ", t.Remedy, f.Copy.told(commands))
 	t.trial = &TrapTrial{Commands: commands, which: which,
-		ended: func(p Path) bool { return !p.Answers() }}
+		ended: f.Copy.pathIs(func(p Path) bool { return !p.Answers() })}
 	return t.found()
 }
 
@@ -163,6 +163,9 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 	}
 	var out []Trap
 	for _, d := range f.Devices {
+		if d.Docker { // see masqueraded
+			continue
+		}
 		var frames, routed *Path
 		var which []int // connections that are lost
 		for i, q := range f.Copy.asked {
@@ -213,12 +216,7 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 // translates reports whether a rule replaces the source address of packets from the network with
 // this machine's.
 func (c *Copy) translates(net netip.Prefix) bool {
-	return slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
-		text := strings.ToLower(r.Text)
-		return (strings.Contains(text, "masquerade") || strings.Contains(text, "snat")) &&
-			(!strings.Contains(text, "-s ") && !strings.Contains(text, "saddr") ||
-				strings.Contains(text, net.Masked().String()))
-	})
+	return len(c.translators(net.Addr(), "")) > 0
 }
 
 // let sets the remedy: commands that accept packets with the matches before the block. Where Docker
@@ -241,7 +239,7 @@ func (t *Trap) let(c *Copy, b *Block, which []int, matches ...string) {
 	for _, m := range matches {
 		commands = append(commands, here0("iptables -I "+chain+" "+m+" -j ACCEPT"))
 	}
-	t.trial = &TrapTrial{Commands: commands, which: which, ended: unlost}
+	t.trial = &TrapTrial{Commands: commands, which: which, ended: c.pathIs(unlost)}
 	if t.Remedy = c.told(commands); t.Remedy == "" {
 		t.Remedy = fmt.Sprintf("a rule before %s %s; toll's own, tried in a copy, does not help",
 			b.Table, b.Chain)

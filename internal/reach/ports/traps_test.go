@@ -23,6 +23,7 @@ var plantedAnswers = map[string]change{
 		}
 	},
 	RouteLocalnet: losing("127.0.0.1", replica.Lost{Why: replica.Localnet, Device: "docker0"}),
+	Masqueraded:   leaving("198.18.0.1"),
 	BridgeNFDrop: func(q replica.Dial, a *replica.Answer) {
 		if q.Bridge == "br1" {
 			lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")})
@@ -118,15 +119,12 @@ var planted = []plant{
 	{AddressesUsed, func(f *Facts) {
 		f.Containers[0].Networks = []string{"small"}
 		f.Networks = []Network{
-			{"small", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.1.1.0/30")}, nil},
-			{"wide", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24")}, nil}}
+			bridged("small", "10.1.1.0/30"), bridged("wide", "10.1.2.0/24")}
 	}, "1 of the 1 addresses for containers in small are in use"},
 	{AddressesUsed, func(f *Facts) {
 		f.AddressPools = []AddressPool{{netip.MustParsePrefix("10.2.0.0/16"), 17}}
 		f.Networks = []Network{
-			{"a", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.2.0.0/17")}, nil},
-			{"b", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.2.128.0/17")}, nil},
-			{"other", "bridge", "local", []netip.Prefix{netip.MustParsePrefix("10.9.0.0/17")}, nil}}
+			bridged("a", "10.2.0.0/17"), bridged("b", "10.2.128.0/17"), bridged("other", "10.9.0.0/17")}
 	}, "2 of 2 networks of the default pools exist"},
 	{ProxyLoad, func(f *Facts) {
 		f.Connections = []Connection{
@@ -166,6 +164,77 @@ var planted = []plant{
 	},
 		"named 8 listens on all addresses; asked at 198.18.0.1:53 by a container on bridge, it answers from 172.17.0.1"},
 	{RouteLocalnet, proxyOff, "route_localnet is 0: net.ipv4.conf.docker0.route_localnet"},
+	{Masqueraded, plain, "a TCP packet from 172.17.0.3 to the internet leaves eth0 from 198.18.0.1"},
+}
+
+func bridged(name, pool string) Network {
+	return Network{Name: name, Driver: "bridge", Scope: "local",
+		Pools: []netip.Prefix{netip.MustParsePrefix(pool)}}
+}
+
+// plain makes the default network one without NAT.
+func plain(f *Facts) {
+	n := bridged("bridge", "172.17.0.0/16")
+	n.Bridge, n.Unmasqueraded = "docker0", "enable_ip_masquerade=false"
+	f.Networks = []Network{n}
+}
+
+// leaving lets packets from docker0 leave for the internet from an address.
+func leaving(from string) change {
+	return func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge != "docker0" || q.To.Addr() != anybody {
+			return
+		}
+		lose(q, a, replica.Lost{Why: replica.Leaves, Device: "eth0"})
+		a.Outcomes[0].Source = addr("172.17.0.3")
+		if q.Explain {
+			a.Steps = []replica.Step{
+				{Device: "docker0", Src: addrPort("172.17.0.3:4000"), Dst: q.To},
+				{Device: "eth0", Out: true, Src: addrPort(from + ":4000"), Dst: q.To}}
+		}
+	}
+}
+
+func TestMasqueraded(t *testing.T) {
+	rules := func(texts ...string) (out []replica.RuleText) {
+		for _, text := range texts {
+			out = append(out, replica.RuleText{Table: "ip nat", Text: text})
+		}
+		return out
+	}
+	const remedy = "sudo iptables -t nat -I POSTROUTING -s 172.17.0.0/16 -o eth0 -j ACCEPT (not " +
+		"tried: toll did not try it in this report); other machines then need a route to 172.17.0.0/16"
+	for name, c := range map[string]struct {
+		from  string
+		rules []replica.RuleText
+		says  string // what follows "leaves eth0 from "
+	}{
+		"kept":     {"172.17.0.3", rules("-A POSTROUTING -o eth0 -j MASQUERADE"), ""},
+		"no texts": {"198.18.0.1", nil, "198.18.0.1"},
+		"an administrator's": {"198.18.0.1", rules("-A POSTROUTING -o eth0 -j MASQUERADE"),
+			"198.18.0.1: -A POSTROUTING -o eth0 -j MASQUERADE"},
+		"rules for others": {"198.18.0.7", rules(
+			"-A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE",
+			"-A POSTROUTING -s 172.17.0.2/32 -d 172.17.0.2/32 -p tcp -j MASQUERADE",
+			"-A POSTROUTING -o docker0 -j MASQUERADE",
+			"-A POSTROUTING ! -o eth+ -j MASQUERADE",
+			"-A POSTROUTING ! -s 172.16.0.0/12 -j MASQUERADE",
+			"-A POSTROUTING -m addrtype --src-type LOCAL -j MASQUERADE",
+			"oifname != \"eth0\" ip saddr 172.17.0.0/16 masquerade",
+			"ip saddr 172.17.0.0/16 oifname \"eth*\" snat to 198.18.0.7"),
+			"198.18.0.7: ip saddr 172.17.0.0/16 oifname \"eth*\" snat to 198.18.0.7"},
+	} {
+		f := healthy()
+		plain(f)
+		r := try(f, 0, leaving(c.from), func(replica.Dial, *replica.Answer) {
+			f.Copy.Machine.Spaces[0].Text = c.rules
+		})
+		i := slices.IndexFunc(r.Traps, func(t Trap) bool { return t.Code == Masqueraded })
+		if (i < 0) != (c.says == "") || i >= 0 && (r.Traps[i].Remedy != remedy ||
+			!strings.HasSuffix(r.Traps[i].Evidence, "leaves eth0 from "+c.says)) {
+			t.Errorf("%s: %+v", name, r.Traps)
+		}
+	}
 }
 
 func udpPublished(f *Facts) {

@@ -12,8 +12,8 @@ type TrapTrial struct {
 	Commands []Command
 	Dials    []replica.Dial // with Explain
 
-	which []int // of Copy.asked
-	ended func(Path) bool
+	which []int            // of Copy.asked
+	ended func(asked) bool // with the answer after the commands
 }
 
 // TrapTrials returns what is to be tried about the report's traps.
@@ -52,8 +52,7 @@ func (c *Copy) TrapTried(x TrapTrial, answers []replica.Answer, why string) {
 		}
 		q := c.asked[i]
 		q.answer = answers[k]
-		p, ok := c.path(q)
-		ended = ok && x.ended(p)
+		ended = x.ended(q)
 	}
 	if c.trapsTried == nil {
 		c.trapsTried = map[string]Trial{}
@@ -88,6 +87,14 @@ func (c *Copy) told(commands []Command) string {
 
 // untriable returns a command line with the reason why no copy shows what it does.
 func untriable(command, why string) string { return command + " (not tried: " + why + ")" }
+
+// pathIs returns a condition for TrapTrial.ended on the path of the connection.
+func (c *Copy) pathIs(want func(Path) bool) func(asked) bool {
+	return func(q asked) bool {
+		p, ok := c.path(q)
+		return ok && want(p)
+	}
+}
 
 // unlost reports whether no rule of this machine drops the packets of a path.
 func unlost(p Path) bool { return p.Block == nil || p.Block.Where != here || p.Block.Chain == "" }
