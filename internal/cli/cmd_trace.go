@@ -11,6 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
+const hooksFlag = "hooks"
+
 var traceLoads = []string{workload.RR, workload.UDPRR}
 
 func newTrace(e env) *cobra.Command {
@@ -34,7 +36,7 @@ of a mode costs.`,
 		Example: `  sudo toll trace bridge
   sudo toll trace bridge --from container --hooks
   sudo toll trace publish-proxy publish-nat --to loopback --details
-  sudo toll trace publish-nat --against bridge --from container
+  sudo toll trace publish-nat --against bridge --from container   # what NAT takes
   sudo toll trace bridge --on docker --save trace.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.trace = &t
@@ -46,6 +48,7 @@ of a mode costs.`,
 				if len(r.Modes) == 0 {
 					r.Modes = []mode.Name{mode.Bridge}
 				}
+				f.hooksForNAT = !c.Flags().Changed(hooksFlag)
 				return f.traceInto(r, c.Flags(), "trace", traceLoads...)
 			})(c, args)
 		},
@@ -56,8 +59,8 @@ of a mode costs.`,
 	f.addTo(fl)
 	fl.StringVar(&f.baseline, "against", string(mode.Host), "the `MODE` that others are compared with")
 	offer(fl, "against", modeWords())
-	fl.BoolVar(&t.Hooks, "hooks", false,
-		"also split netfilter by hook (PREROUTING, FORWARD …), in further rounds: this changes the path")
+	fl.BoolVar(&t.Hooks, hooksFlag, false, "also split netfilter by hook (PREROUTING, FORWARD …) and NAT, "+
+		"in further rounds: this changes the path (default: if a path has NAT)")
 	f.addLoads(fl, traceLoads, workload.RR)
 	f.addTune(fl)
 	f.addPin(fl, sample.PinFar)

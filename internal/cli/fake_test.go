@@ -59,6 +59,7 @@ func fakeLab() {
 		}
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
 	}
+	checkHooks = func() error { return nil }
 	openTracer = func(bool) (engine.Tracer, func() error, error) {
 		if missing := os.Getenv(fakeUntracedEnv); missing != "" {
 			return nil, nil, &machine.UnsupportedError{Missing: missing, Remedy: "toll ladder"}

@@ -38,6 +38,7 @@ type runFlags struct {
 	noHistory      bool
 	busy           bool              // measure even on a busy machine
 	trace          *sample.TracePlan // what is traced; nil: nothing
+	hooksForNAT    bool              // trace by hook if a path has NAT and the kernel can
 
 	// plan makes the plan; nil: plan.Make. steps changes the run's steps; it may be nil.
 	plan  func(plan.Request) (sample.Plan, error)

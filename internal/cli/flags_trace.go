@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -50,6 +52,18 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	return nil
 }
 
+// checkHooks returns nil if the kernel can trace hooks. Tests without a kernel replace it.
+var checkHooks = trace.CheckHooks
+
+// translates reports whether a planned path crosses NAT.
+func translates(p sample.Plan) bool {
+	return slices.ContainsFunc(p.Cells, func(c sample.Cell) bool {
+		m, _ := mode.Find(c.Mode)
+		r, ok := m.Route(c.From, c.To)
+		return ok && (slices.Contains(r.Hops, mode.HopDNAT) || slices.Contains(r.Hops, mode.HopSNAT))
+	})
+}
+
 // openTracer returns a tracer. It attaches the programs once, because only that shows what the
 // kernel and the user's capabilities allow. Tests without a kernel replace it.
 var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
@@ -58,7 +72,7 @@ var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
 		return nil, nil, err
 	}
 	if hooks {
-		if err := trace.CheckHooks(); err != nil {
+		if err := checkHooks(); err != nil {
 			return nil, nil, errors.Join(err, t.Close())
 		}
 	}

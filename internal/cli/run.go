@@ -103,6 +103,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 	}
 	var tracer engine.Tracer
 	if p.Trace = f.trace; f.trace != nil {
+		if f.hooksForNAT {
+			p.Trace.Hooks = translates(p) && checkHooks() == nil
+		}
 		t, closeTracer, err := f.openTracer(e, req.On)
 		if err != nil {
 			return err

@@ -19,13 +19,19 @@ func (s *study) fill(t *Trace, i, b int) {
 	untraced := s.Excess(i, b, workload.LatencyP50)
 	rest := untraced
 	sums := map[kind]stats.Estimate{}
-	for _, row := range s.rowsOf(i, b) {
+	rows := s.rowsOf(i, b)
+	n := s.natOf(i, b, rows)
+	for _, row := range rows {
 		p := rowPart(row)
 		added := s.added(i, b, p)
-		t.Rows = append(t.Rows, s.row(row, i, b, added))
+		t.Rows = append(t.Rows, s.row(row, i, b, added, n.parts[row]))
 		e := sums[p.kind]
 		e.Centre += added.Centre
 		sums[p.kind] = e
+	}
+	if n.Name != "" {
+		at := slices.IndexFunc(rows, func(row string) bool { return rank(row) > rank(rowNAT) })
+		t.Rows = slices.Insert(t.Rows, at, n.Row) // the wake-ups have the last row
 	}
 	prices := map[kind]*analysis.Price{inPath: &t.Path, inWakes: &t.WakeUps, inRelay: &t.Relay}
 	for _, k := range []kind{inPath, inWakes, inRelay} {
@@ -92,12 +98,23 @@ func allOf(k kind) part {
 	}, k, sd}
 }
 
-func (s *study) row(name string, i, b int, d difference) Row {
+// row returns a row without its NAT, which has a row of its own; nil: it has none.
+func (s *study) row(name string, i, b int, d difference, n *nat) Row {
 	p := rowPart(name)
-	out := Row{Added: price(d.Estimate, s.bias(i, p), s.none(b, p.kind)), Epochs: d.rounds}
-	out.Name = shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))
 	cost := func(r *sum) float64 { return s.costs.total(r.events, p.kind) }
-	out.takes(s.midMean(i, sample.Traced, p, cost), s.midMean(b, sample.Traced, p, cost))
+	mine, its := s.midMean(i, sample.Traced, p, cost), s.midMean(b, sample.Traced, p, cost)
+	out := Row{Name: shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))}
+	if n != nil {
+		out.Name = strings.ReplaceAll(out.Name, rowRouting, "routing")
+		d.Estimate = d.Plus(n.Times(-1))
+		d.rounds = slices.Clone(d.rounds)
+		for k := range d.rounds {
+			d.rounds[k] -= n.Centre
+		}
+		mine, its = less(mine, n.mine), less(its, n.its)
+	}
+	out.Added, out.Epochs = price(d.Estimate, s.bias(i, p), s.none(b, p.kind)), d.rounds
+	out.takes(mine, its)
 	for _, hook := range s.hooksOf(i, b, name) {
 		out.Hooks = append(out.Hooks, s.hook(name, hook, i, b))
 	}
@@ -111,15 +128,21 @@ func hookPart(row, name string) part {
 }
 
 func (s *study) hook(row, name string, i, b int) Row {
-	p := hookPart(row, name)
+	d, mine, its := s.inHook(hookPart(row, name), i, b)
+	out := Row{Name: name, Added: price(d.Estimate, 0, nothing), Epochs: d.rounds}
+	out.takes(mine, its)
+	return out
+}
+
+// inHook returns what a part in hooks adds, and the two cells' mid-means.
+func (s *study) inHook(p part, i, b int) (d difference, mine, its *float64) {
 	epochs := s.epochs(i, b, p, sample.TracedHooks)
 	further := s.empty * (count(s.events(i, p, sample.TracedHooks)) -
 		count(s.events(b, p, sample.TracedHooks)))
 	e := s.moderate(i, b, p, shifted(epochs, -further/unit(p)), nil)
-	out := Row{Name: name, Added: price(e, 0, nothing), Epochs: centres(p, epochs, further)}
 	cost := func(r *sum) float64 { return s.empty * count(r.events) }
-	out.takes(s.midMean(i, sample.TracedHooks, p, cost), s.midMean(b, sample.TracedHooks, p, cost))
-	return out
+	return difference{e, centres(p, epochs, further)},
+		s.midMean(i, sample.TracedHooks, p, cost), s.midMean(b, sample.TracedHooks, p, cost)
 }
 
 // takes sets Mine and Its so that they differ by what is added. The two mid-means would not: they
@@ -165,7 +188,7 @@ func (s *study) hooksOf(i, b int, row string) []string {
 	for _, x := range slices.Concat(s.cells[i].by[sample.TracedHooks],
 		s.cells[b].by[sample.TracedHooks]) {
 		for key := range x.hooks {
-			if key[0] == row && !slices.Contains(out, key[1]) {
+			if key[0] == row && key[1] != rowNAT && !slices.Contains(out, key[1]) {
 				out = append(out, key[1])
 			}
 		}

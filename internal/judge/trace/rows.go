@@ -26,13 +26,14 @@ const (
 	rowHandover = "hand-over to the softirq"
 	rowBridge   = "bridge"
 	rowRouting  = "routing, NAT"
+	rowNAT      = "NAT" // of all rows, where hooks were traced
 	rowTunnel   = "tunnel"
 	rowIn       = "IP and TCP in"
 	rowRelay    = "relay"
 	rowWakes    = "wake-ups"
 )
 
-var order = []string{rowPrograms, rowOut, rowDevices, rowHandover, rowBridge, rowRouting, rowTunnel,
+var order = []string{rowPrograms, rowOut, rowDevices, rowHandover, rowBridge, rowRouting, rowNAT, rowTunnel,
 	rowForwarding, rowIn, rowRelay, rowWakes}
 
 // rowForwarding is the position, in order, of the rows of other kinds of hops.

@@ -167,6 +167,33 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// NAT has a row of its own, taken from the row in which epochs without hooks saw it, so that the
+// rows still add up.
+func TestNATHasItsRow(t *testing.T) {
+	plain := traced(t, 3, judgetest.NATTrip()).Traces[0]
+	if slices.ContainsFunc(plain.Rows, func(r trace.Row) bool { return r.Name == "NAT" }) {
+		t.Error("NAT without hooks")
+	}
+	x := traced(t, 3, judgetest.NATTrip(), withHooks...).Traces[0]
+	nat, bridge := rowOf(t, x, "NAT"), rowOf(t, x, "bridge")
+	if nat.Its != nil || nat.Mine == nil || math.Abs(*nat.Mine/micro-0.8) > 0.15 ||
+		math.Abs(nat.Added.Median/micro-0.8) > 0.15 || nat.Added.Verdict != stats.Costs {
+		t.Errorf("NAT %+v", nat)
+	}
+	if math.Abs(*bridge.Mine/micro-4) > 0.2 || len(bridge.Hooks) != 1 {
+		t.Errorf("the bridge without NAT: %g µs, %+v", *bridge.Mine/micro, bridge.Hooks)
+	}
+	sum := 0.0
+	for _, r := range x.Rows {
+		if r.InPath() {
+			sum += r.Added.Median
+		}
+	}
+	if math.Abs(sum-x.Path.Median) > 1e-12 {
+		t.Errorf("rows add %g, the path %g", sum/micro, x.Path.Median/micro)
+	}
+}
+
 // The control's hooks show how much those of other cells may differ.
 func TestHooksLearnFromTheControl(t *testing.T) {
 	host := judgetest.HostTrip()

@@ -81,6 +81,8 @@ const (
 	objectProgTollHookIn  = "toll_hook_in"
 	objectProgTollHookOut = "toll_hook_out"
 	objectProgTollIpi     = "toll_ipi"
+	objectProgTollNatIn   = "toll_nat_in"
+	objectProgTollNatOut  = "toll_nat_out"
 	objectProgTollQueue   = "toll_queue"
 	objectProgTollRead    = "toll_read"
 	objectProgTollReady   = "toll_ready"
@@ -144,6 +146,8 @@ type objectProgramSpecs struct {
 	TollHookIn  *ebpf.ProgramSpec `ebpf:"toll_hook_in"`
 	TollHookOut *ebpf.ProgramSpec `ebpf:"toll_hook_out"`
 	TollIpi     *ebpf.ProgramSpec `ebpf:"toll_ipi"`
+	TollNatIn   *ebpf.ProgramSpec `ebpf:"toll_nat_in"`
+	TollNatOut  *ebpf.ProgramSpec `ebpf:"toll_nat_out"`
 	TollQueue   *ebpf.ProgramSpec `ebpf:"toll_queue"`
 	TollRead    *ebpf.ProgramSpec `ebpf:"toll_read"`
 	TollReady   *ebpf.ProgramSpec `ebpf:"toll_ready"`
@@ -218,6 +222,8 @@ type objectPrograms struct {
 	TollHookIn  *ebpf.Program `ebpf:"toll_hook_in"`
 	TollHookOut *ebpf.Program `ebpf:"toll_hook_out"`
 	TollIpi     *ebpf.Program `ebpf:"toll_ipi"`
+	TollNatIn   *ebpf.Program `ebpf:"toll_nat_in"`
+	TollNatOut  *ebpf.Program `ebpf:"toll_nat_out"`
 	TollQueue   *ebpf.Program `ebpf:"toll_queue"`
 	TollRead    *ebpf.Program `ebpf:"toll_read"`
 	TollReady   *ebpf.Program `ebpf:"toll_ready"`
@@ -240,6 +246,8 @@ func (p *objectPrograms) Close() error {
 		p.TollHookIn,
 		p.TollHookOut,
 		p.TollIpi,
+		p.TollNatIn,
+		p.TollNatOut,
 		p.TollQueue,
 		p.TollRead,
 		p.TollReady,

@@ -26,7 +26,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define PIDS (1 << 22)
 
 // The order is Kind's in trace.go.
-enum kind { SEND = 1, QUEUE, XMIT, RX, RECEIVE, SOFTIRQ, ROUTE, TCP, READY, WAKING, IPI, SWITCH, COPY, READ, SENT, HOOK_IN, HOOK_OUT };
+enum kind { SEND = 1, QUEUE, XMIT, RX, RECEIVE, SOFTIRQ, ROUTE, TCP, READY, WAKING, IPI, SWITCH, COPY, READ, SENT, HOOK_IN, HOOK_OUT, NAT_IN, NAT_OUT };
 
 // Of the kernel's structures only what is looked at; the loader finds where it is.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -325,6 +325,20 @@ int toll_hook_out(struct bpf_nf_ctx *ctx)
 	return 1;
 }
 
+SEC("netfilter")
+int toll_nat_in(struct bpf_nf_ctx *ctx)
+{
+	packet(NAT_IN, ctx->skb, network(ctx->skb), ctx->state->hook, ctx->state->net);
+	return 1;
+}
+
+SEC("netfilter")
+int toll_nat_out(struct bpf_nf_ctx *ctx)
+{
+	packet(NAT_OUT, ctx->skb, network(ctx->skb), ctx->state->hook, ctx->state->net);
+	return 1;
+}
+
 // after records a step that has no packet, right after the steps of one.
 static __always_inline int after(__u8 kind, __u32 kinds)
 {
@@ -343,7 +357,7 @@ int BPF_PROG(toll_softirq, unsigned int vec)
 	return vec == NET_RX_SOFTIRQ ? after(SOFTIRQ, 1 << RX) : 0;
 }
 
-#define ROUTED (1 << SEND | 1 << RECEIVE | 1 << ROUTE | 1 << HOOK_IN | 1 << HOOK_OUT)
+#define ROUTED (1 << SEND | 1 << RECEIVE | 1 << ROUTE | 1 << HOOK_IN | 1 << HOOK_OUT | 1 << NAT_IN | 1 << NAT_OUT)
 
 SEC("tp_btf/fib_table_lookup")
 int BPF_PROG(toll_route)

@@ -43,8 +43,13 @@ const (
 	Sent                    // sock_send_length; Ptr: socket, Seq: next to write, Len: result
 	HookIn                  // before the first function of a netfilter hook; Dev: hook number
 	HookOut                 // after the last one
+	NATIn                   // in a hook, before it translates addresses; Dev: hook number
+	NATOut                  // after that
 	kinds
 )
+
+// Hook reports whether events of this kind are written at netfilter's hooks.
+func (k Kind) Hook() bool { return k >= HookIn && k <= NATOut }
 
 // Event is one step, as the programs write it. Fields that its kind lacks are 0.
 type Event struct {
@@ -193,8 +198,9 @@ func load(spec *ebpf.CollectionSpec, c Config) (s *set, err error) {
 	spec = spec.Copy()
 	spec.Maps["events"].MaxEntries = uint32(max(c.Events*len(c.CPUs), 1))
 	if len(c.Hooks) == 0 {
-		delete(spec.Programs, "toll_hook_in")
-		delete(spec.Programs, "toll_hook_out")
+		for _, name := range []string{"toll_hook_in", "toll_hook_out", "toll_nat_in", "toll_nat_out"} {
+			delete(spec.Programs, name)
+		}
 	}
 	s = &set{}
 	if s.programs, err = ebpf.NewCollection(spec); err != nil {
@@ -247,7 +253,14 @@ func (s *set) close() error {
 	return errors.Join(errs...)
 }
 
-// hook attaches the programs around every netfilter hook.
+// natAt maps the hooks that translate addresses to the priority at which they do (the kernel's
+// NF_IP_PRI_NAT_DST and NF_IP_PRI_NAT_SRC, which IPv6 shares).
+var natAt = map[link.NetfilterInetHook]int32{
+	unix.NF_INET_PRE_ROUTING: -100, unix.NF_INET_LOCAL_OUT: -100,
+	unix.NF_INET_LOCAL_IN: 100, unix.NF_INET_POST_ROUTING: 100,
+}
+
+// hook attaches the programs around every netfilter hook, and around its NAT.
 func (r *Recording) hook() error {
 	for _, fd := range r.config.Hooks {
 		if err := netns.VisitFile(fd, r.hookHere); err != nil {
@@ -260,15 +273,18 @@ func (r *Recording) hook() error {
 func (r *Recording) hookHere() error {
 	const first, last = -1 << 31, 1<<31 - 1 // the kernel refuses these two priorities
 	for _, s := range r.sets {
-		in, out := s.programs.Programs["toll_hook_in"], s.programs.Programs["toll_hook_out"]
+		p := s.programs.Programs
 		for hook := range link.NetfilterInetHook(unix.NF_INET_NUMHOOKS) {
 			for _, family := range []link.NetfilterProtocolFamily{unix.NFPROTO_IPV4,
 				unix.NFPROTO_IPV6} {
 				o := link.NetfilterOptions{ProtocolFamily: family, Hook: hook}
-				if err := r.hookAt(o, in, first+1, 1); err != nil {
-					return err
+				err := errors.Join(r.hookAt(o, p["toll_hook_in"], first+1, 1),
+					r.hookAt(o, p["toll_hook_out"], last-1, -1))
+				if nat, ok := natAt[hook]; ok {
+					err = errors.Join(err, r.hookAt(o, p["toll_nat_in"], nat-1, -1),
+						r.hookAt(o, p["toll_nat_out"], nat+1, 1))
 				}
-				if err := r.hookAt(o, out, last-1, -1); err != nil {
+				if err != nil {
 					return err
 				}
 			}

@@ -31,6 +31,8 @@ var names = map[kernel.Kind]string{
 	kernel.Sent:    "sock_send_length",
 	kernel.HookIn:  "hook",
 	kernel.HookOut: "end of hook",
+	kernel.NATIn:   "NAT in",
+	kernel.NATOut:  "end of NAT in",
 }
 
 func hookName(number uint32) string {
@@ -51,7 +53,7 @@ func (c *Cell) link(d Device) sample.Link {
 
 func nameOf(e kernel.Event) string {
 	name := names[e.Kind]
-	if e.Kind == kernel.HookIn || e.Kind == kernel.HookOut {
+	if e.Kind.Hook() {
 		name += " " + hookName(e.Dev)
 	}
 	return name
@@ -133,7 +135,10 @@ func (n *namer) key(g gap) sample.SegmentKey {
 	case g.copied:
 		k.Hop = string(mode.HopOVS)
 	}
-	if g.hook > 0 {
+	switch {
+	case g.nat:
+		k.Part = sample.PartNAT
+	case g.hook > 0:
 		k.Part = sample.PartHook + sample.Part(hookName(g.hook-1))
 	}
 	return k

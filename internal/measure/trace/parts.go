@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"slices"
+
 	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -11,6 +13,7 @@ type gap struct {
 	a, b      Device      // the devices of from and to
 	direction direction
 	hook      uint32 // 1 plus the hook's number; 0: no hook
+	nat       bool   // the hook's NAT; hook has the rest of it
 	relayed   bool   // at to, a relay begins to write
 	copied    bool   // at to, a switch in user space wakes up or sends
 }
@@ -82,19 +85,51 @@ func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
 		direction: f.legs[b.leg].direction, copied: b.copied}
 	g.relayed = g.direction.from == relay && a.leg != b.leg
-	var in *step
-	for i, s := range minor {
-		switch {
-		case s.Kind == kernel.HookIn:
-			in = &minor[i]
-		case s.Kind == kernel.HookOut && in != nil && in.Dev == s.Dev:
-			hook := g
-			hook.hook = 1 + s.Dev
-			out = append(out, f.stretch(g, a, *in, 0), f.stretch(hook, *in, s, 0))
-			a, in = s, nil
+	for i := 0; i < len(minor); i++ {
+		n := endOfHook(minor[i:])
+		if n == 0 {
+			continue
 		}
+		out = append(out, f.stretch(g, a, minor[i], 0))
+		out = append(out, f.inHook(g, minor[i:i+n+1])...)
+		i += n
+		a = minor[i]
 	}
 	return append(out, f.stretch(g, a, b, len(minor)))
+}
+
+// endOfHook returns the index of the step that ends the hook which the first step begins, or 0.
+func endOfHook(steps []step) int {
+	if steps[0].Kind != kernel.HookIn {
+		return 0
+	}
+	for i, s := range steps[1:] {
+		switch {
+		case s.Kind == kernel.HookOut && s.Dev == steps[0].Dev:
+			return 1 + i
+		case s.Kind == kernel.HookIn:
+			return 0
+		}
+	}
+	return 0
+}
+
+// inHook returns the stretches of the hook that the first and the last step enclose: its NAT, and
+// what is before and after that.
+func (f *follower) inHook(g gap, steps []step) []stretch {
+	first, last := steps[0], steps[len(steps)-1]
+	g.hook = 1 + first.Dev
+	index := func(k kernel.Kind) int {
+		return slices.IndexFunc(steps, func(s step) bool { return s.Kind == k })
+	}
+	in, out := index(kernel.NATIn), index(kernel.NATOut)
+	if in < 0 || out < in {
+		return []stretch{f.stretch(g, first, last, 0)}
+	}
+	nat := g
+	nat.nat = true
+	return []stretch{f.stretch(g, first, steps[in], 0), f.stretch(nat, steps[in], steps[out], 0),
+		f.stretch(g, steps[out], last, 0)}
 }
 
 // stretch returns the gap with the number of events that delay the trip. In a gap that changes CPU,

@@ -524,3 +524,33 @@ func TestInterruptedWriter(t *testing.T) {
 		t.Error(textOf(x))
 	}
 }
+
+// A hook's NAT is a segment of its own, and the hook has the time before and after it. A hook that
+// does not end divides nothing.
+func TestNATWithinItsHook(t *testing.T) {
+	const before = "0 net_dev_queue ptr=1 seq=1000"
+	hooked := func(steps string) map[sample.Part]float64 {
+		out := map[sample.Part]float64{}
+		log := strings.Replace(loopback, before, steps+before, 1)
+		x := written(log, log).follow()
+		for _, s := range x.Segments {
+			if !s.Reply {
+				out[s.Part] += s.MidMean / 1e-6
+			}
+		}
+		return out
+	}
+	at := func(name string) string { return "0 " + name + " ptr=1 dev=3 ns=1\n" }
+	const output, out = sample.PartHook + "OUTPUT", sample.PartOut
+	x := hooked(at("hook") + at("NAT-in") + "0 fib_table_lookup\n" + at("end-of-NAT-in") + at("end-of-hook"))
+	if math.Abs(x[sample.PartNAT]-2) > 1e-9 || math.Abs(x[output]-2) > 1e-9 ||
+		math.Abs(x[out]-2) > 1e-9 {
+		t.Errorf("NAT in a hook: %v", x)
+	}
+	if x = hooked(at("hook") + at("end-of-hook")); x[sample.PartNAT] != 0 || x[output] != 1 {
+		t.Errorf("a hook without NAT: %v", x)
+	}
+	if x = hooked(at("hook") + at("NAT-in")); x[sample.PartNAT] != 0 || x[output] != 0 || x[out] != 3 {
+		t.Errorf("a hook that does not end: %v", x)
+	}
+}

@@ -224,11 +224,10 @@ func (f *follower) isForwarded(at int) bool {
 		if x.CPU != e.CPU {
 			continue
 		}
-		switch x.Kind {
-		case kernel.Receive, kernel.Xmit:
+		switch {
+		case x.Kind == kernel.Receive, x.Kind == kernel.Xmit:
 			return x.Ptr == e.Ptr
-		case kernel.Route, kernel.HookIn, kernel.HookOut:
-		default:
+		case x.Kind != kernel.Route && !x.Kind.Hook():
 			return false
 		}
 	}
@@ -384,7 +383,7 @@ func (f *follower) around(last step, next int) {
 		case e.Kind == kernel.Softirq && to.Kind == kernel.Receive && e.CPU == to.CPU:
 			softirq = i
 			continue
-		case (e.Kind == kernel.HookIn || e.Kind == kernel.HookOut) && e.Ptr == to.Ptr:
+		case e.Kind.Hook() && e.Ptr == to.Ptr:
 			f.minor(i)
 			continue
 		case e.CPU != last.CPU:

@@ -115,7 +115,7 @@ func (s *sums) group(steps []step, trip int) {
 			d := deviceOf(x.Event)
 			s.id = binary.LittleEndian.AppendUint32(s.id, d.NetNS)
 			s.id = binary.LittleEndian.AppendUint32(s.id, d.Index)
-			if x.Kind == kernel.HookIn || x.Kind == kernel.HookOut {
+			if x.Kind.Hook() {
 				s.id = append(s.id, byte(x.Dev))
 			}
 		}
@@ -272,14 +272,20 @@ func usual(columns []*column) []*column {
 func (c *column) at() float64 { return c.place / float64(len(c.trips)) }
 
 func (c *column) begin() kernel.Event {
-	if c.hook > 0 {
+	switch {
+	case c.nat:
+		return kernel.Event{Kind: kernel.NATIn, Dev: c.hook - 1}
+	case c.hook > 0:
 		return kernel.Event{Kind: kernel.HookIn, Dev: c.hook - 1}
 	}
 	return kernel.Event{Kind: c.from, NetNS: c.a.NetNS, Dev: c.a.Index}
 }
 
 func (c *column) end() kernel.Event {
-	if c.hook > 0 {
+	switch {
+	case c.nat:
+		return kernel.Event{Kind: kernel.NATOut, Dev: c.hook - 1}
+	case c.hook > 0:
 		return kernel.Event{Kind: kernel.HookOut, Dev: c.hook - 1}
 	}
 	return kernel.Event{Kind: c.to, NetNS: c.b.NetNS, Dev: c.b.Index}

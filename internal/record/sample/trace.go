@@ -45,9 +45,10 @@ const (
 	// also to another CPU.
 	PartHandover Part = "hand-over"
 	PartBridge   Part = "bridge"
-	PartForward  Part = "forward" // routed from device to device, with netfilter
-	PartTunnel   Part = "tunnel"  // encapsulation, decapsulation
-	PartHook     Part = "hook "   // and its name: "hook FORWARD"
+	PartForward  Part = "forward"        // routed from device to device, with netfilter
+	PartTunnel   Part = "tunnel"         // encapsulation, decapsulation
+	PartHook     Part = "hook "          // and its name: "hook FORWARD"
+	PartNAT           = PartHook + "NAT" // in hooks, whose own parts are without it
 	PartIn       Part = "IP in"
 	PartTCPIn    Part = "TCP in" // or UDP
 	PartWake     Part = "wake-up"

@@ -129,6 +129,18 @@ func (t Trip) in(state sample.Tracing) (out []Piece) {
 // HostTrip returns a round trip over the loopback device.
 func HostTrip() Trip { return Trip{Segments: roundTrip(loHop)} }
 
+// NATTrip returns BridgeTrip's round trip with 0.8 µs of NAT in it, half of that in each direction.
+func NATTrip() (out Trip) {
+	for _, x := range BridgeTrip().Segments {
+		out.Segments = append(out.Segments, x)
+		if x.Part == sample.PartHook+"FORWARD" {
+			x.Part, x.Micros = sample.PartNAT, 0.4
+			out.Segments = append(out.Segments, x)
+		}
+	}
+	return out
+}
+
 // BridgeTrip returns a round trip over a bridge. In µs, relative to HostTrip, it adds -1.4 in TCP
 // and IP out, 0.5 in devices, 4 in the bridge, half of that in the hook FORWARD, and 0.5 that no
 // part explains.
