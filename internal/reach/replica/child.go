@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
 )
 
 // buildTimeout limits the time for building a copy. It suffices for the largest machines on busy
@@ -31,6 +32,8 @@ type child struct {
 	lacks   []Lacks
 	// open is the reason why the copy has no user namespace of its own; nil: it has one.
 	open error
+	// grants serves the jails of the copy; nil: none.
+	grants *jail.Grants
 
 	mu sync.Mutex // held during a request
 }
@@ -47,7 +50,8 @@ func startChild(ctx context.Context, o Order, here bool) (*child, error) {
 		return nil, fmt.Errorf("copy the machine's network: %w",
 			machine.Machine{}.ExplainUserNamespace(err))
 	}
-	r, err := c.ask(ctx, buildTimeout, request{Order: &order{(*plain)(o.Machine), o.Sockets, o.Variant}})
+	r, err := c.ask(ctx, buildTimeout, request{Order: &order{(*plain)(o.Machine), o.Sockets,
+		o.Variant, c.grants != nil}})
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -60,7 +64,16 @@ func launch(namespaces uintptr) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+	grants, err := jail.NewGrants()
+	if err != nil {
+		return nil, errors.Join(err, ns.Close())
+	}
 	cmd, said := local.Again(path.Command{Args: []string{Arg}})
+	if grants != nil {
+		f := os.NewFile(uintptr(grants.FD()), "grants")
+		defer f.Close()
+		cmd.ExtraFiles = []*os.File{f}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
 	if namespaces&unix.CLONE_NEWUSER != 0 {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
@@ -68,14 +81,14 @@ func launch(namespaces uintptr) (*child, error) {
 	}
 	p, err := local.Start(ns, "a network namespace", cmd, said)
 	if err != nil {
-		return nil, errors.Join(err, ns.Close())
+		return nil, errors.Join(err, ns.Close(), grants.Close())
 	}
 	return &child{
-		ns: ns, process: p,
+		ns: ns, process: p, grants: grants,
 		end: sync.OnceValue(func() error {
 			killed := p.Kill()
 			err := p.Wait() // Wait closes In
-			return errors.Join(killed, err, p.Out.Close(), ns.Close())
+			return errors.Join(killed, err, p.Out.Close(), ns.Close(), grants.Close())
 		}),
 	}, nil
 }

@@ -25,13 +25,19 @@ type Order struct {
 	Machine *Machine
 	Sockets []Socket
 	Variant Variant
+	// Grants is whether the process has inherited an end of jail.Grants, as descriptor GrantsFD.
+	Grants bool
 }
+
+// GrantsFD is the first descriptor behind the standard ones.
+const GrantsFD = 3
 
 // order is like Order, but decoding it does not check the Machine a second time.
 type order struct {
 	Machine *plain   `json:"machine"`
 	Sockets []Socket `json:"sockets"`
 	Variant Variant  `json:"variant,omitempty"`
+	Grants  bool     `json:"grants,omitempty"`
 }
 
 // Copy is a machine's copy in the child process. See Session for its methods.
@@ -161,7 +167,7 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 	ctx := context.Background()
 	switch {
 	case q.Order != nil && *c == nil:
-		o := Order{(*Machine)(q.Order.Machine), q.Order.Sockets, q.Order.Variant}
+		o := Order{(*Machine)(q.Order.Machine), q.Order.Sockets, q.Order.Variant, q.Order.Grants}
 		if *c, err = build(o); err == nil {
 			r.Lacks = (*c).Lacks()
 		}

@@ -59,6 +59,7 @@ type machine struct {
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
 	times   int // number of attempts of each connection
+	grants  int // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex
@@ -76,7 +77,11 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
 		runs: map[device]bool{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
-		lacks: lacks}
+		lacks: lacks, grants: -1}
+	if o.Grants {
+		c.grants = replica.GrantsFD
+		unix.CloseOnExec(c.grants)
+	}
 	if slices.ContainsFunc(o.Machine.Spaces, random) {
 		const enough = 7
 		c.times = enough

@@ -34,6 +34,24 @@ var attempts = map[string]func(args []string) error{
 		}
 		return err
 	},
+	// force sets buffers of new sockets of a family regardless of the limit, until it is refused.
+	"force": func(a []string) error {
+		family, _ := strconv.Atoi(a[0])
+		for range 5000 {
+			fd, err := unix.Socket(family, unix.SOCK_RAW, 0)
+			if err == nil {
+				err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 1<<30)
+			}
+			if err != nil {
+				return err
+			}
+			if n, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF); n > 64<<20 {
+				return fmt.Errorf("%d bytes", n)
+			}
+			_ = unix.Close(fd)
+		}
+		return nil
+	},
 	"fifo": func(a []string) error {
 		fd, err := unix.Open(a[0], unix.O_WRONLY|unix.O_NONBLOCK, 0)
 		if err == nil {

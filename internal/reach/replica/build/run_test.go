@@ -3,11 +3,13 @@ package build
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
@@ -36,6 +38,39 @@ func TestRun(t *testing.T) {
 	if after := s.in(s.spaces[0], "nft list ruleset"); before != after {
 		t.Errorf("the machine's rules changed:\n%s", after)
 	}
+}
+
+// Programs send all rules at once, for which the usual buffer of a socket is too small.
+func TestRunManyRules(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give the sockets of commands larger buffers")
+	}
+	s := newSite(t)
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"))
+	const before = "net.core.wmem_max"
+	limit, err := sysctl.Get(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := s.run(r, 0, `set -e
+{ echo '*filter'; echo ':many - [0:0]'; i=0
+while [ $i -lt 5000 ]; do echo "-A many -s 198.18.$((i/250)).$((i%250)) -j DROP"; i=$((i+1)); done
+echo COMMIT; } | iptables-restore --noflush
+iptables -S many | grep -c DROP
+{ echo 'table inet t { set s { type ipv4_addr; elements = {'; i=0
+while [ $i -lt 10000 ]; do echo "10.0.$((i/250)).$((i%250)),"; i=$((i+1)); done
+echo '}
+}
+}'; } >/tmp/set
+nft -f /tmp/set
+nft list set inet t s | grep -o '10\.0\.' | wc -l`)
+	if out.Code != 0 || out.Text != "5000\n10000\n" {
+		t.Errorf("exit code %d: %s", out.Code, out.Text)
+	}
+	if now, err := sysctl.Get(before); err != nil || now != limit {
+		t.Errorf("%s was %s, and is %s: %v", before, limit, now, err)
+	}
+	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.10:9000", 0)
 }
 
 // After a command the copy is read again: scans find new rules' ports and keep what the command set,

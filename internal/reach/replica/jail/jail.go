@@ -61,6 +61,7 @@ type order struct {
 	Script string  `json:"script"`
 	Dir    string  `json:"directory"`
 	Places []Place `json:"places"` // their files are the descriptors from firstPlace
+	Grants bool    `json:"grants"` // the descriptor behind those is an end of Grants
 }
 
 // report is what the process writes to descriptor reportFD.
@@ -83,11 +84,13 @@ func IsRefused(err error) bool { return errors.Is(err, errRefused) }
 
 // Run runs a script with /bin/sh in a namespace. The calling process must be in a user namespace of
 // its own that owns ns and all places. Files below dir are visible to the script; what it writes
-// there is lost. If the script does not end within MaxTime, it is killed.
-func Run(ctx context.Context, ns *netns.NS, script, dir string, places []Place) (Result, error) {
+// there is lost. If the script does not end within MaxTime, it is killed. grants is an inherited end
+// of Grants; -1: none.
+func Run(ctx context.Context, ns *netns.NS, script, dir string, places []Place, grants int) (Result,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, MaxTime)
 	defer cancel()
-	p, err := start(ns, order{script, dir, places})
+	p, err := start(ns, order{script, dir, places, grants >= 0}, grants)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", errRefused, err)
 	}
@@ -120,7 +123,7 @@ type process struct {
 	report, text *os.File
 }
 
-func start(ns *netns.NS, o order) (*process, error) {
+func start(ns *netns.NS, o order, grants int) (*process, error) {
 	b, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -139,10 +142,17 @@ func start(ns *netns.NS, o order) (*process, error) {
 	cmd.Stdin = bytes.NewReader(b)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID |
 		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP}
-	for i := 0; err == nil && i < len(o.Places); i++ {
+	var inherited []int
+	for _, p := range o.Places {
+		inherited = append(inherited, p.FD)
+	}
+	if o.Grants {
+		inherited = append(inherited, grants)
+	}
+	for i := 0; err == nil && i < len(inherited); i++ {
 		var fd int
-		if fd, err = unix.FcntlInt(uintptr(o.Places[i].FD), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			ends = append(ends, os.NewFile(uintptr(fd), "namespace"))
+		if fd, err = unix.FcntlInt(uintptr(inherited[i]), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			ends = append(ends, os.NewFile(uintptr(fd), "inherited"))
 		}
 	}
 	cmd.ExtraFiles = ends

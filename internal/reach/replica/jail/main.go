@@ -42,7 +42,7 @@ func run(in io.Reader) (r report, err error) {
 	if err := unix.CloseRange(reportFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return r, fmt.Errorf("close inherited files: %w", err)
 	}
-	filter, err := newFilter()
+	filter, err := newFilter(false)
 	if err != nil {
 		return r, err
 	}
@@ -59,13 +59,13 @@ func run(in io.Reader) (r report, err error) {
 	if err := closeProc(); err != nil {
 		return r, err
 	}
-	r.Code, err = runScript(o.Script, dir, filter)
+	r.Code, err = runScript(o, dir)
 	return r, err
 }
 
 // runScript runs the script with the capabilities and the filter of the jail, and returns its exit
 // code. It takes the calling thread's privileges away.
-func runScript(script, dir string, filter *unix.SockFprog) (int, error) {
+func runScript(o order, dir string) (int, error) {
 	// With handlers, signals from the script do not end this process; the script inherits none.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPIPE)
@@ -77,10 +77,14 @@ func runScript(script, dir string, filter *unix.SockFprog) (int, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("protect the first process: %w", err)
 	}
-	if err := confine(filter); err != nil {
+	grants := -1
+	if o.Grants {
+		grants = firstPlace + len(o.Places)
+	}
+	if err := confine(grants); err != nil {
 		return 0, err
 	}
-	args := []string{"sh", "-c", limitMemory, "sh", script}
+	args := []string{"sh", "-c", limitMemory, "sh", o.Script}
 	shell, err := syscall.ForkExec("/bin/sh", args, &syscall.ProcAttr{
 		Dir: dir, Env: environment(), Files: []uintptr{null.Fd(), textFD, textFD},
 		Sys: &syscall.SysProcAttr{Setsid: true},
@@ -116,8 +120,9 @@ func environment() []string {
 // capabilities are what a script needs: rules, routes and devices; raw sockets; setns.
 const capabilities = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN
 
-// confine takes the calling thread's privileges, for good.
-func confine(filter *unix.SockFprog) error {
+// confine takes the calling thread's privileges, for good. grants is an inherited end of Grants; -1:
+// none.
+func confine(grants int) error {
 	const most = 64
 	for c := range most {
 		if capabilities&(1<<c) != 0 {
@@ -141,10 +146,31 @@ func confine(filter *unix.SockFprog) error {
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
+	if grants >= 0 && confineAsking(grants) == nil {
+		return nil
+	}
+	filter, err := newFilter(false)
+	if err != nil {
+		return err
+	}
 	if errno := install(filter); errno != 0 {
 		return fmt.Errorf("filter system calls: %w", errno)
 	}
 	return nil
+}
+
+// confineAsking sets a filter that asks. That fails on old kernels, and if this process already has
+// such a filter.
+func confineAsking(grants int) error {
+	filter, err := newFilter(true)
+	if err != nil {
+		return err
+	}
+	fd, errno := installAsking(filter)
+	if errno != 0 {
+		return errno
+	}
+	return errors.Join(send(grants, fd), unix.Close(fd), unix.Close(grants))
 }
 
 func capSets(mask uint32) (unix.CapUserHeader, *[2]unix.CapUserData) {

@@ -38,12 +38,13 @@ const newSpaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | uni
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 
 // newFilter returns the filter of system calls. Its flags are read from the lower half of an
-// argument, as the kernel does.
-func newFilter() (*unix.SockFprog, error) {
+// argument, as the kernel does. With asks, the kernel asks by a notification when the size of a
+// socket's buffer is set regardless of the limit; see Grants.
+func newFilter(asks bool) (*unix.SockFprog, error) {
 	if auditArch == 0 {
 		return nil, errors.New("system calls of this architecture cannot be filtered")
 	}
-	const number, arch, arg0, arg1 = 0, 4, 16, 24
+	const number, arch, arg0, arg1, arg2 = 0, 4, 16, 24, 32
 	refuse := func(e syscall.Errno) bpf.RetConstant {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
 	}
@@ -63,6 +64,17 @@ func newFilter() (*unix.SockFprog, error) {
 	for _, n := range denied {
 		list = append(list, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: n, SkipTrue: 1},
 			refuse(unix.EPERM))
+	}
+	if asks {
+		list = append(list,
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SETSOCKOPT, SkipTrue: 7},
+			load(arg1),
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SOL_SOCKET, SkipTrue: 4},
+			load(arg2),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SO_SNDBUFFORCE, SkipTrue: 1},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SO_RCVBUFFORCE, SkipTrue: 1},
+			bpf.RetConstant{Val: unix.SECCOMP_RET_USER_NOTIF},
+			allow)
 	}
 	list = append(list,
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
@@ -101,4 +113,12 @@ func install(filter *unix.SockFprog) syscall.Errno {
 	_, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
 		uintptr(unsafe.Pointer(filter)))
 	return errno
+}
+
+// installAsking sets a filter that asks for the calling thread, and returns the file of its
+// notifications.
+func installAsking(filter *unix.SockFprog) (fd int, errno syscall.Errno) {
+	r, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(filter)))
+	return int(r), errno
 }
