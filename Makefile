@@ -198,6 +198,11 @@ vulnerabilities: ## look for known vulnerabilities in what toll calls (govulnche
 
 # A package's seeds are part of its tests. The functions are found, not listed.
 FUZZTIME ?= 1m
+MACHINES ?= 50
+.PHONY: test-machines
+test-machines: deps ## compare on MACHINES random machines what toll ports dials once for many ports with each dialled by itself; make test has five
+	$(GO) test -count=1 -timeout 60m -run '^TestAlikeIsAsEach$$' ./internal/reach/replica/build -machines $(MACHINES)
+
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 	@grep -rHo --include='*_test.go' '^func Fuzz[[:alnum:]]*' cmd internal test | sed -E 's|(.*)/[^/]*:func (.*)|./\1 \2|' | sort | \

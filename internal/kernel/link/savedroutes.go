@@ -252,6 +252,12 @@ func cleanHops(b []byte, always byte) []byte {
 	return out
 }
 
+// PolicyHasPorts reports whether a message of ReadPolicy is a rule for certain ports.
+func PolicyHasPorts(m raw.Message) bool {
+	f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
+	return err != nil || f[nl.FRA_SPORT_RANGE] != nil || f[nl.FRA_DPORT_RANGE] != nil
+}
+
 // MakePolicy replaces the rules that choose a routing table.
 func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (

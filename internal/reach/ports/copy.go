@@ -71,11 +71,8 @@ const (
 	gateway        // the addresses of other containers' bridges
 )
 
-// The most connections that are made, and that are explained.
-const (
-	maxDials     = 4000
-	maxExplained = 256
-)
+// maxDials is the most connections that are made.
+const maxDials = 4000
 
 // NewCopy plans the connections to a port, or to every port if port is 0. It sets f.Copy and
 // returns it.
@@ -198,7 +195,8 @@ func (c *Copy) Found(s Scan, ports []uint16) {
 	}
 }
 
-// Dials returns the connections to make.
+// Dials returns the connections to make. In a report on a port, each is explained, else those whose
+// packets are lost.
 func (c *Copy) Dials() []replica.Dial {
 	c.asked = nil
 	c.plan()
@@ -222,7 +220,16 @@ func (c *Copy) Dials() []replica.Dial {
 			"toll ports PORT tries all connections to one port")
 		c.asked = c.asked[:keep]
 	}
-	return c.dials(c.all(), false)
+	return c.explained(c.all())
+}
+
+// explained returns connections that are explained at once, so that they are made only once.
+func (c *Copy) explained(which []int) []replica.Dial {
+	out := c.dials(which, true)
+	for i := range out {
+		out[i].OnlyLost = c.port == 0 || len(out) > replica.MaxExplained
+	}
+	return out
 }
 
 func (c *Copy) all() []int {
@@ -248,7 +255,7 @@ func (c *Copy) Themselves() []replica.Dial {
 	done := len(c.asked)
 	c.planThemselves()
 	c.asked = c.asked[:max(done, min(len(c.asked), maxDials))]
-	return c.dials(c.all()[done:], false)
+	return c.explained(c.all()[done:])
 }
 
 // Take records the answers to the last connections of Dials or Themselves, in their order.
@@ -268,11 +275,18 @@ func (c *Copy) Take(answers []replica.Answer) {
 }
 
 // Lost returns the connections to repeat to find out where their packets were lost, and their
-// indexes in Dials. For a single port they include some that were answered.
+// indexes in Dials: those that were not explained yet. For a single port they include some that were
+// answered.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
+	left := replica.MaxExplained
+	for _, q := range c.asked {
+		if q.answer.Explained() {
+			left--
+		}
+	}
 	add := func(want func(asked) bool) {
 		for i, q := range c.asked {
-			if len(which) < maxExplained && len(q.answer.Outcomes) > 0 && want(q) {
+			if len(which) < left && len(q.answer.Outcomes) > 0 && !q.answer.Explained() && want(q) {
 				which = append(which, i)
 			}
 		}

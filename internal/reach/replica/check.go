@@ -16,6 +16,9 @@ const (
 	maxDials    = 1 << 16
 )
 
+// MaxExplained is the most connections that are explained in a report.
+const MaxExplained = 256
+
 func (m *Machine) check(sockets []Socket) error {
 	if len(m.Spaces) == 0 {
 		return errors.New("it has no network namespace")

@@ -105,6 +105,8 @@ type Dial struct {
 	// copy makes a separate connection, while it makes no others. With Long it does so only for the
 	// first failure of each client and destination.
 	Explain bool `json:"explain,omitempty"`
+	// OnlyLost limits Explain to connections that get neither an answer nor a refusal. Without Long.
+	OnlyLost bool `json:"only_lost,omitempty"`
 }
 
 // Got is the outcome of a connection.
@@ -133,6 +135,9 @@ type Answer struct {
 	// answer is certain.
 	Unsure []string `json:"unsure,omitempty"`
 }
+
+// Explained reports whether the answer has where the packets passed or were lost.
+func (a *Answer) Explained() bool { return len(a.Steps) > 0 || a.Lost != nil }
 
 // Outcome is one outcome of a Dial.
 type Outcome struct {
@@ -172,6 +177,11 @@ type Lost struct {
 	// Device is the device by which the packet came in last, or by which it left the copy or, with
 	// NoNeighbour, would have left.
 	Device string `json:"device,omitempty"`
+}
+
+// Caused reports whether the cause of the loss is known.
+func (l *Lost) Caused() bool {
+	return l != nil && (l.Rule != nil || l.Why != "" && l.Why != Untraced)
 }
 
 // Rule is the place of a rule that dropped or rejected a packet.

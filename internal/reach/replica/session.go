@@ -119,6 +119,9 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	out := got[0]
 	for i := range out {
 		differ := len(got) > 1 && Merge(&out[i], got[1][i])
+		if dials[i].OnlyLost && len(out[i].Outcomes) > 0 && out[i].Outcomes[0].Got == Connected {
+			out[i].Steps, out[i].Lost = nil, nil // of the other copy
+		}
 		out[i].Unsure = s.unsure(ctx, dials[i], out[i], differ)
 	}
 	return out, nil

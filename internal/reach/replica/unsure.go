@@ -58,6 +58,11 @@ func Merge(a *Answer, other Answer) bool {
 func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []string {
 	var out []string
 	crossed := s.crossed(d, a)
+	if len(a.Steps) > 0 { // packets of other connections of the client may take other devices
+		for i, devices := range s.crossed(d, Answer{Outcomes: a.Outcomes}) {
+			crossed[i] = append(crossed[i], devices...)
+		}
+	}
 	for i, devices := range crossed {
 		for _, why := range s.doubts[i] {
 			if why.device == "" || slices.Contains(devices, why.device) {

@@ -58,8 +58,9 @@ type machine struct {
 	guests  map[device]*segment
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
-	times   int // number of attempts of each connection
-	grants  int // see jail.Run
+	times   int     // number of attempts of each connection
+	same    *alikes // nil: to be found out
+	grants  int     // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex

@@ -21,7 +21,7 @@ import (
 // Dial makes the connections. One that cannot be tried has the outcome Failed.
 func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
 	answers := make([]replica.Answer, len(dials))
-	var plain, explained, long calls
+	var quick, explained, calm, long calls
 	for i, d := range dials {
 		ns, source, err := c.place(d.Client, d.To.Addr())
 		if err != nil {
@@ -30,34 +30,104 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 			continue
 		}
 		call := dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To}
-		if d.Long != 0 {
+		switch {
+		case d.Long != 0:
 			long.add(call, i)
-			continue
-		}
-		if d.Explain {
+		case d.Explain && !d.OnlyLost:
 			explained.add(call, i)
-		}
-		if !d.Explain || c.times > 1 {
-			plain.add(call, i)
-		}
-	}
-	if len(explained.list) > 0 {
-		got, err := c.net.Explain(ctx, explained.list)
-		if err != nil {
-			return nil, err
-		}
-		for k, i := range explained.of {
-			answers[i] = got[k]
+		default:
+			quick.add(call, i)
 		}
 	}
-	outcomes, err := c.net.Dial(ctx, plain.list, c.times)
+	again, err := c.dialQuickly(ctx, dials, quick, answers)
 	if err != nil {
 		return nil, err
 	}
-	for k, i := range plain.of {
+	for _, k := range again {
+		i := quick.of[k]
+		if dials[i].OnlyLost && c.times == 1 && len(explained.list) < replica.MaxExplained {
+			explained.add(quick.list[k], i) // which makes it again
+			continue
+		}
+		answers[i].Outcomes = nil
+		calm.add(quick.list[k], i)
+	}
+	if err := c.explain(ctx, explained, &calm, answers); err != nil {
+		return nil, err
+	}
+	outcomes, err := c.net.DialCalmly(ctx, calm.list, c.times)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range calm.of {
 		replica.Merge(&answers[i], replica.Answer{Outcomes: outcomes[k]})
+		if c.times == 1 && !dial.Doubtful(outcomes[k][0]) {
+			answers[i].Lost = nil
+		}
 	}
 	return answers, c.exchange(ctx, dials, long, answers)
+}
+
+// dialQuickly makes connections, those that are alike once. It returns the indexes in quick of those
+// to be made again.
+func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick calls,
+	answers []replica.Answer) (again []int, err error) {
+	if c.same == nil {
+		c.same = c.alikes()
+	}
+	of := map[int]int{} // in quick, by the index of the answer
+	for k, i := range quick.of {
+		of[i] = k
+	}
+	groups := c.same.groups(dials, quick.of)
+	var first calls
+	for _, g := range groups {
+		first.add(quick.list[of[g.first]], g.first)
+	}
+	outcomes, doubtful, err := c.net.DialQuickly(ctx, first.list, c.times)
+	if err != nil {
+		return nil, err
+	}
+	for k, g := range groups {
+		answers[g.first].Outcomes = outcomes[k]
+		doubted := slices.Contains(doubtful, k)
+		if doubted {
+			again = append(again, of[g.first])
+		}
+		for _, m := range g.rest {
+			list, ok := c.same.outcomes(outcomes[k], m, c.sockets)
+			if answers[m.index].Outcomes = list; !ok || doubted {
+				again = append(again, of[m.index])
+			}
+		}
+	}
+	slices.Sort(again)
+	return again, nil
+}
+
+// explain makes connections with their explanations. It adds those to be made again: of which a busy
+// machine, instead of a rule or route, may have lost the packets, and those of rules that choose at
+// random.
+func (c *machine) explain(ctx context.Context, these calls, again *calls,
+	answers []replica.Answer) error {
+	if len(these.list) == 0 {
+		return nil
+	}
+	got, err := c.net.Explain(ctx, these.list)
+	if err != nil {
+		return err
+	}
+	for k, i := range these.of {
+		answers[i] = got[k]
+		switch {
+		case c.times > 1:
+			again.add(these.list[k], i)
+		case !got[k].Lost.Caused() && dial.Doubtful(got[k].Outcomes[0]):
+			answers[i].Outcomes = nil
+			again.add(these.list[k], i)
+		}
+	}
+	return nil
 }
 
 // exchange makes the long exchanges, and explains those that fail.

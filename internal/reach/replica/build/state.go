@@ -16,6 +16,7 @@ import (
 
 // reread reads what a command may have changed in the copy.
 func (c *machine) reread() error {
+	c.same = nil
 	for i, ns := range c.spaces {
 		now := c.from.Spaces[i]
 		err := ns.Do(func() error { return c.read(i, &now) })

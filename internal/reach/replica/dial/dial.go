@@ -84,6 +84,19 @@ func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Ou
 	return n.dial(ctx, calls, nil, times)
 }
 
+// DialQuickly is like Dial, but makes no call again. It returns the indexes of the calls for which
+// that is to be done, by DialCalmly or Explain.
+func (n *Net) DialQuickly(ctx context.Context, calls []Call, times int) (out [][]replica.Outcome,
+	again []int, err error) {
+	out, err = n.pass(ctx, calls, nil, times, manner{most: n.most, wait: firstWait})
+	return out, doubtful(out), err
+}
+
+// DialCalmly makes calls that DialQuickly made.
+func (n *Net) DialCalmly(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
+	return n.pass(ctx, calls, nil, times, n.calm())
+}
+
 // Exchange is like Dial for TCP, but each call exchanges long data in both directions, from exactly
 // the given client port, and ends when both sides have ended the connection. Calls with the same
 // port must have different destinations.
@@ -107,27 +120,31 @@ func (n *Net) Exchange(ctx context.Context, calls []Call, ports []uint16, times 
 
 func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int) (
 	[][]replica.Outcome, error) {
-	if err := n.prepare(calls); err != nil {
+	out, err := n.pass(ctx, calls, ports, times, manner{most: n.most, wait: firstWait})
+	if err != nil {
 		return nil, err
 	}
-	out := make([][]replica.Outcome, len(calls))
-	all := make([]int, len(calls))
-	for i := range all {
-		all[i] = i
+	which := doubtful(out)
+	again, err := n.pass(ctx, pick(calls, which), pick(ports, which), times, n.calm())
+	for k, i := range which {
+		if err == nil {
+			out[i] = again[k]
+		}
 	}
-	quick := manner{most: n.most, wait: firstWait}
-	if err := n.each(ctx, calls, ports, all, out, times, quick); err != nil {
-		return nil, err
+	return out, err
+}
+
+// calm is how calls are made again.
+func (n *Net) calm() manner { return manner{most: n.most / 2, wait: wait} }
+
+// pick returns the elements with the given indexes; of none, none.
+func pick[T any](all []T, which []int) (out []T) {
+	for _, i := range which {
+		if all != nil {
+			out = append(out, all[i])
+		}
 	}
-	again := slices.DeleteFunc(all, func(i int) bool { return !slices.ContainsFunc(out[i], doubtful) })
-	calm := manner{most: n.most / 2, wait: wait}
-	if err := n.each(ctx, calls, ports, again, out, times, calm); err != nil {
-		return nil, err
-	}
-	for i := range out {
-		out[i] = distinct(out[i])
-	}
-	return out, nil
+	return out
 }
 
 // prepare changes four settings of the namespaces. The kernel reports sooner that a neighbour does
@@ -167,18 +184,33 @@ func (n *Net) prepare(calls []Call) error {
 	return nil
 }
 
-// doubtful reports whether a busy machine may have caused the outcome. Even an unreachable
-// neighbour may only be late.
-func doubtful(o replica.Outcome) bool {
+// doubtful returns the indexes of the calls of whose outcomes a busy machine may have caused one. Even
+// an unreachable neighbour may only be late.
+func doubtful(all [][]replica.Outcome) (out []int) {
+	for i, outcomes := range all {
+		if slices.ContainsFunc(outcomes, Doubtful) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Doubtful reports whether a busy machine may have caused the outcome.
+func Doubtful(o replica.Outcome) bool {
 	return o.Got != replica.Connected && o.Got != replica.Refused
 }
 
-func (n *Net) each(ctx context.Context, calls []Call, ports []uint16, which []int,
-	out [][]replica.Outcome, times int, m manner) error {
-	attempts := make([]*attempt, 0, len(which)*times)
-	for _, i := range which {
+// pass makes each call the given number of times. ports has the client's port of each, for long
+// exchanges; nil: the kernel chooses.
+func (n *Net) pass(ctx context.Context, calls []Call, ports []uint16, times int, m manner) (
+	[][]replica.Outcome, error) {
+	if err := n.prepare(calls); err != nil || len(calls) == 0 {
+		return nil, err
+	}
+	attempts := make([]*attempt, 0, len(calls)*times)
+	for i, c := range calls {
 		for range times {
-			a := &attempt{Call: calls[i]}
+			a := &attempt{Call: c}
 			if ports != nil {
 				a.port, a.long = ports[i], true
 			}
@@ -187,15 +219,17 @@ func (n *Net) each(ctx context.Context, calls []Call, ports []uint16, which []in
 	}
 	m.together = together
 	if err := n.attempt(ctx, attempts, m); err != nil {
-		return err
+		return nil, err
 	}
-	for k, i := range which {
-		out[i] = out[i][:0]
-		for _, a := range attempts[k*times : (k+1)*times] {
-			out[i] = append(out[i], a.out)
+	out := make([][]replica.Outcome, len(calls))
+	for i := range calls {
+		var all []replica.Outcome
+		for _, a := range attempts[i*times : (i+1)*times] {
+			all = append(all, a.out)
 		}
+		out[i] = distinct(all)
 	}
-	return nil
+	return out, nil
 }
 
 func distinct(all []replica.Outcome) (out []replica.Outcome) {

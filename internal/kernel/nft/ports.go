@@ -1,0 +1,378 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+)
+
+// PortRule is a rule for packets with certain ports.
+type PortRule struct {
+	// Place has the chain, and how many rules for packets with any port are before this one.
+	Place string
+	// Text has all else of the rule. Where it compares or sets a port, the text has the index of that
+	// port in Ports instead.
+	Text  string
+	Ports []uint16
+	// Tested lists the indexes of the ports that a packet must have, as source or destination.
+	Tested []int
+}
+
+// PortUse is what the rules of a namespace have to do with ports.
+type PortUse struct {
+	Rules []PortRule
+	// Cuts lists ports that other rules may tell apart from the ports below and above them. Those in
+	// between two cuts are alike to these rules.
+	Cuts []uint16
+	// Targets lists the ports to which such rules redirect packets.
+	Targets []uint16
+}
+
+// PortUse returns what the rules have to do with ports. ok is false if that is not known.
+func (s Saved) PortUse() (out PortUse, ok bool) {
+	sets := s.setWords()
+	others := map[string]int{} // rules for any port, by chain
+	for _, r := range s.rules() {
+		p := portReader{rule: r, sets: sets, use: &out, at: map[uint32]int{}}
+		if !p.read() {
+			return out, false
+		}
+		chain := r.table + " " + r.chain
+		if len(p.tested) == 0 {
+			others[chain]++
+			for _, i := range p.targets {
+				out.Targets = append(out.Targets, p.ports[i])
+			}
+			continue
+		}
+		out.Rules = append(out.Rules, PortRule{Place: fmt.Sprint(chain, " ", others[chain]),
+			Text: strings.Join(p.parts, " "), Ports: p.ports, Tested: p.tested})
+	}
+	return out, true
+}
+
+// setWords returns the 16-bit numbers in the elements of each set, by table and name.
+func (s Saved) setWords() map[string][]uint16 {
+	out := map[string][]uint16{}
+	for _, m := range s.Messages {
+		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM || len(m.Data) < headerSize {
+			continue
+		}
+		a, err := decode(m.Data[headerSize:])
+		if err != nil {
+			continue
+		}
+		name := familyName(m.Data[0]) + " " + a.text(unix.NFTA_SET_ELEM_LIST_TABLE) + " " +
+			a.text(unix.NFTA_SET_ELEM_LIST_SET)
+		raw.Words(a.get(unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(n uint16) {
+			out[name] = append(out[name], n)
+		})
+	}
+	return out
+}
+
+// content is what a register has.
+type content int
+
+const (
+	otherData content = iota
+	onePort
+	portAndMore // a port among other data
+	constant
+)
+
+// portReader reads one rule.
+type portReader struct {
+	rule *savedRule
+	sets map[string][]uint16
+	use  *PortUse
+
+	parts   []string
+	ports   []uint16
+	tested  []int
+	targets []int
+	acted   bool // an expression before has an effect
+
+	registers map[uint32]content
+	at        map[uint32]int // the part of the constant in a register
+	data      map[uint32][]byte
+}
+
+// read returns false if it does not know what an expression does with ports.
+func (p *portReader) read() bool {
+	p.registers, p.data = map[uint32]content{}, map[uint32][]byte{}
+	for _, e := range p.rule.exprs {
+		if p.rule.word(e) != "" { // it never matches, or always
+			p.parts = append(p.parts, e.name)
+			continue
+		}
+		if !p.expression(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// portless lists expressions that neither read nor set ports.
+var portless = []string{"counter", "log", "last", "notrack", "reject", "flow_offload", "objref",
+	"xfrm", "tunnel", "osf", "fib", "rt", "exthdr", "socket", "quota", "connlimit", "limit"}
+
+func (p *portReader) expression(e expression) bool {
+	from, to := registers(e)
+	switch e.name {
+	case "match":
+		return p.match(e)
+	case "target":
+		return p.target(e)
+	case "counter", "log", "last":
+		return true
+	}
+	p.parts = append(p.parts, e.name+fmt.Sprintf("%x", e.list.data))
+	part := len(p.parts) - 1
+	load := func(c content) bool { p.registers[to] = c; return true }
+	switch e.name {
+	case "payload":
+		return p.payload(e, load)
+	case "ct":
+		p.acted = p.acted || e.attrs.get(unix.NFTA_CT_SREG) != nil
+		switch e.attrs.number(unix.NFTA_CT_KEY) {
+		case unix.NFT_CT_PROTO_SRC, unix.NFT_CT_PROTO_DST:
+			return load(portAndMore)
+		}
+		return load(otherData)
+	case "meta":
+		p.acted = p.acted || e.attrs.get(unix.NFTA_META_SREG) != nil
+		return load(otherData)
+	case "bitwise", "byteorder":
+		c := p.registers[from]
+		return c != onePort && c != portAndMore && load(otherData)
+	case "cmp":
+		return p.compare(e, from, part)
+	case "range":
+		if c := p.registers[from]; c == onePort || c == portAndMore {
+			raw.Words(e.list.data, p.cut)
+		}
+		return true
+	case "lookup":
+		return p.lookup(e, load)
+	case "immediate":
+		if to == unix.NFT_REG_VERDICT {
+			p.acted = true
+			return true
+		}
+		value, _ := decode(e.attrs.get(unix.NFTA_IMMEDIATE_DATA))
+		p.at[to], p.data[to] = part, value.get(unix.NFTA_DATA_VALUE)
+		return load(constant)
+	case "nat":
+		return p.nat(e, unix.NFTA_NAT_REG_PROTO_MIN, unix.NFTA_NAT_REG_PROTO_MAX)
+	case "redir":
+		return p.nat(e, unix.NFTA_REDIR_REG_PROTO_MIN, unix.NFTA_REDIR_REG_PROTO_MAX)
+	case "masq":
+		return p.nat(e, unix.NFTA_MASQ_REG_PROTO_MIN, unix.NFTA_MASQ_REG_PROTO_MAX)
+	}
+	p.acted = p.acted || e.name != "fib" && e.name != "rt" && e.name != "exthdr" && e.name != "socket"
+	return slices.Contains(portless, e.name) && load(otherData)
+}
+
+func (p *portReader) cut(n uint16) { p.use.Cuts = append(p.use.Cuts, n) }
+
+// test notes that only packets with a port match, unless an expression before has an effect on all.
+func (p *portReader) test(n uint16) (index int, ok bool) {
+	if p.acted {
+		p.cut(n)
+		return 0, false
+	}
+	p.ports = append(p.ports, n)
+	index = len(p.ports) - 1
+	p.tested = append(p.tested, index)
+	return index, true
+}
+
+func (p *portReader) payload(e expression, load func(content) bool) bool {
+	if e.attrs.get(unix.NFTA_PAYLOAD_SREG) != nil { // it changes the packet
+		return false
+	}
+	offset, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), e.attrs.number(unix.NFTA_PAYLOAD_LEN)
+	const ports = 4 // bytes of both ports
+	switch base := e.attrs.number(unix.NFTA_PAYLOAD_BASE); {
+	case base != unix.NFT_PAYLOAD_TRANSPORT_HEADER:
+		return base != unix.NFT_PAYLOAD_INNER_HEADER && load(otherData)
+	case size == 2 && (offset == offsetSport || offset == offsetDport):
+		return load(onePort)
+	case offset < ports:
+		return load(portAndMore)
+	}
+	return load(otherData)
+}
+
+func (p *portReader) compare(e expression, from uint32, part int) bool {
+	value, _ := decode(e.attrs.get(unix.NFTA_CMP_DATA))
+	b := value.get(unix.NFTA_DATA_VALUE)
+	switch p.registers[from] {
+	case portAndMore:
+		raw.Words(b, p.cut)
+	case onePort:
+		if len(b) != 2 {
+			return false
+		}
+		n := binary.BigEndian.Uint16(b)
+		if e.attrs.number(unix.NFTA_CMP_OP) != unix.NFT_CMP_EQ {
+			p.cut(n)
+			return true
+		}
+		if i, ok := p.test(n); ok {
+			p.parts[part] = fmt.Sprint("cmp port ", i)
+		}
+	}
+	return true
+}
+
+// lookup treats a set's elements as opaque where a rule looks for ports in it.
+func (p *portReader) lookup(e expression, load func(content) bool) bool {
+	name := p.rule.table + " " + e.attrs.text(unix.NFTA_LOOKUP_SET)
+	for _, c := range p.registers {
+		if c == onePort || c == portAndMore {
+			for _, n := range p.sets[name] {
+				p.cut(n)
+			}
+			break
+		}
+	}
+	if e.attrs.get(unix.NFTA_LOOKUP_DREG) == nil {
+		return true
+	}
+	if slot(e.attrs.number(unix.NFTA_LOOKUP_DREG)) == unix.NFT_REG_VERDICT {
+		p.acted = true
+		return true
+	}
+	return load(portAndMore) // the map's data may be one
+}
+
+// nat reads to which port a rule translates.
+func (p *portReader) nat(e expression, low, high uint16) bool {
+	p.acted = true
+	if e.attrs.get(low) == nil {
+		return e.attrs.get(high) == nil
+	}
+	reg := slot(e.attrs.number(low))
+	if h := e.attrs.get(high); h != nil && slot(e.attrs.number(high)) != reg {
+		return false
+	}
+	if p.registers[reg] != constant || len(p.data[reg]) < 2 {
+		return false
+	}
+	p.ports = append(p.ports, binary.BigEndian.Uint16(p.data[reg]))
+	i := len(p.ports) - 1
+	p.targets = append(p.targets, i)
+	p.parts[p.at[reg]] = fmt.Sprint("immediate port ", i)
+	return true
+}
+
+// portlessXT lists matches and targets of xtables that neither read nor set ports.
+var portlessXT = []string{"addrtype", "ah", "connlabel", "connmark", "devgroup", "dscp", "ecn", "esp",
+	"icmp", "icmp6", "iprange", "length", "mac", "mark", "physdev", "pkttype", "policy", "realm",
+	"rpfilter", "state", "tcpmss", "tos", "ttl", "hl",
+	"CONNMARK", "DSCP", "HL", "MARK", "NOTRACK", "REJECT", "TCPMSS", "TOS", "TTL"}
+
+func (p *portReader) match(e expression) bool {
+	info, name := e.attrs.get(unix.NFTA_MATCH_INFO), e.xt()
+	if name == "comment" {
+		return true
+	}
+	text := fmt.Sprintf("%s %d %x", name, e.attrs.number(unix.NFTA_MATCH_REV), info)
+	switch {
+	case name == "tcp" || name == "udp":
+		return p.transport(name, info)
+	case name == "multiport", name == "conntrack":
+		raw.Words(info, p.cut)
+	case !slices.Contains(portlessXT, name):
+		return false
+	}
+	p.parts = append(p.parts, text)
+	return true
+}
+
+// transport reads struct xt_tcp or xt_udp: two ranges of ports, flags.
+func (p *portReader) transport(name string, info []byte) bool {
+	const ranges = 8
+	inverse := len(info) - 1
+	if name == "tcp" {
+		inverse = ranges + 3
+	}
+	if len(info) <= ranges || inverse < ranges || inverse >= len(info) {
+		return false
+	}
+	text := name + fmt.Sprintf(" %x", info[ranges:])
+	for side := range 2 { // source, destination
+		low := binary.NativeEndian.Uint16(info[4*side:])
+		high := binary.NativeEndian.Uint16(info[4*side+2:])
+		switch {
+		case low == 0 && high == 1<<16-1:
+			text += " any"
+			continue
+		case low == high && info[inverse]&(1<<side) == 0:
+			if i, ok := p.test(low); ok {
+				text += fmt.Sprint(" port ", i)
+				continue
+			}
+		}
+		p.cut(low)
+		p.cut(high)
+		text += fmt.Sprintf(" %d-%d", low, high)
+	}
+	p.parts = append(p.parts, text)
+	return true
+}
+
+// Offsets in struct nf_nat_range2 and, of older targets for IPv4, nf_nat_ipv4_multi_range_compat.
+const (
+	rangePorts, rangeSize   = 36, 40
+	compatFlags, compatPort = 4, 16
+	rangeHasPort            = 2 // NF_NAT_RANGE_PROTO_SPECIFIED
+)
+
+func (p *portReader) target(e expression) bool {
+	info, name := e.attrs.get(unix.NFTA_TARGET_INFO), e.xt()
+	text := func(b []byte) {
+		p.parts = append(p.parts, fmt.Sprintf("%s %d %x", name, e.attrs.number(unix.NFTA_TARGET_REV), b))
+	}
+	p.acted = true
+	switch {
+	case xtables.Logs(name):
+		return true
+	case slices.Contains(portlessXT, name):
+		text(info)
+		return true
+	case !slices.Contains([]string{"DNAT", "SNAT", "REDIRECT", "MASQUERADE", "NETMAP"}, name):
+		return false
+	}
+	flags, at := 0, rangePorts
+	if len(info) < rangeSize {
+		flags, at = compatFlags, compatPort
+	}
+	if len(info) < at+4 {
+		return false
+	}
+	if binary.NativeEndian.Uint32(info[flags:])&rangeHasPort == 0 {
+		text(info)
+		return true
+	}
+	port := binary.BigEndian.Uint16(info[at:])
+	if port != binary.BigEndian.Uint16(info[at+2:]) {
+		return false
+	}
+	p.ports = append(p.ports, port)
+	i := len(p.ports) - 1
+	p.targets = append(p.targets, i)
+	masked := slices.Clone(info)
+	clear(masked[at : at+4])
+	text(masked)
+	p.parts = append(p.parts, fmt.Sprint("port ", i))
+	return true
+}

@@ -1,0 +1,76 @@
+package nft
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+)
+
+func TestPortUse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it needs root")
+	}
+	for _, c := range []struct {
+		rule  string
+		ok    bool
+		ports []uint16 // of the rule for certain ports; nil: there is none
+		cuts  []uint16 // among those wanted
+		to    []uint16
+	}{
+		{"iptables -A INPUT -p tcp --dport 80 -j DROP", true, []uint16{80}, nil, nil},
+		{"iptables -A INPUT -p udp --sport 80 --dport 81 -j DROP", true, nil, []uint16{80, 81}, nil},
+		{"iptables -A INPUT -p tcp --dport 80:90 -j DROP", true, nil, []uint16{80, 90}, nil},
+		{"iptables -A INPUT -p tcp ! --dport 80 -j DROP", true, nil, []uint16{80}, nil},
+		{"iptables -A INPUT -p tcp -m multiport --dports 80,443 -j DROP", true, nil,
+			[]uint16{80, 443}, nil},
+		{"iptables -A INPUT -s 192.0.2.1 -j DROP", true, nil, nil, nil},
+		{"iptables -t nat -A PREROUTING -p tcp --dport 80 -j DNAT --to-destination 192.0.2.1:8080", true,
+			[]uint16{80, 8080}, nil, nil},
+		{"iptables -t nat -A PREROUTING -p tcp -j REDIRECT --to-ports 8080", true, nil, nil,
+			[]uint16{8080}},
+		{"iptables -t nat -A PREROUTING -p tcp -j REDIRECT --to-ports 8080-8090", false, nil, nil, nil},
+		{"iptables -t nat -A POSTROUTING -j MASQUERADE", true, nil, nil, nil},
+		{"iptables -A INPUT -m u32 --u32 0=1 -j DROP", false, nil, nil, nil},
+		{"nft add rule inet x c tcp dport 80 drop", true, []uint16{80}, nil, nil},
+		{"nft add rule inet x c tcp dport != 80 drop", true, nil, []uint16{80}, nil},
+		{"nft add rule inet x c tcp dport '{ 80, 443 }' drop", true, nil, []uint16{80, 443}, nil},
+		{"nft add rule inet x c ip daddr . tcp dport '{ 192.0.2.1 . 80 }' drop", true, nil, []uint16{80},
+			nil},
+		{"nft add rule inet x c tcp dport '&' 3 == 1 drop", false, nil, nil, nil},
+		{"nft add rule inet x c meta mark set 1 tcp dport 80", true, nil, []uint16{80}, nil},
+		{"nft add rule inet x c meta l4proto tcp ct original proto-dst 80 drop", true, nil, []uint16{80}, nil},
+		{"nft add rule inet x n tcp dport 80 dnat ip to 192.0.2.1:8080", true, []uint16{80, 8080}, nil,
+			nil},
+		{"nft add rule inet x n meta l4proto tcp redirect to :8080", true, nil, nil, []uint16{8080}},
+	} {
+		netnstest.Do(t, func() error {
+			cmd := exec.Command("sh", "-ec", "nft add table inet x; nft add chain inet x c; "+
+				"nft 'add chain inet x n { type nat hook prerouting priority 0; }'; "+c.rule)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", c.rule, err, out)
+			}
+			saved, err := Save()
+			if err != nil {
+				return err
+			}
+			got, ok := saved.PortUse()
+			var ports []uint16
+			for _, r := range got.Rules {
+				ports = append(ports, r.Ports...)
+			}
+			if ok != c.ok || ok && (!slices.Equal(ports, c.ports) || !slices.Equal(got.Targets, c.to)) {
+				t.Errorf("%s: %+v, %t", c.rule, got, ok)
+			}
+			for _, n := range c.cuts {
+				if !slices.Contains(got.Cuts, n) {
+					t.Errorf("%s: %d is not in %v", c.rule, n, got.Cuts)
+				}
+			}
+			return nil
+		})
+	}
+}
