@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,43 @@ type trials struct {
 	others    *ports.Copy
 	compared  func()
 	last      *state // of the search that is not finished; nil: none
+	ahead     ahead
+}
+
+// ahead makes a copy before it is needed.
+type ahead struct {
+	mu   sync.Mutex
+	made chan made // nil: none is being made
+}
+
+type made struct {
+	session session
+	err     error
+}
+
+// begin begins to make the next copy, unless that was begun.
+func (a *ahead) begin(ctx context.Context, start func(context.Context) (session, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.made != nil {
+		return
+	}
+	to := make(chan made, 1)
+	a.made = to
+	go func() {
+		s, err := start(ctx)
+		to <- made{s, err}
+	}()
+}
+
+// take returns the copy that is being made, or a zero one if none is.
+func (a *ahead) take() (got made) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.made != nil {
+		got, a.made = <-a.made, nil
+	}
+	return got
 }
 
 // tryRemedies tries commands for the connections that are lost, one connection for each cause, and
@@ -40,9 +78,14 @@ type trials struct {
 // returns an error only if ctx ends.
 func tryRemedies(ctx context.Context, c *ports.Copy, unchanged session, port uint16,
 	limit time.Duration) error {
-	t := trials{c: c, unchanged: unchanged, list: port == 0, start: func(ctx context.Context) (session, error) {
-		return replica.Start(ctx, c.Machine, c.Sockets)
-	}}
+	t := trials{c: c, unchanged: unchanged, list: port == 0,
+		start: func(ctx context.Context) (session, error) {
+			s, err := replica.Start(ctx, c.Machine, c.Sockets)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		}}
 	return t.run(ctx, limit)
 }
 
@@ -68,28 +111,68 @@ func (t *trials) compare(ctx context.Context) (wait func()) {
 }
 
 // effects compares all connections in a changed copy with those in the unchanged one. A difference
-// counts if it shows twice: a busy machine may lose packets.
-func (t *trials) effects(ctx context.Context, changed session) (out []ports.Effect, err error) {
+// counts if it shows twice, because a busy machine may lose packets, or if a rule or route is known
+// that lost the packets before.
+func (t *trials) effects(ctx context.Context, changed session) ([]ports.Effect, error) {
 	t.compared()
 	all := []*ports.Copy{t.c}
 	if t.others != nil {
 		all = append(all, t.others)
 	}
+	answers, err := dialEach(ctx, changed, all, (*ports.Copy).AllDials)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ports.Effect, len(all))
+	for i, c := range all {
+		out[i] = c.Effect(answers[i])
+	}
+	lost, gained := make([][]int, len(all)), make([][]int, len(all))
+	for i, e := range out {
+		lost[i], gained[i] = e.Lost, e.Of.Unexplained(e.Gained)
+	}
+	var both sync.WaitGroup
+	var missing, got [][]replica.Answer
+	var errs [2]error
+	both.Go(func() { missing, errs[0] = dialEach(ctx, changed, all, againOf(all, lost)) })
+	both.Go(func() { got, errs[1] = dialEach(ctx, t.unchanged, all, againOf(all, gained)) })
+	both.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	for i, c := range all {
+		out[i].Lost = c.LostAgain(lost[i], missing[i])
+		real := c.LostAgain(gained[i], got[i])
+		out[i].Gained = slices.DeleteFunc(out[i].Gained, func(j int) bool {
+			return slices.Contains(gained[i], j) && !slices.Contains(real, j)
+		})
+	}
+	return out, nil
+}
+
+// againOf returns a function for dialEach that makes those connections of each plan again that which
+// has.
+func againOf(all []*ports.Copy, which [][]int) func(*ports.Copy) []replica.Dial {
+	return func(c *ports.Copy) []replica.Dial { return c.Again(which[slices.Index(all, c)]) }
+}
+
+// dialEach makes connections of several plans at once, and returns the answers to each plan's.
+func dialEach(ctx context.Context, s session, all []*ports.Copy,
+	of func(*ports.Copy) []replica.Dial) ([][]replica.Answer, error) {
+	var dials []replica.Dial
+	var ends []int
 	for _, c := range all {
-		answers, err := changed.Dial(ctx, c.AllDials())
-		if err != nil {
-			return nil, err
-		}
-		e := c.Effect(answers)
-		if answers, err = changed.Dial(ctx, c.Again(e.Lost)); err != nil {
-			return nil, err
-		}
-		e.Lost = c.LostAgain(e.Lost, answers)
-		if answers, err = t.unchanged.Dial(ctx, c.Again(e.Gained)); err != nil {
-			return nil, err
-		}
-		e.Gained = c.LostAgain(e.Gained, answers)
-		out = append(out, e)
+		dials = append(dials, of(c)...)
+		ends = append(ends, len(dials))
+	}
+	answers, err := s.Dial(ctx, dials)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]replica.Answer, len(all))
+	first := 0
+	for i, end := range ends {
+		out[i], first = answers[first:end], end
 	}
 	return out, nil
 }
@@ -100,6 +183,12 @@ func (t *trials) run(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	t.compared = t.compare(within)
 	defer t.compared()
+	defer func() {
+		cancel() // the copy that is not needed
+		if s := t.ahead.take().session; s != nil {
+			_ = s.Close()
+		}
+	}()
 	err := t.admit(within)
 	if err == nil {
 		err = t.endTraps(within)
@@ -277,10 +366,12 @@ func unable(out replica.Output) string {
 	return ""
 }
 
-// change makes a fresh copy and runs commands in it that succeeded before.
-func (t *trials) change(ctx context.Context, s *state, done []ports.Command) (err error) {
-	if s.session, err = t.start(ctx); err != nil {
-		return err
+// change takes a fresh copy and runs commands in it that succeeded before.
+func (t *trials) change(ctx context.Context, s *state, done []ports.Command) error {
+	t.ahead.begin(ctx, t.start)
+	x := t.ahead.take()
+	if s.session = x.session; x.err != nil {
+		return x.err
 	}
 	for _, d := range done {
 		if _, err := s.session.Run(ctx, d.Script()); err != nil {
@@ -290,36 +381,40 @@ func (t *trials) change(ctx context.Context, s *state, done []ports.Command) (er
 	return nil
 }
 
+// answersWithin is how long a connection takes that is not lost. If it takes longer, another command
+// will probably be tried.
+const answersWithin = 100 * time.Millisecond
+
 // dial makes the connection in the changed copy. If it is lost in another place, dial tries the
 // candidates for that.
 func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (*found, error) {
 	dials := t.c.DialsOf(s.of)
-	answers, err := s.session.Dial(ctx, dials)
+	dials[0].Explain = true
+	late := time.AfterFunc(answersWithin, func() { t.ahead.begin(ctx, t.start) })
+	defer late.Stop()
+	answers, err := s.session.Dial(ctx, dials[:1])
 	if err != nil {
 		return nil, err
 	}
-	lost := -1
-	for k, a := range answers {
-		if !t.c.Through(s.of, a) {
-			lost = k
-			break
+	if !t.c.Through(s.of, answers[0]) {
+		late.Stop()
+		if len(commands) == mostSteps {
+			return nil, nil
 		}
+		next, place := t.c.Further(s.of, commands, answers[0], s.places)
+		if len(next) == 0 {
+			return nil, nil
+		}
+		s.places = append(s.places, place)
+		return t.step(ctx, s, commands, next)
 	}
-	if lost < 0 {
-		effects, err := t.effects(ctx, s.session)
-		return &found{commands, effects}, err
-	}
-	if lost > 0 || len(commands) == mostSteps { // lost > 0: only the first address was admitted
-		return nil, nil
-	}
-	dials[0].Explain = true
-	if answers, err = s.session.Dial(ctx, dials[:1]); err != nil {
+	if answers, err = s.session.Dial(ctx, dials[1:]); err != nil {
 		return nil, err
 	}
-	next, place := t.c.Further(s.of, commands, answers[0], s.places)
-	if len(next) == 0 {
-		return nil, nil
+	late.Stop()
+	if slices.ContainsFunc(answers, func(a replica.Answer) bool { return !t.c.Through(s.of, a) }) {
+		return nil, nil // only the first address was admitted
 	}
-	s.places = append(s.places, place)
-	return t.step(ctx, s, commands, next)
+	effects, err := t.effects(ctx, s.session)
+	return &found{commands, effects}, err
 }

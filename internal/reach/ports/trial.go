@@ -236,6 +236,13 @@ func (c *Copy) Effect(answers []replica.Answer) Effect {
 	return e
 }
 
+// Unexplained returns those of the connections for whose loss no cause is known.
+func (c *Copy) Unexplained(which []int) []int {
+	return slices.DeleteFunc(slices.Clone(which), func(j int) bool {
+		return c.asked[j].answer.Lost.Caused()
+	})
+}
+
 // Again returns the connections with the given indexes, to be made once more.
 func (c *Copy) Again(which []int) []replica.Dial { return c.dials(which, false) }
 
