@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab/relay"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
@@ -173,10 +175,17 @@ func greet(name string, l net.Listener) {
 	})
 }
 
-// inherit opens a socket outside the place of a server and leaves it to two processes: sleep, which
-// never serves, and the server in its place.
+// inherit opens a socket, whose port others may share, outside the place of a server and leaves it to
+// two processes: sleep, which never serves, and the server in its place. A server of the machine has
+// it alone.
 func inherit(at, place string) error {
-	l, err := net.Listen("tcp4", at)
+	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(cerr, err)
+	}}
+	l, err := shared.Listen(context.Background(), "tcp4", at)
 	if err != nil {
 		return err
 	}
@@ -186,8 +195,10 @@ func inherit(at, place string) error {
 	}
 	idle := exec.Command("sleep", "infinity")
 	idle.ExtraFiles, idle.SysProcAttr = []*os.File{f}, &syscall.SysProcAttr{Setsid: true}
-	if err := idle.Start(); err != nil {
-		return err
+	if place != "machine" {
+		if err := idle.Start(); err != nil {
+			return err
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {

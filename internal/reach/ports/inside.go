@@ -138,9 +138,9 @@ func (c *Container) insides(port uint16) (out []insider) {
 	return out
 }
 
-// reached returns the container's addresses, the first of each family, at which a socket is reached
-// or, with loopback, would be if it did not listen on the loopback device only. It returns none for
-// sockets that are likely a client's.
+// reached returns the container's addresses, the first of each device and family, at which a socket
+// is reached or, with loopback, would be if it did not listen on the loopback device only. It returns
+// none for sockets that are likely a client's.
 func (c *Container) reached(l Listener, loopback bool) (out []netip.Addr) {
 	if l.Proto == "udp" && l.Addr.Port() >= ephemeral {
 		return nil
@@ -148,13 +148,20 @@ func (c *Container) reached(l Listener, loopback bool) (out []netip.Addr) {
 	at := l.Addr.Addr().Unmap()
 	for _, a := range c.Addrs {
 		switch {
-		case slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Is4() }):
+		case slices.ContainsFunc(out, func(o netip.Addr) bool {
+			return o.Is4() == a.Is4() && c.deviceAt(o) == c.deviceAt(a)
+		}):
 		case a == at, loopback && a.Is4() == at.Is4(),
 			at.IsUnspecified() && (a.Is4() == at.Is4() || at.Is6() && !l.V6Only):
 			out = append(out, a)
 		}
 	}
 	return out
+}
+
+// deviceAt returns the index of the container's device with an address, or -1 if it is not known.
+func (c *Container) deviceAt(a netip.Addr) int {
+	return slices.IndexFunc(c.Devices, func(d Device) bool { return d.has(a) })
 }
 
 // publishes reports whether a port of this machine is published for the container's.

@@ -146,6 +146,9 @@ func (o *outcome) servers() {
 	if lost && len(o.out.Doubt) == 0 {
 		o.doubt("rules choose at random, and not every connection is answered")
 	}
+	for _, s := range slices.Clone(all) {
+		all = append(all, o.c.twins(s)...)
+	}
 	for _, s := range all {
 		name := o.c.serverOf(s).describe()
 		if s.container != nil && slices.ContainsFunc(all, func(x stand) bool {
@@ -159,6 +162,22 @@ func (o *outcome) servers() {
 	if len(o.out.Servers) < 2 {
 		o.out.Servers = nil
 	}
+}
+
+// twins returns the programs that share a server's TCP port by SO_REUSEPORT. The copy has one stand-in
+// for all.
+func (c *Copy) twins(s stand) (out []stand) {
+	all := c.f.Listeners
+	if s.container != nil {
+		all = s.container.Listeners
+	}
+	for _, l := range all {
+		if l.Proto == "tcp" && l.Proto == s.listener.Proto && l.Addr == s.listener.Addr &&
+			l.Device == s.listener.Device && l.Inode != s.listener.Inode {
+			out = append(out, stand{l, s.container})
+		}
+	}
+	return out
 }
 
 // elsewhere records that a datagram's answer does not come from the dialled address.
