@@ -68,12 +68,6 @@ func TestLoadLarge(t *testing.T) {
 					link.Saved{Name: fmt.Sprintf("v%d", i), Index: i + 1, Kind: "veth"})
 			}
 		},
-		"101 bridges": func(_ *ports.Facts, m *replica.Machine) {
-			for i := range maxBridges + 1 {
-				m.Spaces[0].Links = append(m.Spaces[0].Links,
-					link.Saved{Name: fmt.Sprintf("br%d", i), Index: i + 1, Kind: "bridge"})
-			}
-		},
 		"10001 routes": func(_ *ports.Facts, m *replica.Machine) {
 			m.Spaces[0].Routes = slices.Repeat([]raw.Message{{Type: unix.RTM_NEWROUTE}}, maxRoutes+1)
 		},

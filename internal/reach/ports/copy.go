@@ -74,8 +74,8 @@ const (
 // maxDials is the most connections that are made.
 const maxDials = 4000
 
-// NewCopy plans the connections to a port, or to every port if port is 0. It sets f.Copy and
-// returns it.
+// NewCopy plans the connections to a port, or to every port if port is 0. It sets m.First and f.Copy,
+// which it returns.
 func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	c := &Copy{Machine: m, f: f, port: port}
 	f.Copy = c
@@ -108,6 +108,7 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 			}
 		}
 	}
+	m.First = f.bridgesOf(port)
 	if port != 0 {
 		for _, proto := range []string{"tcp", "udp"} {
 			for _, a := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
@@ -116,6 +117,24 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 		}
 	}
 	return c
+}
+
+// bridgesOf returns the bridges of the containers that serve or publish a port; 0 is any published
+// port.
+func (f *Facts) bridgesOf(port uint16) (out []string) {
+	for _, x := range f.Containers {
+		serves := x.PID != 0 && (slices.ContainsFunc(x.Published, func(p Published) bool {
+			return port == 0 || p.Host.Port() == port || p.Port == port
+		}) || slices.ContainsFunc(x.Listeners, func(l Listener) bool {
+			return port != 0 && l.Addr.Port() == port
+		}))
+		for _, d := range x.Devices {
+			if p, ok := f.peerOf(d); ok && serves && p.Master != "" {
+				out = once(out, p.Master)
+			}
+		}
+	}
+	return out
 }
 
 // container returns the container that has a socket, given its index in Sockets. ok is false if the

@@ -20,6 +20,8 @@ type Machine struct {
 	Arch   string  `json:"arch"`   // GOARCH, because raw messages are in the machine's byte order
 	Kernel string  `json:"kernel"` // release
 	Spaces []Space `json:"namespaces"`
+	// First names bridges of the first namespace that matter most, if not all can be copied.
+	First []string `json:"-"`
 
 	// here means that Read made the Machine on this machine. Only such a Machine may be built
 	// without a user namespace, as root.

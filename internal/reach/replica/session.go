@@ -22,6 +22,7 @@ type Session struct {
 	// copies has one copy or, if there are rules that cannot be copied, two: in the first these
 	// rules never match, in the second they always match.
 	copies []*child
+	absent absent
 	now    []Space // after Run; nil: as in machine
 }
 
@@ -42,14 +43,15 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	if err := m.check(sockets); err != nil {
 		return nil, fmt.Errorf("copy the machine's network: %w", err)
 	}
-	s := &Session{machine: m, sockets: sockets}
+	thin, absent := m.thin(sockets)
+	s := &Session{machine: m, sockets: sockets, absent: absent}
 	variants := []Variant{AsIs}
 	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.uncertain()) > 0 }) {
 		variants = []Variant{Never, Always}
 	}
 	s.copies = make([]*child, len(variants))
 	err := s.each(func(i int) (err error) {
-		order := Order{Machine: m.bare(), Sockets: sockets, Variant: variants[i]}
+		order := Order{Machine: thin.bare(), Sockets: sockets, Variant: variants[i]}
 		s.copies[i], err = startChild(ctx, order, m.here)
 		return err
 	})
@@ -81,8 +83,8 @@ func (m *Machine) bare() *Machine {
 	return &b
 }
 
-// Lacks returns what could not be copied, in addition to Space.Unknown.
-func (s *Session) Lacks() []Lacks { return s.copies[0].lacks }
+// Lacks returns what could not be copied or was left out, in addition to Space.Unknown.
+func (s *Session) Lacks() []Lacks { return slices.Concat(s.copies[0].lacks, s.absent.lacks) }
 
 const (
 	requestTimeout = time.Minute
@@ -103,12 +105,21 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	if len(dials) == 0 {
 		return nil, nil
 	}
-	limit := requestTimeout + time.Duration(len(dials))*perDial
+	out := make([]Answer, len(dials))
+	var which []int
+	var sent []Dial
+	for i, d := range dials {
+		var absent bool
+		if out[i], absent = s.absent.failed(s.machine, d.Client); !absent {
+			which, sent = append(which, i), append(sent, d)
+		}
+	}
+	limit := requestTimeout + time.Duration(len(sent))*perDial
 	got := make([][]Answer, len(s.copies))
 	err := s.each(func(i int) error {
-		r, err := s.copies[i].ask(ctx, limit, request{Dials: dials})
-		if err == nil && len(r.Answers) != len(dials) {
-			err = fmt.Errorf("%d answers to %d connections", len(r.Answers), len(dials))
+		r, err := s.copies[i].ask(ctx, limit, request{Dials: sent})
+		if err == nil && len(r.Answers) != len(sent) {
+			err = fmt.Errorf("%d answers to %d connections", len(r.Answers), len(sent))
 		}
 		got[i] = r.Answers
 		return err
@@ -116,9 +127,9 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := got[0]
-	for i := range out {
-		differ := len(got) > 1 && Merge(&out[i], got[1][i])
+	for k, i := range which {
+		out[i] = got[0][k]
+		differ := len(got) > 1 && Merge(&out[i], got[1][k])
 		if dials[i].OnlyLost && len(out[i].Outcomes) > 0 && out[i].Outcomes[0].Got == Connected {
 			out[i].Steps, out[i].Lost = nil, nil // of the other copy
 		}
@@ -130,6 +141,9 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 // Scan returns the TCP ports of an address that answer the client, or would answer without filters.
 // It may miss ports of rules that compare a port under a mask.
 func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error) {
+	if _, absent := s.absent.failed(s.machine, from); absent {
+		return nil, nil
+	}
 	ports := make([][]uint16, len(s.copies))
 	err := s.each(func(i int) error {
 		r, err := s.copies[i].ask(ctx, requestTimeout, request{Scan: &scan{from, to}})

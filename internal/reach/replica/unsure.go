@@ -23,10 +23,13 @@ func (s *Session) findDoubts() [][]doubt {
 			out[i] = append(out[i], doubt{u.Device, u.What})
 		}
 	}
-	for _, l := range s.Lacks() {
+	for _, l := range s.copies[0].lacks {
 		if l.Space >= 0 && l.Space < len(out) {
 			out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
 		}
+	}
+	for i, doubts := range s.absent.doubts {
+		out[i] = append(out[i], doubts...)
 	}
 	return out
 }
@@ -94,6 +97,9 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 		if step.Space >= 0 && step.Space < len(s.machine.Spaces) {
 			out[step.Space] = append(out[step.Space], step.Device)
 		}
+	}
+	if l := a.Lost; l != nil && l.Space >= 0 && l.Space < len(s.machine.Spaces) {
+		out[l.Space] = append(out[l.Space], l.Device)
 	}
 	stays := len(out) == 1 && d.Card == "" && d.Bridge == "" && len(a.Outcomes) > 0 &&
 		a.Outcomes[0].Got != Timeout

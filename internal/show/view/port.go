@@ -286,7 +286,12 @@ func placeText(d dial) string {
 		ports.Foreign:   "a container on another network", ports.Remote: "another machine"}[d.client]
 }
 
+// orList joins words by commas and "or". Of many it has the first eight and the number of the others.
 func orList(words []string) string {
+	const most = 8
+	if more := len(words) - most; more > 1 {
+		words = append(slices.Clone(words[:most]), fmt.Sprintf("%d more", more))
+	}
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
