@@ -41,7 +41,7 @@ func grow(dump any, list string, number int) {
 	members, _ := in[list].([]any)
 	like := slices.DeleteFunc(slices.Clone(members), func(m any) bool {
 		x, _ := m.(map[string]any)
-		return x["kind"] == "bridge" // which the kernel removes slowly, and collect.Load bounds
+		return x["kind"] == "bridge" // of which few are copied
 	})
 	for i := 0; len(like) > 0 && len(members) < number; i++ {
 		m, _ := like[i%len(like)].(map[string]any)

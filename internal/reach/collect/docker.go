@@ -24,12 +24,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 )
 
+// dockerTimeout is the time for each answer of the engine. Tests shorten it.
+var dockerTimeout = 5 * time.Second
+
 const (
-	dockerTimeout = 5 * time.Second // for each answer
-	maxLate       = 3               // answers that took longer, after which no more are requested
-	logLines      = "20"
-	logBytes      = 64 << 10
-	maxStopped    = 50
+	maxLate    = 3 // answers that took longer, after which no more are requested
+	logLines   = "20"
+	logBytes   = 64 << 10
+	maxStopped = 50
 )
 
 func (c *collector) docker(ctx context.Context) {
@@ -236,6 +238,8 @@ func describeNetworks(x *ports.Container,
 
 // lastWords returns the end of the container's output, or "" if the log driver keeps no logs.
 func lastWords(ctx context.Context, api *client.Client, in container.InspectResponse) string {
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
 	r, err := api.ContainerLogs(ctx, in.ID,
 		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
 	if err != nil {

@@ -310,7 +310,8 @@ func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 			}
 		}
 	}
-	add(c.unclear)
+	add(func(q asked) bool { return q.self && c.unclear(q) })
+	add(func(q asked) bool { return !q.self && c.unclear(q) })
 	if c.port != 0 {
 		add(func(q asked) bool { return q.answer.Outcomes[0].Got == replica.Connected })
 	}
