@@ -1,9 +1,12 @@
 package cases
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
@@ -55,4 +58,26 @@ func (s *situation) compareEngine(t *testing.T, saved bool) {
 	s.lenient = true
 	all, reports := m.compareReports(t, s, want)
 	checkTexts(t, s, all, reports)
+	m.compareTops(all)
+}
+
+// compareTops compares the processes of containers with those that the engine lists. It lists none
+// that left their control group.
+func (m *machine) compareTops(r *ports.Report) {
+	m.t.Helper()
+	for _, home := range r.Containers {
+		b, err := m.command("docker", "top", home.Name, "-eo", "pid").Output()
+		var want, got []string
+		if lines := strings.Fields(string(b)); len(lines) > 0 {
+			want = lines[1:]
+		}
+		for _, p := range home.Processes {
+			got = append(got, strconv.Itoa(p.PID))
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if len(want) > 0 && !slices.Equal(got, want) {
+			m.t.Errorf("container %s has processes %q, want %q, %v", home.Name, got, want, err)
+		}
+	}
 }

@@ -30,6 +30,7 @@ func readFacts(ctx context.Context) (*ports.Facts, error) {
 	c.network()
 	c.shortcuts()
 	c.docker(ctx)
+	c.containersProcesses()
 	c.flows()
 	c.uplinks()
 	c.spaces()

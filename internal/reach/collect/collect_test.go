@@ -2,6 +2,7 @@ package collect
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -180,6 +181,15 @@ func TestSetContainers(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
+	c.f.Containers = append(c.f.Containers, ports.Container{ID: "web", PID: 11},
+		ports.Container{ID: "inner"}, ports.Container{PID: 1})
+	c.containersProcesses()
+	top := fmt.Sprint(c.f.Containers[1].Processes, len(c.f.Containers[0].Processes),
+		len(c.f.Containers[2].Processes), len(c.f.Containers[3].Processes))
+	if want := "[{11   } {12   } {13   }] 0 0 0"; top != want {
+		t.Errorf("processes %s, want %s", top, want)
+	}
+	c.f.Containers = c.f.Containers[:1]
 	c.addHosted()
 	names := map[string]int{}
 	for _, x := range c.f.Containers {

@@ -82,6 +82,19 @@ func (c *collector) setContainers() {
 	}
 }
 
+// containersProcesses gives each container its processes.
+func (c *collector) containersProcesses() {
+	of := map[string][]ports.Process{}
+	for _, p := range c.procs {
+		of[p.Container] = append(of[p.Container], ports.Process{PID: p.PID, Name: p.Name})
+	}
+	for i := range c.f.Containers {
+		if x := &c.f.Containers[i]; x.ID != "" && x.PID != 0 {
+			x.Processes = of[x.ID]
+		}
+	}
+}
+
 // setOwners sets the processes of sockets, given each process's inodes. A server comes before its
 // workers.
 func (c *collector) setOwners(open map[int]map[uint32]bool) {

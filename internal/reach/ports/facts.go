@@ -201,6 +201,8 @@ type Container struct {
 	ListenersKnown bool         `json:"listeners_known,omitempty"`
 	Proxies        []Proxy      `json:"proxies,omitempty"` // those in its network namespace
 	Devices        []Device     `json:"devices,omitempty"` // empty if not known
+	// Processes are those of its control group, in order of their PIDs on this machine.
+	Processes []Process `json:"processes,omitempty"`
 	// LastLog is the end of a failed container's output.
 	LastLog string `json:"last_log,omitempty" printable:"text"`
 }

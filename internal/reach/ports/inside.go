@@ -191,6 +191,8 @@ type Home struct {
 	Network   string     `json:"network,omitempty"`
 	Addresses []string   `json:"addresses"`
 	Devices   []Attached `json:"devices"` // empty if not known
+	// Processes are what `docker top` lists, with this machine's PIDs; empty if not known.
+	Processes []Process `json:"processes,omitempty"`
 }
 
 // Attached is a network device of a container.
@@ -212,7 +214,7 @@ func (f *Facts) homes() []Home {
 		}
 		h := Home{Name: c.Name, Image: c.Image, ID: c.ID, State: c.State,
 			Networks: append([]string{}, c.Networks...), Addresses: []string{},
-			Devices: []Attached{}}
+			Devices: []Attached{}, Processes: c.Processes}
 		switch {
 		case c.Host:
 			h.Network = "host"

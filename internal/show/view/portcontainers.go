@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -103,6 +104,37 @@ func homes(r *ports.Report) []document.Section {
 		}
 	}
 	return []document.Section{{Title: document.Strongly("Containers"), Blocks: []document.Block{t}}}
+}
+
+// manyProcesses is the number of a container's processes from which on only the first ones are
+// listed.
+const manyProcesses = 10
+
+// tops lists the containers' processes, as docker top does.
+func tops(r *ports.Report) []document.Section {
+	name, list := texts("", "container"), texts("", "processes")
+	name.Cut, name.Least = document.CutEnd, serverWidth
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{name, list}}
+	for _, h := range r.Containers {
+		var all []string
+		for i, p := range h.Processes {
+			if i == manyProcesses {
+				all = append(all, fmt.Sprintf("%d more: docker top %s",
+					len(h.Processes)-i, h.Name))
+				break
+			}
+			all = append(all, fmt.Sprintf("%d %s", p.PID, p.Name))
+		}
+		if len(all) > 0 {
+			t.Rows = append(t.Rows, document.Row{
+				Cells: document.Texts(h.Name, strings.Join(all, ", "))})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []document.Section{{Title: document.Strongly("Processes in containers").Then(
+		", with this machine's PIDs", document.Plain), Blocks: []document.Block{t}}}
 }
 
 func networks(r *ports.Report) []document.Section {

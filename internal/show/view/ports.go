@@ -185,7 +185,7 @@ func portSections(r *ports.Report) []document.Section {
 		out = append(out, document.Section{Blocks: []document.Block{t}}, below)
 	}
 	out = append(out, reasons(r)...)
-	return slices.Concat(out, insides(r), homes(r), networks(r))
+	return slices.Concat(out, insides(r), homes(r), tops(r), networks(r))
 }
 
 const firstRoute = 4 // column

@@ -33,6 +33,8 @@ func somePorts() *ports.Facts {
 			Image: "registry.example.org/shop/frontend:2026.11", PID: 305, State: "running",
 			Addrs: []netip.Addr{at("172.17.0.2:80").Addr()}, Networks: []string{"bridge"},
 			Published: []ports.Published{{Proto: "tcp", Port: 80, Host: at("0.0.0.0:8080")}},
+			Processes: []ports.Process{{PID: 305, Name: "nginx"}, {PID: 340, Name: "nginx"},
+				{PID: 341, Name: "nginx: cache manager"}, {PID: 342, Name: "logrotate"}},
 			Devices: []ports.Device{{Name: "eth0", Index: 5, Kind: "veth", Peer: 6, MTU: 1500,
 				Up: true, Addrs: []netip.Prefix{net("172.17.0.2/16")}}},
 			Listeners: []ports.Listener{{Proto: "tcp", Addr: at("0.0.0.0:80")},
