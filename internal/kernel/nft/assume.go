@@ -7,6 +7,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
@@ -52,7 +53,13 @@ func (s Saved) Rules() (out []Place) {
 
 // HasRules reports whether a table, such as "ip filter", has rules.
 func (s Saved) HasRules(table string) bool {
-	return slices.ContainsFunc(s.Rules(), func(p Place) bool { return p.Table == table })
+	return slices.ContainsFunc(s.Messages, func(m raw.Message) bool {
+		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWRULE || len(m.Data) < headerSize {
+			return false
+		}
+		a, err := decode(m.Data[headerSize:])
+		return err == nil && familyName(m.Data[0])+" "+a.text(unix.NFTA_RULE_TABLE) == table
+	})
 }
 
 // Random reports whether a rule chooses at random.

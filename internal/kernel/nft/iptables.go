@@ -25,9 +25,11 @@ func (s Saved) Options() map[Place][]string {
 func (s Saved) Iptables() (out []string) {
 	made := map[string]bool{}
 	for i, m := range s.Messages {
-		p, err := partOf(m, i, map[string]int{})
-		if err != nil || p.kind != unix.NFT_MSG_NEWCHAIN ||
-			p.attrs.get(unix.NFTA_CHAIN_HOOK) == nil {
+		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWCHAIN {
+			continue
+		}
+		p, err := partOf(m, i, nil)
+		if err != nil || p.attrs.get(unix.NFTA_CHAIN_HOOK) == nil {
 			continue
 		}
 		table := familyName(p.family) + " " + p.attrs.text(unix.NFTA_CHAIN_TABLE)

@@ -39,7 +39,7 @@ func (s Saved) PortUse() (out PortUse, ok bool) {
 	sets := s.setWords()
 	others := map[string]int{} // rules for any port, by chain
 	for _, r := range s.rules() {
-		p := portReader{rule: r, sets: sets, use: &out, at: map[uint32]int{}}
+		p := portReader{rule: r, sets: sets, use: &out}
 		if !p.read() {
 			return out, false
 		}
@@ -51,8 +51,10 @@ func (s Saved) PortUse() (out PortUse, ok bool) {
 			}
 			continue
 		}
+		q := portReader{rule: r, sets: sets, use: &PortUse{}, text: true}
+		q.read()
 		out.Rules = append(out.Rules, PortRule{Place: fmt.Sprint(chain, " ", others[chain]),
-			Text: strings.Join(p.parts, " "), Ports: p.ports, Tested: p.tested})
+			Text: strings.Join(q.parts, " "), Ports: p.ports, Tested: p.tested})
 	}
 	return out, true
 }
@@ -92,6 +94,7 @@ type portReader struct {
 	rule *savedRule
 	sets map[string][]uint16
 	use  *PortUse
+	text bool // whether parts are texts; without, they are empty
 
 	parts   []string
 	ports   []uint16
@@ -106,10 +109,10 @@ type portReader struct {
 
 // read returns false if it does not know what an expression does with ports.
 func (p *portReader) read() bool {
-	p.registers, p.data = map[uint32]content{}, map[uint32][]byte{}
+	p.registers, p.at, p.data = map[uint32]content{}, map[uint32]int{}, map[uint32][]byte{}
 	for _, e := range p.rule.exprs {
 		if p.rule.word(e) != "" { // it never matches, or always
-			p.parts = append(p.parts, e.name)
+			p.part("%s", e.name)
 			continue
 		}
 		if !p.expression(e) {
@@ -117,6 +120,16 @@ func (p *portReader) read() bool {
 		}
 	}
 	return true
+}
+
+// part appends a text, and returns its index.
+func (p *portReader) part(format string, a ...any) int {
+	text := ""
+	if p.text {
+		text = fmt.Sprintf(format, a...)
+	}
+	p.parts = append(p.parts, text)
+	return len(p.parts) - 1
 }
 
 // portless lists expressions that neither read nor set ports.
@@ -133,8 +146,7 @@ func (p *portReader) expression(e expression) bool {
 	case "counter", "log", "last":
 		return true
 	}
-	p.parts = append(p.parts, e.name+fmt.Sprintf("%x", e.list.data))
-	part := len(p.parts) - 1
+	part := p.part("%s%x", e.name, e.list.data)
 	load := func(c content) bool { p.registers[to] = c; return true }
 	switch e.name {
 	case "payload":
@@ -285,7 +297,6 @@ func (p *portReader) match(e expression) bool {
 	if name == "comment" {
 		return true
 	}
-	text := fmt.Sprintf("%s %d %x", name, e.attrs.number(unix.NFTA_MATCH_REV), info)
 	switch {
 	case name == "tcp" || name == "udp":
 		return p.transport(name, info)
@@ -294,7 +305,7 @@ func (p *portReader) match(e expression) bool {
 	case !slices.Contains(portlessXT, name):
 		return false
 	}
-	p.parts = append(p.parts, text)
+	p.part("%s %d %x", name, e.attrs.number(unix.NFTA_MATCH_REV), info)
 	return true
 }
 
@@ -308,25 +319,24 @@ func (p *portReader) transport(name string, info []byte) bool {
 	if len(info) <= ranges || inverse < ranges || inverse >= len(info) {
 		return false
 	}
-	text := name + fmt.Sprintf(" %x", info[ranges:])
+	p.part("%s %x", name, info[ranges:])
 	for side := range 2 { // source, destination
 		low := binary.NativeEndian.Uint16(info[4*side:])
 		high := binary.NativeEndian.Uint16(info[4*side+2:])
 		switch {
 		case low == 0 && high == 1<<16-1:
-			text += " any"
+			p.part("any")
 			continue
 		case low == high && info[inverse]&(1<<side) == 0:
 			if i, ok := p.test(low); ok {
-				text += fmt.Sprint(" port ", i)
+				p.part("port %d", i)
 				continue
 			}
 		}
 		p.cut(low)
 		p.cut(high)
-		text += fmt.Sprintf(" %d-%d", low, high)
+		p.part("%d-%d", low, high)
 	}
-	p.parts = append(p.parts, text)
 	return true
 }
 
@@ -339,9 +349,7 @@ const (
 
 func (p *portReader) target(e expression) bool {
 	info, name := e.attrs.get(unix.NFTA_TARGET_INFO), e.xt()
-	text := func(b []byte) {
-		p.parts = append(p.parts, fmt.Sprintf("%s %d %x", name, e.attrs.number(unix.NFTA_TARGET_REV), b))
-	}
+	text := func(b []byte) { p.part("%s %d %x", name, e.attrs.number(unix.NFTA_TARGET_REV), b) }
 	p.acted = true
 	switch {
 	case xtables.Logs(name):
@@ -373,6 +381,6 @@ func (p *portReader) target(e expression) bool {
 	masked := slices.Clone(info)
 	clear(masked[at : at+4])
 	text(masked)
-	p.parts = append(p.parts, fmt.Sprint("port ", i))
+	p.part("port %d", i)
 	return true
 }
