@@ -247,13 +247,19 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	return out
 }
 
-// mostLines is how many lines of the commands' output are shown.
-const mostLines = 20
+// mostLines is how many lines of the commands' output are shown, and mostRunes how much of each.
+const mostLines, mostRunes = 20, 300
 
-// Lines returns the last lines of the commands' output.
+// Lines returns the last lines of the commands' output. Long ones are cut.
 func (t *Tried) Lines() []string {
 	all := strings.Split(strings.TrimSpace(t.Output), "\n")
-	return all[max(0, len(all)-mostLines):]
+	all = all[max(0, len(all)-mostLines):]
+	for i, line := range all {
+		if r := []rune(line); len(r) > mostRunes {
+			all[i] = string(r[:mostRunes]) + "…"
+		}
+	}
+	return all
 }
 
 // rest says what stays as it is.

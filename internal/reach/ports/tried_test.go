@@ -3,6 +3,7 @@ package ports
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,6 +100,10 @@ func TestTry(t *testing.T) {
 func TestTriedLines(t *testing.T) {
 	tried := NewTried("", replica.Output{Text: "a\x1b[2J\nb\n"})
 	if got := tried.Lines(); !slices.Equal(got, []string{`a\x1b[2J`, "b"}) {
+		t.Errorf("%q", got)
+	}
+	tried = NewTried("", replica.Output{Text: "a\n" + strings.Repeat("é", 1<<15) + "\n"})
+	if got := tried.Lines(); got[0] != "a" || got[1] != strings.Repeat("é", mostRunes)+"…" {
 		t.Errorf("%q", got)
 	}
 }

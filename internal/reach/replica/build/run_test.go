@@ -73,6 +73,25 @@ nft list set inet t s | grep -o '10\.0\.' | wc -l`)
 	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.10:9000", 0)
 }
 
+// With a rule that cannot be copied there are two copies, and a command changes both.
+func TestRunInBothCopies(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -A OUTPUT -p tcp --dport 9001 -m owner --uid-owner 12345 -j DROP")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(0, "0.0.0.0:9001"))
+	out := s.run(r, 0, "echo once; iptables -I INPUT -p tcp --dport 9000 -j DROP")
+	if out.Code != 0 || out.Text != "once\n" {
+		t.Errorf("%+v", out)
+	}
+	if a := s.dial(r, replica.Client{}, "192.0.2.10:9000"); len(a.Outcomes) != 1 ||
+		a.Outcomes[0].Got != replica.Timeout || len(a.Unsure) > 0 {
+		t.Errorf("both copies lose it: %+v", a)
+	}
+	if a := s.dial(r, replica.Client{}, "192.0.2.10:9001"); len(a.Outcomes) != 2 ||
+		len(a.Unsure) == 0 {
+		t.Errorf("one of two copies loses it: %+v", a)
+	}
+}
+
 // After a command the copy is read again: scans find new rules' ports and keep what the command set,
 // rules are named by their new texts, and links and addresses are the new ones.
 func TestRunIsRead(t *testing.T) {

@@ -173,6 +173,10 @@ func TestLost(t *testing.T) {
 				"iptables-legacy -A INPUT -p tcp --dport 22 -j DROP")
 		}, from, "tcp", "192.0.2.10:22", replica.Lost{Device: "eth0",
 			Rule: rule("iptables-legacy filter", "INPUT", 2, false)}},
+		{"answer dropped by a legacy rule", func(l *lan) {
+			l.run(l.machine, "iptables-legacy -A INPUT -i br0 -j DROP")
+		}, local, "tcp", "172.17.0.2:80", replica.Lost{Device: "br0", Reply: true,
+			Rule: rule("iptables-legacy filter", "INPUT", 1, false)}},
 		{"rejected by a legacy rule", func(l *lan) {
 			l.run(l.machine, "iptables-legacy -A INPUT -p tcp --dport 22 -j REJECT")
 		}, from, "tcp", "192.0.2.10:22", replica.Lost{Device: "eth0",
