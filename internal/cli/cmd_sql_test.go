@@ -31,10 +31,11 @@ const pgReady = "ready to accept connections"
 
 func needPostgres(t *testing.T) {
 	t.Helper()
-	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb"); len(found) == 0 {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if len(found) == 0 {
 		pathtest.SkipOrFail(t, "PostgreSQL is not installed: apt-get install postgresql")
 	}
-	testversions.Ran(t, "PostgreSQL", testversions.Of("psql", "--version"), "`toll sql`")
+	testversions.Ran(t, "PostgreSQL", testversions.Of(found[0], "--version"), "`toll sql`")
 }
 
 func runFile(t *testing.T, file string) *sample.File {

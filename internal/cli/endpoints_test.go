@@ -25,6 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -315,6 +316,7 @@ func TestStreamThroughNginx(t *testing.T) {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		t.Skip("nginx is not installed")
 	}
+	testversions.Ran(t, "nginx", testversions.Of("nginx", "-v"), "`toll stream` through it")
 	m := startLLM(t, nil)
 	dir, at := t.TempDir(), testnet.TCP(t)
 	config := filepath.Join(dir, "nginx.conf")

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 func TestMain(m *testing.M) {
@@ -90,6 +91,12 @@ func (s set) command(user *syscall.Credential, name string, args ...string) *exe
 
 func (s set) start(t *testing.T) string {
 	t.Helper()
+	const wheel = "xllamacpp-"
+	have, _ := filepath.Glob(filepath.Join(s.cache, "bridgetoll", "llm", wheel+"*"))
+	for _, dir := range have { // fetch leaves one
+		version, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), wheel), "+")
+		testversions.Ran(t, "xllamacpp (llama.cpp)", version, "`toll stream`, `toll run`")
+	}
 	addr := testnet.TCP(t).String()
 	host, port, _ := net.SplitHostPort(addr)
 	c := s.command(nil, s.serve, "run", host, port)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -25,6 +26,7 @@ func mariadb(t *testing.T) (port, socket string) {
 			skipOrFail(t, "MariaDB is not installed: apt-get install mariadb-server-core")
 		}
 	}
+	testversions.Ran(t, "MariaDB", testversions.Of(program, "--version"), "`toll sql`'s driver")
 	dir, err := os.MkdirTemp("", "my") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -41,6 +42,8 @@ func postgres(t *testing.T) (port, dir string) {
 	}
 	slices.Sort(found)
 	bin := filepath.Dir(found[len(found)-1])
+	testversions.Ran(t, "PostgreSQL", testversions.Of(filepath.Join(bin, "postgres"), "--version"),
+		"`toll sql`'s driver")
 	dir, err := os.MkdirTemp("", "pg") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)

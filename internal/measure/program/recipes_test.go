@@ -113,7 +113,7 @@ func TestRecipesFindTheirMetrics(t *testing.T) {
 				if m[2] != "" {
 					program = m[2]
 				}
-				testversions.Ran(t, program, m[3], "its output read")
+				testversions.Ran(t, program, m[3], "recorded output read")
 			}
 			st, p := printed(t, name)
 			got, err := st.Values(p)

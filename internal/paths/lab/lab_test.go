@@ -22,7 +22,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
-	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 var golden = testgolden.Check
@@ -94,11 +93,6 @@ func TestConformanceOfEngines(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	for _, program := range []string{"rootlesskit", "slirp4netns", "ovs-vswitchd"} {
-		testversions.Ran(t, program, testversions.Of(program, "--version"), "modes")
-	}
-	testversions.Ran(t, "passt", testversions.Of("dpkg-query", "-W", "-f", "${Version}", "passt"),
-		"modes") // Debian's pasta does not know its version
 	l := started(t, &Lab{})
 	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around,
 		Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})

@@ -60,14 +60,16 @@ func TestSituations(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
 	}
-	for program, version := range map[string]string{
-		"iptables": testversions.Of("iptables", "--version"),
-		"nft":      testversions.Of("nft", "--version")} {
-		testversions.Ran(t, program, version, "`toll ports` against clients")
-	}
+	filters := map[string]string{"iptables": testversions.Of("iptables", "--version"),
+		"nft": testversions.Of("nft", "--version")}
 	for _, s := range situations(t, "*") {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			for program, version := range filters {
+				if strings.Contains(s.setup, program) {
+					testversions.Ran(t, program, version, "`toll ports` against clients")
+				}
+			}
 			m := start(t, s)
 			m.compareClients(t, s)
 			d := m.dump(s)

@@ -262,6 +262,7 @@ func examine(t *testing.T, p *path.Path, o Options) {
 	if got := p.Route(0); !known(p.Spec, got) {
 		t.Errorf("hops %s, which the catalogue does not say", got)
 	}
+	noteVersions(t, p)
 	if o.Truth != nil {
 		o.Truth(t, p)
 	}
