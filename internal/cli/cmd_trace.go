@@ -19,6 +19,8 @@ func newTrace(e env) *cobra.Command {
 	var (
 		f runFlags
 		t sample.TracePlan
+		// attach is the server that --attach names; "": none.
+		attach string
 	)
 	c := &cobra.Command{
 		Use:   "trace [MODE…]",
@@ -31,14 +33,21 @@ Rounds of three kinds take turns: untraced, to measure what the mode adds; trace
 programs, which record each step of a packet; and traced three times over, to measure
 what tracing costs. The programs end with toll.
 
+With --attach it watches the requests that come to a server of this machine, sends none,
+and divides their time: the server, its TCP, its device's queue; and shows the slowest.
+
 It needs root and a kernel with BTF. toll ladder needs neither, and shows what each part
 of a mode costs.`,
 		Example: `  sudo toll trace bridge
   sudo toll trace bridge --from container --hooks
   sudo toll trace publish-proxy publish-nat --to loopback --details
   sudo toll trace publish-nat --against bridge --from container   # what NAT takes
-  sudo toll trace bridge --on docker --save trace.jsonl`,
+  sudo toll trace bridge --on docker --save trace.jsonl
+  sudo toll trace --attach 5432 --budget 10s`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed(attachFlag) {
+				return f.attachTo(c.Context(), e, c.Flags(), attach, args)
+			}
 			f.trace = &t
 			return f.command(e, func(r *plan.Request) error {
 				if r.Baseline == "" {
@@ -61,6 +70,8 @@ of a mode costs.`,
 	offer(fl, "against", modeWords())
 	fl.BoolVar(&t.Hooks, hooksFlag, false, "also split netfilter by hook (PREROUTING, FORWARD …) and NAT, "+
 		"in further rounds: this changes the path (default: if a path has NAT)")
+	fl.StringVar(&attach, attachFlag, "",
+		"watch the requests to the server at this `PORT`, or ADDRESS:PORT, for --budget")
 	f.addLoads(fl, traceLoads, workload.RR)
 	f.addTune(fl)
 	f.addPin(fl, sample.PinFar)

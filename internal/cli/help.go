@@ -22,7 +22,7 @@ type named struct {
 
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline",
-		"against", "trace", "hooks", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn",
+		"against", "trace", attachFlag, "hooks", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn",
 		"query", "model", "prompt", "request-json", "compressed", "recipe", "server", "client",
 		"ready", "metric", "seconds", "no-root",
 		"password-env", "api-key-env", "all", "parts", "measure"}},
@@ -268,7 +268,7 @@ var mainFlags = map[string][]string{
 		"live", "details", "format", "save"},
 	"ladder": {"from", "trace", "load", "pin", "budget", "on", "peer", "live", "details",
 		"format", "save"},
-	"trace": {"from", "to", "against", "hooks", "load", "tune", "budget", "on", "live", "details",
+	"trace": {"from", "to", "against", attachFlag, "hooks", "load", "tune", "budget", "on", "live", "details",
 		"format", "save"},
 	"advise": {"from", "to", "load", "lever", "budget", "on", "live", "details", "format", "save"},
 	"path":   {"from", "to", "ipv6", "tune", "on", "peer", "engine", "format", "output"},

@@ -98,19 +98,7 @@ func (w *Watch) chase(ctx context.Context, from int, dial func() (uint16, error)
 	const times = 3
 	var out *route
 	for range times {
-		local := uint16(0)
-		seen, _, unseen, err := w.look(ctx, nil, nil, func() (err error) {
-			local, err = dial()
-			return err
-		})
-		if err := errors.Join(unseen, err); err != nil {
-			return nil, err
-		}
-		home, err := w.home(from)
-		if err != nil {
-			return nil, err
-		}
-		r, err := opened(seen, home, local)
+		r, err := w.connected(ctx, from, dial)
 		switch {
 		case err != nil:
 			return nil, err

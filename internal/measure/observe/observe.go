@@ -33,6 +33,7 @@ type Watch struct {
 	routes map[string]*route
 	// anyBytes means that connections are followed, whatever their bytes are.
 	anyBytes bool
+	serving  bool   // only the server is watched
 	asking   string // the route whose hops are being found
 
 	mu    sync.Mutex
@@ -130,7 +131,10 @@ func (w *Watch) Start() error {
 
 func (w *Watch) start() error {
 	size := capture.Large
-	if w.log = tokens.NewLog(w.ours); w.anyBytes {
+	switch w.log = tokens.NewLog(w.ours); {
+	case w.serving:
+		w.log, size = tokens.NewServer(), capture.Heads
+	case w.anyBytes:
 		w.log, size = tokens.NewLog(nil), capture.Heads
 	}
 	ports := map[int][]uint16{}

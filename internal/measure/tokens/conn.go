@@ -44,6 +44,7 @@ type connection struct {
 	stamped           bool  // offset is known
 	over              bool
 	acked             []int64 // when the client's acknowledgements came
+	turns             []turn  // of a log that joins connections
 	written           writings
 }
 
@@ -61,6 +62,7 @@ type clientKey struct {
 // only lengths and hashes of texts are kept. Not for concurrent use.
 type Log struct {
 	ours    func(mark uint32) bool // nil: nothing is decoded
+	joins   bool                   // connections that are older than the log are followed
 	servers map[Place]bool
 	clients map[Place]bool // ports that clients in a namespace dial
 	conns   map[key]*connection
@@ -144,6 +146,11 @@ func (l *Log) received(k key, p *capture.Packet) {
 		}
 		return
 	}
+	if c == nil && l.joins && p.Size > 0 {
+		c = l.begin(k)
+		c.in.begin(p.Seq)
+		c.out.begin(p.Ack)
+	}
 	if c == nil {
 		// The connection is older than the log. It is joined at a request, whose acknowledgement
 		// number is where the response begins.
@@ -157,7 +164,11 @@ func (l *Log) received(k key, p *capture.Packet) {
 	if p.Flags&capture.ACK != 0 {
 		c.acked = append(c.acked, p.At)
 	}
-	c.in.add(p, c.asking)
+	before := c.in.end
+	if c.in.add(p, c.asking); l.joins && c.in.end > before {
+		c.turns = appendTurn(c.turns, p.At, c.out.end)
+		c.turns[len(c.turns)-1].asked = c.in.end
+	}
 }
 
 // sent handles a packet from a server.

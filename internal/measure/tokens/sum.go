@@ -58,9 +58,7 @@ func (s *Sums) Note(e *sample.Evidence) {
 
 // NoteParts records the parts of the times in e, and what the server's TCP waited for.
 func (s *Sums) NoteParts(e *sample.Evidence) {
-	for _, cause := range slices.Sorted(maps.Keys(s.waits)) {
-		e.Waits = append(e.Waits, s.waits[cause])
-	}
+	e.Waits = s.causes()
 	for i, name := range s.names() {
 		p := sample.EvidencePart{Part: name}
 		if name == sample.EvidenceRelay {
@@ -81,6 +79,14 @@ func (s *Sums) NoteParts(e *sample.Evidence) {
 		}
 		e.Parts = append(e.Parts, p)
 	}
+}
+
+// causes returns what was waited for, by cause.
+func (s *Sums) causes() (out []sample.EvidenceWait) {
+	for _, cause := range slices.Sorted(maps.Keys(s.waits)) {
+		out = append(out, s.waits[cause])
+	}
+	return out
 }
 
 func (s *Sums) names() []string {

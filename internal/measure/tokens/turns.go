@@ -46,15 +46,20 @@ func (l *Log) ask(k clientKey, p *capture.Packet) {
 	if a := l.came[k]; a != nil {
 		top = a.top
 	}
-	n := len(q.turns)
-	if n == 0 || top > q.turns[n-1].from {
-		if n == mostTurns {
-			return
-		}
-		q.turns = append(q.turns, turn{sent: p.At, from: top})
-		n++
+	if len(q.turns) == mostTurns {
+		return
 	}
-	q.turns[n-1].asked = q.out.end
+	q.turns = appendTurn(q.turns, p.At, top)
+	q.turns[len(q.turns)-1].asked = q.out.end
+}
+
+// appendTurn appends a turn, if bytes of a request at a time follow bytes of a reply, which has come
+// up to an offset.
+func appendTurn(turns []turn, at, replied int64) []turn {
+	if n := len(turns); n == 0 || replied > turns[n-1].from {
+		turns = append(turns, turn{sent: at, from: replied})
+	}
+	return turns
 }
 
 // Turns divides the exchanges of all connections from clients in a namespace over a chain of hops,

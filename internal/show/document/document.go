@@ -23,6 +23,7 @@ const (
 	APath       Kind = "a path"
 	PortList    Kind = "ports"
 	FastState   Kind = "the state of fast"
+	Requests    Kind = "requests to a server"
 )
 
 type Document struct {

@@ -1,0 +1,119 @@
+package endpoints
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// ServedAnswer says where the time of the requests goes that a server answered.
+func ServedAnswer(s *sample.Served) *analysis.Answer {
+	a := &analysis.Answer{Question: fmt.Sprintf("Where does the time of requests to %s go?",
+		placeOf(s.Server)), Text: []string{}}
+	if s.Requests == 0 {
+		a.Add(fmt.Sprintf("No request was answered in %.3g s.", s.Elapsed))
+		a.Add(incomplete(s))
+		return a
+	}
+	a.Add(fmt.Sprintf("%s over %s in %.3g s, %.0f a second: %s each at the server's network device, "+
+		"%s.", units.Plural(s.Requests, "request"), units.Plural(s.Connections, "connection"),
+		s.Elapsed, float64(s.Requests)/s.Elapsed, workload.Briefly(s.Whole.Mean),
+		servedList(s.Parts, s.Writes)))
+	a.Add(slowest(s))
+	for _, w := range s.Waits {
+		if fewReplies*w.Tokens >= s.Requests {
+			a.Add(fmt.Sprintf("%d replies waited %s each in the server's TCP %s.", w.Tokens,
+				workload.Briefly(w.Sum/float64(w.Tokens)), causes[w.Cause].waits))
+		}
+	}
+	a.Add(incomplete(s))
+	return a
+}
+
+// slowest says what the slowest requests wait for, or "" if they are not slow.
+func slowest(s *sample.Served) string {
+	const slow = 3 // times the median
+	n := len(s.Slowest)
+	if n == 0 || s.Slowest[0].Whole < slow*s.Whole.P50 {
+		return ""
+	}
+	means := make([]sample.ServedPart, len(s.Parts))
+	whole := 0.0
+	for i, p := range s.Parts {
+		means[i].Part = p.Part
+		for _, x := range s.Slowest {
+			means[i].Mean += x.Parts[i] / float64(n)
+		}
+		whole += means[i].Mean
+	}
+	if n == 1 {
+		return fmt.Sprintf("The slowest took %s, %s.", workload.Briefly(whole),
+			servedList(means, s.Writes))
+	}
+	return fmt.Sprintf("The slowest %d took %s each, %s.", n, workload.Briefly(whole),
+		servedList(means, s.Writes))
+}
+
+// servedList lists the parts whose mean matters, the largest first.
+func servedList(parts []sample.ServedPart, writes bool) string {
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b sample.ServedPart) int {
+		return cmp.Compare(b.Mean, a.Mean)
+	})
+	whole := 0.0
+	for _, p := range parts {
+		whole += p.Mean
+	}
+	var out []string
+	for _, p := range parts {
+		if p.Mean >= littleShare*whole {
+			out = append(out, servedWords(p.Part, writes)+" "+workload.Briefly(p.Mean))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func servedWords(part string, writes bool) string {
+	switch part {
+	case sample.EvidenceServer:
+		if !writes {
+			return "the server with its TCP"
+		}
+		return "the server"
+	case sample.EvidenceTCP:
+		return "its TCP"
+	case sample.EvidenceQueue:
+		return "its device's queue"
+	case sample.ServedRequest:
+		return "receiving the request"
+	}
+	return "sending the reply"
+}
+
+// incomplete says what was not seen, or "".
+func incomplete(s *sample.Served) string {
+	var say []string
+	if s.Lost > 0 {
+		say = append(say, fmt.Sprintf("the capture lost %d packets or writes: the figures are of the "+
+			"others", s.Lost))
+	}
+	if few := s.Requests / 100; s.Unmatched > few {
+		say = append(say, fmt.Sprintf("%s could not be divided, because packets or writes of them were "+
+			"not seen, or the reply began before the request's end", units.Plural(s.Unmatched, "request")))
+	}
+	if !s.Writes && s.Requests > 0 {
+		say = append(say, "the server's writes could not be read, so its TCP and its device's queue "+
+			"are in its part")
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return printable.Capital(strings.Join(say, "; ")) + "."
+}

@@ -1,0 +1,186 @@
+package tokens
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// servedParts are the parts of a request at its server, in their order.
+var servedParts = [...]string{sample.ServedRequest, sample.EvidenceServer, sample.EvidenceTCP,
+	sample.EvidenceQueue, sample.ServedReply}
+
+// served is when a request came, and its parts, in ns.
+type served struct {
+	at      int64
+	parts   [len(servedParts)]int64
+	written bool // the server's write was seen
+}
+
+func (s served) whole() (sum int64) {
+	for _, x := range s.parts {
+		sum += x
+	}
+	return sum
+}
+
+// Requests collects the requests that a log saw at a server, on connections on which requests and
+// replies take turns.
+type Requests struct {
+	all         []served
+	connections map[key]bool
+	unmatched   int
+	sums        *Sums
+}
+
+// mostServed bounds the requests that are kept.
+const mostServed = 1_000_000
+
+// NewServer returns a log that decodes nothing, and joins connections that are older than itself.
+// Requests.Take returns what it saw.
+func NewServer() *Log {
+	l := NewLog(nil)
+	l.joins = true
+	return l
+}
+
+// Take adds the requests at a port of a namespace whose replies have ended: that is known when the
+// next request comes or the connection is over. A last call takes those too whose replies may go on.
+// It forgets their packets.
+func (r *Requests) Take(l *Log, at Place, last bool) {
+	if r.sums == nil {
+		r.sums, r.connections = NewSums(0), map[key]bool{}
+	}
+	for k, c := range l.conns {
+		if k.Place != at {
+			continue
+		}
+		c.written.add(&c.out, l.writes[socketOf(k)])
+		n := len(c.turns)
+		if !last && !c.over {
+			n = max(0, n-1)
+		}
+		for i, x := range c.turns[:n] {
+			if x.to = c.out.end; i+1 < len(c.turns) {
+				x.to = c.turns[i+1].from
+			}
+			if x.to > x.from {
+				r.connections[k] = true
+				r.add(c, x)
+			}
+		}
+		if n > 0 {
+			c.drop(c.turns[n-1].asked, c.turns[n-1].from)
+			c.turns = c.turns[n:]
+		}
+		if c.over {
+			delete(l.conns, k)
+		}
+	}
+	clear(l.writes)
+}
+
+func (r *Requests) add(c *connection, x turn) {
+	s, ok := c.seen(&request{end: x.asked}, &reply{events: []Event{{Offset: x.from + 1},
+		{Offset: x.to}}})
+	if !ok || s.Came > s.Departed[0] || len(r.all) == mostServed {
+		r.unmatched++
+		return
+	}
+	one := served{at: x.sent, parts: [...]int64{s.Came - x.sent, s.Departed[0] - s.Came, 0, 0,
+		s.Departed[1] - s.Departed[0]}}
+	if one.written = s.Wrote != nil; one.written {
+		wrote := max(s.Wrote[0], s.Came)
+		one.parts[Server], one.parts[TCP] = wrote-s.Came, max(0, s.Sent[0]-wrote)
+		one.parts[Queue] = s.Departed[0] - wrote - one.parts[TCP]
+	}
+	r.all = append(r.all, one)
+	r.sums.AddWaits(&s)
+}
+
+// Note records the requests in e. began is when the watching did.
+func (r *Requests) Note(e *sample.Served, began time.Time) {
+	const shown = 10
+	all := r.written(e)
+	e.Requests, e.Connections = len(all), len(r.connections)
+	e.Unmatched = r.unmatched + len(r.all) - len(all)
+	e.Parts, e.Slowest = []sample.ServedPart{}, []sample.Answered{}
+	if len(all) == 0 {
+		return
+	}
+	e.Whole = partOf("", all, served.whole)
+	for i, name := range servedParts {
+		if !e.Writes && (i == TCP || i == Queue) {
+			continue
+		}
+		e.Parts = append(e.Parts, partOf(name, all, func(s served) int64 { return s.parts[i] }))
+	}
+	e.Waits = r.sums.causes()
+	slices.SortStableFunc(all, func(a, b served) int { return cmp.Compare(b.whole(), a.whole()) })
+	for _, s := range all[:min(shown, len(all))] {
+		one := sample.Answered{At: seconds(s.at - began.UnixNano()), Whole: seconds(s.whole())}
+		for i, x := range s.parts {
+			if e.Writes || i != TCP && i != Queue {
+				one.Parts = append(one.Parts, seconds(x))
+			}
+		}
+		e.Slowest = append(e.Slowest, one)
+	}
+}
+
+// written returns the requests whose replies' writes were seen, if those are nearly all, or else all
+// requests. It sets e.Writes.
+func (r *Requests) written(e *sample.Served) []served {
+	const nearly = 0.95
+	out := make([]served, 0, len(r.all))
+	for _, s := range r.all {
+		if s.written {
+			out = append(out, s)
+		}
+	}
+	if e.Writes = float64(len(out)) >= nearly*float64(len(r.all)); e.Writes {
+		return out
+	}
+	for i, s := range r.all {
+		if s.written {
+			r.all[i].parts[Server] += s.parts[TCP] + s.parts[Queue]
+			r.all[i].parts[TCP], r.all[i].parts[Queue] = 0, 0
+		}
+	}
+	return r.all
+}
+
+func partOf(name string, all []served, of func(served) int64) sample.ServedPart {
+	xs := make([]int64, len(all))
+	sum := 0.0
+	for i, s := range all {
+		xs[i] = of(s)
+		sum += seconds(xs[i])
+	}
+	slices.Sort(xs)
+	n := len(xs)
+	return sample.ServedPart{Part: name, Mean: sum / float64(n), P50: seconds(xs[n/2]),
+		P99: seconds(xs[n*99/100]), Max: seconds(xs[n-1])}
+}
+
+// drop forgets the packets and writes before offsets of requests and replies.
+func (c *connection) drop(asked, replied int64) {
+	c.in.drop(asked)
+	c.out.drop(replied)
+	for _, list := range []*[]writing{&c.written.writes, &c.written.sends} {
+		i := sort.Search(len(*list), func(i int) bool { return (*list)[i].end >= replied })
+		*list = slices.Clone((*list)[i:])
+	}
+	if n := len(c.acked); n > 0 {
+		c.acked = slices.Clone(c.acked[n-1:])
+	}
+}
+
+// drop forgets the marks before an offset.
+func (s *stream) drop(offset int64) {
+	i := sort.Search(len(s.marks), func(i int) bool { return s.marks[i].end >= offset })
+	s.marks = slices.Clone(s.marks[i:])
+}

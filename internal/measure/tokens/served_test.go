@@ -1,0 +1,66 @@
+package tokens
+
+import (
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// TestServedRequests watches a connection that is older than the log.
+func TestServedRequests(t *testing.T) {
+	const base, replyBase = 0xffff_ff00, 7_000_000
+	l := NewServer()
+	l.Serve(2, 5432)
+	client := netip.AddrPortFrom(relayAt2, 41000)
+	began := time.Unix(1000, 0)
+	at := began.UnixNano()
+	var all Requests
+	for n := range 20 {
+		at += 10_000 * us
+		for half := range uint32(2) { // 30 µs apart
+			l.Add(2, &capture.Packet{At: at + int64(half)*30*us, Src: client, Dst: serverAt,
+				Flags: capture.ACK, Seq: base + uint32(n)*100 + half*50, Ack: replyBase + uint32(n)*40,
+				Size: 50})
+		}
+		serves := int64(100 * us)
+		if n == 7 {
+			serves = 9000 * us
+		}
+		wrote := at + 30*us + serves
+		write := writes.Event{At: wrote, Local: 5432, Remote: 41000, Seq: replyBase + uint32(n)*40,
+			Len: 40, Window: 1 << 16}
+		l.AddWrite(2, write)
+		write.Kind, write.At = writes.Send, wrote+5*us
+		l.AddWrite(2, write)
+		l.Add(2, &capture.Packet{At: wrote + 7*us, Out: true, Src: serverAt, Dst: client,
+			Flags: capture.ACK, Seq: replyBase + uint32(n)*40, Size: 40})
+		if n == 10 {
+			all.Take(l, theServer, false)
+		}
+	}
+	all.Take(l, theServer, true)
+	var e sample.Served
+	all.Note(&e, began)
+	if e.Requests != 20 || e.Unmatched != 0 || e.Connections != 1 || !e.Writes {
+		t.Fatalf("%+v", e)
+	}
+	sum := 0.0
+	for i, want := range []float64{30e-6, 100e-6, 5e-6, 2e-6, 0} {
+		if p := e.Parts[i]; math.Abs(p.P50-want) > 1e-9 {
+			t.Errorf("%s: %g s, want %g", p.Part, p.P50, want)
+		}
+		sum += e.Parts[i].Mean
+	}
+	if math.Abs(sum-e.Whole.Mean) > 1e-9 {
+		t.Errorf("the parts add up to %g of %g s", sum, e.Whole.Mean)
+	}
+	if x := e.Slowest[0]; len(e.Slowest) != 10 || math.Abs(x.Parts[Server]-9e-3) > 1e-9 ||
+		math.Abs(x.At-0.08) > 1e-9 {
+		t.Errorf("slowest %+v", x)
+	}
+}

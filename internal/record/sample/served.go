@@ -1,0 +1,44 @@
+package sample
+
+// Served divides the times of the requests that a server answered while toll watched. Times are in
+// s, of a server's network device: from the first byte of a request to the last one of its reply.
+type Served struct {
+	Server  EvidenceHop `json:"server"`
+	Elapsed float64     `json:"elapsed_s"`
+	// Requests were seen from their first byte to the last one of the reply. Unmatched ones were not
+	// divided, because packets of them are missing or the reply began before the request's end.
+	Requests    int `json:"requests"`
+	Unmatched   int `json:"unmatched,omitempty"`
+	Connections int `json:"connections"`
+	Lost        int `json:"lost,omitempty"` // packets and writes for which the capture had no room
+	// Writes means that the server's writes were seen. Without, its TCP and its device's queue are in
+	// the server's part.
+	Writes  bool           `json:"writes"`
+	Whole   ServedPart     `json:"whole"`
+	Parts   []ServedPart   `json:"parts"`
+	Waits   []EvidenceWait `json:"waits,omitempty"`
+	Slowest []Answered     `json:"slowest"` // the slowest first
+}
+
+// The names of parts of a request at its server, beside EvidenceServer, EvidenceTCP and
+// EvidenceQueue.
+const (
+	ServedRequest = "request" // from its first byte to its last one
+	ServedReply   = "reply"   // from its first byte to its last one
+)
+
+// ServedPart is a part of the requests' time. The parts' means add up to that of Whole.
+type ServedPart struct {
+	Part string  `json:"part"` // "": all of them
+	Mean float64 `json:"mean_s"`
+	P50  float64 `json:"p50_s"`
+	P99  float64 `json:"p99_s"`
+	Max  float64 `json:"max_s"`
+}
+
+// Answered is one request, with the times of Served.Parts.
+type Answered struct {
+	At    float64   `json:"at_s"` // when it came, since toll began to watch
+	Whole float64   `json:"whole_s"`
+	Parts []float64 `json:"parts_s"`
+}

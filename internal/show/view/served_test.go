@@ -1,0 +1,81 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+)
+
+func TestServed(t *testing.T) {
+	server := sample.EvidenceHop{Process: "postgres", Port: 5432}
+	const us = 1e-6
+	busy := sample.Served{Server: server, Elapsed: 10, Requests: 88_700, Connections: 4, Writes: true,
+		Whole: sample.ServedPart{Mean: 130 * us, P50: 80 * us, P99: 1120 * us, Max: 41_000 * us},
+		Parts: []sample.ServedPart{{Part: sample.ServedRequest},
+			{Part: sample.EvidenceServer, Mean: 90 * us, P50: 78 * us, P99: 1117 * us, Max: 6000 * us},
+			{Part: sample.EvidenceTCP, Mean: 39 * us, P50: 1 * us, P99: 5 * us, Max: 40_000 * us},
+			{Part: sample.EvidenceQueue, Mean: 1 * us, P50: us, P99: us, Max: us},
+			{Part: sample.ServedReply}},
+		Waits: []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 8870, Sum: 354.8}},
+		Slowest: []sample.Answered{{At: 1.25, Whole: 41_000 * us,
+			Parts: []float64{0, 999 * us, 40_000 * us, us, 0}}}}
+	lossy := busy
+	lossy.Writes, lossy.Lost, lossy.Unmatched, lossy.Waits = false, 12, 1000, nil
+	lossy.Parts = []sample.ServedPart{busy.Parts[0], busy.Parts[1], busy.Parts[4]}
+	lossy.Slowest = []sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
+	for name, c := range map[string]struct {
+		s    sample.Served
+		want string
+	}{
+		"none": {sample.Served{Server: server, Elapsed: 2}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s.
+`},
+		"busy": {busy, `Where does the time of requests to postgres at port 5432 go?
+  88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
+    device, the server 90.0 µs, its TCP 39.0 µs.
+  The slowest took 41.0 ms, its TCP 40.0 ms.
+  8870 replies waited 40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY
+    (set it at the server).
+
+             mean   p50   p99  largest
+  part         µs    µs    µs       µs
+  server     90.0  78.0  1117     6000
+  its TCP    39.0  1.00  5.00    40000
+  its queue  1.00  1.00  1.00     1.00
+  request     130  80.0  1120    41000
+
+The slowest requests
+     came  whole  server  its TCP  its queue
+  after s     µs      µs       µs         µs
+     1.25  41000     999    40000       1.00
+`},
+		"lossy": {lossy, `Where does the time of requests to postgres at port 5432 go?
+  88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
+    device, the server with its TCP 90.0 µs.
+  The capture lost 12 packets or writes: the figures are of the others; 1000 requests could not be
+    divided, because packets or writes of them were not seen, or the reply began before the
+    request's end; the server's writes could not be read, so its TCP and its device's queue are in
+    its part.
+
+           mean   p50   p99  largest
+  part       µs    µs    µs       µs
+  server   90.0  78.0  1117     6000
+  request   130  80.0  1120    41000
+
+The slowest requests
+     came  whole  server
+  after s     µs      µs
+     1.25    200     200
+`},
+	} {
+		if got := written(t, "table", Served(&c.s), format.Options{}); got != c.want {
+			t.Errorf("%s:\n%s", name, got)
+		}
+		for _, f := range []string{"json", "markdown", "html"} {
+			if written(t, f, Served(&c.s), format.Options{}) == "" {
+				t.Errorf("%s: nothing is written as %s", name, f)
+			}
+		}
+	}
+}
