@@ -42,3 +42,18 @@ func TestCheckRelays(t *testing.T) {
 		}
 	}
 }
+
+// A lost packet does not contradict a report; two do.
+func TestCheckTwice(t *testing.T) {
+	for want, list := range map[string][]string{"connected": {"timeout", "connected"},
+		"timeout": {"timeout", "timeout", "connected"}} {
+		k := ports.Check{Expected: ports.ByNAT}
+		check(&k, "", func(time.Duration) (got ports.Check) {
+			got.Got, list = list[0], list[1:]
+			return got
+		})
+		if k.Got != want || k.Agrees != (want == "connected") {
+			t.Errorf("%+v, want %s", k, want)
+		}
+	}
+}
