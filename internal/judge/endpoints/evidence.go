@@ -257,6 +257,13 @@ func (w division) together() bool {
 	return w.ServerGap < togetherGap && w.Matched >= least*w.Responses
 }
 
+// gathered reports whether a relay holds back tokens that the server sends one by one.
+func (w division) gathered() bool {
+	return w.Gap < togetherGap || slices.ContainsFunc(w.blamed(), func(p sample.EvidencePart) bool {
+		return p.Part == sample.EvidenceRelay
+	})
+}
+
 // blamed returns the parts that make responses, first tokens or slow gaps long: the server for
 // slow gaps only, because any response is its work.
 func (w division) blamed() (out []sample.EvidencePart) {
@@ -326,6 +333,8 @@ func (w division) part(name string) sample.EvidencePart {
 func (w division) figures(route string) string {
 	var say []string
 	switch pace := workload.Briefly(w.Gap); {
+	case w.Matched <= w.Responses:
+		say = append(say, "each response comes in one event")
 	case w.together():
 		say = append(say, "the server sends its tokens together")
 	case w.Gap < togetherGap && w.ServerGap > togetherGap:

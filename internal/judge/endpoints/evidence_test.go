@@ -104,6 +104,9 @@ func TestEvidence(t *testing.T) {
 			}, "The network, which delays or loses packets, over r: ", nil},
 		"all at the end": {seen(fine, fine, none), func(e *sample.Evidence) { e.ServerGap, e.Gap = 0, 0 },
 			"The server, over r: ", []string{"the server sends its tokens together"}},
+		"one event": {seen(fine, fine, none), func(e *sample.Evidence) {
+			e.ServerGap, e.Gap, e.Tokens, e.Matched = 0, 0, e.Responses, e.Responses
+		}, "Neither, over r: ", []string{"Over r, each response comes in one event; first token"}},
 		"unseen writes": {seen(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
 			"Neither, over r: of 540 ms a response the server with its TCP needs 540 ms", nil},
 		"a relay of unknown name": {seen(quick, [7]float64{1: 500, 4: 500}, none),

@@ -22,8 +22,13 @@ var gateways = []struct{ sign, name, remedy string }{
 		"response_body_mode STREAMED; Lua: no body())"},
 }
 
-const unknownGateway = "If a gateway is in front of the server, stop its buffering: option " +
-	"http-no-delay in HAProxy, proxy_buffering off in nginx, no buffering middleware in Traefik."
+const (
+	unknownGateway = "If a gateway is in front of the server, stop" + itsBuffering
+	// onlyGateway is for a server that is seen to send its tokens together.
+	onlyGateway  = "If what answers over %s passes on another server's tokens, stop" + itsBuffering
+	itsBuffering = " its buffering: option http-no-delay in HAProxy, proxy_buffering off in nginx, " +
+		"no buffering middleware in Traefik."
+)
 
 // held reports whether enough tokens of a route certainly arrived together to make its gaps
 // meaningless.
@@ -34,11 +39,20 @@ func held(m analysis.Metric) bool { return m.Low > workload.GluedShare }
 func holders(r *analysis.Report) (out []string) {
 	routes := map[string][]string{} // by sentence, with %s for the routes
 	var texts []string
+	seen := proven(r)
 	for _, c := range r.Cells {
 		if m, ok := c.Metrics[workload.Glued]; !ok || !held(m) {
 			continue
 		}
 		text := unknownGateway
+		if e := seen[c.Label()]; e != nil {
+			switch w := (division{e}); {
+			case w.together():
+				text = onlyGateway
+			case !w.gathered():
+				continue // the tokens come together for another reason
+			}
+		}
 		says := strings.ToLower(c.Facts["server"] + " " + c.Facts[sample.FactVia])
 		for _, g := range gateways {
 			if strings.Contains(says, g.sign) {

@@ -37,6 +37,37 @@ func TestHeldAlone(t *testing.T) {
 
 // The headers are those of nginx 1.22.1, Caddy 2.6.2 and Envoy 1.40.0 before a server in Python.
 // HAProxy adds none.
+// What was seen at the server and its relays decides whether a gateway may hold tokens back.
+func TestGatewaysSeen(t *testing.T) {
+	fine := [7]float64{1: 540, 6: 0.1}
+	atEnd := seen(fine, fine, [7]float64{})
+	atEnd.Gap, atEnd.ServerGap = 0, 0
+	held := seen([7]float64{1: 60, 4: 250}, [7]float64{1: 300, 4: 10}, [7]float64{})
+	held.Gap = 0
+	const may = "If what answers over r passes on another server's tokens, stop its buffering: "
+	for name, x := range map[string]struct {
+		evidence *sample.Evidence
+		server   string
+		want     string // "": nothing
+	}{
+		"a busy client":                  {seen(fine, fine, [7]float64{6: 300}), "", ""},
+		"a busy client, nginx":           {seen(fine, fine, [7]float64{6: 300}), "nginx", ""},
+		"the server sends them together": {atEnd, "", may},
+		"nginx sends them together":      {atEnd, "nginx", "Over r, nginx answers: "},
+		"a relay holds them back":        {held, "", unknownGateway},
+		"few were seen":                  {&sample.Evidence{Responses: 1, Tokens: 24}, "", unknownGateway},
+	} {
+		c := analysis.Cell{Mode: "r", Load: workload.Chat, Evidence: x.evidence,
+			Facts:   map[string]string{"server": x.server},
+			Metrics: map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
+		got := holders(&analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c}}})
+		if x.want == "" && got != nil ||
+			x.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], x.want)) {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+}
+
 func TestGatewaysByTheirHeaders(t *testing.T) {
 	for _, x := range []struct{ server, via, want string }{
 		{"nginx/1.22.1", "", "Over r, nginx answers: set proxy_buffering off there."},
