@@ -16,7 +16,7 @@ func TestCommandOf(t *testing.T) {
 		"--load rr --save=run.jsonl --force --quiet":           "--load rr",
 		"compare --output=a.txt --format json --live --seed 7": "compare --seed 7",
 		"ladder": "ladder",
-		"":       "compare",
+		"":       "",
 	} {
 		got := commandOf(bulk, strings.Fields(line))
 		if got == nil || !slices.Equal(got, strings.Fields(want)) {

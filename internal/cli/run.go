@@ -325,8 +325,5 @@ func commandOf(p sample.Plan, args []string) []string {
 			i++
 		}
 	}
-	if len(out) == 0 { // "toll" alone; nil means that the command is not known
-		out = []string{"compare"}
-	}
 	return out
 }

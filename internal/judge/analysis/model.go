@@ -45,7 +45,7 @@ type Measured struct {
 	Schema      string             `json:"schema"`
 	Study       sample.Study       `json:"study,omitzero"`
 	Started     time.Time          `json:"started,omitzero"` // zero: not in the file
-	Command     []string           `json:"command,omitempty"`
+	Command     []string           `json:"command,omitzero"`
 	Environment sample.Environment `json:"environment"`
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`

@@ -34,7 +34,7 @@ type Summary struct {
 	Kernel  string       `json:"kernel"`
 	Started time.Time    `json:"started"`
 	Study   sample.Study `json:"study,omitzero"`
-	Command []string     `json:"command,omitempty"` // as in the results file's header
+	Command []string     `json:"command,omitzero"` // as in the results file's header
 	// same for the same cells and loads; "": never the same
 	Plan     string   `json:"plan,omitempty"`
 	Baseline string   `json:"baseline"`

@@ -322,7 +322,7 @@ type Header struct {
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
 	// Command has the arguments that repeat the run; nil: unknown.
-	Command     []string    `json:"command,omitempty"`
+	Command     []string    `json:"command,omitzero"`
 	Environment Environment `json:"environment"`
 	Plan        Plan        `json:"plan"`
 	Paths       []Path      `json:"paths"`
