@@ -2,14 +2,12 @@ package chart
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,29 +15,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/net/html"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/page"
+	"github.com/bridgetoll/bridgetoll/internal/testing/browsertest"
 )
-
-// Without a Chromium the test is skipped, or fails where one is required.
-func browser(t *testing.T) string {
-	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable",
-		"chromium-browser"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no Chromium is installed")
-	}
-	t.Skip("no Chromium is installed")
-	return ""
-}
 
 // hostile is a possible name in a results file. The policy must block smuggled even if it gets into
 // the page.
@@ -80,28 +63,14 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 	}
 	proxy.Start()
 	defer proxy.Close()
-	const patience = 2 * time.Minute
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	c := exec.CommandContext(ctx, browser(t), "--headless", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
-		"--disable-background-networking", "--disable-component-update", "--disable-default-apps",
-		"--disable-sync", "--disable-extensions",
-		"--disable-domain-reliability", "--no-first-run", "--no-pings", "--proxy-server="+proxy.URL,
-		"--proxy-bypass-list=<-loopback>",
-		"--enable-logging=stderr", "--log-level=0", "--window-size=1000,800",
-		"--virtual-time-budget=2000", "--dump-dom", "file://"+file)
-	var out, log bytes.Buffer
-	c.Stdout, c.Stderr = &out, &log
-	if err := c.Run(); err != nil {
-		t.Fatalf("%v: %s", err, log.String())
-	}
-	for l := range strings.Lines(log.String()) {
+	out, log := browsertest.Run(t, "file://"+file, "--proxy-server="+proxy.URL,
+		"--proxy-bypass-list=<-loopback>", "--window-size=1000,800")
+	for l := range strings.Lines(string(log)) {
 		if strings.Contains(l, "CONSOLE") {
 			console = append(console, strings.TrimSpace(l))
 		}
 	}
-	root, err := html.Parse(&out)
+	root, err := html.Parse(bytes.NewReader(out))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,14 +64,18 @@ func foreign() *analysis.Report {
 	return r
 }
 
-func TestEveryKindInEveryFormat(t *testing.T) {
+// everyKind returns a document of each kind that has a page, by name.
+func everyKind(t *testing.T) map[string]document.Document {
+	t.Helper()
 	study, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	documents := map[string]document.Document{
 		"report": Report(usual()), "empty": Report(head()), "ladder": Report(climbed()),
-		"trace":     Report(traced()),
+		"trace":  Report(traced()),
+		"advise": Report(advised()), "difference": Difference(changed(t)), "drift": Report(drifting(t)),
+		"scale": Report(crowded()), "sweep": Report(swept(t)), "wide": Report(widest()),
 		"published": Published(study), "ports": Ports(pricedPorts()),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500}))}
 	for name, r := range meshReports() {
@@ -80,7 +84,11 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	for name, r := range routeReports() {
 		documents["endpoints "+name] = Report(r)
 	}
-	for name, d := range documents {
+	return documents
+}
+
+func TestEveryKindInEveryFormat(t *testing.T) {
+	for name, d := range everyKind(t) {
 		for _, f := range format.All() {
 			// no links
 			none := name == "empty" || f.Name == "benchfmt" && strings.HasPrefix(name, "mesh")

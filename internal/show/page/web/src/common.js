@@ -93,6 +93,9 @@ export function fit(text, space, size = 1) {
   return t === text ? t : t.trimEnd() + "…";
 }
 
+// number formats a number for an axis, without the zeros that fill up small ones.
+export const number = (x) => String(Number(x.toPrecision(6)));
+
 // ratio formats a ratio for an axis: "86 %", or from 10 on "12×".
 export const ratio = (x) => (x >= 10 ? `${Number(x.toPrecision(6))}×` : `${Number((100 * x).toPrecision(6))} %`);
 

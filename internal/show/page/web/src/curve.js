@@ -1,6 +1,6 @@
 // curve draws latencies by percentile, with equal space for each nine: 90, 99, 99.9 %.
 import * as Plot from "@observablehq/plot";
-import {legend, lineMark, narrow, plot, series, withLegend} from "./common.js";
+import {legend, lineMark, narrow, number, plot, series, withLegend} from "./common.js";
 
 const place = (percentile) => -Math.log10(1 - percentile / 100);
 const ticks = [0, 50, 90, 99, 99.9, 99.99, 99.999];
@@ -19,7 +19,7 @@ export function curve(spec, width) {
     marginBottom: 40,
     x: {domain: [0, place(most)], ticks: shown.map(place), tickFormat: (x) => String(ticks[ticks.findIndex((t) => Math.abs(place(t) - x) < 1e-9)]),
       label: "percentile", labelArrow: "none", grid: true},
-    y: {type: "log", label: spec.axis, labelArrow: "none", grid: true, ticks: 5, tickFormat: (y) => String(Number(y.toPrecision(6)))},
+    y: {type: "log", label: spec.axis, labelArrow: "none", grid: true, ticks: 5, tickFormat: number},
     marks: spec.series.flatMap((s, i) => {
       const own = points.filter((d) => d.i === i);
       const look = series(i);

@@ -15,6 +15,8 @@ export function heat(spec, width) {
   // badness returns how bad a link is among the others, from 0 to 1, by ratio.
   const badness = (v) => (high > low && low > 0 ? Math.log(spec.higher ? high / v : v / low) / Math.log(high / low) : high > low ? (v - low) / (high - low) : 0);
   const fontSize = Math.min(13, size / 3.4);
+  const each = Math.ceil(15 / size); // of names that have space
+  const named = spec.nodes.map((_, i) => i).filter((i) => i % each === 0);
   const width_ = left + n * size + 12;
   return plot({
     width: narrow(width) ? Math.min(width, width_) : width_,
@@ -23,8 +25,8 @@ export function heat(spec, width) {
     marginRight: 12,
     marginTop: top,
     marginBottom: 6,
-    x: {type: "band", domain: spec.nodes.map((_, i) => i), axis: "top", tickFormat: name, label: null, padding: 0, tickRotate: top > size ? -90 : 0, tickSize: 0},
-    y: {type: "band", domain: spec.nodes.map((_, i) => i), tickFormat: name, label: null, padding: 0, tickSize: 0},
+    x: {type: "band", domain: spec.nodes.map((_, i) => i), axis: "top", ticks: named, tickFormat: name, label: null, padding: 0, tickRotate: top > size ? -90 : 0, tickSize: 0},
+    y: {type: "band", domain: spec.nodes.map((_, i) => i), ticks: named, tickFormat: name, label: null, padding: 0, tickSize: 0},
     marks: [
       Plot.cell(cells, {x: "column", y: "row", inset: 0.75,
         fill: (c) => `color-mix(in oklab, var(--heat1) ${Math.round(100 * badness(c.value))}%, var(--heat0))`,

@@ -8,7 +8,7 @@ export function interval(spec, width) {
   const rows = spec.rows.map((r, i) => ({...r, i}));
   const at = layout(rows, width);
   const domain = domainOf(spec, rows);
-  const ticks = Math.max(2, Math.min(7, Math.floor((width - at.left - at.right) / 60)));
+  const ticks = Math.max(2, Math.min(7, Math.floor((width - at.left - at.right) / 70)));
   return plot({
     width,
     height: 46 + rows.length * at.step + 8,
@@ -45,7 +45,7 @@ function layout(rows, width) {
   const labels = rows.map((r) => r.label);
   const second = rows.some((r) => r.docker || r.figure);
   if (above(width, labels)) {
-    return {thin: true, step: second ? 56 : 40, dy: second ? 16 : 9, left: 12, right: 16};
+    return {thin: true, step: second ? 56 : 40, dy: second ? 16 : 9, left: 22, right: 24};
   }
   const names = Math.max(widest(labels), Math.min(small * widest(rows.map((r) => r.docker ?? "")), 0.3 * width));
   const figures = widest(rows.map((r) => r.figure ?? ""));
@@ -112,7 +112,7 @@ function textsBeside(rows, at) {
 function textsAbove(rows, width) {
   const second = rows.some((r) => r.docker || r.figure);
   const line = (left, right, dy, fill, rightFill) => {
-    const space = width - widest(rows.map(right)) - 30;
+    const space = width - widest(rows.map(right)) - 50;
     return [
       Plot.text(rows, {y: "i", text: (r) => fit(left(r), space), frameAnchor: "left", textAnchor: "start", dy, fontSize: 12, ...halo, fill}),
       Plot.text(rows, {y: "i", text: right, frameAnchor: "right", textAnchor: "end", dy, fontSize: 12, ...halo, fill: rightFill}),

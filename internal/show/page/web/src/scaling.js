@@ -1,6 +1,6 @@
 // scaling draws a line for each mode by the size of the crowd, or by the points of a sweep.
 import * as Plot from "@observablehq/plot";
-import {legend, lineMark, narrow, plot, ratio, series, withLegend} from "./common.js";
+import {legend, lineMark, narrow, plot, ratio, series, widest, withLegend} from "./common.js";
 
 export function scaling(spec, width) {
   const points = spec.series.flatMap((s, i) => s.points.map((p) => ({...p, i, label: s.label})));
@@ -9,6 +9,7 @@ export function scaling(spec, width) {
   const highest = Math.max(...marked, ...points.map((p) => p.high ?? p.value));
   const pad = spec.line == null ? 0 : 0.04 * (highest - lowest);
   const said = spec.line == null ? String : ratio;
+  const each = Math.ceil(((widest(spec.shapes) + 8) * spec.shapes.length) / (width - 72)); // of names that have space
   const chart = plot({
     width,
     height: narrow(width) ? 280 : 340,
@@ -16,7 +17,7 @@ export function scaling(spec, width) {
     marginRight: 20,
     marginTop: 28,
     marginBottom: 44,
-    x: {type: "point", domain: spec.shapes, label: spec.across, labelArrow: "none", padding: 0.3},
+    x: {type: "point", domain: spec.shapes, ticks: spec.shapes.filter((_, i) => i % each === 0), label: spec.across, labelArrow: "none", padding: 0.3},
     y: {domain: spec.line == null ? [0, highest * 1.05 || 1] : [lowest - pad, highest + pad], label: spec.axis, labelArrow: "none", grid: true, ticks: 6,
       ...(spec.line == null ? {} : {tickFormat: ratio})},
     marks: [

@@ -1,6 +1,6 @@
 // waterfall draws what each part adds, as a bar that begins where the one of the rung below ends.
 import * as Plot from "@observablehq/plot";
-import {above, fit, halo, narrow, plot, verdict, widest} from "./common.js";
+import {above, fit, halo, narrow, number, plot, verdict, widest} from "./common.js";
 
 export function waterfall(spec, width) {
   const thin = above(width, spec.rows.map((r) => r.label));
@@ -13,12 +13,12 @@ export function waterfall(spec, width) {
   return plot({
     width,
     height: 46 + rows.length * step,
-    marginLeft: thin ? 10 : labels + 12,
-    marginRight: thin ? 16 : texts + 14,
+    marginLeft: thin ? 16 : labels + 12,
+    marginRight: thin ? 20 : texts + 14,
     marginTop: 46,
     marginBottom: 6,
     x: {domain: [Math.min(0, ...ends), Math.max(...ends) * 1.03], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
-      labelOffset: 40, ticks: narrow(width) ? 4 : 7, grid: true},
+      labelOffset: 40, ticks: narrow(width) ? 4 : 7, tickFormat: number, grid: true},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0.35},
     marks: [
       Plot.ruleX(rows.filter((r) => r.below != null), {x: "from", y1: (r) => r.below, y2: "i", stroke: "var(--even)", strokeDasharray: "2 2"}),
@@ -28,7 +28,7 @@ export function waterfall(spec, width) {
       Plot.ruleY(rows, {filter: (r) => r.low != null, y: "i", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 1.5, dy: thin ? 7 : 0}),
       thin
         ? [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 26), frameAnchor: "left", textAnchor: "start", dy: -9, fontSize: 12, ...halo}),
+            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 38), frameAnchor: "left", textAnchor: "start", dy: -9, fontSize: 12, ...halo}),
             Plot.text(rows, {y: "i", text: "text", frameAnchor: "right", textAnchor: "end", dy: -9, fontSize: 12, ...halo}),
           ]
         : [

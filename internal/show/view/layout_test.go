@@ -1,0 +1,123 @@
+package view
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/browsertest"
+)
+
+// layout looks for faults in the pages of the document's frames.
+//
+//go:embed testdata/layout.js
+var layout string
+
+// The widths are those of a desktop and of a phone.
+var pageWidths = []int{1200, 400}
+
+// layoutFaults returns what is wrong with the pages at each width, in the light or the dark theme.
+func layoutFaults(t *testing.T, pages map[string]string, dark bool) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var frames strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(pages)) {
+		file := fmt.Sprintf("%d.html", i)
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(pages[name]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, width := range pageWidths {
+			fmt.Fprintf(&frames, `<iframe name="%s, %d px" width="%d" height="3000" src="%s"></iframe>`,
+				html.EscapeString(name), width, width, file)
+		}
+	}
+	all := filepath.Join(dir, "all.html")
+	if err := os.WriteFile(all, []byte("<!doctype html><style>iframe { border: 0 }</style>"+
+		frames.String()+"<script>"+layout+"</script>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	flags := []string{"--window-size=1400,1000", "--allow-file-access-from-files"}
+	if dark {
+		flags = append(flags, "--blink-settings=preferredColorScheme=0")
+	}
+	drawn, log := browsertest.Run(t, "file://"+all, flags...)
+	root, err := html.Parse(strings.NewReader(string(drawn)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct {
+		Frames int
+		Found  []string
+		Dark   bool
+	}
+	for n := range root.Descendants() {
+		if slices.Contains(n.Attr, html.Attribute{Key: "id", Val: "found"}) {
+			if err := json.Unmarshal([]byte(text(n)), &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if out.Frames != len(pages)*len(pageWidths) || out.Dark != dark {
+		t.Fatalf("%d frames, dark %t: %s", out.Frames, out.Dark, log)
+	}
+	return out.Found
+}
+
+func TestPagesAreLegible(t *testing.T) {
+	pages := map[string]string{}
+	for name, d := range everyKind(t) {
+		if strings.HasPrefix(name, "mesh ") && !strings.HasSuffix(name, "-racks") {
+			continue // the largest has what the others have
+		}
+		pages[name] = written(t, "html", d, format.Options{})
+	}
+	for _, dark := range []bool{false, true} {
+		for _, what := range layoutFaults(t, pages, dark) {
+			t.Errorf("dark %t: %s", dark, what)
+		}
+	}
+}
+
+// Each kind of fault is found in a page that has it.
+func TestLayoutFaultsAreFound(t *testing.T) {
+	page := func(body string) string {
+		return `<!doctype html><style>html { background: #fff; color: #000 }</style>` + body
+	}
+	svg := func(marks string) string {
+		return page(`<svg width="200" height="60">` + marks + `</svg>`)
+	}
+	found := layoutFaults(t, map[string]string{
+		"over": page(`<p style="position: absolute; top: 0">one text</p>` +
+			`<p style="position: absolute; top: 8px">another</p>`),
+		"wide": page(`<p style="width: 3000px">` + strings.Repeat("word ", 300) + `</p>`),
+		"pale": page(`<p style="color: #aaa">pale</p>`),
+		"cut":  svg(`<text x="180" y="20">a long label</text>`),
+		"line": svg(`<g aria-label="rule"><line x1="30" x2="30" y1="0" y2="60"/></g>` +
+			`<text x="10" y="30">crossed</text>`),
+		"mark": svg(`<rect x="0" y="0" width="200" height="60" fill="#333"/>` +
+			`<text x="10" y="30">dark on dark</text>`),
+		"empty": page(""),
+		"right": svg(`<text x="10" y="20">right</text>`),
+	}, false)
+	for name, want := range map[string]string{"over": "text over text", "wide": "the page is",
+		"pale": "contrast 2.3", "cut": "cut by its drawing", "line": "a line through",
+		"mark": "contrast", "empty": "no text"} {
+		if !slices.ContainsFunc(found, func(s string) bool {
+			return strings.HasPrefix(s, name+", 400 px: "+want)
+		}) {
+			t.Errorf("%s: not found", name)
+		}
+	}
+	if slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, "right") }) {
+		t.Errorf("faults of a page that has none: %q", found)
+	}
+}
