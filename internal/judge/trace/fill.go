@@ -30,8 +30,16 @@ func (s *study) fill(t *Trace, i, b int) {
 		sums[p.kind] = e
 	}
 	if n.Name != "" {
+		for k := range t.Rows {
+			t.Rows[k].Name = withoutNAT(t.Rows[k].Name)
+		}
 		at := slices.IndexFunc(rows, func(row string) bool { return rank(row) > rank(rowNAT) })
 		t.Rows = slices.Insert(t.Rows, at, n.Row) // the wake-ups have the last row
+		for _, all := range [][]Segment{t.Segments, t.Its} {
+			for k := range all {
+				all[k].Row = withoutNAT(all[k].Row)
+			}
+		}
 	}
 	prices := map[kind]*analysis.Price{inPath: &t.Path, inWakes: &t.WakeUps, inRelay: &t.Relay}
 	for _, k := range []kind{inPath, inWakes, inRelay} {
@@ -105,7 +113,6 @@ func (s *study) row(name string, i, b int, d difference, n *nat) Row {
 	mine, its := s.midMean(i, sample.Traced, p, cost), s.midMean(b, sample.Traced, p, cost)
 	out := Row{Name: shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))}
 	if n != nil {
-		out.Name = strings.ReplaceAll(out.Name, rowRouting, "routing")
 		d.Estimate = d.Plus(n.Times(-1))
 		d.rounds = slices.Clone(d.rounds)
 		for k := range d.rounds {

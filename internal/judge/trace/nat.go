@@ -2,6 +2,7 @@ package trace
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -51,6 +52,9 @@ func (s *study) natOf(i, b int, rows []string) nats {
 	}
 	return out
 }
+
+// withoutNAT returns the name of a row where NAT has its own.
+func withoutNAT(row string) string { return strings.ReplaceAll(row, rowRouting, "routing") }
 
 // seesHook reports whether a cell's epochs have the part.
 func (s *study) seesHook(p part, i int) bool {

@@ -73,7 +73,12 @@ func inMicroseconds(x float64) float64 { return short(x * microseconds) }
 func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 	spec := trips{Axis: "µs"}
 	for _, r := range t.Rows {
-		if i := index(&spec.Parts, trace.WithoutDevices(r.Name)); r.Wakes() {
+		name := trace.WithoutDevices(r.Name)
+		drawn := func(s trace.Segment) bool { return trace.WithoutDevices(s.Row) == name }
+		if !slices.ContainsFunc(t.Its, drawn) && !slices.ContainsFunc(t.Segments, drawn) {
+			continue // NAT, which only epochs by hook show
+		}
+		if i := index(&spec.Parts, name); r.Wakes() {
 			spec.Pale = append(spec.Pale, i)
 		}
 	}
