@@ -68,8 +68,8 @@ of a mode costs.`,
 	f.addTo(fl)
 	fl.StringVar(&f.baseline, "against", string(mode.Host), "the `MODE` that others are compared with")
 	offer(fl, "against", modeWords())
-	fl.BoolVar(&t.Hooks, hooksFlag, false, "also split netfilter by hook (PREROUTING, FORWARD …) and NAT, "+
-		"in further rounds: this changes the path (default: if a path has NAT)")
+	fl.BoolVar(&t.Hooks, hooksFlag, false, "also split netfilter by hook (PREROUTING, FORWARD …) "+
+		"and NAT, in further rounds: this changes the path (default: if a path has NAT)")
 	fl.StringVar(&attach, attachFlag, "",
 		"watch the requests to the server at this `PORT`, or ADDRESS:PORT, for --budget")
 	f.addLoads(fl, traceLoads, workload.RR)
