@@ -22,7 +22,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // command returns the function that runs the command. change changes the request of the common
@@ -313,6 +315,23 @@ func commandOf(p sample.Plan, args []string) []string {
 	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {
 		return nil
 	}
+	return withoutOutput(args)
+}
+
+// typed heads the document's page with the command as it was typed, without output flags.
+func typed(d document.Document, args []string) document.Document {
+	if page := d.Page; page != nil {
+		d.Page = func() document.Page {
+			p := page()
+			p.Command = printable.Line(sample.CommandLine(withoutOutput(args)))
+			return p
+		}
+	}
+	return d
+}
+
+// withoutOutput returns the arguments that are not output flags; not nil.
+func withoutOutput(args []string) []string {
 	out := []string{}
 	for i := 0; i < len(args); i++ {
 		name, is := strings.CutPrefix(args[i], "--")

@@ -36,7 +36,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		of = "round trip"
 	}
 	return document.Chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
-			How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the median of the chart above. The rest is kernel work outside these processes, and other programs.",
+			How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the row's median. The rest is kernel work outside these processes, and other programs.",
 			Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")},
 		largest(sums...) > 0
 }

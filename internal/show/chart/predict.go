@@ -76,6 +76,7 @@ func predictionChart(p *predict.Prediction, rows []predict.Row, name, title stri
 		if !x.Baseline {
 			ok = true
 			row.Value = 1 + price.Median/base.Median
+			row.Figure = to.text(base.Median + price.Median) // which the added time leads to
 			row.Verdict, row.Text = string(price.Verdict), price.In(price.String())
 		}
 		if !x.Baseline && price.N > 1 {

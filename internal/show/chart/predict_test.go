@@ -37,7 +37,7 @@ func TestChartsOfAPrediction(t *testing.T) {
 	}
 	// The baseline's figure and the paired difference, not the mode's own median.
 	if r := spec.Rows[1]; math.Abs(r.Value-1.5) > 1e-9 || math.Abs(*r.Low-1.4) > 1e-9 ||
-		math.Abs(*r.High-1.6) > 1e-9 || r.Verdict != string(stats.Costs) || r.Figure != "3.10 ms" {
+		math.Abs(*r.High-1.6) > 1e-9 || r.Verdict != string(stats.Costs) || r.Figure != "3.00 ms" {
 		t.Errorf("%+v", r)
 	}
 	cpu := chartOf(t, p.Groups, "CPU time of the queries, against host").Spec.(intervals)
