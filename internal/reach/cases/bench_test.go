@@ -1,17 +1,23 @@
 package cases
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
+// againstEnv names another build of toll, which then runs in turns with this one.
+const againstEnv = "BRIDGETOLL_BENCH_AGAINST"
+
 // BenchmarkPorts runs `toll ports` on a machine with 30 containers, 300 published ports and 5,000
-// rules.
+// rules: the list, the report on a port that a rule blocks, with its remedies, and a change.
 func BenchmarkPorts(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("namespaces of a machine need root")
@@ -20,30 +26,58 @@ func BenchmarkPorts(b *testing.B) {
 	m := start(b, &situation{name: "crowd", setup: crowd(), cards: situations(b,
 		"k03_container_filter")[0].cards})
 	m.sh("server machine host tcp/0.0.0.0:22")
-	run := func(b *testing.B, args ...string) {
-		cmd := m.command(append([]string{toll, "ports"}, args...)...)
-		out, err := cmd.Output()
-		if err != nil {
-			b.Fatalf("%v: %s", err, out)
-		}
-		if !strings.Contains(string(out), "c29") {
-			b.Fatalf("no container in %s", out)
-		}
-		used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-		b.ReportMetric((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(),
-			"cpu-s")
-		b.ReportMetric(float64(used.Maxrss)/1024, "MiB-largest-process")
+	m.sh("iptables -A INPUT -p tcp --dport 22 -j DROP")
+	for _, c := range []struct {
+		name, says string
+		args       []string
+	}{
+		{"list", "c29", nil}, {"json", "c29", []string{"--format", "json"}},
+		{"remedy", "remedy: ", []string{"22"}},
+		{"try", "would lose 20000/tcp", []string{"--try",
+			"iptables -I FORWARD -i eth0 -p tcp -d 172.17.0.2 --dport 8000 -j DROP"}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var ours, theirs used
+			for b.Loop() {
+				ours.add(m.use(b, toll, c.args, c.says))
+				if against := os.Getenv(againstEnv); against != "" {
+					b.StopTimer()
+					theirs.add(m.use(b, against, c.args, ""))
+					b.StartTimer()
+				}
+			}
+			n := float64(b.N)
+			b.ReportMetric(ours.cpu/n, "cpu-s/op")
+			b.ReportMetric(ours.memory/n, "MiB-largest-process")
+			if theirs.cpu > 0 {
+				b.ReportMetric(ours.cpu/theirs.cpu, "cpu-ratio")
+				b.ReportMetric(ours.wall/theirs.wall, "time-ratio")
+				b.ReportMetric(ours.memory/theirs.memory, "memory-ratio")
+			}
+		})
 	}
-	b.Run("list", func(b *testing.B) {
-		for b.Loop() {
-			run(b)
-		}
-	})
-	b.Run("json", func(b *testing.B) {
-		for b.Loop() {
-			run(b, "--format", "json")
-		}
-	})
+}
+
+// used is what runs used: seconds, and the resident memory of the largest process in MiB.
+type used struct{ wall, cpu, memory float64 }
+
+func (u *used) add(o used) { u.wall, u.cpu, u.memory = u.wall+o.wall, u.cpu+o.cpu, u.memory+o.memory }
+
+// use runs toll ports in the machine. Its output must have a text.
+func (m *machine) use(b *testing.B, toll string, args []string, says string) used {
+	b.Helper()
+	cmd := m.command(append([]string{toll, "ports"}, args...)...)
+	began := time.Now()
+	out, err := cmd.Output()
+	wall := time.Since(began)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || !strings.Contains(string(out), says) {
+		b.Fatalf("%v: no %q in %s", err, says, out)
+	}
+	state := cmd.ProcessState
+	const kibibytes = 1024
+	return used{wall.Seconds(), (state.UserTime() + state.SystemTime()).Seconds(),
+		float64(state.SysUsage().(*syscall.Rusage).Maxrss) / kibibytes}
 }
 
 // crowd returns the script of a machine whose firewall knows many networks.
