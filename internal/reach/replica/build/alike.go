@@ -11,14 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// alikes knows which ports no rule, route or socket tells apart, except that each has rules and sockets
-// of its own of the same form: rules that redirect ports 8001 and 8002 to ports 81 and 82 of a
-// container in which the same program listens on both. Connections of one client to such ports of one
+// alikes knows which ports no rule, route or socket tells apart, except that each port has rules and
+// sockets of its own, which have the same form: for example rules that redirect ports 8001 and 8002 to
+// ports 81 and 82 of one container, which listens on both. Connections of a client to such ports of an
 // address have the same outcome, except for the ports.
 //
-// Ports get classes by refinement: first by the rules and sockets that name them, in order and without
-// the ports themselves, then by the classes of the ports that these name beside them, until no class
-// is divided further.
+// Ports get classes by refinement. The first classes depend on the rules and sockets that name a port,
+// in order and without the ports. The next ones also depend on the classes of the other ports that
+// these rules and sockets name. Refinement ends when it divides no class.
 type alikes struct {
 	of      map[uint16][]naming
 	class   map[uint16]int
@@ -139,8 +139,8 @@ func (a *alikes) key(p uint16, fixed []uint16) string {
 	return b.String()
 }
 
-// mapping returns by which port each of those that matter for connections to p is replaced for
-// connections to q. It returns nil if the two ports are not alike.
+// mapping returns, for each port that matters for connections to p, the port that takes its place for
+// connections to q. It returns nil if p and q are not alike.
 func (a *alikes) mapping(p, q uint16) map[uint16]uint16 {
 	to, ok := a.known[[2]uint16{p, q}]
 	if !ok {
@@ -220,8 +220,8 @@ func (a *alikes) groups(dials []replica.Dial, which []int) (out []group) {
 	return out
 }
 
-// outcomes returns the outcomes of a member, given those of the group's first connection. ok is false
-// if a socket that answered has none that corresponds to it.
+// outcomes returns a member's outcomes, given the outcomes of the group's first connection. ok is false
+// if no socket corresponds to one that answered.
 func (a *alikes) outcomes(of []replica.Outcome, m member, sockets []replica.Socket) (
 	out []replica.Outcome, ok bool) {
 	port := func(p uint16) uint16 { return cmp.Or(m.ports[p], p) }
