@@ -16,8 +16,8 @@ import (
 type PortRule struct {
 	// Place has the chain, and how many rules for packets with any port are before this one.
 	Place string
-	// Text has all else of the rule. Where it compares or sets a port, the text has the index of that
-	// port in Ports instead.
+	// Text has all else of the rule. Where it compares or sets a port, the text has the index of
+	// that port in Ports instead.
 	Text  string
 	Ports []uint16
 	// Tested lists the indexes of the ports that a packet must have, as source or destination.
@@ -27,8 +27,8 @@ type PortRule struct {
 // PortUse is what the rules of a namespace have to do with ports.
 type PortUse struct {
 	Rules []PortRule
-	// Cuts lists ports that other rules may tell apart from the ports below and above them. Those in
-	// between two cuts are alike to these rules.
+	// Cuts lists ports that other rules may tell apart from the ports below and above them. Those
+	// in between two cuts are alike to these rules.
 	Cuts []uint16
 	// Targets lists the ports to which such rules redirect packets.
 	Targets []uint16
@@ -63,7 +63,8 @@ func (s Saved) PortUse() (out PortUse, ok bool) {
 func (s Saved) setWords() map[string][]uint16 {
 	out := map[string][]uint16{}
 	for _, m := range s.Messages {
-		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM || len(m.Data) < headerSize {
+		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM ||
+			len(m.Data) < headerSize {
 			continue
 		}
 		a, err := decode(m.Data[headerSize:])
@@ -188,7 +189,7 @@ func (p *portReader) expression(e expression) bool {
 	case "masq":
 		return p.nat(e, unix.NFTA_MASQ_REG_PROTO_MIN, unix.NFTA_MASQ_REG_PROTO_MAX)
 	}
-	p.acted = p.acted || e.name != "fib" && e.name != "rt" && e.name != "exthdr" && e.name != "socket"
+	p.acted = p.acted || !slices.Contains([]string{"fib", "rt", "exthdr", "socket"}, e.name)
 	return slices.Contains(portless, e.name) && load(otherData)
 }
 
@@ -287,8 +288,8 @@ func (p *portReader) nat(e expression, low, high uint16) bool {
 }
 
 // portlessXT lists matches and targets of xtables that neither read nor set ports.
-var portlessXT = []string{"addrtype", "ah", "connlabel", "connmark", "devgroup", "dscp", "ecn", "esp",
-	"icmp", "icmp6", "iprange", "length", "mac", "mark", "physdev", "pkttype", "policy", "realm",
+var portlessXT = []string{"addrtype", "ah", "connlabel", "connmark", "devgroup", "dscp", "ecn",
+	"esp", "icmp", "icmp6", "iprange", "length", "mac", "mark", "physdev", "pkttype", "policy", "realm",
 	"rpfilter", "state", "tcpmss", "tos", "ttl", "hl",
 	"CONNMARK", "DSCP", "HL", "MARK", "NOTRACK", "REJECT", "TCPMSS", "TOS", "TTL"}
 

@@ -150,8 +150,8 @@ func (t *trials) effects(ctx context.Context, changed session) ([]ports.Effect, 
 	return out, nil
 }
 
-// againOf returns a function for dialEach that makes those connections of each plan again that which
-// has.
+// againOf returns a function for dialEach that makes those connections of each plan again that
+// which has.
 func againOf(all []*ports.Copy, which [][]int) func(*ports.Copy) []replica.Dial {
 	return func(c *ports.Copy) []replica.Dial { return c.Again(which[slices.Index(all, c)]) }
 }
@@ -381,8 +381,8 @@ func (t *trials) change(ctx context.Context, s *state, done []ports.Command) err
 	return nil
 }
 
-// answersWithin is how long a connection takes that is not lost. If it takes longer, another command
-// will probably be tried.
+// answersWithin is how long a connection takes that is not lost. If it takes longer, another
+// command will probably be tried.
 const answersWithin = 100 * time.Millisecond
 
 // dial makes the connection in the changed copy. If it is lost in another place, dial tries the

@@ -294,8 +294,8 @@ func (c *Copy) Take(answers []replica.Answer) {
 }
 
 // Lost returns the connections to repeat to find out where their packets were lost, and their
-// indexes in Dials: those that were not explained yet. For a single port they include some that were
-// answered.
+// indexes in Dials: those that were not explained yet. For a single port they include some that
+// were answered.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 	left := replica.MaxExplained
 	for _, q := range c.asked {

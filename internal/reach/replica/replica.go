@@ -107,7 +107,8 @@ type Dial struct {
 	// copy makes a separate connection, while it makes no others. With Long it does so only for the
 	// first failure of each client and destination.
 	Explain bool `json:"explain,omitempty"`
-	// OnlyLost limits Explain to connections that get neither an answer nor a refusal. Without Long.
+	// OnlyLost limits Explain to connections that get neither an answer nor a refusal. Without
+	// Long.
 	OnlyLost bool `json:"only_lost,omitempty"`
 }
 

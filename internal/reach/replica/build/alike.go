@@ -11,14 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// alikes knows which ports no rule, route or socket tells apart, except that each port has rules and
-// sockets of its own, which have the same form: for example rules that redirect ports 8001 and 8002 to
-// ports 81 and 82 of one container, which listens on both. Connections of a client to such ports of an
-// address have the same outcome, except for the ports.
+// alikes knows which ports no rule, route or socket tells apart, except that each port has rules
+// and sockets of its own, which have the same form: for example rules that redirect ports 8001 and
+// 8002 to ports 81 and 82 of one container, which listens on both. Connections of a client to such
+// ports of an address have the same outcome, except for the ports.
 //
-// Ports get classes by refinement. The first classes depend on the rules and sockets that name a port,
-// in order and without the ports. The next ones also depend on the classes of the other ports that
-// these rules and sockets name. Refinement ends when it divides no class.
+// Ports get classes by refinement. The first classes depend on the rules and sockets that name a
+// port, in order and without the ports. The next ones also depend on the classes of the other ports
+// that these rules and sockets name. Refinement ends when it divides no class.
 type alikes struct {
 	of      map[uint16][]naming
 	class   map[uint16]int
@@ -33,8 +33,8 @@ type naming struct {
 	ports []uint16
 }
 
-// alikes finds out which ports are alike: none if it is not known what a rule does with ports, or if
-// rules choose at random.
+// alikes finds out which ports are alike: none if it is not known what a rule does with ports, or
+// if rules choose at random.
 func (c *machine) alikes() *alikes {
 	if c.times > 1 {
 		return &alikes{}
@@ -54,7 +54,8 @@ func (c *machine) alikes() *alikes {
 			for _, t := range r.Tested {
 				if p := r.Ports[t]; !tested[p] {
 					tested[p] = true
-					a.of[p] = append(a.of[p], naming{fmt.Sprint(i, " ", r.Place, " ", t, " ", r.Text), r.Ports})
+					text := fmt.Sprint(i, " ", r.Place, " ", t, " ", r.Text)
+					a.of[p] = append(a.of[p], naming{text, r.Ports})
 				}
 			}
 		}
@@ -139,8 +140,8 @@ func (a *alikes) key(p uint16, fixed []uint16) string {
 	return b.String()
 }
 
-// mapping returns, for each port that matters for connections to p, the port that takes its place for
-// connections to q. It returns nil if p and q are not alike.
+// mapping returns, for each port that matters for connections to p, the port that takes its place
+// for connections to q. It returns nil if p and q are not alike.
 func (a *alikes) mapping(p, q uint16) map[uint16]uint16 {
 	to, ok := a.known[[2]uint16{p, q}]
 	if !ok {
@@ -220,8 +221,8 @@ func (a *alikes) groups(dials []replica.Dial, which []int) (out []group) {
 	return out
 }
 
-// outcomes returns a member's outcomes, given the outcomes of the group's first connection. ok is false
-// if no socket corresponds to one that answered.
+// outcomes returns a member's outcomes, given the outcomes of the group's first connection. ok is
+// false if no socket corresponds to one that answered.
 func (a *alikes) outcomes(of []replica.Outcome, m member, sockets []replica.Socket) (
 	out []replica.Outcome, ok bool) {
 	port := func(p uint16) uint16 { return cmp.Or(m.ports[p], p) }

@@ -48,8 +48,8 @@ var odd = []string{
 	"nft add rule inet x forward th dport $Q drop",
 }
 
-// randomSite makes a machine that publishes ports of containers as Docker does, whose firewall has some
-// odd rules.
+// randomSite makes a machine that publishes ports of containers as Docker does, whose firewall has
+// some odd rules.
 func randomSite(t *testing.T, r *rand.Rand) (*site, []replica.Socket) {
 	s := newSite(t, noLinkLocal)
 	run := func(command string) { s.in(s.spaces[0], command) }
@@ -83,8 +83,8 @@ func randomSite(t *testing.T, r *rand.Rand) (*site, []replica.Socket) {
 	return s, sockets
 }
 
-// TestAlikeIsAsEach compares the outcomes of connections that are made once for all that are alike with
-// those of each.
+// TestAlikeIsAsEach compares the outcomes of connections that are made once for all that are alike
+// with those of each.
 func TestAlikeIsAsEach(t *testing.T) {
 	saved := 0
 	for n := range *machines {

@@ -68,8 +68,8 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	return answers, c.exchange(ctx, dials, long, answers)
 }
 
-// dialQuickly makes connections, those that are alike once. It returns the indexes in quick of those
-// to be made again.
+// dialQuickly makes connections, those that are alike once. It returns the indexes in quick of
+// those to be made again.
 func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick calls,
 	answers []replica.Answer) (again []int, err error) {
 	if c.same == nil {
@@ -105,9 +105,9 @@ func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick c
 	return again, nil
 }
 
-// explain makes connections with their explanations. It adds those to be made again: of which a busy
-// machine, instead of a rule or route, may have lost the packets, and those of rules that choose at
-// random.
+// explain makes connections with their explanations. It adds those to be made again: of which a
+// busy machine, instead of a rule or route, may have lost the packets, and those of rules that
+// choose at random.
 func (c *machine) explain(ctx context.Context, these calls, again *calls,
 	answers []replica.Answer) error {
 	if len(these.list) == 0 {

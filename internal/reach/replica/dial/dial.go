@@ -93,7 +93,8 @@ func (n *Net) DialQuickly(ctx context.Context, calls []Call, times int) (out [][
 }
 
 // DialCalmly makes calls that DialQuickly made.
-func (n *Net) DialCalmly(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
+func (n *Net) DialCalmly(ctx context.Context, calls []Call, times int) ([][]replica.Outcome,
+	error) {
 	return n.pass(ctx, calls, nil, times, n.calm())
 }
 
@@ -184,8 +185,8 @@ func (n *Net) prepare(calls []Call) error {
 	return nil
 }
 
-// doubtful returns the indexes of the calls of whose outcomes a busy machine may have caused one. Even
-// an unreachable neighbour may only be late.
+// doubtful returns the indexes of the calls of whose outcomes a busy machine may have caused one.
+// Even an unreachable neighbour may only be late.
 func doubtful(all [][]replica.Outcome) (out []int) {
 	for i, outcomes := range all {
 		if slices.ContainsFunc(outcomes, Doubtful) {

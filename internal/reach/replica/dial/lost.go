@@ -238,7 +238,7 @@ func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	if s, ok := last(f.out); ok && lost == nil {
 		at.Space, at.Device = s.space, s.device
 	}
-	if s, ok := last(f.back); ok && lost == nil && f.answered() { // the client's own machine lost it
+	if s, ok := last(f.back); ok && lost == nil && f.answered() { // lost where the client is
 		at = replica.Lost{Space: s.space, Reply: true, Device: s.device}
 	}
 	if lost != nil {

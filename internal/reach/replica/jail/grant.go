@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Grants gives sockets of scripts the buffers for which the kernel requires a privilege that a copy's
-// user namespace cannot have. Programs send all rules of a batch in one netlink message, which a buffer
-// of the usual size does not take. The kernel asks this process, by seccomp's notifications, when a
-// script sets the size of a buffer regardless of the limit.
+// Grants gives sockets of scripts the buffers for which the kernel requires a privilege that a
+// copy's user namespace cannot have. Programs send all rules of a batch in one netlink message,
+// which a buffer of the usual size does not take. The kernel asks this process, by seccomp's
+// notifications, when a script sets the size of a buffer regardless of the limit.
 //
 // A nil *Grants grants nothing.
 type Grants struct {
@@ -23,7 +23,8 @@ type Grants struct {
 	all         sync.WaitGroup
 }
 
-// NewGrants returns Grants, or nil if this process has no right to give them. The caller closes them.
+// NewGrants returns Grants, or nil if this process has no right to give them. The caller closes
+// them.
 func NewGrants() (*Grants, error) {
 	if !mayForce() {
 		return nil, nil

@@ -84,8 +84,8 @@ func IsRefused(err error) bool { return errors.Is(err, errRefused) }
 
 // Run runs a script with /bin/sh in a namespace. The calling process must be in a user namespace of
 // its own that owns ns and all places. Files below dir are visible to the script; what it writes
-// there is lost. If the script does not end within MaxTime, it is killed. grants is an inherited end
-// of Grants; -1: none.
+// there is lost. If the script does not end within MaxTime, it is killed. grants is an inherited
+// end of Grants; -1: none.
 func Run(ctx context.Context, ns *netns.NS, script, dir string, places []Place, grants int) (Result,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, MaxTime)

@@ -120,8 +120,8 @@ func environment() []string {
 // capabilities are what a script needs: rules, routes and devices; raw sockets; setns.
 const capabilities = 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_SYS_ADMIN
 
-// confine takes the calling thread's privileges, for good. grants is an inherited end of Grants; -1:
-// none.
+// confine takes the calling thread's privileges, for good. grants is an inherited end of Grants;
+// -1: none.
 func confine(grants int) error {
 	const most = 64
 	for c := range most {
