@@ -265,8 +265,13 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	about := []string{bin, "ports", "8080", "--client", "198.18.0.2", "--format", "json"}
 	e.run("iptables", "-I", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
 	defer e.run("iptables", "-D", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
-	r := reportOf(e, about...)
-	shut := r.Ports[0].Paths[ports.Remote]
+	var r *ports.Report
+	var shut ports.Path
+	testwait.Met(patience, func() bool { // on a busy machine the time for trying remedies may be over
+		r = reportOf(e, about...)
+		shut = r.Ports[0].Paths[ports.Remote]
+		return shut.Trial == nil || shut.Trial.Untried == ""
+	})
 	if shut.Kind != ports.Blocked || !strings.Contains(shut.Why, "DOCKER-USER rule 1") ||
 		shut.Trial == nil || shut.Trial.Untried != "" || len(shut.Trial.Commands) != 1 ||
 		!strings.Contains(strings.Join(r.Answer.Text, " "), shut.Trial.Commands[0].Text) {
