@@ -3,12 +3,15 @@
 web.py serve PORT
     /events?framing=chunked&gap=100&size=9: five events, gap milliseconds apart;
         framing is chunked, close (ends by closing) or length (Content-Length)
-    /answer?status=200&delay=0&framing=length: a short answer after delay milliseconds
+    /answer?status=200&delay=0&framing=length: a short answer after delay milliseconds;
+        interim=103 sends that status before it waits
+    /count: how many /answer requests came since the last /count
 web.py read URL [HEADER: VALUE]
     prints after how many milliseconds each event of an answer was complete
 """
 import asyncio
 import http.client
+import re
 import sys
 import time
 import urllib.parse
@@ -26,11 +29,19 @@ def piece(framing, data):
     return b"%x\r\n%s\r\n" % (len(data), data) if framing == "chunked" else data
 
 
+count = 0
+
+
 async def serve(reader, writer):
+    global count
     try:
         while True:
-            request = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
-            url = urllib.parse.urlsplit(request)
+            request = (await reader.readuntil(b"\r\n\r\n")).decode()
+            if "100-continue" in request:
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if body := re.search(r"(?i)\ncontent-length: (\d+)", request):
+                await reader.readexactly(int(body[1]))
+            url = urllib.parse.urlsplit(request.split()[1])
             option = dict(urllib.parse.parse_qsl(url.query))
             framing = option.get("framing", "chunked" if url.path == "/events" else "length")
             if url.path == "/events":
@@ -40,7 +51,15 @@ async def serve(reader, writer):
                     await asyncio.sleep(gap / 1000 if i else 0)
                     writer.write(piece(framing, b"data: %d%s\n\n" % (i, b"x" * (size - 9))))
                     await writer.drain()
+            elif url.path == "/count":
+                framing, text = "length", b"%d\n" % count
+                writer.write(head(200, framing, len(text)) + text)
+                count = 0
             else:
+                count += 1
+                if "interim" in option:
+                    writer.write(b"HTTP/1.1 %s X\r\n\r\n" % option["interim"].encode())
+                    await writer.drain()
                 await asyncio.sleep(float(option.get("delay", 0)) / 1000)
                 writer.write(head(option.get("status", 200), framing, 5))
                 writer.write(piece(framing, b"hello"))
