@@ -137,18 +137,20 @@ test-docker: deps ## build the modes with the installed Docker Engine, and a swa
 # On machines of their own with an ordinary user, whose engines these are.
 ROOTLESS_ENGINES ?= installed,sid,29,podman
 .PHONY: test-rootless
-test-rootless: deps ## build the modes with rootless Docker, the installed one, Debian sid's and 29, and Podman of both kinds, and find their ports; each is fetched or built once; no part of make test
+test-rootless: deps ## build the modes with rootless Docker, the installed one, Debian sid's and 29, and Podman 5 and 6, root's and a user's, and find their ports; each is fetched or built once; no part of make test
 	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
 		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/testing/rootlesstest ./internal/paths/docker ./internal/paths/peer ./internal/reach/cases
 
 # What was run is noted by the tests themselves, once they have passed.
 .PHONY: versions
-versions: deps ## run the tests of foreign programs and engines, and write the versions that passed to docs/versions.md; no part of make test
+versions: deps ## run the tests of foreign programs and engines, and write the versions that passed to docs/versions.md; KERNELS adds kernels in qemu; no part of make test
 	@notes=$$(mktemp) && trap 'rm -f "$$notes"' EXIT && export BRIDGETOLL_TEST_VERSIONS="$$notes" && code=0; \
 		$(MAKE) --no-print-directory test-docker ENGINES=all || code=1; \
 		BRIDGETOLL_ENGINES=all $(GO) test -count=1 -timeout 60m ./internal/reach/cases ./internal/reach/fast || code=1; \
-		$(GO) test -count=1 -timeout 30m ./internal/measure/program ./internal/paths/lab ./internal/cli || code=1; \
+		$(GO) test -count=1 -timeout 30m ./internal/measure/program ./internal/measure/database ./internal/paths/lab ./internal/cli || code=1; \
 		$(MAKE) --no-print-directory test-rootless || code=1; \
+		$(MAKE) --no-print-directory test-llm || code=1; \
+		[ -z '$(KERNELS)' ] || $(MAKE) --no-print-directory test-kernels || code=1; \
 		$(GO) run ./test/versions "$$notes" docs/versions.md && exit $$code
 
 .PHONY: test-llm

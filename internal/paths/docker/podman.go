@@ -63,7 +63,7 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 	mode.RootlessPublish: podmanLacks("RootlessKit belongs to rootless Docker, and Podman does not use it",
 		"pasta or rootlessport, or --on docker"),
 	mode.RootlessPublishTap: podmanLacks("RootlessKit belongs to rootless Docker, and Podman does not use it",
-		"slirp4netns, or --on docker"),
+		"slirp4netns before Podman 6, or --on docker"),
 	mode.RootlessPublishNAT: podmanLacks("RootlessKit belongs to rootless Docker, and Podman does not use it",
 		"pasta or rootlessport, or --on docker"),
 	mode.GvisorTapVsock: podmanLacks("Podman uses gvisor-tap-vsock only for its virtual machines",

@@ -44,6 +44,12 @@ var userRelays = map[mode.Name]userRelay{
 	mode.RootlessPort: {"", mode.HopRootlessPort, "rootlessport", always},
 }
 
+// From this version on Podman refuses --network slirp4netns.
+const podmanWithoutSlirp = 6
+
+var errNoSlirp = &machine.UnsupportedError{Missing: "Podman has no slirp4netns since version 6",
+	Remedy: "pasta or rootlessport, or --on lab"}
+
 func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 	_, relayed := userRelays[s.Mode]
 	switch {
@@ -72,7 +78,9 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 	case !relayed:
 		return &machine.UnsupportedError{
 			Missing: "this Podman is rootless: its networks are not in the machine's network namespace",
-			Remedy:  "host, shared, bridge, pasta, slirp4netns or rootlessport; or root's Podman"}
+			Remedy:  "host, shared, bridge, pasta or rootlessport; or root's Podman"}
+	case s.Mode == mode.Slirp4netns && e.Major() >= podmanWithoutSlirp:
+		return errNoSlirp
 	case s.UDP && s.Mode == mode.Slirp4netns && s.To == mode.ToLoopback:
 		return rootless.ErrHostLoopback
 	case s.UDP && s.Mode == mode.Pasta && !s.To.Outside():
@@ -145,7 +153,7 @@ func (e *engine) enterBridges(ctx context.Context) error {
 func (e *engine) joinBridges() error {
 	ns, err := netns.Join(rootless.BridgesOf(e.podman, e.Podman.Store.RunRoot))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &machine.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 and 5 keep it",
+		return &machine.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 to 6 keep it",
 			Remedy: "pasta or rootlessport", Err: err}
 	}
 	if err == nil {

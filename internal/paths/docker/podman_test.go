@@ -27,6 +27,9 @@ import (
 // root's service, by root with a user's, by that user.
 const podmanEnv = "BRIDGETOLL_TEST_PODMAN"
 
+// podmanVersionEnv is "5" or "6".
+const podmanVersionEnv = "BRIDGETOLL_TEST_PODMAN_VERSION"
+
 func TestPodman(t *testing.T) {
 	switch {
 	case os.Getenv(podmanEnv) != "" || os.Getenv(daemonEnv) != "":
@@ -35,17 +38,23 @@ func TestPodman(t *testing.T) {
 		t.Skip("no Podman was asked for: make test-rootless")
 	}
 	tester, toll := pathtest.StaticSelf(t), pathtest.Toll(t)
-	for _, who := range []string{"root", "user", "own"} {
-		t.Run(who, func(t *testing.T) {
+	for _, of := range []string{"5/root", "5/user", "5/own", "6/root", "6/user", "6/own"} {
+		t.Run(of, func(t *testing.T) {
 			t.Parallel()
+			suite := rootlesstest.Podman5
+			version, who, _ := strings.Cut(of, "/")
+			if version == "6" {
+				suite = rootlesstest.Podman6
+			}
 			m := rootlesstest.New(t)
-			p := m.Podman(t, who == "root")
+			p := m.Podman(t, suite, who == "root")
+			p.Ran(t, "modes")
 			run, tester, toll := m.Root, tester, toll
 			if who == "own" {
 				run, tester, toll = m.Command, m.Put(t, tester), m.Put(t, toll)
 			}
 			args := []string{"CONTAINER_HOST=" + p.Host, "XDG_STATE_HOME=" + m.Home + "/state",
-				podmanEnv + "=" + who, pathtest.TollEnv + "=" + toll, "CI=" + os.Getenv("CI"),
+				podmanEnv + "=" + who, podmanVersionEnv + "=" + version, pathtest.TollEnv + "=" + toll, "CI=" + os.Getenv("CI"),
 				"TOLL_HISTORY=off", "TOLL_BUSY=yes",
 				tester, "-test.run", "^TestOnPodman", "-test.timeout", "20m"}
 			if testing.Verbose() {
@@ -87,6 +96,9 @@ func TestOnPodmanConformance(t *testing.T) {
 			return m == mode.Publish && r.To.Six()
 		},
 		Lacks: func(u *machine.UnsupportedError) bool {
+			if u == errNoSlirp {
+				return os.Getenv(podmanVersionEnv) == "6"
+			}
 			for _, m := range podmanRecipes {
 				if m.lacks == u || m.no6 == u {
 					return true
@@ -127,6 +139,12 @@ func TestOnPodmanDatagrams(t *testing.T) {
 			spec.To = mode.ToLoopback // where it has sockets in the container
 		}
 		t.Run(string(m), func(t *testing.T) {
+			if m == mode.Slirp4netns && os.Getenv(podmanVersionEnv) == "6" {
+				if err := b.Check(t.Context(), spec); !errors.Is(err, errNoSlirp) {
+					t.Error(err)
+				}
+				return
+			}
 			p := pathtest.Built(t, b, spec)
 			pathtest.ForeignDatagrams(t, p)
 			if to, ok := p.Servers[0].Place.(contained); ok && m != mode.Slirp4netns {
@@ -156,8 +174,9 @@ func TestOnPodmanCommands(t *testing.T) {
 	id, network, at := podmanContainer(t)
 	places := from + id + ",network:" + network
 	for name, c := range map[string]struct{ command, says []string }{
-		"compare": {append([]string{"compare", "--load", "rr,udp-rr", "--window", "20ms"}, modes...),
-			[]string{modes[0], modes[1], "Podman 5"}},
+		"compare": {append([]string{"compare", "--load", "rr,udp-rr", "--window", "20ms", "--details"},
+			modes...),
+			[]string{modes[0], modes[1], "Podman " + os.Getenv(podmanVersionEnv)}},
 		"ladder": {[]string{"ladder", modes[1], "--load", "rr", "--window", "20ms"}, modes[1:]},
 		"advise": {[]string{"advise", modes[0], "--load", "rr", "--window", "20ms", "--lever",
 			instead}, []string{instead}},

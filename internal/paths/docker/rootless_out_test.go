@@ -57,7 +57,7 @@ func TestRootlessWaysOut(t *testing.T) {
 	}
 	t.Run("podman", func(t *testing.T) {
 		m := rootlesstest.New(t)
-		p := m.Podman(t, false)
+		p := m.Podman(t, rootlesstest.Podman5, false)
 		wayOut(t, m, tester, p.Log, "CONTAINER_HOST="+p.Host, "pasta,slirp4netns,rootlessport,host")
 	})
 }

@@ -56,7 +56,7 @@ func TestRootlessToPeer(t *testing.T) {
 	if pathtest.AsksFor("podman") {
 		t.Run("podman", func(t *testing.T) {
 			m := rootlesstest.New(t)
-			p := m.Podman(t, false)
+			p := m.Podman(t, rootlesstest.Podman5, false)
 			// An upload through pasta may stand still for longer than toll waits.
 			overSSH(t, m, "CONTAINER_HOST="+p.Host, "rr,crr,bulk-reverse", "pasta", "rootlessport")
 		})

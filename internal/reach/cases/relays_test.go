@@ -330,9 +330,20 @@ func TestRelaysOfPodman(t *testing.T) {
 	if !pathtest.AsksFor("podman") {
 		t.Skip("BRIDGETOLL_ENGINES=podman runs it: it needs 150 MB")
 	}
-	t.Parallel()
+	for version, suite := range map[string]string{
+		"5": rootlesstest.Podman5, "6": rootlesstest.Podman6} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			relaysOfPodman(t, suite)
+		})
+	}
+}
+
+func relaysOfPodman(t *testing.T, suite string) {
+	t.Helper()
 	m := rootlesstest.New(t)
-	p := m.Podman(t, false)
+	p := m.Podman(t, suite, false)
+	p.Ran(t, "`toll ports` against clients")
 	toll, self := m.Put(t, pathtest.Toll(t)), m.Put(t, pathtest.StaticSelf(t))
 	m.Output(t, "tar", "-cf", "image", "-C", filepath.Dir(self), "--transform", "s/.*/web/",
 		filepath.Base(self))

@@ -1,8 +1,9 @@
 package rootlesstest
 
 import (
+	"encoding/json"
+	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -13,6 +14,7 @@ import (
 type Podman struct {
 	Host string // CONTAINER_HOST
 
+	versions map[string]string // of programs, as the service says them
 	service
 }
 
@@ -48,10 +50,16 @@ cd /
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 exec "$@"`
 
-// Podman starts root's Podman service, or the user's. It ends with the machine.
-func (m *Machine) Podman(t testing.TB, root bool) *Podman {
+// Debian's suites with Podman 5 and with Podman 6, netavark 2 and no slirp4netns.
+const (
+	Podman5 = "trixie"
+	Podman6 = "experimental"
+)
+
+// Podman starts the service of a suite's Podman, root's or the user's. It ends with the machine.
+func (m *Machine) Podman(t testing.TB, suite string, root bool) *Podman {
 	t.Helper()
-	tree, err := pathtest.Fetch("rootless", "podman", "trixie")
+	tree, err := pathtest.Fetch("rootless", "podman", suite)
 	if err != nil {
 		pathtest.SkipOrFail(t, "no Podman: %v", err)
 	}
@@ -76,11 +84,29 @@ func (m *Machine) Podman(t testing.TB, root bool) *Podman {
 			"http://podman/_ping").Run() == nil
 	})
 	about, err := m.Root("curl", "-sf", "--unix-socket", dir+"/podman.sock",
-		"http://podman/version").Output()
-	_, version, found := strings.Cut(string(about), `"Podman Engine","Version":`)
-	if err != nil || !found {
+		"http://podman/v4.0.0/libpod/info").Output()
+	var info struct {
+		Host struct {
+			NetworkBackendInfo struct {
+				Version string
+				DNS     struct{ Version string }
+			}
+		}
+		Version struct{ Version string }
+	}
+	if err := errors.Join(err, json.Unmarshal(about, &info)); err != nil {
 		t.Fatalf("Podman's version: %v: %s", err, about)
 	}
-	testversions.Ran(t, "Podman", testversions.In(version), "modes, `toll ports` against clients")
+	network := info.Host.NetworkBackendInfo
+	p.versions = map[string]string{"Podman": info.Version.Version, "netavark": network.Version,
+		"aardvark-dns": network.DNS.Version}
 	return p
+}
+
+// Ran notes the versions of Podman and its network programs, once the test has passed. what says
+// what was run, in a few words.
+func (p *Podman) Ran(t testing.TB, what string) {
+	for program, says := range p.versions {
+		testversions.Ran(t, program, testversions.In(says), what)
+	}
 }
