@@ -83,7 +83,7 @@ func pages(ctx context.Context, d *database.Database) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	for began := time.Now(); time.Since(began) < while; {
 		if _, err := s.Page(ctx, nil); err != nil {
 			return err

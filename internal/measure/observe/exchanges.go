@@ -3,7 +3,6 @@ package observe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"slices"
 	"time"
@@ -28,7 +27,11 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 		return nil, err, do()
 	}
 	w.anyBytes = true
-	defer func() { err = errors.Join(err, w.Close()) }()
+	defer func() {
+		if errClose := w.Close(); err == nil {
+			err = errClose
+		}
+	}()
 	if from == 0 {
 		from = os.Getpid()
 	}
