@@ -41,9 +41,8 @@ func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 			out = append(out, j.roundTrips(r, l)...)
 		}
 	}
-	if _, unclear := exchanged(r); len(unclear) > 0 {
-		out = append(out, unclear...)
-	}
+	_, unclear := exchanged(r)
+	out = append(out, unclear...)
 	if _, absent := suspects(r); absent != "" {
 		out = append(out, absent)
 	}

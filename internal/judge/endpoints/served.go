@@ -29,8 +29,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
 		if fewReplies*w.Tokens >= s.Requests {
-			a.Add(fmt.Sprintf("%d replies waited %s each in the server's TCP %s.", w.Tokens,
-				workload.Briefly(w.Sum/float64(w.Tokens)), causes[w.Cause].waits))
+			a.Add(waited(w, "replies") + ".")
 		}
 	}
 	a.Add(incomplete(s))

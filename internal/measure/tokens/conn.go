@@ -146,15 +146,10 @@ func (l *Log) received(k key, p *capture.Packet) {
 		}
 		return
 	}
-	if c == nil && l.joins && p.Size > 0 {
-		c = l.begin(k)
-		c.in.begin(p.Seq)
-		c.out.begin(p.Ack)
-	}
 	if c == nil {
 		// The connection is older than the log. It is joined at a request, whose acknowledgement
 		// number is where the response begins.
-		if l.ours == nil || !bytes.HasPrefix(p.Payload, []byte("POST ")) {
+		if !l.joinable(p) {
 			return
 		}
 		c = l.begin(k)
@@ -169,6 +164,14 @@ func (l *Log) received(k key, p *capture.Packet) {
 		c.turns = appendTurn(c.turns, p.At, c.out.end)
 		c.turns[len(c.turns)-1].asked = c.in.end
 	}
+}
+
+// joinable reports whether a connection that is older than the log is joined at a packet.
+func (l *Log) joinable(p *capture.Packet) bool {
+	if l.ours == nil {
+		return l.joins && p.Size > 0
+	}
+	return bytes.HasPrefix(p.Payload, []byte("POST "))
 }
 
 // sent handles a packet from a server.
