@@ -59,8 +59,8 @@ func filter(bytes int, ports []uint16) ([]unix.SockFilter, error) {
 	return program, nil
 }
 
-// oneOf returns instructions that pass the packet's first bytes if the loaded value is one of the ports, and
-// else go on behind them.
+// oneOf returns instructions that pass the packet's first bytes if the loaded value is one of the
+// ports, and else go on behind them.
 func oneOf(bytes uint32, ports []uint16) (code []bpf.Instruction) {
 	for i, p := range ports {
 		code = append(code, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p),
