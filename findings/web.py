@@ -4,7 +4,8 @@ web.py serve PORT
     /events?framing=chunked&gap=100&size=9: five events, gap milliseconds apart;
         framing is chunked, close (ends by closing) or length (Content-Length)
     /answer?status=200&delay=0&framing=length: a short answer after delay milliseconds;
-        interim=103 sends that status before it waits
+        interim=103 sends that status before it waits;
+        drop=1 closes instead if it is the second on its connection
     /count: how many /answer requests came since the last /count
 web.py read URL [HEADER: VALUE]
     prints after how many milliseconds each event of an answer was complete
@@ -34,6 +35,7 @@ count = 0
 
 async def serve(reader, writer):
     global count
+    here = 0
     try:
         while True:
             request = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -56,7 +58,9 @@ async def serve(reader, writer):
                 writer.write(head(200, framing, len(text)) + text)
                 count = 0
             else:
-                count += 1
+                count, here = count + 1, here + 1
+                if "drop" in option and here == 2:
+                    break
                 if "interim" in option:
                     writer.write(b"HTTP/1.1 %s X\r\n\r\n" % option["interim"].encode())
                     await writer.drain()
