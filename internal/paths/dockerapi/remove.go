@@ -6,6 +6,7 @@ import (
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 )
 
@@ -80,6 +81,18 @@ func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 		_, err := api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
 		return err
 	})
+}
+
+// Containers lists an engine's containers, all or the running ones. While Podman removes one of them
+// its list fails, so it is requested again for a limited time.
+func Containers(ctx context.Context, api *client.Client, o client.ContainerListOptions) (
+	all []container.Summary, err error) {
+	err = Patiently(ctx, removedMeanwhile, func() error {
+		list, err := api.ContainerList(ctx, o)
+		all = list.Items
+		return err
+	})
+	return all, err
 }
 
 // Patiently calls do again while passes reports that its error is temporary, for a limited time. It

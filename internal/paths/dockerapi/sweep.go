@@ -59,10 +59,10 @@ func (s *Sweep) Done(kind Kind, name string, err error) {
 // container only after those that share its network.
 func (s *Sweep) containers(ctx context.Context) error {
 	type container struct{ id, name string }
-	listed, err := s.API.ContainerList(
-		ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
+	listed, err := Containers(ctx, s.API,
+		client.ContainerListOptions{All: true, Filters: Labelled()})
 	var over []container
-	for _, b := range listed.Items {
+	for _, b := range listed {
 		// A container has no name if its daemon ended while it removed the container.
 		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
 		if s.Over(Container, name, b.Labels) {

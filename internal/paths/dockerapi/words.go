@@ -22,6 +22,13 @@ func endedFirst(err error) bool {
 		strings.Contains(err.Error(), "is not running")
 }
 
+// removedMeanwhile reports whether Podman could not list the containers because one of them was being
+// removed (podman, libpod/define and storage).
+func removedMeanwhile(err error) bool {
+	return strings.Contains(err.Error(), "container not known") ||
+		strings.Contains(err.Error(), "no such container")
+}
+
 // usedByTask reports whether a swarm's task is on the network. A container on an attachable network
 // has a task, and the manager learns late that it has ended.
 func usedByTask(err error) bool { return strings.Contains(err.Error(), "is in use by task") }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
@@ -24,11 +25,11 @@ func (o *opener) containerHint(ctx context.Context, name string) string {
 	var lists []string
 	for _, e := range o.engines {
 		lists = append(lists, e.Command()+" ps")
-		all, err := e.API.ContainerList(ctx, client.ContainerListOptions{})
+		all, err := dockerapi.Containers(ctx, e.API, client.ContainerListOptions{})
 		if err != nil {
 			continue
 		}
-		for _, c := range all.Items {
+		for _, c := range all {
 			if len(c.Names) > 0 {
 				known = append(known, called{strings.TrimPrefix(c.Names[0], "/"),
 					c.Labels[composeService]})

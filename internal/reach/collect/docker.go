@@ -69,15 +69,15 @@ func (c *collector) docker(ctx context.Context) {
 	if err == nil && !c.brief && !podman {
 		c.f.AddressPools = addressPools(info.Info)
 	}
-	list, err := answer(ctx, func(ctx context.Context) (client.ContainerListResult, error) {
-		return api.ContainerList(ctx, client.ContainerListOptions{All: true})
+	list, err := answer(ctx, func(ctx context.Context) ([]container.Summary, error) {
+		return dockerapi.Containers(ctx, api, client.ContainerListOptions{All: true})
 	})
 	if err != nil {
 		c.missing("names of containers", err.Error(), "")
 		return
 	}
 	stopped, late := 0, 0
-	for _, s := range list.Items {
+	for _, s := range list {
 		if !running(s.State) {
 			if c.brief || strings.HasPrefix(s.Status, "Exited (0)") || stopped == maxStopped {
 				continue
