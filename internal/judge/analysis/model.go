@@ -165,6 +165,8 @@ type Cell struct {
 	// Evidence is of all visits to a route to an LLM server, or of requests to another endpoint before
 	// its visits; nil: packets were not captured.
 	Evidence *sample.Evidence `json:"evidence,omitempty"`
+	// GPU is of all visits to a route to an LLM server; nil: it could not be read.
+	GPU *sample.GPU `json:"gpu,omitempty"`
 }
 
 // Metric is one quantity of a cell over its rounds.

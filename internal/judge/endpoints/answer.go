@@ -30,6 +30,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 			}
 		}
 		a.Add(unseen(r))
+		a.Add(processor(r))
 	}
 	if slices.ContainsFunc(r.Plan.Loads, workload.Alone) {
 		a.Question = "Is it the network?"

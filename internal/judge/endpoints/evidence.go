@@ -100,7 +100,7 @@ func middle(xs []float64) float64 {
 	return xs[len(xs)/2]
 }
 
-// noteEvidence sets the evidence of a report's cells.
+// noteEvidence sets the evidence of a report's cells, and how busy the server's GPU was.
 func (j study) noteEvidence(r *analysis.Report) {
 	for i := range r.Cells {
 		for _, s := range j.Series {
@@ -108,7 +108,7 @@ func (j study) noteEvidence(r *analysis.Report) {
 				analysis.Label(s.Cell) != r.Cells[i].Label() {
 				continue
 			}
-			r.Cells[i].Evidence = merge(s.Visits)
+			r.Cells[i].Evidence, r.Cells[i].GPU = merge(s.Visits), mergeGPU(s.Visits)
 			if p, ok := j.File.Header.PathOf(s.Cell); ok && p.Evidence != nil &&
 				p.Evidence.ClockMoved == 0 {
 				r.Cells[i].Evidence = p.Evidence

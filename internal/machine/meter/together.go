@@ -75,7 +75,7 @@ type end struct {
 // parent used before does not count.
 func (e *end) renew() {
 	now := map[string]int{}
-	for _, threads := range family(e.root) {
+	for _, threads := range Family("/proc", e.root) {
 		for _, dir := range threads {
 			if used, ok := threadCPU(dir); ok {
 				now[dir] = used

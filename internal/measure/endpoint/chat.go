@@ -11,8 +11,10 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/gpu"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -31,8 +33,9 @@ type Chat struct {
 	dials     map[string]*dials
 	servers   servers
 	limit     time.Duration
-	watch     *observe.Watch // nil: this process may not capture packets
-	unwatched error          // why
+	gpus      map[int]*gpu.Meter // by the server's PID
+	watch     *observe.Watch     // nil: this process may not capture packets
+	unwatched error              // why
 }
 
 const responseTimeouts = openai.WholeTimeouts
@@ -41,7 +44,7 @@ const responseTimeouts = openai.WholeTimeouts
 func newChat(at []Address, o openai.Options) (*Chat, error) {
 	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{},
 		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{},
-		limit: responseTimeouts * o.Timeout}
+		gpus: map[int]*gpu.Meter{}, limit: responseTimeouts * o.Timeout}
 	c.watch, c.unwatched = observe.New()
 	for _, w := range at {
 		if c.watch != nil {
@@ -91,6 +94,10 @@ func (c *Chat) Check(ctx context.Context) error {
 			facts[sample.FactVia] = f.Via
 		}
 		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
+		pid := c.servers[name].PID
+		if _, tried := c.gpus[pid]; !tried && !c.NoStream {
+			c.gpus[pid] = gpu.Open(ctx, pid)
+		}
 		c.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: f.Remote.String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
@@ -125,8 +132,12 @@ func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f o
 	return f, whyUnseen(why), err
 }
 
-// Close ends the captures of packets.
+// Close ends the captures of packets, and the readings of GPUs.
 func (c *Chat) Close() error {
+	for _, m := range c.gpus {
+		m.Close()
+	}
+	clear(c.gpus)
 	if c.watch == nil {
 		return nil
 	}
@@ -146,6 +157,8 @@ type talk struct {
 	counts     map[string]int64
 	other      string // the first event that was no part of a response
 	suspects   suspects
+	timed      bool          // arrivals are noted
+	arrivals   [][]time.Time // of each response's tokens
 	// the waits in responses over new connections and over kept ones
 	opened, kept waits
 }
@@ -187,9 +200,13 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if err != nil {
 		return err
 	}
+	busy := c.gpus[c.servers[cell.Route].PID]
+	busy.Begin()
+	t.timed = busy != nil
 	c.dials[cell.Route].begin()
 	defer func() {
 		v.Together = together()
+		v.GPU = busy.End(t.spans())
 		c.dials[cell.Route].note(v)
 	}()
 	err = atOnce(ctx, max(1, l.Streams), func(ctx context.Context, _ int) error {
@@ -323,11 +340,32 @@ func (t *talk) note(r *openai.Response, stall float64) {
 	}
 	w := t.waitsOf(r)
 	w.first, w.gap = append(w.first, first.Seconds()), append(w.gap, longest.Seconds())
+	if t.timed {
+		came := make([]time.Time, n)
+		for i, a := range r.Arrivals {
+			came[i] = r.Began.Add(a)
+		}
+		t.arrivals = append(t.arrivals, came)
+	}
 	t.counts[workload.CountEvents] += int64(n)
 	t.counts["glued"] += int64(r.Glued)
 	t.counts[workload.CountOtherEvents] += int64(r.Others)
 	t.other = cmp.Or(t.other, r.Other)
 	t.common(r, cmp.Or(r.Tokens, n))
+}
+
+// spans returns the times from each response's first token to its last, and the slow gaps in them.
+func (t *talk) spans() (whole, slow []gpu.Span) {
+	pace := time.Duration(t.gap.ValueAtQuantile(50))
+	for _, came := range t.arrivals {
+		whole = append(whole, gpu.Span{From: came[0], To: came[len(came)-1]})
+		for i, at := range came[1:] {
+			if tokens.Slow(at.Sub(came[i]), pace) {
+				slow = append(slow, gpu.Span{From: came[i], To: at})
+			}
+		}
+	}
+	return whole, slow
 }
 
 // common notes a response with a number of tokens, 0 if that is unknown.

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -243,6 +244,56 @@ func TestVisitServerStrain(t *testing.T) {
 	}
 	if _, ok := values[workload.DelayedACKs]; !ok {
 		t.Errorf("the client's kernel was not asked: %+v", v.Client.Counts)
+	}
+}
+
+// TestVisitGPU has a server that stalls, and a GPU of this process that nvidia-smi knows.
+func TestVisitGPU(t *testing.T) {
+	dir := t.TempDir()
+	script := fmt.Sprintf(`#!/bin/sh
+case $1 in --query-compute-apps=*) echo "%d, GPU-1"; exit;; esac
+while :; do echo "$(date '+%%Y/%%m/%%d %%H:%%M:%%S.%%3N'), GPU-1, 40"; sleep 0.1; done
+`, os.Getpid())
+	if err := os.WriteFile(dir+"/nvidia-smi", []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	const stall = 2 * time.Second
+	m := serves(t, func(s stream, n int64) {
+		s.says("a")
+		s.waits(10 * time.Millisecond)
+		s.says("b")
+		s.waits(10 * time.Millisecond)
+		s.says("c")
+		if n > 1 { // not for the check
+			s.waits(stall)
+		}
+		s.says("d")
+		s.ends()
+	})
+	c := chat(t, openai.Options{Model: "m"}, m.URL, m.URL)
+	c.Locate = func(context.Context, string, *vantage.Vantage) Server {
+		return Server{PID: os.Getpid()}
+	}
+	l := sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 1, Tokens: 8}}
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		if err := c.Check(context.Background()); err != nil {
+			u.Fatal(err)
+		}
+		if len(c.gpus) != 1 {
+			u.Errorf("%d readers of the GPU of one process", len(c.gpus))
+		}
+		v, err := visited(u, context.Background(), c, l)
+		if err != nil {
+			u.Fatal(err)
+		}
+		if g := v.GPU; g == nil || g.By != sample.GPUByNvidiaSMI || g.Slow.Gaps != 1 ||
+			math.Abs(g.Slow.Share()-0.4) > 1e-9 || g.Slow.Time < stall.Seconds()*0.9 {
+			u.Errorf("%+v", g)
+		}
+	})
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

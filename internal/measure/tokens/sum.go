@@ -12,8 +12,13 @@ const (
 	// slowFactor and slowLeast say from which length on a gap is slow: longer than slowFactor times
 	// the even pace, and slowLeast longer than that.
 	slowFactor = 1.5
-	slowLeast  = int64(time.Millisecond)
+	slowLeast  = time.Millisecond
 )
+
+// Slow reports whether a gap between tokens is slow, with the even pace.
+func Slow(gap, pace time.Duration) bool {
+	return float64(gap) > slowFactor*float64(pace) && gap > pace+slowLeast
+}
 
 // Sums collects the rows of a visit's responses.
 type Sums struct {
@@ -126,7 +131,7 @@ func (s *Sums) excess(gaps []gap) (by []float64, total int64, slow int) {
 	by = make([]float64, len(s.names()))
 	pace := max(median(gaps, ofServer), median(gaps, ofClient))
 	for _, g := range gaps {
-		if float64(g.whole) <= slowFactor*float64(pace) || g.whole <= pace+slowLeast {
+		if !Slow(time.Duration(g.whole), time.Duration(pace)) {
 			continue
 		}
 		grew := slices.Clone(g.parts)

@@ -272,6 +272,12 @@ func (v Visit) checkFigures() error {
 			return err
 		}
 	}
+	if g := v.GPU; g != nil {
+		err := times(g.Over, g.Slow.Time, g.Slow.Busy, g.Rest.Time, g.Rest.Busy)
+		if err != nil || g.Slow.Gaps < 0 {
+			return fmt.Errorf("impossible use of a GPU: %+v", *g)
+		}
+	}
 	if v.Proxy != nil {
 		if err := times(math.Abs(v.Proxy.CPU)); err != nil {
 			return err

@@ -118,6 +118,8 @@ type Foreign struct {
 	OtherEvent string `json:"other_event,omitempty"`
 	// Evidence is of chat, where toll saw packets at the server; nil: it did not.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// GPU is of chat; nil: the server's GPU cannot be read, or its work is not counted.
+	GPU *GPU `json:"gpu,omitempty"`
 }
 
 // Party is one end of the load. Counts are of the window unless noted.
