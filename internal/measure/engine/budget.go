@@ -14,7 +14,7 @@ const (
 	// budgetShare is the planned share of the remaining time. Epochs may take longer than planned,
 	// because they end with a whole cycle.
 	budgetShare = 0.98
-	// latest is the multiple of the budget at which a turn of the least rounds must have ended.
+	// latest is the multiple of the budget at which a turn must have ended.
 	latest = 1.1
 )
 

@@ -111,3 +111,38 @@ func TestSlowerMachineEndsInTime(t *testing.T) {
 		t.Errorf("%v, %+v, %d visits", r.err, r.end, len(r.file.Visits))
 	}
 }
+
+// heldClock holds up the first sleep after a time until its context ends.
+type heldClock struct {
+	engine.Clock
+	t    *testing.T
+	from float64 // s
+	held *bool
+}
+
+func (c heldClock) Sleep(ctx context.Context, until int64) error {
+	if *c.held || float64(c.Now())/1e9 < c.from {
+		return c.Clock.Sleep(ctx, until)
+	}
+	*c.held = true
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		c.t.Error("the turn was not ended")
+	}
+	return context.Cause(ctx)
+}
+
+// A turn that a busy machine holds up ends with the run's time, in whatever round.
+func TestBudgetEndsATurnThatIsHeldUp(t *testing.T) {
+	for _, tt := range []struct{ budget, from float64 }{{0.3, 0}, {20, 19}} {
+		req := request()
+		req.Budget, req.Precision = tt.budget, 1e-9
+		held := false
+		r := try(t, context.Background(), &fake.Builder{Rate: drift}, req,
+			func(c *engine.Config) { c.Clock = heldClock{c.Clock, t, tt.from, &held} })
+		if r.err != nil || r.end.Reason != sample.EndedByBudget || !held {
+			t.Errorf("%+v: %v, %+v, held %v", tt, r.err, r.end, held)
+		}
+	}
+}

@@ -112,13 +112,18 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	return "", nil
 }
 
-// within returns a context that ends visits to endpoints, which may take any time, at the end of
-// the time that the run was given.
+// within returns a context that ends a turn when the run takes longer than latest times what it was
+// given, because a turn may take any time on a machine that becomes slower, or with an endpoint.
 func (r *run) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.Endpoints == nil || r.Plan.Within == 0 {
+	p := r.Plan
+	until := max(p.Budget, r.step.least)
+	switch {
+	case r.Next == nil && p.Within > 0:
+		until = p.Within
+	case p.Rounds > 0 || r.Endpoints != nil:
 		return context.WithCancel(ctx)
 	}
-	left := latest*r.Plan.Within - r.elapsed()
+	left := latest*until - r.elapsed()
 	return context.WithTimeout(ctx, time.Duration(left*float64(time.Second)))
 }
 
