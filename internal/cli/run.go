@@ -136,6 +136,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		if f.dryRun {
 			return f.out.print(e, planDocument(p, f.slicing.whole))
 		}
+		if !f.quiet {
+			warnSkipped(e, p, req.Modes)
+		}
 		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders, Tracer: tracer,
 			Built: measurable})
 	})
@@ -190,6 +193,17 @@ func nothing(p sample.Plan) error {
 	s := p.Skipped[len(p.Skipped)-1]
 	return &failure{exitNothing, fmt.Errorf(
 		"nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
+}
+
+// warnSkipped names the modes that were asked for and of which nothing can be measured, so that the
+// user need not wait for the report to read it.
+func warnSkipped(e env, p sample.Plan, asked []mode.Name) {
+	for _, m := range asked {
+		i := slices.IndexFunc(p.Skipped, func(s sample.Skip) bool { return s.Mode == m })
+		if i >= 0 && !slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == m }) {
+			warn(e, fmt.Sprintf("%s is not measured: %s", m, p.Skipped[i].Reason))
+		}
+	}
 }
 
 // measure runs the plan, judges and prints the results. It prints what was measured after an
