@@ -239,8 +239,8 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 		warn(e, over)
 	}
 	c.Progress = bar.show
-	c.Judge = func(p sample.Plan) engine.Judge {
-		live := judge.Live(p)
+	c.Judge = func(h sample.Header) engine.Judge {
+		live := judge.Live(h)
 		bar.standings = func() []standing { return standingsOf(live.Standings()) }
 		return live
 	}

@@ -179,7 +179,7 @@ func FuzzJudge(f *testing.F) {
 		if _, err := json.Marshal(Judge(file)); err != nil {
 			t.Errorf("the report cannot be written: %v", err)
 		}
-		live := Live(file.Header.Plan)
+		live := Live(file.Header)
 		for _, v := range file.Visits {
 			live.Add(v)
 		}

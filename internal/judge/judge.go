@@ -77,9 +77,9 @@ func Judge(f *sample.File) Report { return of(f.Header.Plan).judge(f) }
 // nil for other plans.
 func Converged(p sample.Plan) func(sample.Plan, []sample.PairVisit) bool { return of(p).converged }
 
-// Live returns a judge that follows a run of the plan visit by visit.
-func Live(p sample.Plan) *analysis.Live {
-	l := analysis.NewLive(p, of(p).partners)
-	l.NameBoth = of(p).nameBoth
+// Live returns a judge that follows a run with this plan and these paths visit by visit.
+func Live(h sample.Header) *analysis.Live {
+	l := analysis.NewLive(h, of(h.Plan).partners)
+	l.NameBoth = of(h.Plan).nameBoth
 	return l
 }

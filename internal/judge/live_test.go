@@ -14,7 +14,7 @@ func TestLabelsOfALiveLadder(t *testing.T) {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
 		r.File.Header.Plan.Study = study
 		r.Rounds(6, judgetest.Steady(20, 20, 25))
-		l := Live(r.File.Header.Plan)
+		l := Live(r.File.Header)
 		for _, v := range r.File.Visits {
 			l.Add(v)
 		}

@@ -27,9 +27,9 @@ type Partners func(*Run) func(i int) (b int, ok bool)
 // ToBaseline maps each cell to the baseline of its group.
 func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
 
-// NewLive returns a judge of a run of the plan that has no visits yet.
-func NewLive(p sample.Plan, to Partners) *Live {
-	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to: to,
+// NewLive returns a judge of a run with this plan and these paths that has no visits yet.
+func NewLive(h sample.Header, to Partners) *Live {
+	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: h.Plan, Paths: h.Paths}}), to: to,
 		epochs: map[[2]int]map[int]stats.Epoch{}}
 }
 
@@ -101,8 +101,9 @@ func (l *Live) Standings() []Standing {
 }
 
 // Known reports for each cell whether a run that looks before its end may stop measuring it: its
-// primary ratio is certain enough or, by rounds, as precise as requested. Baselines and failed
-// cells are known. The only route to an endpoint is known once its own median is. A cell with a
+// primary ratio is certain enough or, by rounds, as precise as requested. A ratio whose interval is
+// that of repeated runs is known once this run alone is, because measuring longer does not narrow it.
+// Baselines and failed cells are known. The only route to an endpoint is known once its own median is. A cell with a
 // partner is not known before it has good visits, nor ever in a run that traces, whose other epochs
 // take the whole budget.
 func (l *Live) Known() []bool {
@@ -136,7 +137,7 @@ func (l *Live) known(i, b int, x compared) bool {
 	case p.Sweep != nil:
 		return l.placed(i, b, x)
 	case x.slices.Pairs > 0:
-		return x.slices.Settled(l.noise(i).bias, cmp.Or(p.Same, p.Precision), p.Precision)
+		return x.alone.Settled(l.noise(i).bias, cmp.Or(p.Same, p.Precision), p.Precision)
 	case x.N < stats.MinValues || precise:
 		return precise && x.N >= stats.MinValues
 	case p.Same == 0:
@@ -181,9 +182,9 @@ func (l *Live) compare(i, b int) compared {
 		return l.j.compare(i, b, l.metric(i))
 	}
 	prior := l.j.prior(i, l.metric(i), l.pairs)
-	e := l.j.withRepeats(stats.Moderate(l.pairs(i, b), prior), i, b, l.metric(i))
-	if e.Pairs > 0 {
-		return compared{Summary: e.Ratio(), slices: e}
+	alone := stats.Moderate(l.pairs(i, b), prior)
+	if e := l.j.withRepeats(alone, i, b, l.metric(i)); e.Pairs > 0 {
+		return compared{Summary: e.Ratio(), slices: e, alone: alone}
 	}
 	return l.j.compare(i, b, l.metric(i))
 }

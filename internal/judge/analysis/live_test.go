@@ -10,9 +10,9 @@ import (
 
 func TestLiveVerdictOfNothing(t *testing.T) {
 	host, bridge := mode.Host, mode.Bridge
-	l := NewLive(sample.Plan{Baseline: string(host),
+	l := NewLive(sample.Header{Plan: sample.Plan{Baseline: string(host),
 		Cells: []sample.Cell{{Mode: host, Load: "rr"}, {Mode: host, Load: "rr", Control: true},
-			{Mode: bridge, Load: "rr"}}}, ToBaseline)
+			{Mode: bridge, Load: "rr"}}}}, ToBaseline)
 	if v := l.j.verdict(compared{}, l.noise(2), true); v != stats.Unclear {
 		t.Errorf("verdict %s", v)
 	}

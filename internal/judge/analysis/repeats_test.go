@@ -57,6 +57,34 @@ func TestPacedRatiosHaveRepetitionsInTheirInterval(t *testing.T) {
 	}
 }
 
+// The ranking during a run has the report's intervals; the run does not go on for what only other runs
+// could tell.
+func TestPacedRatiosDuringARun(t *testing.T) {
+	r := newSlicedRun(t, four(workload.Bulk)...)
+	for k := range r.File.Header.Paths {
+		r.File.Header.Paths[k].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+	}
+	r.File.Header.Plan.Precision = 0.10
+	if r.epochs(2, 40, 40, 30, 18); allKnown(live(r.Run)) {
+		t.Error("two epochs are enough")
+	}
+	r.epochs(6, 40, 40, 30, 18)
+	if l := live(r.Run); !allKnown(l) {
+		t.Errorf("known: %v", l.Known())
+	}
+	for _, s := range live(r.Run).Standings() {
+		if want := ratioIn(t, analysis.Judge(r.File), s.Cell.Mode, workload.Bulk,
+			workload.Throughput); s.Ratio != want || want.HalfWidth() < 0.1 {
+			t.Errorf("%s: %+v, the report has %+v", s.Label, s.Ratio, want)
+		}
+	}
+	noisy := newSlicedRun(t, four(workload.Bulk)...)
+	noisy.session, noisy.File.Header = 0.3, r.File.Header
+	if noisy.epochs(8, 40, 40, 30, 38); allKnown(live(noisy.Run)) {
+		t.Error("a run that is noisy itself does not go on")
+	}
+}
+
 func TestRepetitionsOfThisMachineCount(t *testing.T) {
 	f := pacedRun(t, "bbr", workload.Bulk)
 	f.Header.Plan.Repeats = []sample.Prior{{From: "host", Load: workload.Bulk, On: "lab",

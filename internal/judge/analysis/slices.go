@@ -180,6 +180,8 @@ type compared struct {
 	varies        bool
 	// slices is the logarithm of the ratio by slices; Pairs is 0 if the ratio is by rounds.
 	slices stats.Estimate
+	// alone is slices without what repeated runs show, during a run.
+	alone stats.Estimate
 }
 
 func (j *Run) compare(i, b int, metric string) compared {

@@ -14,7 +14,7 @@ import (
 func live(r *judgetest.Run) *analysis.Live { return liveTo(r, analysis.ToBaseline) }
 
 func liveTo(r *judgetest.Run, to analysis.Partners) *analysis.Live {
-	l := analysis.NewLive(r.File.Header.Plan, to)
+	l := analysis.NewLive(r.File.Header, to)
 	for _, v := range r.File.Visits {
 		l.Add(v)
 	}
@@ -29,7 +29,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 	r := newSlicedRun(t, cells...)
 	r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads,
 		sample.Load{Kind: "crr", Window: 0.1})
-	l := analysis.NewLive(r.File.Header.Plan, analysis.ToBaseline)
+	l := analysis.NewLive(r.File.Header, analysis.ToBaseline)
 	for n := range 8 {
 		before := len(r.File.Visits)
 		r.epochs(1, 30, 30, 26, 30, 20, 20, 25, 20)

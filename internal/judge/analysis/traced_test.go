@@ -30,7 +30,7 @@ func TestTracedVisitsTakeNoPart(t *testing.T) {
 		m.Ratio.N != 6 {
 		t.Errorf("median %g, ratio %+v", m.Median, m.Ratio)
 	}
-	l := judge.Live(r.File.Header.Plan)
+	l := judge.Live(r.File.Header)
 	for _, v := range r.File.Visits {
 		l.Add(v)
 	}

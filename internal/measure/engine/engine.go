@@ -49,8 +49,9 @@ type Config struct {
 	// Built is called with the plan of what was built. An error ends the run before it measures.
 	// May be nil.
 	Built func(sample.Plan) error
-	// Judge is called with the plan of what was built. Nil: no cell becomes known during the run.
-	Judge func(sample.Plan) Judge
+	// Judge is called with the plan and the paths of what was built. Nil: no cell becomes known during
+	// the run.
+	Judge func(sample.Header) Judge
 	// MeshConverged is called after each sweep except the first few. It reports whether the mesh is
 	// known precisely enough. May be nil.
 	MeshConverged func(sample.Plan, []sample.PairVisit) bool
@@ -209,6 +210,7 @@ type run struct {
 	besides    besides
 	contention *sample.Contention // while loads ran; nil: unknown
 	disturbed  atomic.Bool
+	described  []sample.Path
 }
 
 // Run makes the run and returns how it ended. An error means that it could not continue, not that a
@@ -225,8 +227,9 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
 	r.fails, r.drains = make([]int, len(r.Plan.Cells)), firstDrains(r.Plan)
+	r.described = described
 	if c.Judge != nil {
-		r.judge = c.Judge(r.Plan)
+		r.judge = c.Judge(sample.Header{Plan: r.Plan, Paths: r.described})
 	}
 	c.Environment.Cards = r.cards()
 	r.step = stage{until: r.Plan.Budget}

@@ -56,7 +56,7 @@ func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request,
 	var records bytes.Buffer
 	c := engine.Config{Plan: p, Builders: builders, Meter: fake.Meter{Clock: clock}, Clock: clock,
 		Out:   sample.NewWriter(&records),
-		Judge: func(p sample.Plan) engine.Judge { return analysis.NewLive(p, analysis.ToBaseline) }}
+		Judge: func(h sample.Header) engine.Judge { return analysis.NewLive(h, analysis.ToBaseline) }}
 	if change != nil {
 		change(&c)
 	}

@@ -248,7 +248,7 @@ func TestInterruptedEpoch(t *testing.T) {
 func TestKnownCells(t *testing.T) {
 	q := sliced(0)
 	q.Budget = 40
-	known := func(p sample.Plan) engine.Judge { return fixed(p) }
+	known := func(h sample.Header) engine.Judge { return fixed(h.Plan) }
 	r := try(t, context.Background(), &fake.Builder{}, q, func(c *engine.Config) {
 		c.Judge = known
 	})

@@ -53,7 +53,7 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	r.step.least = r.elapsed() + plan.LeastTime(step)
 	r.known = nil
 	if r.Judge != nil {
-		r.judge = r.Judge(r.resting())
+		r.judge = r.Judge(sample.Header{Plan: r.resting(), Paths: r.described})
 		for _, v := range r.visits {
 			if v.Round >= round {
 				r.judge.Add(v)
@@ -118,9 +118,9 @@ func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (s
 	})
 	s.Cells, s.Paths = fresh.Cells, built
 	s.Skipped = append(slices.Clip(s.Skipped), fresh.Skipped...)
-	h := sample.Header{Plan: r.Plan}
+	h := sample.Header{Plan: r.Plan, Paths: r.described}
 	h.Take(s)
-	r.Plan = h.Plan
+	r.Plan, r.described = h.Plan, h.Paths
 	for _, c := range fresh.Cells {
 		known[c] = len(r.fails)
 		r.fails = append(r.fails, 0)
