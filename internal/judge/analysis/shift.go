@@ -37,6 +37,11 @@ func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	if s.N == 0 {
 		return s, false
 	}
+	if (x.slices.Pairs > 0) != (y.slices.Pairs > 0) { // slices against rounds
+		by := y.Median / x.Median / s.Median
+		s.Median, s.Low, s.High = by*s.Median, by*s.Low, by*s.High
+		s.SureLow, s.SureHigh = by*s.SureLow, by*s.SureHigh
+	}
 	s.Old, s.New = ratioOf(x, Label(r.Old.Series[baseOld].Cell)),
 		ratioOf(y, Label(r.New.Series[baseNew].Cell))
 	higher := higherIsBetter(r.New.Series[m.New].Load, metric)

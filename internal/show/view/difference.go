@@ -1,7 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -115,8 +117,9 @@ func differenceHead(r *difference.Report) document.Section {
 		facts = append(facts, fmt.Sprintf("%s in %.0f s", units.Plural(s.Rounds, "round"), s.Elapsed))
 		return paragraph(0, strings.Join(facts, document.Facts), document.Facts)
 	}
-	out := document.Section{Blocks: []document.Block{side("old", r.Old), side("new", r.New),
-		document.Paragraph{Text: document.Strongly(verdictTally(r)), Break: document.Words}}}
+	out := document.Section{Blocks: []document.Block{
+		document.Paragraph{Text: document.Strongly(changedMost(r)), Break: document.Words},
+		paragraph(0, verdictTally(r), document.Words), side("old", r.Old), side("new", r.New)}}
 	if r.New.Started.Before(r.Old.Started) && !r.New.Started.IsZero() {
 		out.Add(paragraph(0, fmt.Sprintf(
 			"The new run is older than the old one: did you mean toll diff %s %s?",
@@ -131,6 +134,61 @@ func differenceHead(r *difference.Report) document.Section {
 			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other.", document.Words))
 	}
 	return out
+}
+
+// changedMost says which ratios certainly changed, those that changed most first.
+func changedMost(r *difference.Report) string {
+	const most = 3
+	var said []string
+	judged := false
+	for _, v := range []stats.Verdict{stats.Worse, stats.Better} {
+		var found []changedRatio
+		for _, c := range r.Cells {
+			for _, metric := range difference.Metrics(c) {
+				x := c.Metrics[metric].Ratio
+				judged = judged || x != nil
+				if x != nil && x.Verdict == v && !x.Varies() {
+					found = append(found, changedRatio{c, metric, math.Abs(math.Log(x.Median)),
+						signedPercent(x.Median, 0)})
+				}
+			}
+		}
+		slices.SortStableFunc(found, func(a, b changedRatio) int { return cmp.Compare(b.size, a.size) })
+		var items []string
+		for _, x := range found[:min(most, len(found))] {
+			items = append(items, x.words(r))
+		}
+		if n := len(found) - most; n > 0 {
+			items = append(items, fmt.Sprintf("%d more", n))
+		}
+		if len(items) > 0 {
+			said = append(said, printable.Capital(string(v))+": "+strings.Join(items, "; ")+".")
+		}
+	}
+	switch {
+	case len(said) > 0:
+		return strings.Join(said, " ")
+	case judged:
+		return "Nothing is certain to have changed."
+	}
+	return "There is nothing to compare."
+}
+
+type changedRatio struct {
+	cell   difference.Cell
+	metric string
+	size   float64 // of the ratio's logarithm
+	change string
+}
+
+// words returns "bridge, bulk throughput -25 %", with the place and the CPUs if there are several.
+func (x changedRatio) words(r *difference.Report) string {
+	from := ""
+	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.From != x.cell.From }) {
+		from = " from " + placeWords(string(x.cell.From))
+	}
+	return fmt.Sprintf("%s%s, %s %s%s %s %%", x.cell.Label, from, x.cell.Load, metricWord(x.metric),
+		pinned(x.cell.Pin, comparedPins(r)), x.change)
 }
 
 func verdictTally(r *difference.Report) string {

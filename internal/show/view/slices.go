@@ -15,9 +15,12 @@ import (
 // another table shows it.
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	w := workload.Of(loadOf(r, cells[0].Load))
-	metric := w.Primary
+	metric, unit := w.Primary, w.Adds
+	if level, _ := fitting(r, cells[0].Load, metric); level == "µs" {
+		unit = level // as the baseline's figure and the answer
+	}
 	show, ok := map[string]func(analysis.Price) string{
-		"µs": analysis.Price.String, "ms": analysis.Price.Milliseconds}[w.Adds]
+		"µs": analysis.Price.String, "ms": analysis.Price.Milliseconds}[unit]
 	if !ok {
 		return col, false
 	}
@@ -28,7 +31,7 @@ func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool
 		p.Verdict = stats.Costs
 		return show(p)
 	}
-	return column{texts(addedHead, w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
+	return column{texts(addedHead, unit), adds(metric, plain)}, slices.ContainsFunc(cells, known)
 }
 
 func ratioLegend(r *analysis.Report) string {

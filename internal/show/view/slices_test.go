@@ -88,7 +88,7 @@ func TestSlicedTable(t *testing.T) {
 func TestAdded(t *testing.T) {
 	for _, tt := range []struct {
 		load, head, want string
-	}{{"udp-rr", "µs", "+3.6 ±0.5"}, {"query", "ms", "+0.004 ±0.000"}, {"bulk", "", ""}} {
+	}{{"udp-rr", "µs", "+3.6 ±0.5"}, {"query", "µs", "+3.6 ±0.5"}, {"bulk", "", ""}} {
 		r := head()
 		r.Plan.Loads = []sample.Load{{Kind: tt.load, Window: 0.1}}
 		base, bridge := trip(mode.Host, mode.ToLoopback, 15, 1, 0, ""),
