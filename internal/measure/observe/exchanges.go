@@ -72,7 +72,7 @@ func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
 	for hops := r.hops; ; hops = hops[1:] {
 		var chain []tokens.Place
 		for _, h := range hops {
-			chain = append(chain, tokens.Place{Space: h.space, Port: h.port})
+			chain = append(chain, h.place())
 		}
 		rows, seen, all := w.log.Turns(r.client, chain)
 		e := &sample.Evidence{Responses: all, ByOrder: len(rows), Lost: lost, Writes: true}
@@ -125,7 +125,7 @@ func (w *Watch) chase(ctx context.Context, from int, dial func() (uint16, error)
 func opened(seen []sighting, client int, local uint16) (*route, error) {
 	const shortly = int64(100 * time.Millisecond)
 	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
-	r, err := (&route{client: client}).seal(seen, local)
+	r, err := (&route{client: client}).enter(seen, local)
 	if err != nil {
 		return nil, err
 	}

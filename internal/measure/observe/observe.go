@@ -67,6 +67,8 @@ type hop struct {
 	about  sample.EvidenceHop
 }
 
+func (h hop) place() tokens.Place { return tokens.Place{Space: h.space, Port: h.port} }
+
 const (
 	markBase  = 1_000_000_000 // the least number with as many digits as marks have
 	mostMarks = 1_000_000
@@ -355,11 +357,12 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 // sealed looks for requests at a hop by the bytes that the client counted.
 func (v *Visit) sealed(i int, h hop) (all bool) {
 	all = true
+	dialed := v.route.hops[len(v.route.hops)-1]
 	for _, a := range v.asked {
 		if a.found[i] {
 			continue
 		}
-		if s, ok := v.w.log.Sealed(h.space, h.port, &a.Asked); ok {
+		if s, ok := v.w.log.Sealed(h.place(), dialed.place(), &a.Asked); ok {
 			a.take(i, s, tokens.ByID)
 		} else {
 			all = false

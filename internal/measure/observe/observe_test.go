@@ -16,6 +16,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -473,16 +475,54 @@ func sealed(t *testing.T) func(func(net.Conn)) func(net.Conn) {
 	}
 }
 
-// Over TLS, tokens are found by the bytes that the client counted.
+// dockerProxy runs a docker-proxy on a machine.
+func dockerProxy(t *testing.T, m *machine, host string, port int, to string, toPort int) {
+	t.Helper()
+	if _, err := exec.LookPath("docker-proxy"); err != nil {
+		pathtest.SkipOrFail(t, "%v: make deps", err)
+	}
+	ready, tell, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ready.Close()
+	cmd := exec.Command("docker-proxy", "-proto", "tcp", "-host-ip", host, "-host-port",
+		strconv.Itoa(port), "-container-ip", to, "-container-port", strconv.Itoa(toPort))
+	cmd.ExtraFiles = []*os.File{tell}
+	err = m.Start(cmd)
+	tell.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if said, err := bufio.NewReader(ready).ReadString('\n'); err != nil || said != "0\n" {
+		t.Fatalf("docker-proxy: %q, %v", said, err)
+	}
+}
+
+// Over TLS, tokens are found by the bytes that the client counted, also behind relays that copy
+// them.
 func TestSealed(t *testing.T) {
 	const n = 24
 	seal := sealed(t)
-	for name, relayed := range map[string]bool{"server": false, "gateway": true} {
+	for name, tt := range map[string]struct {
+		gateway, proxied bool
+		hops             []uint16 // ports
+	}{
+		"server":                     {hops: []uint16{7443}},
+		"gateway":                    {gateway: true, hops: []uint16{7001, 7443}},
+		"server behind docker-proxy": {proxied: true, hops: []uint16{7444, 7443}},
+		"gateway behind docker-proxy": {gateway: true, proxied: true,
+			hops: []uint16{7001, 7444, 7443}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			client, other := joined(t)
 			var server, relay truth
 			serve, logs := model(&server, bursty, false), []*truth(nil)
-			if relayed {
+			if tt.gateway {
 				other.serve(t, "127.0.0.1:7001", serve)
 				g := &gateway{machine: other, to: "127.0.0.1:7001", log: &relay,
 					write: func(text string, pass func(...string) error) error {
@@ -491,7 +531,12 @@ func TestSealed(t *testing.T) {
 					}}
 				serve, logs = g.serve, []*truth{&relay}
 			}
-			other.serve(t, "0.0.0.0:7443", seal(serve))
+			if tt.proxied {
+				other.serve(t, "127.0.0.1:7444", seal(serve))
+				dockerProxy(t, other, "10.9.0.2", 7443, "127.0.0.1", 7444)
+			} else {
+				other.serve(t, "0.0.0.0:7443", seal(serve))
+			}
 			filtered(t, client, `table ip t { chain o { type nat hook output priority -100;
 				ip daddr 127.0.0.1 tcp dport 443 dnat to 10.9.0.2:7443; };
 				chain p { type nat hook postrouting priority 100; oifname eth0 masquerade; }; }`)
@@ -504,8 +549,17 @@ func TestSealed(t *testing.T) {
 			k := follow(t, client, "https://127.0.0.1", n)
 			testwait.Unhindered(t, patience, func(u testing.TB) {
 				e, all := k.visit(u, 2, 2)
+				hard := testwait.Hard(u)
 				if why, ok := e.Clear(); !ok || e.Tokens != 4*n {
-					testwait.Hard(u).Errorf("%s: %+v", why, e)
+					hard.Errorf("%s: %+v", why, e)
+				}
+				var hops []uint16
+				for _, h := range e.Hops {
+					hops = append(hops, h.Port)
+				}
+				if !slices.Equal(hops, tt.hops) ||
+					tt.proxied && e.Hops[len(hops)-1].Process != "docker-proxy" {
+					hard.Errorf("hops %+v, want ports %v", e.Hops, tt.hops)
 				}
 				like(u, e, divided(u, all, &server, logs...), 5)
 			})

@@ -18,9 +18,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// sighting is a packet with a request's mark, or one that opens a connection.
+// sighting is a packet with a request's mark, one that opens a connection, or one with which TLS
+// begins.
 type sighting struct {
 	opens    bool
+	hello    tokens.Hello // of TLS; zero: none
 	space    int
 	out      bool
 	src, dst netip.AddrPort
@@ -185,8 +187,10 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 			r.Read(func(p *capture.Packet) {
 				opens := p.Flags&(capture.SYN|capture.ACK) == capture.SYN
 				marks := marked != nil && marked(p)
-				if opens || marks {
-					seen = append(seen, sighting{opens, r.space, p.Out, p.Src, p.Dst, p.Seq, p.At})
+				hello, _, greets := tokens.HelloOf(p.Payload)
+				if opens || marks || greets && marked != nil {
+					seen = append(seen, sighting{opens, hello, r.space, p.Out, p.Src, p.Dst, p.Seq,
+						p.At})
 				}
 				if marks {
 					last, found = time.Now(), true
@@ -213,14 +217,16 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 
 // routeOf finds the hops of a request by where its packets were seen. A packet keeps its sequence
 // number when a packet filter changes its addresses; who received it last handles the request. If
-// the client's connection is over TLS, from the port sealed, it is known by how it was opened.
+// the client's connection is over TLS, from the port sealed, it is followed by how TLS began, through
+// relays that copy it, to who ends TLS.
 func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	slices.SortStableFunc(seen, func(a, b sighting) int { return int(a.at - b.at) })
 	r := &route{client: client}
+	hello := helloFrom(seen, client, sealed)
 	var order []uint32
 	packets := map[uint32][]sighting{}
 	for _, s := range seen {
-		if s.opens {
+		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello {
 			continue
 		}
 		if packets[s.seq] == nil {
@@ -239,7 +245,7 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 			return nil, ErrUnseen // it left this machine
 		}
 		first := packets[seq][0]
-		at := hop{space: to.space, port: to.dst.Port()}
+		at := hop{space: to.space, port: to.dst.Port(), sealed: to.hello != (tokens.Hello{})}
 		if !r.has(at) {
 			r.hops = slices.Insert(r.hops, 0, at)
 		}
@@ -248,13 +254,20 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 			r.dial(packets[seq])
 		}
 	}
-	if sealed != 0 {
-		return r.seal(seen, sealed)
-	}
-	if len(r.hops) == 0 || len(r.dialed) == 0 {
+	if len(r.hops) == 0 || len(r.dialed) == 0 || r.hops[len(r.hops)-1].sealed != (sealed != 0) {
 		return nil, ErrUnseen
 	}
 	return r, nil
+}
+
+// helloFrom returns how a client began TLS from a port, or the zero Hello.
+func helloFrom(seen []sighting, client int, local uint16) (h tokens.Hello) {
+	for _, s := range seen {
+		if s.hello != h && s.out && s.space == client && s.src.Port() == local {
+			return s.hello
+		}
+	}
+	return h
 }
 
 // has reports whether a hop is one of the route's, by its port.
@@ -264,8 +277,8 @@ func (r *route) has(at hop) bool {
 	})
 }
 
-// seal adds the hop to which a client opened a connection over TLS.
-func (r *route) seal(seen []sighting, local uint16) (*route, error) {
+// enter adds the hop to which a client opened a connection.
+func (r *route) enter(seen []sighting, local uint16) (*route, error) {
 	i := slices.IndexFunc(seen, func(s sighting) bool {
 		return s.opens && s.out && s.space == r.client && s.src.Port() == local
 	})
@@ -284,9 +297,8 @@ func (r *route) seal(seen []sighting, local uint16) (*route, error) {
 	if last < 0 {
 		return nil, ErrUnseen
 	}
-	r.dialed = nil
 	r.dial(packet)
-	r.hops = append(r.hops, hop{space: seen[last].space, port: seen[last].dst.Port(), sealed: true})
+	r.hops = append(r.hops, hop{space: seen[last].space, port: seen[last].dst.Port()})
 	return r, nil
 }
 

@@ -39,6 +39,7 @@ type connection struct {
 	asking, answering func([]byte)
 	requests          []*request
 	replies           []*reply
+	greeting          greeting
 	syn               int64 // when it came; 0: unknown
 	offset            int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
 	stamped           bool  // offset is known
@@ -128,7 +129,11 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 func (l *Log) begin(k key) *connection {
 	c := &connection{}
 	if l.ours != nil {
-		c.asking = requests(l.ours, func(r *request) { c.requests = append(c.requests, r) }).feed
+		asking := requests(l.ours, func(r *request) { c.requests = append(c.requests, r) })
+		c.asking = func(b []byte) {
+			c.greeting.feed(b)
+			asking.feed(b)
+		}
 		c.answering = replies(func(r *reply) { c.replies = append(c.replies, r) }).feed
 	}
 	l.conns[k] = c
@@ -241,22 +246,37 @@ func (c *connection) forget() {
 	c.acked, c.written = nil, writings{}
 }
 
-// Sealed returns what was seen of a request over TLS at a port of a namespace, or false if it was
-// not seen, or not all of it yet.
-func (l *Log) Sealed(space int, port uint16, a *Asked) (s Seen, ok bool) {
-	for k, c := range l.conns {
-		if k.Place != (Place{space, port}) || k.remote.Port() != a.Local {
-			continue
-		}
-		c.written.add(&c.out, l.writes[socketOf(k)])
-		delete(l.writes, socketOf(k))
-		events := make([]Event, len(a.Ends))
-		for i, end := range a.Ends {
-			events[i] = Event{a.Texts[i], end}
-		}
-		return c.seen(&request{mark: a.Mark, byID: true, end: a.Asked}, &reply{events: events})
+// Sealed returns what was seen at a place of a request over TLS, or false if it was not seen, or not
+// all of it yet. The client dials another place, or the same one; relays in between copy its bytes.
+func (l *Log) Sealed(at, dialed Place, a *Asked) (s Seen, ok bool) {
+	c := l.find(dialed, func(k key, _ *connection) bool { return k.remote.Port() == a.Local })
+	if c != nil && at != dialed {
+		hello := c.greeting
+		c = l.find(at, func(_ key, c *connection) bool {
+			return hello.seen && c.greeting.seen && c.greeting.Hello == hello.Hello
+		})
 	}
-	return s, false
+	if c == nil {
+		return s, false
+	}
+	events := make([]Event, len(a.Ends))
+	for i, end := range a.Ends {
+		events[i] = Event{a.Texts[i], end}
+	}
+	return c.seen(&request{mark: a.Mark, byID: true, end: a.Asked + c.greeting.at},
+		&reply{events: events})
+}
+
+// find returns a connection at a place, with its writes, or nil.
+func (l *Log) find(at Place, is func(key, *connection) bool) *connection {
+	for k, c := range l.conns {
+		if k.Place == at && is(k, c) {
+			c.written.add(&c.out, l.writes[socketOf(k)])
+			delete(l.writes, socketOf(k))
+			return c
+		}
+	}
+	return nil
 }
 
 func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
