@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +22,12 @@ func newTrace(e env) *cobra.Command {
 		t sample.TracePlan
 		// attach is the server that --attach names; "": none.
 		attach string
+		// passwordEnv names the variable with the password of the server at an address.
+		passwordEnv string
 	)
 	c := &cobra.Command{
-		Use:   "trace [MODE…]",
-		Short: "Show where in the kernel a mode's microseconds go",
+		Use:   "trace [MODE… | [NAME=]ADDRESS…]",
+		Short: "Show where the microseconds of a mode or a request go",
 		Long: `trace follows round trips through the kernel, and shows where a mode (bridge unless
 others are named) adds time: in which hop of the path, in wake-ups, or in a relay such
 as docker-proxy.
@@ -33,12 +36,20 @@ Rounds of three kinds take turns: untraced, to measure what the mode adds; trace
 programs, which record each step of a packet; and traced three times over, to measure
 what tracing costs. The programs end with toll.
 
+With the ADDRESS of a server that runs (http://, redis://, postgres://, mysql://,
+sqlserver:// or HOST:PORT), toll makes one request after another over each route (GET,
+PING or select 1), and divides their time among the client, the network, each relay and
+the server, by the packets that it captures at each of them. Rounds without captures show
+how long requests take, and what the captures cost.
+
 With --attach it watches the requests that come to a server of this machine, sends none,
 and divides their time: the server, its TCP, its device's queue; and shows the slowest.
 
 It needs root and a kernel with BTF. toll ladder needs neither, and shows what each part
 of a mode costs.`,
-		Example: `  sudo toll trace bridge
+		Example: `  sudo toll trace http://127.0.0.1:8080/health
+  sudo toll trace published=127.0.0.1:6379 direct=172.17.0.2:6379
+  sudo toll trace bridge
   sudo toll trace bridge --from container --hooks
   sudo toll trace publish-proxy publish-nat --to loopback --details
   sudo toll trace publish-nat --against bridge --from container   # what NAT takes
@@ -47,6 +58,12 @@ of a mode costs.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed(attachFlag) {
 				return f.attachTo(c.Context(), e, c.Flags(), attach, args)
+			}
+			if slices.ContainsFunc(args, isRoute) {
+				return f.traceRoutes(c, e, args, passwordEnv)
+			}
+			if passwordEnv != "" {
+				return usage(errors.New("--password-env needs the address of a server"), tracedExample)
 			}
 			f.trace = &t
 			return f.command(e, func(r *plan.Request) error {
@@ -64,14 +81,16 @@ of a mode costs.`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
+	addFrom(fl, &f.from, mode.OfModes|mode.OfServers, mode.FromHost)
 	f.addTo(fl)
-	fl.StringVar(&f.baseline, "against", string(mode.Host), "the `MODE` that others are compared with")
+	fl.StringVar(&f.baseline, "against", string(mode.Host), "the `MODE` that others are compared with (of routes: the first)")
 	offer(fl, "against", modeWords())
 	fl.BoolVar(&t.Hooks, hooksFlag, false, "also split netfilter by hook (PREROUTING, FORWARD …) "+
 		"and NAT, in further rounds: this changes the path (default: if a path has NAT)")
 	fl.StringVar(&attach, attachFlag, "",
 		"watch the requests to the server at this `PORT`, or ADDRESS:PORT, for --budget")
+	fl.StringVar(&passwordEnv, "password-env", "",
+		"environment variable that holds the password for the server at an address")
 	f.addLoads(fl, traceLoads, workload.RR)
 	f.addTune(fl)
 	f.addPin(fl, sample.PinFar)

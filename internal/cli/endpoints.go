@@ -80,16 +80,25 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 		f.baseline = names[0]
 	}
 	if !slices.Contains(names, f.baseline) {
-		return usage(fmt.Errorf("--baseline %s: no such endpoint", f.baseline),
+		flag := "baseline"
+		if f.trace != nil {
+			flag = "against"
+		}
+		return usage(fmt.Errorf("--%s %s: no such endpoint", flag, f.baseline),
 			"the endpoints are: "+strings.Join(names, ", "))
 	}
-	p, err := plan.Endpoints(plan.Request{Loads: ls, Baseline: mode.Name(f.baseline),
+	study := sample.StudyEndpoints
+	if f.trace != nil {
+		study = sample.StudyTrace
+	}
+	p, err := plan.Endpoints(plan.Request{Study: study, Loads: ls, Baseline: mode.Name(f.baseline),
 		Precision: f.precision,
 		Rounds:    f.rounds, Budget: f.budget.Seconds(), Bound: c.Flags().Changed("budget"),
 		Seed: f.seed}, names)
 	if err != nil {
 		return usage(err, "")
 	}
+	p.Trace = f.trace
 	if f.dryRun {
 		return f.out.print(e, planDocument(p, nil))
 	}

@@ -1,17 +1,18 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Endpoints plans a comparison of external endpoints, in the order of names, with a control. The
-// request's baseline must be one of the names.
+// Endpoints plans a comparison of external endpoints, in the order of names, with a control, or a
+// trace of what passes over them. The request's baseline must be one of the names.
 func Endpoints(r Request, names []string) (sample.Plan, error) {
 	r.From, r.On = []mode.Placement{sample.FromHere}, []string{sample.OnEndpoint}
-	p := sample.Plan{Study: sample.StudyEndpoints, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget,
+	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyEndpoints), Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget,
 		Within: r.within(true), Precision: r.Precision,
 		Baseline: string(r.Baseline), Loads: r.Loads}
 	if err := r.check(); err != nil {

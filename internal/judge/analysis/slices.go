@@ -16,7 +16,7 @@ var windowed = map[string]string{workload.Throughput: workload.WindowThroughput,
 	workload.Transactions: workload.WindowTransactions}
 
 func (s *Series) addSlices(v *sample.Visit) {
-	if v.Slices == nil || s.Cell.Shape.Crowd() || workload.Of(s.Load).Foreign {
+	if v.Slices == nil || s.Cell.Shape.Crowd() {
 		return
 	}
 	rate, unit := Rate(s.Load), 1.0

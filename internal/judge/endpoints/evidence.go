@@ -331,13 +331,13 @@ func (w division) waits(what string, least int) (out []string) {
 		if x.Tokens < least || each < min(w.ServerGap, littleShare*w.sum(last)) {
 			continue
 		}
-		out = append(out, waited(x, what))
+		out = append(out, Waited(x, what))
 	}
 	return out
 }
 
-// waited returns a clause on the tokens or replies that waited for a cause.
-func waited(x sample.EvidenceWait, what string) string {
+// Waited returns a clause on the tokens or replies that waited for a cause.
+func Waited(x sample.EvidenceWait, what string) string {
 	return fmt.Sprintf("%d %s waited %s each in the server's TCP %s", x.Tokens, what,
 		workload.Briefly(x.Sum/float64(x.Tokens)), causes[x.Cause].waits)
 }

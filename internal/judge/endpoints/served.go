@@ -29,7 +29,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
 		if fewReplies*w.Tokens >= s.Requests {
-			a.Add(waited(w, "replies") + ".")
+			a.Add(Waited(w, "replies") + ".")
 		}
 	}
 	a.Add(incomplete(s))

@@ -19,7 +19,7 @@ const (
 	sdRelay = 2e-6
 )
 
-var spreads = map[kind]float64{inPath: sdRow, inWakes: sdWakes, inRelay: sdRelay}
+var spreads = map[kind]float64{inPath: sdRow, inWakes: sdWakes, inRelay: sdRelay, inEnds: sdWakes}
 
 // nothing is the largest time in the path, in s, that is reported as none.
 const nothing = 0.15e-6
@@ -56,7 +56,7 @@ func (s *study) added(i, b int, p part) difference {
 
 func (s *study) difference(i, b int, p part) difference {
 	once := s.epochs(i, b, p, sample.Traced)
-	if p.kind == inRelay { // tracing slows relays for other reasons, too
+	if p.kind == inRelay && !s.costs.relays { // tracing slows relays for other reasons, too
 		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
 	}
 	thrice := s.epochs(i, b, p, sample.TracedThrice)

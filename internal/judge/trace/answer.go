@@ -30,6 +30,9 @@ func (t Trace) Control() bool { return strings.HasSuffix(t.Label, controlled) }
 // Sentence returns a sentence with what the cell adds, and how much of it is in the path, in
 // wake-ups, in a relay and not attributed.
 func (t Trace) Sentence() string {
+	if t.Route() {
+		return t.routeSentence()
+	}
 	if t.Refused != "" {
 		return fmt.Sprintf("%s. Where is not known: %s.", t.adds(), t.Refused)
 	}
@@ -46,7 +49,12 @@ func (t Trace) Sentence() string {
 
 func (t Trace) adds() string {
 	p, trip := t.Untraced, t.Against+"'s round trip"
+	if t.Route() {
+		trip = "a request over " + t.Against
+	}
 	switch {
+	case t.Against == "":
+		return "A request over " + t.Label + " was not followed"
 	case p.N == 0:
 		return "What " + t.Label + " adds to " + trip + " was not measured"
 	case p.Verdict == stats.Costs:
@@ -60,13 +68,23 @@ func (t Trace) adds() string {
 	return fmt.Sprintf("What %s adds to %s is not clear yet (%s)", t.Label, trip, p.In(p.Value()))
 }
 
+const routesUncounted = "These routes are outside toll's control: their bytes are not counted, but " +
+	"followed from process to process."
+
 func findings(r *Report) []string {
 	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}
 	}
 	out := []string{analysis.Witnessed(r.Base())}
+	if r.Traces != nil && r.Traces[0].Route() {
+		out = []string{routesUncounted}
+	}
 	for _, t := range r.Traces {
-		if t.Control() && t.Refused == "" {
+		if t.Control() && t.Refused == "" && t.Route() {
+			out = append(out, fmt.Sprintf("%s measured once more differs from itself by %s in the "+
+				"network and the server's kernel and %s in the client and the server: that much is noise.",
+				t.Against, t.Path.In(t.Path.Value()), t.Ends.In(t.Ends.Value())))
+		} else if t.Control() && t.Refused == "" {
 			out = append(out, fmt.Sprintf("A second connection over %s's path differs from the first by "+
 				"%s in the path and %s in wake-ups: that much is noise.", t.Against,
 				t.Path.In(t.Path.Value()), t.WakeUps.In(t.WakeUps.Value())))

@@ -27,6 +27,9 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	if t.Refused != "" || s.Series[i].Cell.Control {
 		return nil
 	}
+	if t.Route() {
+		return s.replies(i)
+	}
 	for _, f := range []Finding{s.frames(t, i, all), chains(t)} {
 		if f.Text != "" {
 			out = append(out, f)

@@ -41,9 +41,10 @@ func (s *study) fill(t *Trace, i, b int) {
 			}
 		}
 	}
-	prices := map[kind]*analysis.Price{inPath: &t.Path, inWakes: &t.WakeUps, inRelay: &t.Relay}
-	for _, k := range []kind{inPath, inWakes, inRelay} {
-		if _, ok := sums[k]; !ok && k == inRelay {
+	prices := map[kind]*analysis.Price{inPath: &t.Path, inWakes: &t.WakeUps, inRelay: &t.Relay,
+		inEnds: &t.Ends}
+	for _, k := range []kind{inPath, inWakes, inRelay, inEnds} {
+		if _, ok := sums[k]; !ok && (k == inRelay || k == inEnds || s.File.Header.Plan.Foreign()) {
 			continue
 		}
 		p := allOf(k)
@@ -313,7 +314,7 @@ func (s *study) segments(i int) []Segment {
 		}
 	}
 	out := make([]Segment, len(list))
-	now := 0.0
+	now, slowest := 0.0, s.cells[i].slowest()
 	for k, f := range list {
 		mid := func(of func(sample.Segment) float64) float64 {
 			var xs []float64
@@ -329,7 +330,8 @@ func (s *study) segments(i int) []Segment {
 			sample.UDP(s.Series[i].Cell.Load)), At: now, Cost: cost,
 			MidMean: net(func(g sample.Segment) float64 { return g.MidMean }),
 			P99:     net(func(g sample.Segment) float64 { return g.P99 }),
-			Share:   mid(func(g sample.Segment) float64 { return g.Share })}
+			Share:   mid(func(g sample.Segment) float64 { return g.Share }),
+			Slowest: slowest.of(f.key)}
 		now += out[k].MidMean
 	}
 	return out

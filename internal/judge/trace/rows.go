@@ -15,6 +15,7 @@ const (
 	inPath kind = iota
 	inWakes
 	inRelay
+	inEnds // the client and the server of a route
 	inHook // within a row of the path
 )
 
@@ -31,10 +32,17 @@ const (
 	rowIn       = "IP and TCP in"
 	rowRelay    = "relay"
 	rowWakes    = "wake-ups"
+	rowClient   = string(sample.PartClient)
+	rowNetwork  = string(sample.PartNetwork)
+	rowServer   = string(sample.PartServer)
+	rowTCP      = string(sample.PartServerTCP)
+	rowQueue    = string(sample.PartServerQueue)
+	rowTransfer = string(sample.PartTransfer)
 )
 
 var order = []string{rowPrograms, rowOut, rowDevices, rowHandover, rowBridge, rowRouting, rowNAT, rowTunnel,
-	rowForwarding, rowIn, rowRelay, rowWakes}
+	rowForwarding, rowIn, rowClient, rowNetwork, rowRelay, rowServer, rowTCP, rowQueue, rowTransfer,
+	rowWakes}
 
 // rowForwarding is the position, in order, of the rows of other kinds of hops.
 const rowForwarding = ""
@@ -74,6 +82,8 @@ func rowOf(k sample.SegmentKey) string {
 		switch {
 		case p == string(sample.PartBridge):
 			name = forwarding(k.Hop, rowBridge)
+		case p == string(sample.PartRelayed):
+			name = rowRelay + " " + k.Hop
 		case p == string(sample.PartForward):
 			name = forwarding(k.Hop, rowRouting)
 		case !ok:
@@ -88,8 +98,10 @@ func rowOf(k sample.SegmentKey) string {
 
 func kindOf(row string) kind {
 	switch {
-	case has(row, rowRelay):
+	case has(row, rowRelay), strings.HasPrefix(row, rowRelay+" "):
 		return inRelay
+	case has(row, rowClient), has(row, rowServer), has(row, rowTransfer):
+		return inEnds
 	case has(row, rowWakes):
 		return inWakes
 	}
@@ -106,6 +118,9 @@ func (r Row) InPath() bool { return kindOf(r.Name) == inPath }
 
 func rank(row string) int {
 	first, _, _ := strings.Cut(row, " + ")
+	if strings.HasPrefix(first, rowRelay+" ") {
+		first = rowRelay
+	}
 	if i := slices.Index(order, first); i >= 0 {
 		return i
 	}

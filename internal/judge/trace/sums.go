@@ -147,6 +147,34 @@ func tracingOf(visits []*sample.Visit) tracing {
 	return out
 }
 
+// slowest returns the epoch traced once that has the slowest trip, as far as one is recorded.
+func (t tracing) slowest() (out seen) {
+	most := 0.0
+	for _, x := range t.by[sample.Traced] {
+		sum := 0.0
+		for _, g := range x.Segments {
+			sum += g.Slowest
+		}
+		if sum > most {
+			out, most = x, sum
+		}
+	}
+	return out
+}
+
+// of returns how long a segment took in the slowest trip; 0: unknown, or none.
+func (s seen) of(k sample.SegmentKey) (sum float64) {
+	if s.Trace == nil {
+		return 0
+	}
+	for _, g := range s.Segments {
+		if g.SegmentKey == k {
+			sum += g.Slowest
+		}
+	}
+	return sum
+}
+
 func (t tracing) round(state sample.Tracing, round int) (seen, bool) {
 	i := slices.IndexFunc(t.by[state], func(s seen) bool { return s.round == round })
 	if i < 0 {
@@ -182,6 +210,8 @@ type cost struct{ each, err float64 } // one event, in s
 type costs struct {
 	of    map[steps]cost
 	event cost // any event in the path
+	// relays means that an event costs a relay what it costs others. Captured packets do.
+	relays bool
 }
 
 // costsOf learns the costs from epochs with copies of each program. It leaves out wake-ups, whose
@@ -209,7 +239,7 @@ func costsOf(cells []tracing) costs {
 			}
 		}
 	}
-	out := costs{map[steps]cost{}, cost{assumedCost, assumedError}}
+	out := costs{of: map[steps]cost{}, event: cost{assumedCost, assumedError}}
 	if len(all) > 0 {
 		out.event = cost{possible(stats.Median(all)), assumedError}
 	}
@@ -260,7 +290,7 @@ func (c costs) segment(g sample.Segment) float64 {
 
 // total returns what the events cost, in s.
 func (c costs) total(events map[steps]float64, k kind) (sum float64) {
-	if k == inRelay {
+	if k == inRelay && !c.relays {
 		return 0
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(events), byName) {

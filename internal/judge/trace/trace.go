@@ -18,6 +18,8 @@ import (
 const (
 	// leastFollowed is the least share of trips that must have been followed.
 	leastFollowed = 0.98
+	// leastRequests is the same of requests over a route, which others' requests may disturb.
+	leastRequests = 0.95
 	mostGroups    = 20
 	percent       = 100
 )
@@ -49,15 +51,16 @@ func (r *Report) Complete() bool {
 type Trace struct {
 	Cell    analysis.Cell `json:"cell"`
 	Label   string        `json:"label"`
-	Against string        `json:"against"` // the other cell's label
+	Against string        `json:"against"` // the other cell's label; "": there is none
 	// Untraced is the difference to be explained, between the medians of untraced slices.
 	Untraced analysis.Price `json:"untraced"`
 	// Levels holds the other cell's median, and that plus Untraced, in seconds; nil: not known.
 	Levels []float64 `json:"untraced_levels,omitempty"`
-	// Path, WakeUps and Relay are what these parts add. Their sum and Unattributed give Untraced.
+	// Path, WakeUps, Relay and Ends are what these parts add. Their sum and Unattributed give Untraced.
 	Path         analysis.Price `json:"path"`
 	WakeUps      analysis.Price `json:"wake_ups"`
 	Relay        analysis.Price `json:"relay,omitzero"`
+	Ends         analysis.Price `json:"ends,omitzero"` // the client and the server of a route
 	Unattributed analysis.Price `json:"unattributed"`
 	Trips        int            `json:"trips"`
 	Followed     float64        `json:"followed"` // share of trips
@@ -75,6 +78,17 @@ type Trace struct {
 	Missing  []string           `json:"missing,omitempty"`
 	Findings []Finding          `json:"findings,omitempty"`
 }
+
+// Title returns the labels of what is compared.
+func (t Trace) Title() string {
+	if t.Against == "" {
+		return t.Label
+	}
+	return t.Label + " against " + t.Against
+}
+
+// Route reports whether t is of requests over a route to a server that runs.
+func (t Trace) Route() bool { return t.Cell.Load == workload.Request }
 
 // Row is a part of the round trip, both directions together.
 type Row struct {
@@ -98,6 +112,8 @@ type Segment struct {
 	P99     float64 `json:"p99_s"`
 	Share   float64 `json:"share"`
 	Cost    float64 `json:"cost_s"` // cost of tracing, already subtracted
+	// Slowest is its time in the slowest trip, with that cost; 0: unknown, or none.
+	Slowest float64 `json:"slowest_s,omitempty"`
 }
 
 // Finding is a cause, its size and what would remove it.
@@ -112,7 +128,11 @@ func Judge(f *sample.File) *Report {
 	j := analysis.Open(f)
 	base := j.Report()
 	j.Sort(base.Cells)
-	r := &Report{Measured: base.Measured, Said: base.Said, Traces: Between(j, pairs(j, base))}
+	between := pairs(j, base)
+	r := &Report{Measured: base.Measured, Said: base.Said, Traces: Between(j, between)}
+	if len(between) == 0 && f.Header.Plan.Foreign() {
+		r.Traces = alone(j)
+	}
 	r.Findings, r.Answer = findings(r), answer(r)
 	return r
 }
@@ -158,9 +178,7 @@ type memory struct {
 // Between returns a trace for each pair of cells, which explains how much longer the first one's
 // trips take.
 func Between(j *analysis.Run, pairs [][2]int) []Trace {
-	s := &study{Run: j, pairs: slices.Clone(pairs), cells: map[int]tracing{},
-		memory: memory{map[paired][]stats.Epoch{}, map[paired]stats.Prior{},
-			map[paired]difference{}}}
+	s := newStudy(j, pairs)
 	for i, c := range j.Series {
 		b, ok := j.BaselineOf(i)
 		if p := [2]int{i, b}; ok && c.Cell.Control && len(c.Traced) > 0 &&
@@ -178,6 +196,7 @@ func Between(j *analysis.Run, pairs [][2]int) []Trace {
 		}
 	}
 	s.costs = costsOf(all)
+	s.costs.relays = s.File.Header.Plan.Foreign()
 	s.empty = emptyHook(all, s.costs.event.each)
 	out := make([]Trace, len(pairs))
 	for k, p := range pairs {
@@ -189,23 +208,37 @@ func Between(j *analysis.Run, pairs [][2]int) []Trace {
 	return out
 }
 
-func (s *study) trace(i, b int) Trace {
-	c := s.Series[i].Cell
+func newStudy(j *analysis.Run, pairs [][2]int) *study {
+	return &study{Run: j, pairs: slices.Clone(pairs), cells: map[int]tracing{},
+		memory: memory{map[paired][]stats.Epoch{}, map[paired]stats.Prior{},
+			map[paired]difference{}}}
+}
+
+// about returns what is known of cell i without another one.
+func (s *study) about(i int) Trace {
+	c, none := s.Series[i].Cell, price(stats.Estimate{}, 0, 0)
 	path, _ := s.File.Header.PathOf(c)
-	t := Trace{Cell: analysis.CellOf(c), Label: label(c), Against: label(s.Series[b].Cell),
-		Untraced: price(stats.Estimate{}, 0, 0), Cost: s.cost(i)}
-	if p := s.Price(i, b, workload.LatencyP50); p.N > 0 {
-		t.Untraced = p
-		its := stats.Median(analysis.Ordered(s.Series[b].Values[workload.LatencyP50]))
-		t.Levels = []float64{its, max(0, its+p.Median)}
-	}
-	t.Cell.Hops, t.Cell.Dial, t.Cell.Witnessed = slices.Concat([]string{}, path.Hops), path.Dial, true
+	t := Trace{Cell: analysis.CellOf(c), Label: label(c), Untraced: none, Path: none, WakeUps: none,
+		Unattributed: none, Cost: s.cost(i)}
+	t.Cell.Hops, t.Cell.Dial = slices.Concat([]string{}, path.Hops), path.Dial
+	t.Cell.Witnessed = !s.File.Header.Plan.Foreign()
 	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}
 	mine := s.cells[i]
 	t.Trips, t.Followed = mine.followed()
 	t.Events = medianOf(mine.by[sample.Traced], func(x seen) float64 { return x.Events })
 	t.Groups, t.Readers = mine.groups(), mine.readers()
-	t.Missing = missing(mine, s.cells[b])
+	return t
+}
+
+func (s *study) trace(i, b int) Trace {
+	t := s.about(i)
+	t.Against = label(s.Series[b].Cell)
+	if p := s.Price(i, b, workload.LatencyP50); p.N > 0 {
+		t.Untraced = p
+		its := stats.Median(analysis.Ordered(s.Series[b].Values[workload.LatencyP50]))
+		t.Levels = []float64{its, max(0, its+p.Median)}
+	}
+	t.Missing = missing(s.cells[i], s.cells[b])
 	if t.Refused = s.refused(i, b); t.Refused != "" {
 		return t
 	}
@@ -225,15 +258,19 @@ func label(c sample.Cell) string {
 
 // refused returns why the two cells have no rows, or "".
 func (s *study) refused(i, b int) string {
+	least := leastFollowed
+	if s.File.Header.Plan.Foreign() {
+		least = leastRequests
+	}
 	for _, k := range []int{i, b} {
 		t, name := s.cells[k], label(s.Series[k].Cell)
 		trips, share := t.followed()
 		switch {
 		case trips == 0:
 			return fmt.Sprintf("no trip of %s was traced", name)
-		case share >= leastFollowed && len(t.by[sample.Traced]) == 0:
+		case share >= least && len(t.by[sample.Traced]) == 0:
 			return fmt.Sprintf("no epoch has trips of %s that were traced once", name)
-		case share < leastFollowed:
+		case share < least:
 			return fmt.Sprintf("only %.1f %% of %s's trips were followed%s",
 				math.Floor(10*percent*share)/10, name, t.broken())
 		}

@@ -20,6 +20,9 @@ type Client struct {
 	NoStream bool              `json:"no_stream,omitempty"`
 	SQL      *database.Options `json:"sql,omitempty"`
 	Program  *sample.Program   `json:"program,omitempty"`
+	// Requests means requests of toll's own client, that are traced, with Password for their server.
+	Requests bool   `json:"-"`
+	Password string `json:"-"`
 	// Locate finds the servers; nil: they are unknown.
 	Locate Locate `json:"-"`
 	// Reach connects to the machine of distant addresses; nil: none are distant.
@@ -107,6 +110,13 @@ func (c Client) near(at []Address) (Asker, error) {
 		}
 		p.Progress, p.Locate = c.Progress, c.Locate
 		return p, nil
+	case c.Requests:
+		q, err := newRequests(at, c.Password)
+		if err != nil {
+			return nil, err
+		}
+		q.Locate = c.Locate
+		return q, nil
 	}
 	return nil, errors.New("no client for the endpoints")
 }

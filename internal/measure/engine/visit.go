@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -86,7 +87,11 @@ func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.V
 	if err != nil {
 		return err
 	}
+	if state := plan.TracingOf(r.Plan, v.Round); state != sample.Untraced {
+		v.Trace = &sample.Trace{State: state}
+	}
 	if err := r.Endpoints.Visit(ctx, c, l, v); err != nil {
+		v.Trace = nil
 		return err
 	}
 	last, err := r.readAt(ctx, 0, nil)

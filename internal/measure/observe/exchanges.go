@@ -133,9 +133,13 @@ func opened(seen []sighting, client int, local uint16) (*route, error) {
 		return s.out && s.space == client && s.src.Port() == local
 	})].seq
 	came := map[uint32]sighting{} // by sequence number: where a connection came in last
+	left := map[uint32]sighting{} // where it was opened
 	var order []uint32
 	for _, s := range seen {
 		if s.out {
+			if _, ok := left[s.seq]; !ok {
+				left[s.seq] = s
+			}
 			continue
 		}
 		if _, ok := came[s.seq]; !ok && s.seq != own {
@@ -146,6 +150,9 @@ func opened(seen []sighting, client int, local uint16) (*route, error) {
 	for _, seq := range order {
 		s := came[seq]
 		h := hop{space: s.space, port: s.dst.Port()}
+		if from, ok := left[seq]; ok {
+			h.from = []tokens.Place{{Space: from.space, Port: from.dst.Port()}}
+		}
 		if s.at > came[own].at && s.at < came[own].at+shortly && !r.has(h) {
 			r.hops = slices.Insert(r.hops, 0, h)
 		}

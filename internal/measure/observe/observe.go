@@ -34,11 +34,15 @@ type Watch struct {
 	// anyBytes means that connections are followed, whatever their bytes are.
 	anyBytes bool
 	serving  bool   // only the server is watched
+	dials    bool   // how relays dial the hops behind them is watched, too
+	copies   int    // of each capture, besides the first: they show what it costs
 	asking   string // the route whose hops are being found
 
 	mu    sync.Mutex
 	log   *tokens.Log
 	rings []*ring
+	extra []*ring            // copies, whose packets are dropped
+	spare []*writes.Recorder // the same of writes
 	// writes records the writes of servers; nil: this kernel or process cannot.
 	writes   *writes.Recorder
 	unread   int   // events that it lost before the visit
@@ -62,6 +66,7 @@ type route struct {
 type hop struct {
 	space int
 	port  uint16
+	from  []tokens.Place // from where it was dialled, by the ports that were dialled
 	// sealed means that the connection to it is over TLS.
 	sealed bool
 	about  sample.EvidenceHop
@@ -100,26 +105,34 @@ func (w *Watch) Marker(route string) func() uint32 {
 
 func (w *Watch) ours(mark uint32) bool { return mark > w.base && mark <= w.base+mostMarks }
 
-// Close ends the captures.
+// Close ends the captures and forgets the routes.
 func (w *Watch) Close() error {
+	errs := []error{w.halt()}
+	for _, s := range w.spaces {
+		errs = append(errs, s.Close())
+	}
+	w.spaces = nil
+	clear(w.routes)
+	return errors.Join(errs...)
+}
+
+// halt ends the captures. Start may open them again.
+func (w *Watch) halt() error {
 	var errs []error
 	if w.stop != nil {
 		close(w.stop)
 		w.over.Wait()
 		w.stop = nil
 	}
-	for _, r := range w.rings {
+	for _, r := range append(w.rings, w.extra...) {
 		errs = append(errs, r.Close())
 	}
-	if w.writes != nil {
-		errs = append(errs, w.writes.Close())
-		w.writes = nil
+	for _, r := range append(w.spare, w.writes) {
+		if r != nil {
+			errs = append(errs, r.Close())
+		}
 	}
-	for _, s := range w.spaces {
-		errs = append(errs, s.Close())
-	}
-	w.rings, w.spaces = nil, nil
-	clear(w.routes)
+	w.rings, w.extra, w.writes, w.spare, w.unread = nil, nil, nil, nil, 0
 	return errors.Join(errs...)
 }
 
@@ -144,6 +157,12 @@ func (w *Watch) start() error {
 		for _, h := range r.hops {
 			w.log.Serve(h.space, h.port)
 			ports[h.space] = append(ports[h.space], h.port)
+			for _, p := range h.from {
+				if w.dials {
+					w.log.Dial(p.Space, p.Port)
+					ports[p.Space] = append(ports[p.Space], p.Port)
+				}
+			}
 		}
 		for _, p := range r.dialed {
 			w.log.Dial(r.client, p)
@@ -152,13 +171,7 @@ func (w *Watch) start() error {
 	}
 	for space, all := range ports {
 		slices.Sort(all)
-		err := w.spaces[space].Visit(func() error {
-			r, err := capture.Open(size, slices.Compact(all)...)
-			if err == nil {
-				w.rings = append(w.rings, &ring{r, space})
-			}
-			return err
-		})
+		err := w.spaces[space].Visit(func() error { return w.open(space, size, slices.Compact(all)) })
 		if err != nil {
 			return err
 		}
@@ -169,8 +182,29 @@ func (w *Watch) start() error {
 	}
 	// Without the writes, what they would tell is in the server's part.
 	w.writes, _ = writes.Open(servers...)
+	for range w.copies {
+		if r, err := writes.Open(servers...); err == nil {
+			w.spare = append(w.spare, r)
+		}
+	}
 	w.stop = make(chan struct{})
 	w.over.Go(w.read)
+	return nil
+}
+
+// open opens the captures in the namespace in which it runs.
+func (w *Watch) open(space int, size capture.Size, ports []uint16) error {
+	for i := range 1 + w.copies {
+		r, err := capture.Open(size, ports...)
+		switch {
+		case err != nil:
+			return err
+		case i == 0:
+			w.rings = append(w.rings, &ring{r, space})
+		default:
+			w.extra = append(w.extra, &ring{r, space})
+		}
+	}
 	return nil
 }
 
@@ -196,6 +230,14 @@ func (w *Watch) read() {
 func (w *Watch) drain() error {
 	for _, r := range w.rings {
 		r.Read(func(p *capture.Packet) { w.log.Add(r.space, p) })
+	}
+	for _, r := range w.extra {
+		r.Read(func(*capture.Packet) {})
+	}
+	for _, r := range w.spare {
+		if err := r.Read(func(*writes.Event) {}); err != nil {
+			return err
+		}
 	}
 	if w.writes == nil {
 		return nil

@@ -66,6 +66,11 @@ type SQLOptions struct {
 	SQL string `json:"sql,omitempty" printable:"text"`
 }
 
+// RequestOptions are the options of request.
+type RequestOptions struct {
+	Asks string `json:"asks,omitempty" printable:"text"` // "GET /health"
+}
+
 // ExecOptions are the options of exec.
 type ExecOptions struct {
 	Program *Program `json:"program,omitempty"`
@@ -87,6 +92,8 @@ func readOptions(kind string, load []byte) (any, error) {
 		return read[ExecOptions](load)
 	case "chat", "batch":
 		return read[ChatOptions](load)
+	case "request":
+		return read[RequestOptions](load)
 	case "sql":
 		return read[SQLOptions](load)
 	}

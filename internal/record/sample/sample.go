@@ -187,7 +187,9 @@ func (p Plan) LoadFor(c Cell) Load {
 }
 
 // Foreign reports whether the paths lead to external endpoints, whose bytes are not counted.
-func (p Plan) Foreign() bool { return p.Study == StudyEndpoints }
+func (p Plan) Foreign() bool {
+	return p.Study == StudyEndpoints || len(p.Cells) > 0 && p.Cells[0].On == OnEndpoint
+}
 
 // Counts reports whether a visit is a result: it did not fail and, on toll's own path, was
 // witnessed.

@@ -59,6 +59,17 @@ const (
 	PartReturn   Part = "return"  // to the client's clock
 )
 
+// The parts of a request over a route to a server that runs, between captured packets.
+const (
+	PartClient      Part = "client"         // the program, its system calls, TCP and wake-up
+	PartTransfer    Part = "transfer"       // from the first byte of a request or reply to its last
+	PartNetwork     Part = "network"        // from one process's device to another's
+	PartRelayed     Part = "relaying"       // from a relay's device to its device; Hop names the relay
+	PartServer      Part = "server"         // from the request's last byte to the reply's first write
+	PartServerTCP   Part = "server's TCP"   // until TCP sent the write
+	PartServerQueue Part = "server's queue" // of the device
+)
+
 // Hooks are the names of netfilter's hooks by number, in the order of a packet's path.
 var Hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
@@ -85,8 +96,10 @@ type Trace struct {
 	// Lost is the number of events that the log had no room for.
 	Lost int `json:"lost,omitempty"`
 	// Missing names tracepoints that the kernel lacks.
-	Missing   []string  `json:"missing,omitempty"`
-	OldTotals []float64 `json:"totals_s,omitempty"` // Totals in files of earlier versions
+	Missing []string `json:"missing,omitempty"`
+	// Waits are replies of a route's server that waited for longer than 1 ms in its TCP, by cause.
+	Waits     []EvidenceWait `json:"waits,omitempty"`
+	OldTotals []float64      `json:"totals_s,omitempty"` // Totals in files of earlier versions
 }
 
 // Times are times in s. In a file they are whole nanoseconds, to save space.
@@ -146,6 +159,8 @@ type Segment struct {
 	// MidMean (s) is over the trips of Trace.MidMean. The segments' MidMeans add up to it.
 	MidMean float64 `json:"mid_mean_s"`
 	P99     float64 `json:"p99_s"` // over all followed trips
+	// Slowest is its time in the slowest trip; 0: unknown, or none.
+	Slowest float64 `json:"slowest_s,omitempty"`
 	Share   float64 `json:"share"` // of followed trips that have the segment
 	Events  float64 `json:"events"`
 	// Steps names the events that begin and end it; in files of earlier versions their devices
@@ -213,8 +228,8 @@ func (t *Trace) check() error {
 		if len(s.MidMeans) != n && len(s.MidMeans) != 0 {
 			return fmt.Errorf("a segment with %d mid-means in %d slices", len(s.MidMeans), n)
 		}
-		if err := times(append(slices.Clone(s.MidMeans), s.MidMean, s.P99, s.Share,
-			s.Events)...); err != nil {
+		if err := times(append(slices.Clone(s.MidMeans), s.MidMean, s.P99, s.Slowest,
+			s.Share, s.Events)...); err != nil {
 			return err
 		}
 	}

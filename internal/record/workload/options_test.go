@@ -24,6 +24,7 @@ func TestLoadJSON(t *testing.T) {
 		`{"kind":"batch","streams":1,"tokens":64,"requests":2,"prompt":"a\nb","warmup_s":0,"window_s":2}`,
 		`{"kind":"chat","streams":1,"tokens":64,"requests":2,"prompt":"a\nb","stall_s":0.2,"warmup_s":0,"window_s":2}`,
 		`{"kind":"sql","streams":2,"queries":20,"sql":"select 1","warmup_s":0.5,"window_s":1}`,
+		`{"kind":"request","asks":"PING","warmup_s":0.03,"window_s":0.2}`,
 		// bulk's options
 		`{"kind":"of a later toll","streams":2,"reverse":true,"warmup_s":0.5,"window_s":1}`,
 	} {

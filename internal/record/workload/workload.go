@@ -82,7 +82,7 @@ type Workload struct {
 // All returns toll's own loads in display order, then others.
 func All() []Workload { return slices.Clone(all) }
 
-var all = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
+var all = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql, request}
 
 // Find returns the load with that name.
 func Find(name string) (w Workload, ok bool) {

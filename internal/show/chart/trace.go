@@ -52,30 +52,48 @@ func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 		return nil
 	}
 	var all charts
-	all.add(tripChart(*t))
+	all.add(tripChart(*t, "A round trip, hop by hop", waterfall{t.Against, t.Its},
+		waterfall{t.Label, t.Segments}))
+	if slow := slowest(t.Segments); slow != nil {
+		all.add(tripChart(*t, "The slowest request over "+t.Label, waterfall{t.Label, t.Segments},
+			waterfall{t.Label + ", slowest", slow}))
+	}
 	all.add(partChart(*t))
 	path, waiting := apart(t.Rows)
 	all.add(epochChart("The path's parts by epoch", path))
-	all.add(epochChart("Wake-ups and relays by epoch", waiting))
+	if t.Route() {
+		all.add(epochChart("Client, server and relays by epoch", waiting))
+	} else {
+		all.add(epochChart("Wake-ups and relays by epoch", waiting))
+	}
 	if len(all) == 0 {
 		return nil
 	}
 	l := r.LoadOf(t.Cell.Load)
-	return []document.ChartGroup{{Title: t.Label + " against " + t.Against + ", from " +
-		mode.Placement(t.Cell.From).Words() + ": " + workload.Of(l).Words(l) +
-		r.Plan.SayPin(t.Cell.Pin), Charts: all}}
+	title := t.Title() + ": " + workload.Of(l).Words(l)
+	if !t.Route() {
+		title = t.Title() + ", from " + mode.Placement(t.Cell.From).Words() + ": " +
+			workload.Of(l).Words(l) + r.Plan.SayPin(t.Cell.Pin)
+	}
+	return []document.ChartGroup{{Title: title, Charts: all}}
 }
 
 const microseconds = 1e6
 
 func inMicroseconds(x float64) float64 { return short(x * microseconds) }
 
-func tripChart(t trace.Trace) (c document.Chart, ok bool) {
+// waterfall is a trip as a chart shows it.
+type waterfall struct {
+	label    string
+	segments []trace.Segment
+}
+
+func tripChart(t trace.Trace, title string, of ...waterfall) (c document.Chart, ok bool) {
 	spec := trips{Axis: "µs"}
 	for _, r := range t.Rows {
 		name := trace.WithoutDevices(r.Name)
-		drawn := func(s trace.Segment) bool { return trace.WithoutDevices(s.Row) == name }
-		if !slices.ContainsFunc(t.Its, drawn) && !slices.ContainsFunc(t.Segments, drawn) {
+		has := func(s trace.Segment) bool { return trace.WithoutDevices(s.Row) == name }
+		if !slices.ContainsFunc(t.Its, has) && !slices.ContainsFunc(t.Segments, has) {
 			continue // NAT, which only epochs by hook show
 		}
 		if i := index(&spec.Parts, name); r.Wakes() {
@@ -83,10 +101,7 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 		}
 	}
 	var rows [][]string
-	for _, x := range []struct {
-		label    string
-		segments []trace.Segment
-	}{{t.Against, t.Its}, {t.Label, t.Segments}} {
+	for _, x := range of {
 		one, hops := trip{Label: x.label}, Hops(x.segments)
 		for i, s := range x.segments {
 			direction, lane := s.Direction(), laneOf(hops[i], s)
@@ -109,10 +124,23 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 	for i := range table.Columns[:5] {
 		table.Columns[i].Right = false
 	}
-	return document.Chart{Kind: "trip", Title: "A round trip, hop by hop", Spec: spec, Table: table,
+	return document.Chart{Kind: "trip", Title: title, Spec: spec, Table: table,
 		How: "Each bar is the time between two steps in the kernel, in the row of the hop " +
 			"that had the packet then: the request down to the server, the reply back up. " +
 			"Bars are mid-means of traced trips, without what tracing costs."}, len(spec.Trips) > 0
+}
+
+// slowest returns the segments of the slowest trip, or nil if it is not recorded.
+func slowest(segments []trace.Segment) []trace.Segment {
+	out, now := slices.Clone(segments), 0.0
+	for i := range out {
+		out[i].At, out[i].MidMean = now, out[i].Slowest
+		now += out[i].Slowest
+	}
+	if now == 0 {
+		return nil
+	}
+	return out
 }
 
 // Hops returns the hop of each segment of a trip. What an end does itself belongs to "client" or

@@ -30,6 +30,14 @@ const traceNotes = "What a mode adds is measured in untraced slices, and its par
 	"epochs between them. The first column has mid-means of traced trips, less what tracing costs; " +
 	"they add up to a trip. The second column is the first plus what each part adds. ± is over epochs."
 
+const routeNotes = "What a route adds is measured in rounds without captures, and its parts in the " +
+	"rounds between them. The first column has mid-means of captured requests, less what capturing " +
+	"costs; they add up to a request. The second column is the first plus what each part adds. ± is " +
+	"over rounds."
+
+const oneRouteNotes = "Mid-means of captured requests, less what capturing costs; they add up to a " +
+	"request. The last row is the median request in rounds without captures."
+
 func traceSummary(r *trace.Report) []document.Section {
 	base := r.Base()
 	var out []document.Section
@@ -40,7 +48,14 @@ func traceSummary(r *trace.Report) []document.Section {
 	if w := warnings(base); len(w) > 0 {
 		out = append(out, fewest(w[0]))
 	}
-	last := document.Section{Blocks: []document.Block{faint(traceNotes, document.Words)}}
+	notes := traceNotes
+	if slices.ContainsFunc(r.Traces, trace.Trace.Route) {
+		notes = routeNotes
+		if r.Traces[0].Against == "" {
+			notes = oneRouteNotes
+		}
+	}
+	last := document.Section{Blocks: []document.Block{faint(notes, document.Words)}}
 	for _, text := range base.Findings {
 		last.Add(faint(text, document.Words))
 	}
@@ -111,9 +126,12 @@ func traceParts(r *trace.Report) []Part {
 func tracePart(r *analysis.Report, t trace.Trace) Part {
 	l := loadOf(r, t.Cell.Load)
 	w := workload.Of(l)
-	p := Part{Section: document.Section{Title: document.Strongly(t.Label+" against "+t.Against).
+	p := Part{Section: document.Section{Title: document.Strongly(t.Title()).
 		Then(", round trips from "+placeWords(t.Cell.From)+sayOn(r, t.Cell.On)+", "+w.Words(l)+
 			r.Plan.SayPin(t.Cell.Pin), document.Faint)}}
+	if t.Route() {
+		p.Section.Title = document.Strongly(t.Title()).Then(", "+w.Words(l), document.Faint)
+	}
 	s := &p.Section
 	if t.Refused != "" {
 		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)),
@@ -148,7 +166,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		}
 	}
 	of = ""
-	if len(t.Rows) > 0 {
+	if len(t.Rows) > 0 && t.Against != "" {
 		add("not attributed", nil, nil, t.Unattributed, document.Plain)
 	}
 	its, mine := untraced(base), untraced(cell)
@@ -156,7 +174,13 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		its, mine = &t.Levels[0], &t.Levels[1]
 	}
 	add("round trip, untraced", its, mine, t.Untraced, document.Strong)
-	table.Plot = &document.Plot{Column: 3, Before: len(table.Columns), Scale: micro,
+	if t.Against == "" { // it has one column of figures
+		table.Columns = slices.Delete(table.Columns[:3], 1, 2)
+		for i, row := range table.Rows {
+			table.Rows[i].Cells = slices.Delete(row.Cells[:3], 1, 2)
+		}
+	}
+	table.Plot = &document.Plot{Column: len(table.Columns) - 1, Before: len(table.Columns), Scale: micro,
 		Span: 1 / micro, Bars: true, Least: leastPlot}
 	table.Plot.Show(table.Rows)
 	s.Add(table)

@@ -1,0 +1,131 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// littleShare is the share of a request from which a part is named.
+const littleShare = 0.05
+
+// alone returns a trace, compared with nothing, of each route that has a result.
+func alone(j *analysis.Run) (out []Trace) {
+	s := newStudy(j, nil)
+	for i := range j.Series {
+		c := j.Series[i].Cell
+		if c.Control || j.Failed(i) {
+			continue
+		}
+		s.cells[i] = tracingOf(j.Series[i].Traced)
+		s.costs = costsOf([]tracing{s.cells[i]})
+		s.costs.relays = true
+		t := s.about(i)
+		t.Label = label(c)
+		if m, ok := j.Series[i].Metric(workload.LatencyP50); ok {
+			t.Levels = []float64{m.Median}
+		}
+		if t.Refused = s.refused(i, i); t.Refused == "" {
+			t.Segments = s.segments(i)
+			for _, row := range s.rowsOf(i, i) {
+				p := rowPart(row)
+				cost := func(r *sum) float64 { return s.costs.total(r.events, p.kind) }
+				t.Rows = append(t.Rows, Row{Name: row, Mine: s.midMean(i, sample.Traced, p, cost)})
+			}
+		}
+		t.Findings = s.replies(i)
+		out = append(out, t)
+	}
+	return out
+}
+
+// routeSentence says which parts have what a route adds to another one's requests, or without
+// another one where its own time goes, and whether its slowest request is much slower.
+func (t Trace) routeSentence() string {
+	if t.Refused != "" {
+		return strings.TrimSuffix(t.adds(), ".") + ". Where is not known: " + t.Refused + "."
+	}
+	var say []string
+	rows := slices.Clone(t.Rows)
+	if t.Against == "" {
+		whole := 0.0
+		for _, r := range rows {
+			whole += *r.Mine
+		}
+		slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(*b.Mine, *a.Mine) })
+		for _, r := range rows {
+			if *r.Mine >= littleShare*whole {
+				say = append(say, r.Name+" "+workload.Briefly(*r.Mine))
+			}
+		}
+		return fmt.Sprintf("Over %s a request takes %s: %s.%s", t.Label, workload.Briefly(whole),
+			strings.Join(say, ", "), t.slowest())
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		return cmp.Compare(math.Abs(b.Added.Median), math.Abs(a.Added.Median))
+	})
+	for _, r := range rows {
+		if r.Added.Known() && math.Abs(r.Added.Median) >= littleShare*math.Abs(t.Untraced.Median) {
+			say = append(say, r.Added.In(r.Added.Value())+" in "+article(r.Name))
+		}
+	}
+	if t.Unattributed.N > 0 {
+		say = append(say, t.Unattributed.In(t.Unattributed.Value())+" not attributed")
+	}
+	return t.adds() + ": " + printable.List(say) + "." + t.slowest()
+}
+
+// replies finds replies that often wait in the server's TCP, and long.
+func (s *study) replies(i int) (out []Finding) {
+	const fewReplies = 20 // of which one that waits is mentioned
+	var all []sample.EvidenceWait
+	trips := 0
+	for _, x := range s.cells[i].by[sample.Traced] {
+		trips += x.Trips
+		for _, w := range x.Waits {
+			k := slices.IndexFunc(all, func(o sample.EvidenceWait) bool { return o.Cause == w.Cause })
+			if k < 0 {
+				k = len(all)
+				all = append(all, sample.EvidenceWait{Cause: w.Cause})
+			}
+			all[k].Tokens, all[k].Sum = all[k].Tokens+w.Tokens, all[k].Sum+w.Sum
+		}
+	}
+	for _, w := range all {
+		if w.Tokens*fewReplies >= trips {
+			out = append(out, Finding{Text: printable.Capital(endpoints.Waited(w, "replies")) + "."})
+		}
+	}
+	return out
+}
+
+// article returns a row's name as a noun of a sentence.
+func article(row string) string {
+	if name, ok := strings.CutPrefix(row, rowRelay+" "); ok {
+		return name
+	}
+	return "the " + row
+}
+
+// slowest says which part has most of the slowest request, if that took far longer than others.
+func (t Trace) slowest() string {
+	const slow = 5 // times the middle
+	var whole, usual float64
+	for _, s := range t.Segments {
+		whole, usual = whole+s.Slowest, usual+s.MidMean
+	}
+	if whole < slow*usual {
+		return ""
+	}
+	most := slices.MaxFunc(t.Segments, func(a, b Segment) int { return cmp.Compare(a.Slowest, b.Slowest) })
+	return fmt.Sprintf(" The slowest took %s, %s of them in %s.", workload.Briefly(whole),
+		workload.Briefly(most.Slowest), article(most.Row))
+}

@@ -1,0 +1,83 @@
+package trace_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+)
+
+func TestRoutes(t *testing.T) {
+	r := trace.Judge(judgetest.Routes(30, nil))
+	if len(r.Traces) != 2 || !r.Traces[0].Route() || r.Traces[0].Against != "direct" {
+		t.Fatalf("%+v", r.Traces)
+	}
+	got := r.Traces[0]
+	want := map[string]float64{"relay proxy": 30, "network": 4}
+	for _, row := range got.Rows {
+		if off := 1e6*row.Added.Median - want[row.Name]; math.Abs(off) > 0.3 {
+			t.Errorf("%s adds %+v, want %v µs", row.Name, row.Added, want[row.Name])
+		}
+		if known := row.Name == "relay proxy" || row.Name == "network"; row.Added.Known() != known {
+			t.Errorf("%s: %s", row.Name, row.Added.Verdict)
+		}
+	}
+	if math.Abs(1e6*got.Untraced.Median-34) > 0.3 || math.Abs(1e6*got.Unattributed.Median) > 0.5 ||
+		got.Followed != 1 || got.WakeUps.N != 0 || got.Relay.Verdict != stats.Costs {
+		t.Errorf("%+v", got)
+	}
+	for _, text := range []string{"relayed adds 34.0 µs", "a request over direct",
+		"µs in proxy", "µs in the network", "The slowest took 982 µs, "} {
+		if !strings.Contains(r.Answer.Text[0], text) {
+			t.Errorf("%q lacks %q", r.Answer.Text, text)
+		}
+	}
+}
+
+func TestRouteAlone(t *testing.T) {
+	r := trace.Judge(judgetest.Routes(0, nil))
+	if len(r.Traces) != 1 || r.Traces[0].Against != "" || r.Traces[0].Refused != "" {
+		t.Fatalf("%+v", r.Traces)
+	}
+	sum := 0.0
+	for _, row := range r.Traces[0].Rows {
+		sum += *row.Mine
+	}
+	if text := r.Answer.Text[0]; math.Abs(1e6*sum-65) > 0.5 || !strings.HasPrefix(text,
+		"Over direct a request takes 65") || !strings.Contains(text, "server 50") {
+		t.Errorf("%v: %s", sum, text)
+	}
+}
+
+// TestRouteBroken checks that below 95 % of the requests nothing but the first broken step is shown.
+func TestRouteBroken(t *testing.T) {
+	for followed, refused := range map[int]bool{960: false, 940: true} {
+		r := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
+			x.Followed = followed
+			x.Broken = []sample.Break{{Share: 1 - float64(followed)/1000, After: "request sent",
+				Want: "its packets"}}
+		}))
+		got := r.Traces[0]
+		if (got.Refused != "") != refused || refused == (len(got.Rows) > 0) {
+			t.Errorf("%d: %q", followed, got.Refused)
+		}
+		if refused && (!strings.Contains(r.Answer.Text[0], "after request sent, its packets is missing "+
+			"in 6.0 %") || r.Complete()) {
+			t.Error(r.Answer.Text)
+		}
+	}
+}
+
+func TestRepliesThatWait(t *testing.T) {
+	r := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
+		x.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20}}
+	}))
+	if f := r.Traces[0].Findings; len(f) != 1 || !strings.Contains(f[0].Text,
+		"4000 replies waited 40.0 ms each in the server's TCP for acknowledgements") {
+		t.Errorf("%+v", f)
+	}
+}

@@ -1,0 +1,354 @@
+package endpoint
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// talkTimeout bounds a connection, a login and each request.
+const talkTimeout = 10 * time.Second
+
+// dialogue is a connection on which requests and replies take turns.
+type dialogue struct {
+	ask    func(ctx context.Context) error
+	close  func()
+	local  uint16
+	remote string // address and port
+	server string // what it says that it is; "": unknown
+}
+
+// speaker opens such connections to an address.
+type speaker interface {
+	open(ctx context.Context) (*dialogue, error)
+	// words describes a request: "GET /".
+	words() string
+}
+
+// speakerOf returns the client of a URL, or of HOST:PORT, whose server is asked what it speaks.
+func speakerOf(a Address, password string) (speaker, error) {
+	if !strings.Contains(a.URL, "://") {
+		if _, err := parseRoute(a.URL); err != nil {
+			return nil, err
+		}
+		return &guess{wire{a.URL, a.dialler()}, password, nil}, nil
+	}
+	u, err := url.Parse(a.URL)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("not a URL with a host") // url's own error would quote a password
+	}
+	switch u.Scheme {
+	case "http", "https":
+		return newHTTP(a, u)
+	case "redis":
+		return newRedis(a, u, password)
+	case "postgres", "postgresql", "mysql", "sqlserver":
+		return newQueries(a, password)
+	}
+	return nil, fmt.Errorf("toll makes no requests to %s:// (only to http, https, redis, postgres, "+
+		"mysql and sqlserver)", printable.Line(u.Scheme))
+}
+
+// wire opens TCP connections whose reads and writes are plain system calls of their thread.
+type wire struct {
+	host    string // and port
+	connect dialFunc
+}
+
+func withPort(u *url.URL, usual string) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return net.JoinHostPort(u.Hostname(), usual)
+}
+
+// plain is a socket in blocking mode.
+type plain struct {
+	net.Conn
+	fd int
+}
+
+func (p plain) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(p.fd, b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EAGAIN):
+			return 0, fmt.Errorf("no reply within %v", talkTimeout)
+		case err != nil:
+			return 0, err
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+func (p plain) Write(b []byte) (done int, err error) {
+	for done < len(b) {
+		n, err := unix.Write(p.fd, b[done:])
+		if n > 0 {
+			done += n
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func (p plain) Close() error { return errors.Join(unix.Close(p.fd), p.Conn.Close()) }
+
+func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, talkTimeout,
+		fmt.Errorf("no connection within %v", talkTimeout))
+	defer cancel()
+	raw, _, err := w.connect(ctx, "tcp", w.host)
+	if err != nil {
+		return c, nil, err
+	}
+	tcp, ok := raw.(*net.TCPConn)
+	if !ok {
+		return c, nil, errors.Join(errNoTCP, raw.Close())
+	}
+	control, err := tcp.SyscallConn()
+	if err == nil {
+		errControl := control.Control(func(fd uintptr) {
+			c.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+		})
+		err = errors.Join(err, errControl)
+	}
+	if err != nil {
+		return c, nil, errors.Join(err, raw.Close())
+	}
+	c.Conn = raw
+	wait := unix.NsecToTimeval(talkTimeout.Nanoseconds())
+	err = errors.Join(unix.SetNonblock(c.fd, false),
+		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),
+		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait))
+	if err != nil {
+		return c, nil, errors.Join(err, c.Close())
+	}
+	return c, &dialogue{local: raw.LocalAddr().(*net.TCPAddr).AddrPort().Port(),
+		remote: raw.RemoteAddr().String(), close: func() { _ = c.Close() }}, nil
+}
+
+// get is a client of HTTP.
+type get struct {
+	wire
+	url     *url.URL
+	request []byte
+}
+
+func newHTTP(a Address, u *url.URL) (speaker, error) {
+	if u.User != nil {
+		return nil, errors.New("a user in the URL: toll sends no credentials over HTTP")
+	}
+	usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return httpOver(wire{withPort(u, usual), a.dialler()}, u), nil
+}
+
+func httpOver(w wire, u *url.URL) *get {
+	return &get{w, u, fmt.Appendf(nil,
+		"GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: toll\r\nAccept: */*\r\n\r\n", u.RequestURI(),
+		u.Host)}
+}
+
+func (g *get) words() string { return "GET " + g.url.RequestURI() }
+
+func (g *get) open(ctx context.Context) (*dialogue, error) {
+	c, t, err := g.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var rw net.Conn = c
+	if g.url.Scheme == "https" {
+		secured := tls.Client(c, &tls.Config{ServerName: g.url.Hostname()})
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		rw = secured
+	}
+	br := bufio.NewReaderSize(rw, 64<<10)
+	t.ask = func(context.Context) error {
+		if _, err := rw.Write(g.request); err != nil {
+			return err
+		}
+		r, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return notHTTP(err)
+		}
+		_, err = io.Copy(io.Discard, r.Body)
+		if t.server = r.Header.Get("Server"); err == nil && r.Close {
+			err = errors.New("the server ends the connection after each reply, and requests are traced " +
+				"on one")
+		}
+		return err
+	}
+	return t, nil
+}
+
+func notHTTP(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return errors.New("the server ended the connection instead of a reply")
+	}
+	return fmt.Errorf("no reply of HTTP: %s", printable.Line(err.Error()))
+}
+
+// ping is a client of Redis and of what speaks its protocol.
+type ping struct {
+	wire
+	user, password string
+}
+
+func newRedis(a Address, u *url.URL, password string) (speaker, error) {
+	if _, has := u.User.Password(); has {
+		return nil, errors.New("a password in the URL: every user of the machine can read it, so use " +
+			"--password-env")
+	}
+	return &ping{wire{withPort(u, "6379"), a.dialler()}, u.User.Username(), password}, nil
+}
+
+func (p *ping) words() string { return "PING" }
+
+func (p *ping) open(ctx context.Context) (*dialogue, error) {
+	c, t, err := p.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	br := bufio.NewReader(c)
+	send := func(want string, words ...string) error {
+		request := fmt.Appendf(nil, "*%d\r\n", len(words))
+		for _, w := range words {
+			request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
+		}
+		if _, err := c.Write(request); err != nil {
+			return err
+		}
+		line, err := br.ReadSlice('\n')
+		switch text := strings.TrimSpace(string(line)); {
+		case err != nil:
+			return notHTTP(err)
+		case text != want:
+			return fmt.Errorf("%s was answered %q", words[0], printable.Line(text))
+		}
+		return nil
+	}
+	if p.password != "" {
+		words := []string{"AUTH", p.password}
+		if p.user != "" {
+			words = []string{"AUTH", p.user, p.password}
+		}
+		if err := send("+OK", words...); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	t.server = "Redis"
+	t.ask = func(context.Context) error { return send("+PONG", "PING") }
+	return t, nil
+}
+
+// guess finds what a server speaks.
+type guess struct {
+	wire
+	password string
+	is       speaker
+}
+
+func (g *guess) words() string {
+	if g.is == nil {
+		return "a request"
+	}
+	return g.is.words()
+}
+
+func (g *guess) open(ctx context.Context) (*dialogue, error) {
+	if g.is == nil {
+		g.is = g.redis()
+		if t, err := g.is.open(ctx); err == nil {
+			if t.ask(ctx) == nil {
+				return t, nil
+			}
+			t.close()
+		}
+		u := &url.URL{Scheme: "http", Host: g.host, Path: "/"}
+		g.is = httpOver(g.wire, u)
+	}
+	t, err := g.is.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ask := t.ask
+	t.ask = func(ctx context.Context) error {
+		if err := ask(ctx); err != nil {
+			return fmt.Errorf("%w (it answers neither PING nor GET /: give a URL)", err)
+		}
+		t.ask = ask
+		return nil
+	}
+	return t, nil
+}
+
+func (g *guess) redis() speaker { return &ping{g.wire, "", g.password} }
+
+// queries is a client of a database.
+type queries struct {
+	*database.Database
+	dialled *netip.AddrPort // the last connection's local address
+	facts   *database.Facts
+}
+
+func newQueries(a Address, password string) (speaker, error) {
+	q := &queries{dialled: &netip.AddrPort{}}
+	dial := a.dialler()
+	d, err := database.New(a.URL, database.Options{Query: "select 1", Queries: 1, Password: password,
+		Timeout: talkTimeout, LookUp: a.lookUps(),
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) {
+			c, took, err := dial(ctx, network, addr)
+			if err == nil {
+				if at, ok := c.LocalAddr().(*net.TCPAddr); ok {
+					*q.dialled = at.AddrPort()
+				}
+			}
+			return c, took, err
+		}})
+	q.Database = d
+	return q, err
+}
+
+func (q *queries) words() string { return "select 1" }
+
+func (q *queries) open(ctx context.Context) (*dialogue, error) {
+	if q.facts == nil {
+		f, err := q.Probe(ctx)
+		if err != nil {
+			return nil, err
+		}
+		q.facts = &f
+	}
+	s, err := q.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &dialogue{local: q.dialled.Port(), remote: q.facts.Remote, server: q.facts.Server,
+		close: func() { _ = s.Close() }, ask: func(ctx context.Context) error {
+			_, err := s.Page(ctx, nil)
+			return err
+		}}, nil
+}

@@ -1,0 +1,301 @@
+package endpoint
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+)
+
+// listen calls handle with each connection, and returns the address.
+func listen(t *testing.T, network, at string, handle func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				handle(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// web serves GET with a body after a pause.
+func web(pause time.Duration, body string) func(net.Conn) {
+	return func(c net.Conn) {
+		for br := bufio.NewReader(c); ; {
+			r, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			time.Sleep(pause)
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s", r.URL.Path,
+				len(body), body)
+		}
+	}
+}
+
+// redis answers PING, after AUTH if there is a password.
+func redis(password string) func(net.Conn) {
+	return func(c net.Conn) {
+		may := password == ""
+		for br := bufio.NewReader(c); ; {
+			n := 0
+			if _, err := fmt.Fscanf(br, "*%d\r\n", &n); err != nil {
+				_, _ = io.WriteString(c, "-ERR Protocol error\r\n")
+				return
+			}
+			var words []string
+			for range n {
+				_, _ = br.ReadString('\n')
+				line, err := br.ReadString('\n')
+				if err != nil {
+					return
+				}
+				words = append(words, strings.TrimSpace(line))
+			}
+			switch {
+			case words[0] == "AUTH":
+				may = words[len(words)-1] == password
+				_, _ = io.WriteString(c, map[bool]string{true: "+OK\r\n", false: "-WRONGPASS no\r\n"}[may])
+			case !may:
+				_, _ = io.WriteString(c, "-NOAUTH Authentication required.\r\n")
+			default:
+				_, _ = io.WriteString(c, "+PONG\r\n")
+			}
+		}
+	}
+}
+
+// copier copies to another address, after a pause on the way back.
+func copier(to string, pause time.Duration) func(net.Conn) {
+	return func(c net.Conn) {
+		up, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		go func() {
+			_, _ = io.Copy(up, c)
+			up.Close()
+		}()
+		for b := make([]byte, 64<<10); ; {
+			n, err := up.Read(b)
+			time.Sleep(pause)
+			if _, errWrite := c.Write(b[:n]); err != nil || errWrite != nil {
+				return
+			}
+		}
+	}
+}
+
+func TestDialogues(t *testing.T) {
+	pages := listen(t, "tcp", "127.0.0.1:0", web(0, "page"))
+	cache := listen(t, "tcp", "127.0.0.1:0", redis(""))
+	locked := listen(t, "tcp", "127.0.0.1:0", redis("open"))
+	closing := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = http.ReadRequest(bufio.NewReader(c))
+		_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx")
+	})
+	mute := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
+	})
+	six := ""
+	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
+		l.Close()
+		six = "http://" + listen(t, "tcp", "[::1]:0", web(0, "page")) + "/"
+	}
+	for _, tt := range []struct {
+		url, password string
+		words         string
+		err           string
+	}{
+		{url: "http://" + pages + "/health?a=b", words: "GET /health?a=b"},
+		{url: "http://" + pages, words: "GET /"},
+		{url: pages, words: "GET /"},
+		{url: cache, words: "PING"},
+		{url: "redis://" + cache, words: "PING"},
+		{url: "redis://" + locked, password: "open", words: "PING"},
+		{url: six, words: "GET /"},
+		{url: "redis://" + locked, err: `PING was answered "-NOAUTH Authentication required."`},
+		{url: "redis://" + locked, password: "x", err: `AUTH was answered "-WRONGPASS no"`},
+		{url: "redis://" + pages, err: "the server ended the connection instead of a reply"},
+		{url: "http://" + closing, err: "the server ends the connection after each reply"},
+		{url: mute, err: "(it answers neither PING nor GET /: give a URL)"},
+		{url: "http://me@" + pages, err: "toll sends no credentials over HTTP"},
+		{url: "redis://:secret@" + cache, err: "use --password-env"},
+		{url: "ftp://" + pages, err: "toll makes no requests to ftp://"},
+		{url: "https://" + cache, err: "tls:"},
+	} {
+		if tt.url == "" {
+			continue
+		}
+		t.Run(tt.url+tt.err, func(t *testing.T) {
+			s, err := speakerOf(Address{URL: tt.url}, tt.password)
+			if err == nil {
+				var d *dialogue
+				if d, err = s.open(t.Context()); err == nil {
+					defer d.close()
+					for range 3 {
+						if err == nil {
+							err = d.ask(t.Context())
+						}
+					}
+				}
+			}
+			switch {
+			case tt.err == "" && (err != nil || s.words() != tt.words):
+				t.Errorf("%v", err)
+			case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
+				t.Errorf("%v, want %q", err, tt.err)
+			case err != nil && strings.Contains(err.Error(), "secret"):
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// partsOf adds up a trace's segments by part.
+func partsOf(v *sample.Trace) map[sample.Part]float64 {
+	out := map[sample.Part]float64{}
+	for _, g := range v.Segments {
+		out[g.Part] += g.MidMean
+	}
+	return out
+}
+
+// TestRequestsTraced plants delays in a server and in a relay, a large reply, and other clients.
+func TestRequestsTraced(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	const pause = 4 * time.Millisecond
+	for name, tt := range map[string]struct {
+		serves, relays time.Duration
+		body           string
+		others         int
+	}{
+		"server":      {serves: pause},
+		"relay":       {relays: pause},
+		"large reply": {body: strings.Repeat("x", 1<<20)},
+		"others":      {serves: pause, relays: pause, others: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			direct := listen(t, "tcp", "127.0.0.1:0", web(tt.serves, tt.body))
+			at := []Address{{Name: "direct", URL: "http://" + direct}}
+			if tt.relays > 0 {
+				relayed := listen(t, "tcp", "127.0.0.1:0", copier(direct, tt.relays))
+				at = append(at, Address{Name: "relayed", URL: "http://" + relayed})
+			}
+			beside(t, at[len(at)-1].URL, tt.others)
+			q, err := newRequests(at, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer q.Close()
+			if err := q.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i, a := range at {
+				if hops := q.Paths()[i].Hops; len(hops) != i+1 {
+					t.Fatalf("hops %q", hops)
+				}
+				for _, state := range []sample.Tracing{sample.Traced, sample.TracedThrice} {
+					traced(t, q, a.Name, state, tt.serves, tt.relays*time.Duration(i), tt.body != "")
+				}
+			}
+			v := &sample.Visit{}
+			err = q.Visit(t.Context(), sample.Cell{Route: "direct"}, sample.Load{Window: 0.1}, v)
+			if err != nil || v.Latency == nil || len(v.Slices.Medians) == 0 ||
+				v.Slices.Medians[0] < tt.serves.Seconds() {
+				t.Errorf("%+v: %v", v, err)
+			}
+		})
+	}
+}
+
+// beside makes requests over n connections until the test ends.
+func beside(t *testing.T, url string, n int) {
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			s, _ := speakerOf(Address{URL: url}, "")
+			d, err := s.open(t.Context())
+			for err == nil {
+				err = d.ask(t.Context())
+				select {
+				case <-over:
+					d.close()
+					return
+				default:
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(over)
+		all.Wait()
+	})
+}
+
+func traced(t *testing.T, q *Requests, route string, state sample.Tracing, serves,
+	relays time.Duration, large bool) {
+	t.Helper()
+	v := &sample.Visit{Trace: &sample.Trace{State: state}}
+	if err := q.Visit(t.Context(), sample.Cell{Route: route}, sample.Load{Window: 0.2}, v); err != nil {
+		t.Fatal(err)
+	}
+	got := v.Trace
+	if got.State != state || got.Trips == 0 || float64(got.Followed) < 0.95*float64(got.Trips) {
+		t.Fatalf("%s: %d of %d followed: %+v, lost %d", route, got.Followed, got.Trips, got.Broken,
+			got.Lost)
+	}
+	sum := 0.0
+	parts := partsOf(got)
+	for _, x := range parts {
+		sum += x
+	}
+	server := parts[sample.PartServer] + parts[sample.PartServer+" + "+sample.PartServerTCP+" + "+
+		sample.PartServerQueue]
+	if math.Abs(sum-got.MidMean) > 1e-9 || server < serves.Seconds() ||
+		parts[sample.PartRelayed] < relays.Seconds() || large != (parts[sample.PartTransfer] > 0) {
+		t.Errorf("%s: %v of %v", route, parts, got.MidMean)
+	}
+}
+
+func TestRequestsElsewhere(t *testing.T) {
+	q, err := newRequests([]Address{{Name: "x", URL: "postgres://127.0.0.1:1/x",
+		From: vantage.Local()}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Error(err)
+	}
+}

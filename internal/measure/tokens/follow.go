@@ -1,0 +1,355 @@
+package tokens
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Hop is a server or relay on the way of exchanges.
+type Hop struct {
+	Place
+	Name string
+	// From are the places from which the relay behind it dials it, by the ports that they dial.
+	From []Place
+}
+
+// Exchange is a request and its reply as a client had them, on a connection on which they take
+// turns. Times are CLOCK_REALTIME, ns.
+type Exchange struct {
+	Slot       int // ascending, like Sent
+	Local      uint16
+	Sent, Read int64 // before the first write, and after the last read
+}
+
+// instant ends a stretch of an exchange's time.
+type instant struct {
+	sample.SegmentKey
+	name string // of the instant
+}
+
+// followed are exchanges, each with the time of its stretches in ns.
+type followed struct {
+	stretches []instant
+	rows      []Row
+	slots     []int
+	lost      map[sample.Break]int // by its After and Want
+	waits     *Sums
+}
+
+// Follow divides exchanges of clients in a namespace over a chain of hops, from the server on, whose
+// relays copy bytes. If no write of the server was seen, its TCP and its queue are in its part.
+func (l *Log) Follow(client int, chain []Hop, all []Exchange) *sample.Trace {
+	f := l.follow(client, chain, all)
+	return f.trace(len(all))
+}
+
+func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
+	places := make([]Place, len(chain))
+	for i, h := range chain {
+		places[i] = h.Place
+	}
+	t := tracks{log: l, byBase: map[Place]map[uint32]*connection{}, taken: map[*connection]bool{}}
+	writes := false
+	byLocal := map[uint16][]Exchange{}
+	for _, x := range all {
+		byLocal[x.Local] = append(byLocal[x.Local], x)
+	}
+	var ways []way
+	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0)}
+	for k, q := range l.asks {
+		mine := byLocal[k.local.Port()]
+		if k.space != client || len(mine) == 0 || l.came[k] == nil {
+			continue
+		}
+		delete(byLocal, k.local.Port())
+		turns := q.complete(l.came[k].top)
+		conns := t.of(q.out.base, turns, places)
+		if conns == nil {
+			out.lose("request sent", "its connection at every hop", len(mine))
+			continue
+		}
+		writes = writes || len(conns[0].written.writes) > 0
+		ways = append(ways, way{q, l.came[k], conns, l.dialled(chain, conns), mine, turns})
+	}
+	for _, mine := range byLocal {
+		out.lose("request sent", "its packets", len(mine))
+	}
+	out.stretches = stretches(chain, writes)
+	for _, w := range ways {
+		w.divide(out, writes)
+	}
+	return out
+}
+
+func (f *followed) lose(after, want string, n int) {
+	f.lost[sample.Break{After: after, Want: want}] += n
+}
+
+// way is a client's connection with those behind it, from the server on.
+type way struct {
+	q     *asks
+	came  *arrivals
+	conns []*connection
+	dials []dialled // how each of conns but the client's was dialled
+	mine  []Exchange
+	turns []turn
+}
+
+// dialled is a connection as its relay saw it.
+type dialled struct {
+	out  *stream
+	came *arrivals
+}
+
+// dialled finds how relays dialled connections. The last one is the client's.
+func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
+	out := make([]dialled, len(conns)-1)
+	for k, q := range l.asks {
+		for i := range out {
+			if q.out.base == conns[i].in.base && l.came[k] != nil &&
+				slices.ContainsFunc(chain[i].From, func(p Place) bool {
+					return p.Space == k.space && p.Port == k.remote.Port()
+				}) {
+				out[i] = dialled{&q.out, l.came[k]}
+			}
+		}
+	}
+	return out
+}
+
+// stretches returns the stretches between an exchange's instants, in their order.
+func stretches(chain []Hop, writes bool) (out []instant) {
+	add := func(reply bool, part sample.Part, hop, where, name string) {
+		out = append(out, instant{sample.SegmentKey{Reply: reply, Hop: hop, Where: where, Part: part},
+			name})
+	}
+	const network = string(sample.PartNetwork)
+	server := chain[0].Name
+	add(false, sample.PartClient, "", "", "request at the client's device")
+	add(false, sample.PartTransfer, "", "", "end of the request there")
+	for _, h := range slices.Backward(chain[1:]) {
+		add(false, sample.PartNetwork, network, "to "+h.Name, "request at "+h.Name)
+		add(false, sample.PartRelayed, h.Name, "", "request leaving "+h.Name)
+	}
+	add(false, sample.PartNetwork, network, "to "+server, "request at "+server)
+	if writes {
+		add(false, sample.PartServer, server, "", "write of "+server)
+		add(true, sample.PartServerTCP, server, "", "reply leaving its TCP")
+		add(true, sample.PartServerQueue, server, "", "reply leaving "+server)
+	} else {
+		add(false, sample.PartServer+" + "+sample.PartServerTCP+" + "+sample.PartServerQueue, server,
+			"", "reply leaving "+server)
+	}
+	for _, h := range chain[1:] {
+		add(true, sample.PartNetwork, network, "to "+h.Name, "reply at "+h.Name)
+		add(true, sample.PartRelayed, h.Name, "", "reply leaving "+h.Name)
+	}
+	add(true, sample.PartNetwork, network, "to the client", "reply at the client's device")
+	add(true, sample.PartTransfer, network, "", "end of the reply there")
+	add(true, sample.PartClient, "", "", "reply read")
+	return out
+}
+
+// divide divides the exchanges of a connection.
+func (w *way) divide(out *followed, writes bool) {
+	for _, x := range w.mine {
+		i := sort.Search(len(w.turns), func(i int) bool { return w.turns[i].sent >= x.Sent })
+		if i == len(w.turns) || w.turns[i].sent > x.Read {
+			out.lose("request sent", out.stretches[0].name, 1)
+			continue
+		}
+		if i+1 < len(w.turns) && w.turns[i+1].sent < x.Read {
+			out.lose("reply at the client's device", "reply read", 1) // several replies
+			continue
+		}
+		at, missing := w.instants(x, w.turns[i], writes, out.waits)
+		if missing {
+			after := "request sent"
+			if n := len(at) - 1; n > 0 {
+				after = out.stretches[n-1].name
+			}
+			out.lose(after, out.stretches[len(at)-1].name, 1)
+			continue
+		}
+		if k := inOrder(at); k > 0 {
+			out.lose(out.stretches[max(0, k-2)].name, "a later "+out.stretches[k-1].name, 1)
+			continue
+		}
+		row := make(Row, len(at)-1)
+		for k := range row {
+			row[k] = at[k+1] - at[k]
+		}
+		out.rows, out.slots = append(out.rows, row), append(out.slots, x.Slot)
+	}
+}
+
+// inOrder moves instants that seem to be earlier than those before them, by at most slack. It
+// returns the index of one that is earlier than that, or 0.
+func inOrder(at []int64) int {
+	for k := 1; k < len(at); k++ {
+		if at[k] < at[k-1]-slack {
+			return k
+		}
+		at[k] = max(at[k], at[k-1])
+	}
+	return 0
+}
+
+// instants returns the instants of an exchange, from the client's write on. missing means that what
+// follows them was not seen. It adds what the reply waited for to waits.
+func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64, missing bool) {
+	at = []int64{x.Sent, t.sent}
+	first := t.from + 1
+	left := func(s *stream, offset int64) bool {
+		m, ok := s.at(offset)
+		if ok {
+			at = append(at, m.at)
+		}
+		return ok
+	}
+	came := func(a *arrivals, offset int64) bool {
+		ns, ok := a.at(offset)
+		if ok {
+			at = append(at, ns)
+		}
+		return ok
+	}
+	if !left(&w.q.out, t.asked) {
+		return at, true
+	}
+	for i := len(w.conns) - 1; i > 0; i-- {
+		d := w.dials[i-1]
+		if !left(&w.conns[i].in, t.asked) || d.out == nil || !left(d.out, t.asked) {
+			return at, true
+		}
+	}
+	if !left(&w.conns[0].in, t.asked) {
+		return at, true
+	}
+	s, ok := w.conns[0].seen(&request{end: t.asked}, &reply{events: []Event{{Offset: first},
+		{Offset: t.to}}})
+	waits.AddWaits(&s)
+	switch {
+	case !ok, writes && s.Wrote == nil:
+		return at, true
+	case writes:
+		wrote := max(s.Wrote[0], s.Came)
+		at = append(at, wrote, max(wrote, s.Sent[0]))
+	}
+	at = append(at, s.Departed[0])
+	for i := 1; i < len(w.conns); i++ {
+		if !came(w.dials[i-1].came, first) || !left(&w.conns[i].out, first) {
+			return at, true
+		}
+	}
+	if !came(w.came, first) || !came(w.came, t.to) {
+		return at, true
+	}
+	for i := range at { // what seems to be after the reading, within slack, was at it
+		if at[i] > x.Read && at[i] <= x.Read+slack {
+			at[i] = x.Read
+		}
+	}
+	return append(at, x.Read), false
+}
+
+// trace returns the figures of exchanges, of which there were n.
+func (f *followed) trace(n int) *sample.Trace {
+	out := &sample.Trace{Trips: n, Followed: len(f.rows), Slots: []int{}, Waits: f.waits.causes()}
+	for b, count := range f.lost {
+		b.Share = float64(count) / float64(n)
+		out.Broken = append(out.Broken, b)
+	}
+	slices.SortFunc(out.Broken, func(a, b sample.Break) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.After+a.Want, b.After+b.Want))
+	})
+	if len(f.rows) == 0 {
+		return out
+	}
+	f.sort()
+	out.Events = float64(len(f.stretches) - 1)
+	middle := middleOf(f.rows)
+	for _, r := range middle {
+		out.MidMean += seconds(r.total()) / float64(len(middle))
+	}
+	var middles [][]Row
+	for i := 0; i < len(f.slots); {
+		end := i + 1
+		for end < len(f.slots) && f.slots[end] == f.slots[i] {
+			end++
+		}
+		slot := f.rows[i:end]
+		out.Slots = append(out.Slots, f.slots[i])
+		out.Totals = append(out.Totals, seconds(totals(slot)[(end-i)/2]))
+		middles = append(middles, middleOf(slot))
+		i = end
+	}
+	slowest := slices.MaxFunc(f.rows, func(a, b Row) int { return cmp.Compare(a.total(), b.total()) })
+	from := "request sent"
+	for i, x := range f.stretches {
+		g := sample.Segment{SegmentKey: x.SegmentKey, Share: 1, Events: 1, Slowest: seconds(slowest[i]),
+			Steps: [2]string{steps(from), steps(x.name)}, MidMean: mean(middle, i)}
+		from = x.name
+		for _, rows := range middles {
+			g.MidMeans = append(g.MidMeans, mean(rows, i))
+		}
+		each := make([]int64, len(f.rows))
+		for k, r := range f.rows {
+			each[k] = r[i]
+		}
+		slices.Sort(each)
+		g.P99 = seconds(each[len(each)*99/100])
+		out.Segments = append(out.Segments, g)
+	}
+	return out
+}
+
+// steps makes one word of an instant's name.
+func steps(name string) string { return strings.ReplaceAll(name, " ", "_") }
+
+// sort puts the exchanges in the order of their slots.
+func (f *followed) sort() {
+	order := make([]int, len(f.rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.slots[a], f.slots[b]) })
+	rows, slots := make([]Row, len(order)), make([]int, len(order))
+	for i, at := range order {
+		rows[i], slots[i] = f.rows[at], f.slots[at]
+	}
+	f.rows, f.slots = rows, slots
+}
+
+func totals(rows []Row) []int64 {
+	out := make([]int64, len(rows))
+	for i, r := range rows {
+		out[i] = r.total()
+	}
+	slices.Sort(out)
+	return out
+}
+
+// middleOf returns the rows whose totals are between the 40th and the 60th percentile.
+func middleOf(rows []Row) (out []Row) {
+	all := totals(rows)
+	n := len(all) - 1
+	a, b := all[(n*4+9)/10], all[n*6/10]
+	for _, r := range rows {
+		if t := r.total(); t >= min(a, b) && t <= max(a, b) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func mean(rows []Row, i int) (sum float64) {
+	for _, r := range rows {
+		sum += seconds(r[i]) / float64(len(rows))
+	}
+	return sum
+}

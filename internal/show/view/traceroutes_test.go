@@ -1,0 +1,36 @@
+package view
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+)
+
+// TestTracedRoutes shows requests over a relayed route and a direct one, and over one route alone.
+func TestTracedRoutes(t *testing.T) {
+	nagle := func(x *sample.Trace) {
+		x.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20}}
+	}
+	golden(t, "trace-routes.txt", written(t, "table", Summary(judge.Judge(judgetest.Routes(30, nagle))), format.Options{Width: 80}))
+	golden(t, "trace-routes-details.txt", written(t, "table", Report(judge.Judge(judgetest.Routes(30, nil))), format.Options{Width: 100}))
+	golden(t, "trace-route.txt", written(t, "table", Summary(judge.Judge(judgetest.Routes(0, nil))), format.Options{Width: 80}))
+	var titles []string
+	r := judge.Judge(judgetest.Routes(30, nil))
+	for _, g := range chart.Trace(r.(*trace.Report)) {
+		for _, c := range g.Charts {
+			titles = append(titles, c.Title)
+		}
+	}
+	for _, want := range []string{"A round trip, hop by hop", "The slowest request over relayed",
+		"What relayed adds to direct, part by part", "Client, server and relays by epoch, µs"} {
+		if !slices.Contains(titles, want) {
+			t.Errorf("no chart %q in %q", want, titles)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package judgetest
+
+import (
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Routes returns a traced run over a direct route and, if relay is positive, one over a relay that
+// takes that long, in µs. The server takes 50 µs, and captures cost 1 µs in each of 6 or 10 segments.
+// change, unless nil, changes each trace.
+func Routes(relay float64, change func(*sample.Trace)) *sample.File {
+	const us, rounds = 1e-6, 24
+	f := &sample.File{Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{
+		Study: sample.StudyTrace, Trace: &sample.TracePlan{}, Baseline: "direct", Budget: 60,
+		Precision: 0.02,
+		Loads: []sample.Load{{Kind: workload.Request, Window: 0.2,
+			Options: sample.RequestOptions{Asks: "PING"}}}}},
+		End: sample.End{Reason: sample.EndedByRounds, Rounds: rounds}}
+	names := []string{"direct"}
+	if relay > 0 {
+		names = append(names, "relayed")
+	}
+	for _, name := range names {
+		c := sample.Cell{Route: name, From: sample.FromHere, Load: workload.Request,
+			On: sample.OnEndpoint}
+		f.Header.Plan.Cells = append(f.Header.Plan.Cells, c)
+		if name == "direct" && relay > 0 {
+			c.Control = true
+			f.Header.Plan.Cells = append(f.Header.Plan.Cells, c)
+		}
+		f.Header.Paths = append(f.Header.Paths, sample.Path{Route: name, From: sample.FromHere,
+			On: sample.OnEndpoint, Dial: map[string]string{"direct": "172.17.0.2:6379", "relayed": "127.0.0.1:6379"}[name], Hops: []string{}})
+	}
+	for round := range rounds {
+		state := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice}[round%3]
+		for i, c := range f.Header.Plan.Cells {
+			jitter := 1 + 0.002*math.Sin(float64(7*round+3*i))
+			f.Visits = append(f.Visits, routeVisit(round, i, c.Route == "relayed", state, us, relay,
+				jitter, change))
+		}
+	}
+	return f
+}
+
+func routeVisit(round, cell int, relayed bool, state sample.Tracing, us, relay, jitter float64,
+	change func(*sample.Trace)) sample.Visit {
+	v := sample.Visit{Turn: sample.Turn{Round: round, Cell: cell}}
+	copies := map[sample.Tracing]float64{sample.Traced: 1, sample.TracedThrice: 3}[state]
+	t := &sample.Trace{State: state, Trips: 1000, Followed: 1000, Slots: []int{0, 1}, Events: 6}
+	add := func(reply bool, part sample.Part, hop, where string, took float64) {
+		x := jitter*took*us + copies*us
+		t.Segments = append(t.Segments, sample.Segment{MidMean: x, MidMeans: sample.Times{x, x},
+			SegmentKey: sample.SegmentKey{Reply: reply, Part: part, Hop: hop, Where: where}, P99: 2 * x,
+			Share: 1, Events: 1, Slowest: 9 * x, Steps: [2]string{where + hop, string(part)}})
+		t.MidMean += x
+	}
+	add(false, sample.PartClient, "", "", 5)
+	if relayed {
+		add(false, sample.PartNetwork, "network", "to proxy", 2)
+		add(false, sample.PartRelayed, "proxy", "", relay/2)
+	}
+	add(false, sample.PartNetwork, "network", "to redis", 2)
+	add(false, sample.PartServer, "redis", "", 50)
+	add(true, sample.PartServerTCP, "redis", "", 1)
+	if relayed {
+		add(true, sample.PartNetwork, "network", "to proxy", 2)
+		add(true, sample.PartRelayed, "proxy", "", relay/2)
+	}
+	add(true, sample.PartNetwork, "network", "to the client", 2)
+	add(true, sample.PartClient, "", "", 5)
+	t.Totals = sample.Times{t.MidMean, t.MidMean}
+	if state == sample.Untraced {
+		v.Slices = &sample.Slices{Slots: []int{0, 1}, Rates: []float64{1 / t.MidMean, 1 / t.MidMean},
+			Medians: []float64{t.MidMean, t.MidMean}}
+		v.Client.Window, v.Client.Trips = 0.2, int64(0.2/t.MidMean)
+		return v
+	}
+	if change != nil {
+		change(t)
+	}
+	v.Trace = t
+	return v
+}
