@@ -251,11 +251,14 @@ func (f *Facts) attached(d Device) Attached {
 // peerOf returns the other end of a veth pair. Both ends must name each other's index, because an
 // index is unique only in its namespace.
 func (f *Facts) peerOf(d Device) (Device, bool) {
-	for _, p := range f.Devices {
-		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer &&
-			p.Peer == d.Index && (d.PeerSpace == "" || d.PeerSpace == f.Space) {
-			return p, true
-		}
+	if d.Kind != "veth" || d.Peer == 0 || d.PeerSpace != "" && d.PeerSpace != f.Space {
+		return Device{}, false
 	}
-	return Device{}, false
+	i := slices.IndexFunc(f.Devices, func(p Device) bool {
+		return p.Kind == "veth" && p.Index == d.Peer && p.Peer == d.Index
+	})
+	if i < 0 {
+		return Device{}, false
+	}
+	return f.Devices[i], true
 }

@@ -30,7 +30,7 @@ var (
 )
 
 func (f *Facts) places(six bool) []place {
-	here := place{kind: OwnAddr}
+	here, hosts := place{kind: OwnAddr}, f.hosting()
 	var out []place
 	for _, d := range f.Devices {
 		own := d.own(six)
@@ -38,7 +38,7 @@ func (f *Facts) places(six bool) []place {
 			continue
 		}
 		here.addrs = append(here.addrs, own...)
-		if f.hosts(d) {
+		if hosts(d) {
 			out = append(out, place{kind: Neighbour, bridge: d.Name, addrs: own,
 				client: replica.Client{Bridge: d.Name}, from: "a container on " + f.network(d)})
 		}
@@ -129,9 +129,10 @@ func (f *Facts) machines(six bool) []place {
 	if six {
 		far = anybody6
 	}
+	hosts := f.hosting()
 	for _, d := range f.Devices {
 		own := d.own(six)
-		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || f.hosts(d) || !d.Up ||
+		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || hosts(d) || !d.Up ||
 			f.endsIn(d) {
 			continue
 		}
@@ -149,9 +150,19 @@ func (f *Facts) machines(six bool) []place {
 }
 
 // hosts reports whether a device is the bridge of containers.
-func (f *Facts) hosts(d Device) bool {
-	return d.Docker || d.Kind == "bridge" && !d.Uplink && slices.ContainsFunc(f.Containers,
-		func(c Container) bool { return c.PID != 0 && f.bridgeOf(c) == d.Name })
+func (f *Facts) hosts(d Device) bool { return f.hosting()(d) }
+
+// hosting returns the function hosts, for calls with many devices.
+func (f *Facts) hosting() func(Device) bool {
+	used := map[string]bool{}
+	for _, c := range f.Containers {
+		if c.PID != 0 {
+			used[f.bridgeOf(c)] = true
+		}
+	}
+	return func(d Device) bool {
+		return d.Docker || d.Kind == "bridge" && !d.Uplink && used[d.Name]
+	}
 }
 
 // own returns the device's addresses, without link-local ones.

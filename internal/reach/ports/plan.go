@@ -45,7 +45,7 @@ func (c *Copy) plan() {
 func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, places []place) {
 	home, named := c.homeAndAddresses(rows, six)
 	primary, _ := c.f.address(six)
-	first := map[Client]bool{}
+	first, hosts := map[Client]bool{}, c.f.hosting()
 	for _, p := range places {
 		add := func(tier int, kind Client, a netip.Addr) {
 			if a.IsValid() {
@@ -68,7 +68,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 				}
 			}
 			for _, a := range p.addrs {
-				if c.f.hosts(c.f.device(c.f.towards(a))) {
+				if hosts(c.f.device(c.f.towards(a))) {
 					add(gateway, OwnAddr, a)
 				} else {
 					add(address, OwnAddr, a)
@@ -103,7 +103,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 		}
 		add(far, p.kind, primary)
 		if p.kind == Neighbour {
-			for _, a := range c.elsewhere(six, home) {
+			for _, a := range c.f.elsewhere(hosts, six, home) {
 				add(gateway, p.kind, a)
 			}
 		}
@@ -112,9 +112,9 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 
 // elsewhere returns the addresses of the machine that containers dial besides the primary one and
 // those of their own bridge: of cards, and of the server's bridge.
-func (c *Copy) elsewhere(six bool, home string) (out []netip.Addr) {
-	for _, d := range c.f.Devices {
-		if d.Kind != "loopback" && (d.Name == home || !c.f.hosts(d)) {
+func (f *Facts) elsewhere(hosts func(Device) bool, six bool, home string) (out []netip.Addr) {
+	for _, d := range f.Devices {
+		if d.Kind != "loopback" && (d.Name == home || !hosts(d)) {
 			out = append(out, d.own(six)...)
 		}
 	}
