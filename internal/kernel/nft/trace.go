@@ -19,6 +19,7 @@ type Tracer struct {
 	fd      int
 	control *transactor
 	last    map[uint32]Packet // by ID
+	buffer  []byte            // of Read
 }
 
 // Event records that a packet matched a rule or reached the end of a chain.
@@ -152,10 +153,12 @@ func (t *Tracer) rules() error {
 // Read returns the events since the last call, without waiting. With ErrLost, it returns those that
 // were not lost.
 func (t *Tracer) Read() (out []Event, err error) {
-	buffer := make([]byte, 64<<10)
+	if t.buffer == nil {
+		t.buffer = make([]byte, 64<<10)
+	}
 	var lost error
 	for {
-		n, _, err := unix.Recvfrom(t.fd, buffer, 0)
+		n, _, err := unix.Recvfrom(t.fd, t.buffer, 0)
 		switch {
 		case errors.Is(err, unix.EAGAIN):
 			return out, lost
@@ -167,7 +170,7 @@ func (t *Tracer) Read() (out []Event, err error) {
 		case err != nil:
 			return out, fmt.Errorf("trace packets: %w", err)
 		}
-		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
+		messages, err := syscall.ParseNetlinkMessage(t.buffer[:n])
 		if err != nil {
 			return out, fmt.Errorf("trace packets: %w", err)
 		}
