@@ -124,8 +124,7 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	for _, x := range rows {
 		m := x.Metrics[c.Primary]
 		t.Rows = append(t.Rows, document.Row{
-			Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, min(low, leastDrawn*high),
-				high))})
+			Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, low, high))})
 	}
 	s.Add(t)
 	return s
@@ -138,6 +137,7 @@ func drawnRounds(values []float64, at []int, low, high float64) string {
 	if at != nil && len(at) == len(values) {
 		last = at[len(at)-1]
 	}
+	low = min(low, leastDrawn*high)
 	every := 1 + last/mostBars
 	out := []rune(strings.Repeat("·", 1+last/every))
 	for i, x := range values {

@@ -22,10 +22,13 @@ import (
 //go:embed testdata/layout.js
 var layout string
 
-// The widths are those of a desktop and of a phone.
-var pageWidths = []int{1200, 400}
+// The widths are those of a desktop, of a phone, and of what margins leave of an A4 sheet.
+var pageWidths = []int{1200, 400, onPaper}
 
-// layoutFaults returns what is wrong with the pages at each width, in the light or the dark theme.
+const onPaper = 690
+
+// layoutFaults returns what is wrong with the pages at each width, in the light or the dark theme, and
+// with printed ones.
 func layoutFaults(t *testing.T, pages map[string]string, dark bool) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,8 +39,13 @@ func layoutFaults(t *testing.T, pages map[string]string, dark bool) []string {
 			t.Fatal(err)
 		}
 		for _, width := range pageWidths {
-			fmt.Fprintf(&frames, `<iframe name="%s, %d px" width="%d" height="3000" src="%s"></iframe>`,
-				html.EscapeString(name), width, width, file)
+			medium := ""
+			if width == onPaper {
+				medium = ` data-print="1" scrolling="no"`
+			}
+			fmt.Fprintf(&frames,
+				`<iframe name="%s, %d px" width="%d" height="3000"%s src="%s"></iframe>`,
+				html.EscapeString(name), width, width, medium, file)
 		}
 	}
 	all := filepath.Join(dir, "all.html")
@@ -106,8 +114,13 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 		"mark": svg(`<rect x="0" y="0" width="200" height="60" fill="#333"/>` +
 			`<text x="10" y="30">dark on dark</text>`),
 		"empty": page(""),
+		"paper": page(`<style>@media print { p { color: #aaa } }</style><p>pale on paper</p>`),
 		"right": svg(`<text x="10" y="20">right</text>`),
 	}, false)
+	if !slices.Contains(found, "paper, 690 px: contrast 2.3: pale on paper ()") ||
+		slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, "paper, 1200") }) {
+		t.Errorf("what only paper shows: %q", found)
+	}
 	for name, want := range map[string]string{"over": "text over text", "wide": "the page is",
 		"pale": "contrast 2.3", "cut": "cut by its drawing", "line": "a line through",
 		"mark": "contrast", "empty": "no text"} {

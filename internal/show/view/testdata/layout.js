@@ -1,4 +1,4 @@
-// In each frame: text over text, text beyond its page or drawing, text that is hard to read.
+// In each frame, some as printed: text over text, text beyond its page or drawing, text that is hard to read.
 (() => {
   const found = [];
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
@@ -76,6 +76,18 @@
 
   const of = t => " (" + (t.e.closest("figure, section")?.querySelector("h2, h3")?.textContent.trim() ?? "") + ")";
 
+  // A frame cannot be printed: its rules for paper are applied to it, without those for screens.
+  function print(frame) {
+    for (const sheet of frame.contentDocument.styleSheets) {
+      for (const rule of sheet.cssRules) {
+        if (!(rule instanceof frame.contentWindow.CSSMediaRule)) continue;
+        if (rule.media.mediaText.includes("print")) rule.media.mediaText = "all";
+        else if (rule.media.mediaText.includes("screen")) rule.media.mediaText = "not all";
+      }
+    }
+    frame.contentWindow.dispatchEvent(new Event("beforeprint"));
+  }
+
   function check(frame) {
     const doc = frame.contentDocument, width = doc.documentElement.clientWidth;
     const say = what => found.push(frame.name + ": " + what);
@@ -116,7 +128,10 @@
 
   addEventListener("load", () => {
     const frames = [...document.querySelectorAll("iframe")];
-    for (const f of frames) check(f);
+    for (const f of frames) {
+      if (f.dataset.print) print(f);
+      check(f);
+    }
     const out = document.createElement("pre");
     out.id = "found";
     out.textContent = JSON.stringify({ frames: frames.length, found,

@@ -14,7 +14,7 @@ export function strip(spec, width) {
   const first = Math.min(...xs), last = Math.max(...xs);
   const highest = Math.max(0, ...points.map((d) => d.y));
   const lowest = Math.min(0, ...points.map((d) => d.y));
-  const each = thin ? 68 : 60;
+  const each = 68; // room for three figures on the axis
   return plot({
     width,
     height: 40 + spec.rows.length * each,
