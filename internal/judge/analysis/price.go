@@ -121,19 +121,6 @@ func digitsOf(uncertain, median float64) int {
 	return Decimals(max(uncertain, math.Abs(median)/read))
 }
 
-// Enclosed returns a signed time in ms or µs without the unit: "+2.7 (2.1–3.3)", "-0.3 ±0.2".
-func (p Price) Enclosed(unit string) string {
-	if p.Unit == "s" && unit == "ms" {
-		p = p.inMilliseconds()
-	}
-	scale := printed[p.Unit].scale
-	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
-	if s.Low < 0 || s.N < 2 || p.Varies {
-		return p.Value()
-	}
-	return "+" + enclosed(s, "", digitsOf(s.HalfWidth(), s.Median))
-}
-
 // Even returns a signed time in µs or ms, without the unit, and the larger half of its interval, so
 // that a column of prices has one form: "+2.7 ±0.6".
 func (p Price) Even(unit string) string {

@@ -357,11 +357,11 @@ func (p place) remedy(x route) string {
 		return `set "userland-proxy": false`
 	case c.From == string(mode.FromRemote) || c.From == string(mode.FromRemoteContainer):
 		// other machines have no route to the container's address
-		rules := "iptables"
 		if c.To == string(mode.ToAddress6) {
-			rules = "ip6tables"
+			return "give the network IPv6 (docker network create --ipv6), so that Docker's rules " +
+				"serve the port"
 		}
-		return `set "` + rules + `": true, so that Docker's rules serve the port`
+		return `leave out "iptables": false, without which Docker's rules serve the port`
 	case c.From == string(mode.FromHost) && (c.On == sample.Docker || p.r.Environment.RunsDocker()):
 		return "dial the container's address, or sudo toll fast on --all"
 	}

@@ -253,9 +253,9 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 		{"", sample.Docker, "host", "dial the container's address, or sudo toll fast on --all."},
 		{"running", sample.Lab, "container", "dial the container's address."},
 		{"running", sample.Lab, "remote",
-			`set "iptables": true, so that Docker's rules serve the port.`},
+			`leave out "iptables": false, without which Docker's rules serve the port.`},
 		{"running", sample.Lab, "remote-container",
-			`set "iptables": true, so that Docker's rules serve the port.`},
+			`leave out "iptables": false, without which Docker's rules serve the port.`},
 	} {
 		base := judged(mode.Host, mode.ToLoopback, workload.Bulk, 1, 0, "")
 		relayed := judged(mode.PublishProxy, mode.ToLoopback, workload.Bulk, 0.4, 0.01, stats.Worse)

@@ -83,7 +83,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 
 func pricedCell(p analysis.Price, unit string) document.Cell {
 	if p.Unit != analysis.RatioUnit {
-		return priceCell(p.Enclosed(unit), p)
+		return priceCell(p.Even(unit), p)
 	}
 	x := analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
 		Varies: p.Varies}
