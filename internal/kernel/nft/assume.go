@@ -2,6 +2,7 @@ package nft
 
 import (
 	"encoding/binary"
+	"iter"
 	"slices"
 
 	"github.com/google/nftables/expr"
@@ -13,6 +14,9 @@ import (
 
 // Doubts lists the doubtful rules (see xtables.Doubt), except those that only log.
 func (s Saved) Doubts() (out []xtables.Doubt) {
+	if !s.doubtful() {
+		return nil
+	}
 	for _, r := range s.rules() {
 		if word := r.doubt(); word != "" {
 			out = append(out, xtables.Doubt{Table: r.table, Chain: r.chain,
@@ -20,6 +24,19 @@ func (s Saved) Doubts() (out []xtables.Doubt) {
 		}
 	}
 	return out
+}
+
+// doubtful reports whether a rule may be doubtful. It spares machines with many rules, most of which
+// have none, to keep all of them decoded.
+func (s Saved) doubtful() bool {
+	for r := range s.eachRule() {
+		for _, e := range expressions(r.attrs) {
+			if r.word(e) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Assume returns a copy of the rules. If match is true, the doubtful parts of the rules in Doubts
@@ -45,7 +62,7 @@ func (s Saved) Assume(match bool) Saved {
 
 // Rules returns the places of all rules, in order.
 func (s Saved) Rules() (out []Place) {
-	for _, r := range s.rules() {
+	for r := range s.eachRule() {
 		out = append(out, Place{r.table, r.chain, r.number})
 	}
 	return out
@@ -64,8 +81,8 @@ func (s Saved) HasRules(table string) bool {
 
 // Random reports whether a rule chooses at random.
 func (s Saved) Random() bool {
-	for _, r := range s.rules() {
-		for _, e := range r.exprs {
+	for r := range s.eachRule() {
+		for _, e := range expressions(r.attrs) {
 			switch {
 			case e.name == "numgen", e.name == "hash", xtables.RandomMatch(e.xt()):
 				return true
@@ -89,36 +106,51 @@ type savedRule struct {
 	idle         bool              // the rule does nothing to packets that match
 }
 
-func (s Saved) rules() []*savedRule {
-	var out []*savedRule
-	chains := map[string][]*savedRule{}
-	objects := map[string]map[string]string{}
-	for i, m := range s.Messages {
-		if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
-			continue
-		}
-		a, err := decode(m.Data[headerSize:])
-		if err != nil {
-			continue
-		}
-		table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
-		switch m.Type & 0xff {
-		case unix.NFT_MSG_NEWOBJ:
+// eachRule yields the rules, in order, one after the other, because a machine may have tens of
+// thousands: without exprs, and without idle, which needs the later rules of the chain.
+func (s Saved) eachRule() iter.Seq[*savedRule] {
+	return func(yield func(*savedRule) bool) {
+		numbers := map[[2]string]int{}
+		objects := map[string]map[string]string{}
+		for i, m := range s.Messages {
+			if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
+				continue
+			}
+			kind := m.Type & 0xff
+			if kind != unix.NFT_MSG_NEWOBJ && kind != unix.NFT_MSG_NEWRULE {
+				continue
+			}
+			a, err := decode(m.Data[headerSize:])
+			if err != nil {
+				continue
+			}
+			table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
 			if objects[table] == nil {
 				objects[table] = map[string]string{}
 			}
-			objects[table][a.text(unix.NFTA_OBJ_NAME)] = limiting[a.number(unix.NFTA_OBJ_TYPE)]
-		case unix.NFT_MSG_NEWRULE:
+			if kind == unix.NFT_MSG_NEWOBJ {
+				objects[table][a.text(unix.NFTA_OBJ_NAME)] = limiting[a.number(unix.NFTA_OBJ_TYPE)]
+				continue
+			}
 			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
-				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, exprs: expressions(a)}
-			key := table + " " + r.chain
-			chains[key] = append(chains[key], r)
-			r.number = len(chains[key])
-			out = append(out, r)
+				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table]}
+			numbers[[2]string{table, r.chain}]++
+			r.number = numbers[[2]string{table, r.chain}]
+			if !yield(r) {
+				return
+			}
 		}
 	}
-	for _, r := range out {
-		r.limits = objects[r.table]
+}
+
+func (s Saved) rules() []*savedRule {
+	var out []*savedRule
+	chains := map[[2]string][]*savedRule{}
+	for r := range s.eachRule() {
+		r.exprs = expressions(r.attrs)
+		key := [2]string{r.table, r.chain}
+		chains[key] = append(chains[key], r)
+		out = append(out, r)
 	}
 	for _, rules := range chains {
 		last := true
@@ -292,19 +324,22 @@ func (r *savedRule) assume(match bool) (out attributes) {
 	return out
 }
 
+// registerOf has the attributes of the registers that an expression reads and writes; 0: none.
+var registerOf = map[string][2]uint16{"meta": {0, unix.NFTA_META_DREG},
+	"payload": {0, unix.NFTA_PAYLOAD_DREG}, "ct": {0, unix.NFTA_CT_DREG},
+	"fib": {0, unix.NFTA_FIB_DREG}, "immediate": {0, unix.NFTA_IMMEDIATE_DREG},
+	"exthdr": {0, unix.NFTA_EXTHDR_DREG}, "rt": {0, unix.NFTA_RT_DREG},
+	"socket": {0, 2}, "numgen": {0, unix.NFTA_NG_DREG}, "osf": {0, 1}, "xfrm": {0, 1},
+	"hash":      {unix.NFTA_HASH_SREG, unix.NFTA_HASH_DREG},
+	"cmp":       {unix.NFTA_CMP_SREG, 0},
+	"range":     {unix.NFTA_RANGE_SREG, 0},
+	"lookup":    {unix.NFTA_LOOKUP_SREG, unix.NFTA_LOOKUP_DREG},
+	"bitwise":   {unix.NFTA_BITWISE_SREG, unix.NFTA_BITWISE_DREG},
+	"byteorder": {unix.NFTA_BYTEORDER_SREG, unix.NFTA_BYTEORDER_DREG}}
+
 // registers returns the registers that an expression reads and writes, or ^0.
 func registers(e expression) (from, to uint32) {
-	numbers := map[string][2]uint16{"meta": {0, unix.NFTA_META_DREG},
-		"payload": {0, unix.NFTA_PAYLOAD_DREG}, "ct": {0, unix.NFTA_CT_DREG},
-		"fib": {0, unix.NFTA_FIB_DREG}, "immediate": {0, unix.NFTA_IMMEDIATE_DREG},
-		"exthdr": {0, unix.NFTA_EXTHDR_DREG}, "rt": {0, unix.NFTA_RT_DREG},
-		"socket": {0, 2}, "numgen": {0, unix.NFTA_NG_DREG}, "osf": {0, 1}, "xfrm": {0, 1},
-		"hash":      {unix.NFTA_HASH_SREG, unix.NFTA_HASH_DREG},
-		"cmp":       {unix.NFTA_CMP_SREG, 0},
-		"range":     {unix.NFTA_RANGE_SREG, 0},
-		"lookup":    {unix.NFTA_LOOKUP_SREG, unix.NFTA_LOOKUP_DREG},
-		"bitwise":   {unix.NFTA_BITWISE_SREG, unix.NFTA_BITWISE_DREG},
-		"byteorder": {unix.NFTA_BYTEORDER_SREG, unix.NFTA_BYTEORDER_DREG}}[e.name]
+	numbers := registerOf[e.name]
 	at := func(kind uint16) uint32 {
 		if kind == 0 || len(e.attrs.get(kind)) != 4 {
 			return ^uint32(0)

@@ -13,8 +13,9 @@ import (
 // absent: iptables-save prints them without what it does not know, such as sets.
 func (s Saved) Options() map[Place][]string {
 	out := map[Place][]string{}
-	for _, r := range s.rules() {
-		if o, ok := (&iptablesRule{six: r.header[0] == unix.NFPROTO_IPV6}).read(r.exprs); ok {
+	for r := range s.eachRule() {
+		six := r.header[0] == unix.NFPROTO_IPV6
+		if o, ok := (&iptablesRule{six: six}).read(expressions(r.attrs)); ok {
 			out[Place{r.table, r.chain, r.number}] = o
 		}
 	}

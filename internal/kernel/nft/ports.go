@@ -38,7 +38,8 @@ type PortUse struct {
 func (s Saved) PortUse() (out PortUse, ok bool) {
 	sets := s.setWords()
 	others := map[string]int{} // rules for any port, by chain
-	for _, r := range s.rules() {
+	for r := range s.eachRule() {
+		r.exprs = expressions(r.attrs)
 		p := portReader{rule: r, sets: sets, use: &out}
 		if !p.read() {
 			return out, false
@@ -110,7 +111,6 @@ type portReader struct {
 
 // read returns false if it does not know what an expression does with ports.
 func (p *portReader) read() bool {
-	p.registers, p.at, p.data = map[uint32]content{}, map[uint32]int{}, map[uint32][]byte{}
 	for _, e := range p.rule.exprs {
 		if p.rule.word(e) != "" { // it never matches, or always
 			p.part("%s", e.name)
@@ -148,7 +148,13 @@ func (p *portReader) expression(e expression) bool {
 		return true
 	}
 	part := p.part("%s%x", e.name, e.list.data)
-	load := func(c content) bool { p.registers[to] = c; return true }
+	load := func(c content) bool {
+		if p.registers == nil { // rules of iptables need none
+			p.registers, p.at, p.data = map[uint32]content{}, map[uint32]int{}, map[uint32][]byte{}
+		}
+		p.registers[to] = c
+		return true
+	}
 	switch e.name {
 	case "payload":
 		return p.payload(e, load)
@@ -180,8 +186,9 @@ func (p *portReader) expression(e expression) bool {
 			return true
 		}
 		value, _ := decode(e.attrs.get(unix.NFTA_IMMEDIATE_DATA))
+		load(constant)
 		p.at[to], p.data[to] = part, value.get(unix.NFTA_DATA_VALUE)
-		return load(constant)
+		return true
 	case "nat":
 		return p.nat(e, unix.NFTA_NAT_REG_PROTO_MIN, unix.NFTA_NAT_REG_PROTO_MAX)
 	case "redir":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -50,8 +52,9 @@ func startChild(ctx context.Context, o Order, here bool) (*child, error) {
 		return nil, fmt.Errorf("copy the machine's network: %w",
 			machine.Machine{}.ExplainUserNamespace(err))
 	}
-	r, err := c.ask(ctx, buildTimeout, request{Order: &order{(*plain)(o.Machine), o.Sockets,
-		o.Variant, c.grants != nil}})
+	o.Grants = c.grants != nil
+	bare, rules := withoutRules(o)
+	r, err := c.ask(ctx, buildTimeout, request{Order: bare}, rules...)
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -93,9 +96,10 @@ func launch(namespaces uintptr) (*child, error) {
 	}, nil
 }
 
-// ask sends a request and returns the reply. It kills the process if ctx ends, or if no reply comes
+// ask sends a request, with the rules of an order, and returns the reply. It kills the process if ctx ends, or if no reply comes
 // within limit.
-func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r reply, err error) {
+func (c *child) ask(ctx context.Context, limit time.Duration, q request,
+	rules ...raw.Message) (r reply, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	const name = "the copy of the machine's network"
@@ -103,7 +107,10 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r repl
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
 	defer stop()
-	if err = send(c.process.In, q); err == nil {
+	if err = errors.Join(send(c.process.In, q), raw.Send(c.process.In, rules)); err == nil {
+		if q.Order != nil {
+			debug.FreeOSMemory() // of reading the machine, which is not done again
+		}
 		err = receive(c.process.Out, &r)
 	}
 	switch {

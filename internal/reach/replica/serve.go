@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -8,6 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"runtime/debug"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 )
 
 // Variant tells how a copy treats rules that cannot be copied, such as those that match by user.
@@ -38,7 +43,42 @@ type order struct {
 	Sockets []Socket `json:"sockets"`
 	Variant Variant  `json:"variant,omitempty"`
 	Grants  bool     `json:"grants,omitempty"`
+	// Rules has the number of nf_tables messages of each namespace. They follow the order in binary
+	// form, because most of a machine is rules, and as JSON they would take their size many times.
+	Rules []int `json:"rules"`
 }
+
+// withoutRules returns the order of a Machine without its nf_tables messages, and these.
+func withoutRules(o Order) (*order, []raw.Message) {
+	m := *o.Machine
+	m.Spaces = slices.Clone(m.Spaces)
+	out := &order{Machine: (*plain)(&m), Sockets: o.Sockets, Variant: o.Variant, Grants: o.Grants}
+	var all []raw.Message
+	for i := range m.Spaces {
+		rules := &m.Spaces[i].Nft.Messages
+		all = append(all, *rules...)
+		out.Rules = append(out.Rules, len(*rules))
+		*rules = nil
+	}
+	return out, all
+}
+
+// receiveRules completes an order with the messages that follow it.
+func receiveRules(r io.Reader, o *order) error {
+	for i, n := range o.Rules {
+		if i >= len(o.Machine.Spaces) {
+			return errNoSpace
+		}
+		rules, err := raw.Receive(r, n)
+		if err != nil {
+			return err
+		}
+		o.Machine.Spaces[i].Nft.Messages = rules
+	}
+	return nil
+}
+
+var errNoSpace = errors.New("there are rules of a namespace that does not exist")
 
 // Copy is a machine's copy in the child process. See Session for its methods.
 type Copy interface {
@@ -128,9 +168,14 @@ func Serve(in io.Reader, out io.Writer, build func(Order) (Copy, error)) error {
 	requests := make(chan request)
 	ended := make(chan error, 1)
 	go func() {
+		in := bufio.NewReader(in)
 		for {
 			var q request
-			if err := receive(in, &q); err != nil {
+			err := receive(in, &q)
+			if err == nil && q.Order != nil {
+				err = receiveRules(in, q.Order)
+			}
+			if err != nil {
 				ended <- err
 				return
 			}
@@ -171,6 +216,7 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		if *c, err = build(o); err == nil {
 			r.Lacks = (*c).Lacks()
 		}
+		debug.FreeOSMemory() // what the order took
 	case *c == nil:
 		err = errNoCopy
 	case q.Scan != nil:

@@ -3,6 +3,7 @@ package replica_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -146,27 +147,29 @@ func TestWithoutUserNamespaces(t *testing.T) {
 	}
 }
 
-func stopped(t *testing.T, pid int) bool {
-	all, err := procfs.AllThreads(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, thread := range all {
-		if s, err := thread.Stat(); err == nil && s.State != "T" {
-			return false
-		}
-	}
-	return true
-}
-
 // stop stops a copy's process. It reports false if the process has ended.
 func stop(t *testing.T, pid int) bool {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return false
 	}
-	testwait.Until(t, time.Minute, "the copy stops", func() bool { return stopped(t, pid) })
-	return true
+	ended := false
+	testwait.Until(t, time.Minute, "the copy stops", func() bool {
+		all, err := procfs.AllThreads(pid)
+		if ended = errors.Is(err, fs.ErrNotExist); ended {
+			return true
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, thread := range all {
+			if s, err := thread.Stat(); err == nil && s.State != "T" {
+				return false
+			}
+		}
+		return true
+	})
+	return !ended
 }
 
 // A hung copy is killed at the context's end, whatever it was asked for. Nothing else would end

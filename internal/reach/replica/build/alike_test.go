@@ -117,8 +117,8 @@ func TestAlikeIsAsEach(t *testing.T) {
 			for i := range all {
 				all[i] = i
 			}
-			saved += len(dials) - len(c.same.groups(dials, all))
-			c.same = &alikes{}
+			saved += len(dials) - len(c.same().groups(dials, all))
+			c.same = func() *alikes { return &alikes{} }
 			want, err := c.Dial(t.Context(), dials)
 			if err != nil {
 				t.Fatal(err)

@@ -58,9 +58,9 @@ type machine struct {
 	guests  map[device]*segment
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
-	times   int     // number of attempts of each connection
-	same    *alikes // nil: to be found out
-	grants  int     // see jail.Run
+	times   int            // number of attempts of each connection
+	same    func() *alikes // nil: to be found out
+	grants  int            // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex
@@ -128,10 +128,8 @@ func (c *machine) make(o replica.Order) error {
 	if err := c.makeLinks(); err != nil {
 		return err
 	}
-	for i, ns := range c.spaces {
-		if err := ns.Do(func() error { c.fill(i, o.Variant); return nil }); err != nil {
-			return err
-		}
+	if err := c.fillAll(o.Variant); err != nil {
+		return err
 	}
 	for _, s := range c.survey.segments {
 		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.settle(s))

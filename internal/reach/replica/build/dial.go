@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -68,18 +69,25 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	return answers, c.exchange(ctx, dials, long, answers)
 }
 
+// findAlike begins to find out which ports are alike, unless that was begun.
+func (c *machine) findAlike() {
+	if c.same == nil {
+		c.same = sync.OnceValue(c.alikes)
+		go c.same()
+	}
+}
+
 // dialQuickly makes connections, those that are alike once. It returns the indexes in quick of
 // those to be made again.
 func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick calls,
 	answers []replica.Answer) (again []int, err error) {
-	if c.same == nil {
-		c.same = c.alikes()
-	}
+	c.findAlike()
+	same := c.same()
 	of := map[int]int{} // in quick, by the index of the answer
 	for k, i := range quick.of {
 		of[i] = k
 	}
-	groups := c.same.groups(dials, quick.of)
+	groups := same.groups(dials, quick.of)
 	var first calls
 	for _, g := range groups {
 		first.add(quick.list[of[g.first]], g.first)
@@ -95,7 +103,7 @@ func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick c
 			again = append(again, of[g.first])
 		}
 		for _, m := range g.rest {
-			list, ok := c.same.outcomes(outcomes[k], m, c.sockets)
+			list, ok := same.outcomes(outcomes[k], m, c.sockets)
 			if answers[m.index].Outcomes = list; !ok || doubted {
 				again = append(again, of[m.index])
 			}
@@ -293,6 +301,7 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 	if nowhere != nil {
 		return nil, nil //nolint:nilerr // see above
 	}
+	c.findAlike() // while the scan waits for answers
 	for i, space := range c.spaces {
 		var wake func() error
 		if err := space.Do(func() (err error) {

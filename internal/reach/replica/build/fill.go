@@ -1,7 +1,10 @@
 package build
 
 import (
+	"errors"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -36,6 +39,22 @@ func apply(list []setting) {
 	for _, s := range list {
 		_ = sysctl.Set(s.key, s.value)
 	}
+}
+
+// fillAll fills all namespaces, as many at once as there are CPUs.
+func (c *machine) fillAll(v replica.Variant) error {
+	errs := make([]error, len(c.spaces))
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i, ns := range c.spaces {
+		free <- struct{}{}
+		all.Go(func() {
+			errs[i] = ns.Do(func() error { c.fill(i, v); return nil })
+			<-free
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // fill makes a namespace's addresses, routes and rules. It must be called in the namespace.

@@ -16,7 +16,10 @@ import (
 
 // reread reads what a command may have changed in the copy.
 func (c *machine) reread() error {
-	c.same = nil
+	if c.same != nil {
+		c.same() // which reads what changes here
+		c.same = nil
+	}
 	for i, ns := range c.spaces {
 		now := c.from.Spaces[i]
 		err := ns.Do(func() error { return c.read(i, &now) })

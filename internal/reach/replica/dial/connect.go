@@ -29,6 +29,7 @@ type attempt struct {
 	from      netip.AddrPort // the client's address and port
 	token     uint32         // a datagram's token
 	connected bool
+	dropped   bool // by a rule
 	now       bool // the kernel refused the attempt at once
 	got       []byte
 	deadline  time.Duration // on the clock caller.now
@@ -41,6 +42,7 @@ type caller struct {
 	wait   time.Duration
 	open   map[int]*attempt
 	queue  []due
+	early  []due // of attempts whose packets a rule dropped
 
 	// now is a clock that advances only while the caller and the stand-ins run, so that answers on
 	// a busy machine are not too late.
@@ -55,6 +57,9 @@ type manner struct {
 	wait     time.Duration // for each answer
 	least    time.Duration // shortest time to read answers
 	look     func() error  // called after each read
+	// dropped reports whether a rule has dropped the packet, or its answer, of an attempt that is
+	// not connected; nil: not known.
+	dropped func(*attempt) bool
 }
 
 type due struct {
@@ -96,6 +101,9 @@ func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
 			if err := m.look(); err != nil {
 				return err
 			}
+		}
+		if m.dropped != nil {
+			c.hasten(m.dropped)
 		}
 		if err := c.tick(); err != nil {
 			return err
@@ -163,6 +171,20 @@ func (c *caller) due(a *attempt) {
 	c.queue = append(c.queue, due{a, a.deadline})
 }
 
+// afterDrop is how long an answer may still come after a rule has dropped the first packet, in case
+// another rule had sent a copy of it elsewhere. TCP sends it again only after a second.
+const afterDrop = 100 * time.Millisecond
+
+// hasten shortens the wait of attempts whose packets a rule dropped.
+func (c *caller) hasten(dropped func(*attempt) bool) {
+	for _, a := range c.open {
+		if at := c.now + afterDrop; !a.connected && !a.dropped && at < a.deadline && dropped(a) {
+			a.dropped, a.deadline = true, at
+			c.early = append(c.early, due{a, at})
+		}
+	}
+}
+
 // tick advances the clock and ends attempts that have waited too long.
 func (c *caller) tick() error {
 	now := time.Now()
@@ -177,9 +199,16 @@ func (c *caller) tick() error {
 	if c.server.closing.Load() {
 		return errStopped
 	}
-	for len(c.queue) > 0 && c.queue[0].at <= c.now {
-		a := c.queue[0].attempt
-		c.queue = c.queue[1:]
+	c.early = c.expire(c.early)
+	c.queue = c.expire(c.queue)
+	return nil
+}
+
+// expire ends the attempts of a queue that have waited long enough, and returns the rest.
+func (c *caller) expire(queue []due) []due {
+	for len(queue) > 0 && queue[0].at <= c.now {
+		a := queue[0].attempt
+		queue = queue[1:]
 		switch {
 		case c.open[a.fd] != a || a.deadline > c.now:
 		case a.connected:
@@ -188,7 +217,7 @@ func (c *caller) tick() error {
 			c.end(a, replica.Timeout, nil)
 		}
 	}
-	return nil
+	return queue
 }
 
 func (c *caller) end(a *attempt, got replica.Got, err error) {

@@ -289,7 +289,7 @@ func (w *watcher) observe(ctx context.Context, like []*attempt, wait time.Durati
 	}
 	w.net.server.record(true)
 	err := w.net.attempt(ctx, attempts, manner{
-		most: len(attempts), together: 1, wait: wait, look: w.read})
+		most: len(attempts), together: 1, wait: wait, look: w.read, dropped: w.dropped})
 	legs := w.net.server.record(false)
 	if err != nil {
 		return nil, err
@@ -308,6 +308,15 @@ func (w *watcher) observe(ctx context.Context, like []*attempt, wait time.Durati
 		out[i] = w.find(a, seen, legs)
 	}
 	return out, nil
+}
+
+// dropped reports whether a rule has dropped a packet of the attempt, or the answer to it.
+func (w *watcher) dropped(a *attempt) bool {
+	return slices.ContainsFunc(w.spaces, func(t traced) bool {
+		return slices.ContainsFunc(t.events, func(e nft.Event) bool {
+			return e.Verdict == "drop" && (e.Src == a.from || e.Dst == a.from)
+		})
+	})
 }
 
 func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
