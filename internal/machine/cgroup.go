@@ -30,6 +30,23 @@ func (m Machine) throttled(groups []string) (throttled int, ok bool) {
 	return throttled, ok
 }
 
+// Stopped returns for how long CPU limits have stopped the process so far, in s, by cgroup: its own
+// and those above it. In a cgroup of several CPUs it is the sum of theirs. Only differences are
+// meaningful.
+func (s *Strain) Stopped() map[string]float64 {
+	out := map[string]float64{}
+	for _, dir := range s.cpu {
+		for line := range strings.Lines(s.m.read(dir + "/cpu.stat")) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			by := map[string]float64{"throttled_usec": 1e6, "throttled_time": 1e9}[key]
+			if n, err := strconv.ParseUint(value, 10, 63); err == nil && by > 0 {
+				out[dir] = float64(n) / by
+			}
+		}
+	}
+	return out
+}
+
 func counted(text, key string) (n int, ok bool) {
 	for line := range strings.Lines(text) {
 		v, is := strings.CutPrefix(strings.TrimSpace(line), key+" ")

@@ -110,3 +110,31 @@ func TestOwnStrain(t *testing.T) {
 		}
 	}
 }
+
+func TestStopped(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  map[string]float64
+	}{
+		"version 2": {map[string]string{
+			"/proc/self/mountinfo":        "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"/proc/7/cgroup":              "0::/a/b\n",
+			"/sys/fs/cgroup/a/cpu.stat":   "nr_periods 9\nthrottled_usec 5000000000\n",
+			"/sys/fs/cgroup/a/b/cpu.stat": "throttled_usec 250000\nnr_bursts 0\n",
+		}, map[string]float64{"/sys/fs/cgroup/a": 5000, "/sys/fs/cgroup/a/b": 0.25}},
+		"version 1": {map[string]string{
+			"/proc/self/mountinfo":          "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+			"/proc/7/cgroup":                "3:cpu:/x\n",
+			"/sys/fs/cgroup/cpu/x/cpu.stat": "nr_throttled 8\nthrottled_time 1500000000\n",
+		}, map[string]float64{"/sys/fs/cgroup/cpu/x": 1.5}},
+		"garbage": {map[string]string{
+			"/proc/self/mountinfo":      "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"/proc/7/cgroup":            "0::/a\n",
+			"/sys/fs/cgroup/a/cpu.stat": "throttled_usec\nthrottled_usec -1\nthrottled_time x\n",
+		}, map[string]float64{}},
+	} {
+		if got := tree(t, tt.files).StrainOf(7).Stopped(); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -33,7 +34,10 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 	if len(all) == 0 {
 		return nil
 	}
-	out := &sample.Evidence{Hops: all[0].Hops, Writes: true}
+	out := &sample.Evidence{Hops: slices.Clone(all[0].Hops), Writes: true}
+	for i := range out.Hops {
+		out.Hops[i].Stopped = 0
+	}
 	var gaps, sent []float64
 	seen := 0 // responses
 	for _, e := range all {
@@ -41,6 +45,10 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		out.BySeed, out.ByText = out.BySeed+e.BySeed, out.ByText+e.ByText
 		out.Tokens, out.Matched = out.Tokens+e.Tokens, out.Matched+e.Matched
 		out.Lost, out.Others = out.Lost+e.Lost, out.Others+e.Others
+		out.Window += e.Window
+		for i := range min(len(out.Hops), len(e.Hops)) {
+			out.Hops[i].Stopped += e.Hops[i].Stopped
+		}
 		if len(e.Parts) == 0 {
 			continue
 		}
@@ -57,9 +65,22 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		for _, x := range []*float64{&p.First, &p.Last, &p.P50, &p.P90, &p.P99} {
 			*x /= float64(max(1, seen))
 		}
+		p.FirstHalf, p.LastHalf = half(all, i, first), half(all, i, last)
 	}
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
 	return out
+}
+
+// half returns half the width of the 95 % interval of a part's mean over visits, or 0 if there are too
+// few of them.
+func half(visits []*sample.Evidence, part int, of func(sample.EvidencePart) float64) float64 {
+	var xs []float64
+	for _, e := range visits {
+		if part < len(e.Parts) {
+			xs = append(xs, of(e.Parts[part]))
+		}
+	}
+	return stats.MeanHalf(xs)
 }
 
 // addParts adds means of n responses.
@@ -216,7 +237,10 @@ func (w division) blamed() (out []sample.EvidencePart) {
 		}
 		slow := p.Excess > partShare*w.Excess &&
 			p.Excess >= littleShare*w.sum(last)*float64(w.Responses)
-		if named || slow || p.Part == sample.EvidenceServer && w.together() {
+		if p.Part == sample.EvidenceServer {
+			named = w.together() || w.limited(p)
+		}
+		if named || slow {
 			out = append(out, p)
 		}
 	}
@@ -227,10 +251,50 @@ func (w division) blamed() (out []sample.EvidencePart) {
 	return out
 }
 
+// stopped returns the share of the responses' time for which a CPU limit stopped a hop.
+func (w division) stopped(hop int) float64 {
+	if hop >= len(w.Hops) || w.Window <= 0 {
+		return 0
+	}
+	return min(1, w.Hops[hop].Stopped/w.Window)
+}
+
+// limited reports whether a CPU limit causes what the server or a relay is blamed for: it stops it
+// for a large share of the time, or for half of its slow gaps.
+func (w division) limited(p sample.EvidencePart) bool {
+	const half = 0.5
+	if p.Part != sample.EvidenceServer && p.Part != sample.EvidenceRelay {
+		return false
+	}
+	share := w.stopped(p.Hop)
+	stopped := share * w.sum(last) * float64(w.Responses)
+	return share > partShare || share > littleShare && p.Excess > 0 && stopped > half*p.Excess
+}
+
+// limits returns clauses on the CPU limits that stop the server or relays.
+func (w division) limits() (out []string) {
+	for _, p := range w.Parts {
+		if x := w.stopped(p.Hop); x >= littleShare && (p.Part == sample.EvidenceServer ||
+			p.Part == sample.EvidenceRelay) {
+			out = append(out, fmt.Sprintf("its CPU limit stopped %s for %s of %s", w.short(p),
+				workload.Briefly(x*w.Window), workload.Briefly(w.Window)))
+		}
+	}
+	return out
+}
+
+// mean returns the mean time until the last token as text, with its interval if that is known.
+func mean(p sample.EvidencePart) string {
+	if p.LastHalf == 0 {
+		return workload.Briefly(p.Last)
+	}
+	return workload.Briefly(p.Last) + " ±" + workload.Briefly(p.LastHalf)
+}
+
 func (w division) headline(route string) string {
 	whole, server := w.sum(last), w.part(sample.EvidenceServer)
 	needs := fmt.Sprintf("of %s a response %s needs %s", workload.Briefly(whole), w.short(server),
-		workload.Briefly(server.Last))
+		mean(server))
 	names := w.names()
 	if len(names) == 0 {
 		return fmt.Sprintf("Neither, over %s: %s, and the route adds little.", route, needs)
@@ -238,7 +302,7 @@ func (w division) headline(route string) string {
 	var holds []string
 	for _, p := range w.blamed() {
 		if p.Part != sample.EvidenceServer && p.Last >= littleShare*whole {
-			holds = append(holds, fmt.Sprintf("%s holds %s", w.short(p), workload.Briefly(p.Last)))
+			holds = append(holds, w.short(p)+" holds "+mean(p))
 		}
 	}
 	return fmt.Sprintf("%s, over %s: %s.", printable.Capital(printable.List(names)), route,
@@ -299,6 +363,7 @@ func (w division) figures(route string) string {
 			})))
 	}
 	say = append(say, w.waits("tokens", w.Responses)...)
+	say = append(say, w.limits()...)
 	if w.Others > 0 {
 		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
 			w.Others))
@@ -393,6 +458,10 @@ func (w division) name(p sample.EvidencePart) string {
 			return cmp.Compare(a.Sum, b.Sum)
 		})
 		return causes[most.Cause].blames
+	case w.limited(p) && p.Part == sample.EvidenceServer:
+		return "the server's CPU limit"
+	case w.limited(p) && p.Hop < len(w.Hops):
+		return "the CPU limit of the relay " + placeOf(w.Hops[p.Hop])
 	case p.Part == sample.EvidenceQueue:
 		return "the queue of the server's network device"
 	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):

@@ -50,6 +50,25 @@ func TestEvidence(t *testing.T) {
 		"a bursty server": {seen(quick, fine, [7]float64{1: 234}), nil,
 			"The server, over r: of 540 ms a response the server needs 540 ms.",
 			[]string{"slow gaps add 234 ms a response: server 100 %"}},
+		"a server with a CPU limit": {seen(quick, fine, [7]float64{1: 234}),
+			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.200 },
+			"The server's CPU limit, over r: of 540 ms a response the server needs 540 ms.",
+			[]string{"its CPU limit stopped the server for 200 ms of 550 ms"}},
+		"a CPU limit that evens out": {seen(quick, fine, none),
+			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.400 },
+			"The server's CPU limit, over r: ", []string{"for 400 ms of 550 ms", "no gap was slow"}},
+		"a bursty server with a CPU limit that matters little": {
+			seen(quick, fine, [7]float64{1: 234}),
+			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.030 },
+			"The server, over r: ", []string{"its CPU limit stopped the server for 30.0 ms of 550 ms"}},
+		"a relay with a CPU limit": {seen(quick, [7]float64{1: 300, 4: 262}, none),
+			func(e *sample.Evidence) { e.Window, e.Hops[1].Stopped = 0.55, 0.250 },
+			"The CPU limit of the relay nginx at port 80, over r: ",
+			[]string{"its CPU limit stopped nginx for 250 ms of 550 ms"}},
+		"known to an interval": {seen(quick, [7]float64{1: 577, 4: 262}, none),
+			func(e *sample.Evidence) { e.Parts[1].LastHalf, e.Parts[4].LastHalf = 0.004, 0.0212 },
+			"The relay nginx at port 80, over r: of 839 ms a response the server needs 577 ms " +
+				"±4.00 ms, nginx holds 262 ms ±21.2 ms.", nil},
 		"a slow relay": {seen([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
@@ -199,6 +218,18 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 	}
 	if e := merge(visits[2:]); len(e.Waits) != 1 || e.Waits[0].Tokens != 4 || e.Waits[0].Sum != 1 {
 		t.Errorf("%+v", e.Waits)
+	}
+	for i, v := range visits[2:] {
+		v.Evidence.Window, v.Evidence.Hops[0].Stopped = 2, 0.5
+		v.Evidence.Parts[1].Last = 0.9 + 0.01*float64(i)
+	}
+	e := merge(append(visits[2:], visits[2:]...))
+	if e.Window != 12 || e.Hops[0].Stopped != 3 || e.Hops[1].Stopped != 0 ||
+		e.Parts[1].LastHalf < 0.005 || e.Parts[1].LastHalf > 0.015 || e.Parts[1].FirstHalf > 1e-9 {
+		t.Errorf("%+v", e)
+	}
+	if e := merge(visits[2:]); e.Parts[1].LastHalf != 0 {
+		t.Errorf("an interval of three visits: %+v", e)
 	}
 	visits = visits[:3]
 	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||

@@ -164,3 +164,20 @@ func Student(p, freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 2*(1-p))
 	return math.Sqrt(freedom * (1 - x) / x)
 }
+
+// MeanHalf returns half the width of the 95 % interval of the mean of independent values, by
+// Student's distribution. It returns 0 for fewer than MinJudged values.
+func MeanHalf(xs []float64) float64 {
+	n := float64(len(xs))
+	if len(xs) < MinJudged {
+		return 0
+	}
+	mean, squares := 0.0, 0.0
+	for _, x := range xs {
+		mean += x / n
+	}
+	for _, x := range xs {
+		squares += (x - mean) * (x - mean)
+	}
+	return Student(1-(1-Confidence)/2, n-1) * math.Sqrt(squares/(n-1)/n)
+}

@@ -303,3 +303,13 @@ func TestEstimatesAdd(t *testing.T) {
 		t.Errorf("what is known exactly changes %+v to %+v", a, same)
 	}
 }
+
+func TestMeanHalf(t *testing.T) {
+	// The standard deviation, 6.099, by the root of 5, times 2.7764.
+	if got := MeanHalf([]float64{1, 2, 4, 8, 16}); math.Abs(got-7.5731) > 0.0001 {
+		t.Errorf("got %g", got)
+	}
+	if got := MeanHalf([]float64{1, 2, 4, 8}); got != 0 {
+		t.Errorf("too few: got %g", got)
+	}
+}

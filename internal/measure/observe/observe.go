@@ -275,12 +275,14 @@ func (w *Watch) lost() (sum int, err error) {
 
 // Visit collects what is seen of a visit to a route.
 type Visit struct {
-	w     *Watch
-	route *route
-	began time.Time
+	w       *Watch
+	route   *route
+	began   time.Time
+	strains []strain // of the hops
 
 	mu    sync.Mutex
 	asked []*asked
+	last  time.Time // when the last response had come
 }
 
 type asked struct {
@@ -310,7 +312,13 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 	if _, err := w.lost(); err != nil {
 		return nil, err
 	}
-	return &Visit{w: w, route: r, began: time.Now()}, nil
+	v := &Visit{w: w, route: r}
+	for _, h := range r.hops {
+		v.strains = append(v.strains, strainOf(h))
+	}
+	v.began = time.Now()
+	v.last = v.began
+	return v, nil
 }
 
 // Add adds a response that the client has read.
@@ -328,12 +336,17 @@ func (v *Visit) Add(r *openai.Response) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked = append(v.asked, a)
+	v.last = time.Now()
 }
 
 // End waits for what the captures still hold, for a second at most, and returns what was seen.
 func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	const longest = time.Second
 	moved := clockMoved(v.began)
+	var stopped []float64
+	for _, s := range v.strains {
+		stopped = append(stopped, s.stopped())
+	}
 	pools := make([][]tokens.Seen, len(v.route.hops))
 	for until := time.Now().Add(longest); ; {
 		last := ctx.Err() != nil || time.Now().After(until)
@@ -354,6 +367,10 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	}
 	e := v.evidence()
 	e.Lost, e.Others, e.ClockMoved = lost, len(pools[0]), moved
+	e.Window = v.last.Sub(v.began).Seconds()
+	for i := range e.Hops {
+		e.Hops[i].Stopped = stopped[i]
+	}
 	v.w.log.Forget()
 	return e, nil
 }

@@ -26,6 +26,8 @@ type Evidence struct {
 	Matched int `json:"matched"`
 	Lost    int `json:"lost,omitempty"`   // packets for which the capture had no room
 	Others  int `json:"others,omitempty"` // requests of others that the server answered
+	// Window is how long the responses were watched.
+	Window float64 `json:"window_s,omitempty"`
 	// ClockMoved is by how much CLOCK_REALTIME was set during the visit.
 	ClockMoved float64 `json:"clock_moved_s,omitempty"`
 	// ServerGap and Gap are the median gaps between tokens at the server and at the client.
@@ -62,6 +64,8 @@ type EvidenceHop struct {
 	Port    uint16 `json:"port"`    // at which it listens
 	NetNS   string `json:"netns"`   // like "net:[4026531840]"
 	PID     int    `json:"-"`       // 0: unknown
+	// Stopped is for how long a CPU limit stopped its cgroup during the window.
+	Stopped float64 `json:"stopped_s,omitempty"`
 }
 
 // The names of parts.
@@ -87,6 +91,10 @@ type EvidencePart struct {
 	P90    float64 `json:"p90_s"`
 	P99    float64 `json:"p99_s"`
 	Excess float64 `json:"excess_s,omitempty"` // its part of Evidence.Excess
+	// FirstHalf and LastHalf are half the widths of the 95 % intervals of First and Last, by visits
+	// or by exchanges; 0: there are too few.
+	FirstHalf float64 `json:"first_half_s,omitempty"`
+	LastHalf  float64 `json:"last_half_s,omitempty"`
 }
 
 // Clear reports whether the evidence suffices for a verdict, and if not why, as a clause.
