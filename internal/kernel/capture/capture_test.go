@@ -172,25 +172,38 @@ func segment6(next byte, src, dst byte) []byte {
 	return b
 }
 
+// opening sets the SYN flag in a packet whose TCP header is at an offset.
+func opening(b []byte, at int) []byte {
+	b[at+13] |= SYN
+	return b
+}
+
 func TestFilter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		packet []byte
 		ports  []uint16
 		passes bool
+		opens  bool
 	}{
-		"from the port":   {segment4(0, 6, 80, 1), []uint16{80, 90}, true},
-		"to the port":     {segment4(0, 6, 1, 90), []uint16{80, 90}, true},
-		"of none of them": {segment4(0, 6, 1, 2), []uint16{80, 90}, false},
-		"all ports":       {segment4(0, 6, 1, 2), nil, true},
-		"UDP":             {segment4(0, 17, 80, 80), nil, false},
-		"a fragment":      {segment4(1, 6, 80, 80), []uint16{80}, false},
-		"IPv6 from":       {segment6(6, 80, 1), []uint16{80, 90}, true},
-		"IPv6 to":         {segment6(6, 1, 90), []uint16{80, 90}, true},
-		"IPv6, neither":   {segment6(6, 1, 2), []uint16{80, 90}, false},
-		"IPv6, UDP":       {segment6(17, 80, 80), []uint16{80}, false},
-		"neither":         {make([]byte, 60), nil, false},
+		"from the port":   {segment4(0, 6, 80, 1), []uint16{80, 90}, true, false},
+		"to the port":     {segment4(0, 6, 1, 90), []uint16{80, 90}, true, false},
+		"of none of them": {segment4(0, 6, 1, 2), []uint16{80, 90}, false, false},
+		"all ports":       {segment4(0, 6, 1, 2), nil, true, false},
+		"UDP":             {segment4(0, 17, 80, 80), nil, false, false},
+		"a fragment":      {segment4(1, 6, 80, 80), []uint16{80}, false, false},
+		"IPv6 from":       {segment6(6, 80, 1), []uint16{80, 90}, true, false},
+		"IPv6 to":         {segment6(6, 1, 90), []uint16{80, 90}, true, false},
+		"IPv6, neither":   {segment6(6, 1, 2), []uint16{80, 90}, false, false},
+		"IPv6, UDP":       {segment6(17, 80, 80), []uint16{80}, false, false},
+		"neither":         {make([]byte, 60), nil, false, false},
+		"SYN":             {opening(segment4(0, 6, 1, 2), 20), nil, true, true},
+		"SYN to the port": {opening(segment4(0, 6, 1, 90), 20), []uint16{80, 90}, true, true},
+		"SYN elsewhere":   {opening(segment4(0, 6, 1, 2), 20), []uint16{80, 90}, false, true},
+		"no SYN":          {segment4(0, 6, 1, 90), []uint16{80, 90}, false, true},
+		"IPv6, SYN":       {opening(segment6(6, 1, 90), 40), []uint16{80, 90}, true, true},
+		"IPv6, no SYN":    {segment6(6, 1, 90), nil, false, true},
 	} {
-		program, err := filter(snap, tt.ports)
+		program, err := filter(Size{packet: snap, opens: tt.opens}, tt.ports)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,10 +221,10 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %d bytes pass, %v", name, n, err)
 		}
 	}
-	if _, err := filter(snap, make([]uint16, mostPorts+1)); err == nil {
+	if _, err := filter(Large, make([]uint16, mostPorts+1)); err == nil {
 		t.Error("too many ports")
 	}
-	if _, err := filter(snap, make([]uint16, mostPorts)); err != nil {
+	if _, err := filter(Opens, make([]uint16, mostPorts)); err != nil {
 		t.Error(err)
 	}
 }

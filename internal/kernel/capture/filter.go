@@ -12,13 +12,14 @@ const mostPorts = 100
 
 // filter returns a program that passes the first bytes of unfragmented TCP packets with one of the
 // ports, or with any port if there is none.
-func filter(bytes int, ports []uint16) ([]unix.SockFilter, error) {
+func filter(size Size, ports []uint16) ([]unix.SockFilter, error) {
+	bytes := size.packet
 	if len(ports) > mostPorts {
 		return nil, fmt.Errorf("%d ports, at most %d can be captured", len(ports), mostPorts)
 	}
 	const (
 		protocol4, fragment4, protocol6 = 9, 6, 6 // offsets in the headers
-		header6                         = 40
+		header6, flags                  = 40, 13
 		offset                          = 0x1fff // bits of fragment4
 	)
 	code := []bpf.Instruction{
@@ -39,6 +40,10 @@ func filter(bytes int, ports []uint16) ([]unix.SockFilter, error) {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 2},
 		bpf.RetConstant{Val: 0},
 		bpf.LoadMemShift{Off: 0},
+	}
+	if size.opens {
+		code = append(code, bpf.LoadIndirect{Off: flags, Size: 1},
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: SYN, SkipTrue: 1}, bpf.RetConstant{Val: 0})
 	}
 	if len(ports) > 0 {
 		code = append(code, bpf.LoadIndirect{Off: 0, Size: 2})

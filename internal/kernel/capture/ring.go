@@ -20,15 +20,19 @@ import (
 const Retire = 50 * time.Millisecond
 
 // Size is what a ring holds, in bytes: of all packets, and of each one.
-type Size struct{ ring, packet int }
+type Size struct {
+	ring, packet int
+	opens        bool // only of packets that open connections
+}
 
 // Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s. Begins holds
-// the beginnings of many packets, and Heads their headers.
+// the beginnings of many packets, Heads their headers, and Opens only packets with SYN.
 var (
-	Large  = Size{32 << 20, snap}
-	Small  = Size{1 << 20, snap}
-	Begins = Size{32 << 20, 4 << 10}
-	Heads  = Size{32 << 20, 160}
+	Large  = Size{32 << 20, snap, false}
+	Small  = Size{1 << 20, snap, false}
+	Begins = Size{32 << 20, 4 << 10, false}
+	Heads  = Size{32 << 20, 160, false}
+	Opens  = Size{1 << 20, 160, true}
 )
 
 const (
@@ -55,7 +59,7 @@ func Open(size Size, ports ...uint16) (*Ring, error) {
 }
 
 func open(size Size, ports []uint16) (r *Ring, err error) {
-	program, err := filter(size.packet, ports)
+	program, err := filter(size, ports)
 	if err != nil {
 		return nil, err
 	}

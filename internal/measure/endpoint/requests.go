@@ -85,6 +85,11 @@ func (q *Requests) Check(ctx context.Context) error {
 		}); err != nil {
 			return fmt.Errorf("%s: %w", name, &unfollowed{err})
 		}
+		if _, err := r.way.Settle(func() ([]tokens.Exchange, error) {
+			return r.ask(ctx, sample.Load{Window: settling.Seconds()}, nil)
+		}); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		facts := map[string]string{"url": t.remote, "asks": r.words(),
 			familyFact: family(t.remote)}
 		if t.server != "" {
@@ -103,6 +108,9 @@ func (q *Requests) Check(ctx context.Context) error {
 	}
 	return nil
 }
+
+// settling is how long requests are made to prove a route's hops.
+const settling = 50 * time.Millisecond
 
 // empty opens and closes a connection that carries nothing.
 func (r *followed) empty(ctx context.Context, remote string) (local uint16, err error) {

@@ -203,7 +203,7 @@ func TestRequestsTraced(t *testing.T) {
 		"server":      {serves: pause},
 		"relay":       {relays: pause},
 		"large reply": {body: strings.Repeat("x", 1<<20)},
-		"others":      {serves: pause, relays: pause, others: 30},
+		"others":      {serves: pause, relays: pause, others: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			direct := listen(t, "tcp", "127.0.0.1:0", web(tt.serves, tt.body))
@@ -239,8 +239,9 @@ func TestRequestsTraced(t *testing.T) {
 	}
 }
 
-// beside makes requests over n connections until the test ends.
+// beside makes requests over n connections, with pauses, until the test ends.
 func beside(t *testing.T, url string, n int) {
+	const pause = 5 * time.Millisecond
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	for range n {
@@ -253,7 +254,7 @@ func beside(t *testing.T, url string, n int) {
 				case <-over:
 					d.close()
 					return
-				default:
+				case <-time.After(pause):
 				}
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
@@ -66,6 +67,13 @@ func TestAttach(t *testing.T) {
 	}
 	if got.Requests == 0 || got.Connections != 1 || got.Server.PID != os.Getpid() {
 		t.Fatalf("%+v", got)
+	}
+	w, err := writes.Open(1)
+	if err == nil && (!got.Writes || got.Lost == 0 && got.Unmatched > 0) {
+		t.Errorf("%d and %d requests, those without writes", got.Requests, got.Unmatched)
+	}
+	if err == nil {
+		_ = w.Close()
 	}
 	for _, p := range got.Parts {
 		if p.Part == sample.EvidenceServer && p.P50 < (5*ms).Seconds() {

@@ -99,6 +99,9 @@ func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
 // chase finds the hops of the connections that dial opens.
 func (w *Watch) chase(ctx context.Context, from int, dial func() (uint16, error)) (*route, error) {
 	const times = 3
+	if w.dials {
+		return w.chaseMost(ctx, from, times, dial)
+	}
 	var out *route
 	for range times {
 		r, err := w.connected(ctx, from, dial)
@@ -112,6 +115,41 @@ func (w *Watch) chase(ctx context.Context, from int, dial func() (uint16, error)
 		out.hops = slices.DeleteFunc(out.hops, func(h hop) bool {
 			return !r.has(h)
 		})
+	}
+	if len(out.hops) == 0 {
+		return nil, ErrUnseen
+	}
+	w.describe(out)
+	return out, nil
+}
+
+// chaseMost is chase for a way whose hops are proved later: a hop counts if it is behind most of the
+// connections, for a busy relay may be late.
+func (w *Watch) chaseMost(ctx context.Context, from, times int,
+	dial func() (uint16, error)) (out *route, err error) {
+	var all []*route
+	for range times {
+		r, err := w.connected(ctx, from, dial)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	for _, r := range all {
+		r.hops = slices.DeleteFunc(r.hops, func(h hop) bool {
+			n := 0
+			for _, o := range all {
+				if slices.ContainsFunc(o.hops, func(x hop) bool {
+					return x.space == h.space && x.port == h.port
+				}) {
+					n++
+				}
+			}
+			return 2*n <= times
+		})
+		if out == nil || len(r.hops) > len(out.hops) {
+			out = r
+		}
 	}
 	if len(out.hops) == 0 {
 		return nil, ErrUnseen

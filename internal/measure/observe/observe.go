@@ -152,6 +152,7 @@ func (w *Watch) start() error {
 	case w.anyBytes:
 		w.log, size = tokens.NewLog(nil), capture.Heads
 	}
+	w.openWrites() // before the captures, so that each captured reply has its write
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
 		for _, h := range r.hops {
@@ -176,20 +177,24 @@ func (w *Watch) start() error {
 			return err
 		}
 	}
+	w.stop = make(chan struct{})
+	w.over.Go(w.read)
+	return nil
+}
+
+// openWrites begins to record the servers' writes. Without them, what they would tell is in the
+// server's part.
+func (w *Watch) openWrites() {
 	var servers []uint16
 	for _, r := range w.routes {
 		servers = append(servers, r.hops[0].port)
 	}
-	// Without the writes, what they would tell is in the server's part.
 	w.writes, _ = writes.Open(servers...)
 	for range w.copies {
 		if r, err := writes.Open(servers...); err == nil {
 			w.spare = append(w.spare, r)
 		}
 	}
-	w.stop = make(chan struct{})
-	w.over.Go(w.read)
-	return nil
 }
 
 // open opens the captures in the namespace in which it runs.

@@ -122,9 +122,9 @@ func (w *Watch) merge(found []netns.Found) []netns.Found {
 }
 
 // openAll captures in all namespaces that this process may enter, of which there must be one.
-func openAll(spaces []netns.Found, busy []int) (rings []*ring, err error) {
+func openAll(spaces []netns.Found, busy []int, usual capture.Size) (rings []*ring, err error) {
 	for i, s := range spaces {
-		size := capture.Small
+		size := usual
 		if slices.Contains(busy, i) {
 			size = capture.Begins
 		}
@@ -153,7 +153,11 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 	if err != nil {
 		return nil, nil, err, ask()
 	}
-	rings, err := openAll(w.merge(spaces), busy)
+	usual := capture.Small
+	if marked == nil {
+		usual = capture.Opens
+	}
+	rings, err := openAll(w.merge(spaces), busy, usual)
 	defer func() {
 		for _, r := range rings {
 			_ = r.Close()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
@@ -53,10 +54,61 @@ func (y *Way) Hops() (out []sample.EvidenceHop) {
 // Follow captures while do makes requests, with copies of each capture, at least 1, and divides the
 // exchanges that do returns.
 func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sample.Trace, err error) {
+	err = y.capture(copies, do, func(all []tokens.Exchange) error {
+		lost, err := y.w.lost()
+		t = y.w.log.Follow(y.r.client, chain(y.r.hops), all)
+		t.Lost = lost
+		return err
+	})
+	return t, err
+}
+
+// Settle leaves out hops that are not on the way of the exchanges that do returns: others'
+// connections that happened to be opened at the same times. It returns the share of the exchanges
+// that are followed then.
+func (y *Way) Settle(do func() ([]tokens.Exchange, error)) (share float64, err error) {
+	const enough = 0.95
+	err = y.capture(1, do, func(all []tokens.Exchange) error {
+		best, most := y.r.hops, 0
+		for _, hops := range within(y.r.hops) {
+			n := y.w.log.Follow(y.r.client, chain(hops), all).Followed
+			if n > most {
+				best, most = hops, n
+			}
+			if float64(n) >= enough*float64(len(all)) {
+				break
+			}
+		}
+		y.r.hops, share = best, float64(most)/float64(max(1, len(all)))
+		return nil
+	})
+	return share, err
+}
+
+// within returns the lists of hops, the longest first, that end with the client's.
+func within(hops []hop) (out [][]hop) {
+	const most = 6 // hops that may be left out
+	n := min(len(hops)-1, most)
+	for leave := range 1 << n {
+		var some []hop
+		for i, h := range hops {
+			if i >= n || leave>>i&1 == 0 {
+				some = append(some, h)
+			}
+		}
+		out = append(out, some)
+	}
+	slices.SortStableFunc(out, func(a, b []hop) int { return len(b) - len(a) })
+	return out
+}
+
+// capture captures while do makes requests, and calls then with the exchanges.
+func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
+	then func([]tokens.Exchange) error) (err error) {
 	w := y.w
 	w.copies = copies - 1
 	if err := w.start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("capture packets: %w", err), w.halt())
+		return errors.Join(fmt.Errorf("capture packets: %w", err), w.halt())
 	}
 	defer func() { err = errors.Join(err, w.halt()) }()
 	w.mu.Lock()
@@ -65,30 +117,24 @@ func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sampl
 	began := time.Now()
 	all, err := do()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	time.Sleep(2 * capture.Retire) // until blocks that are not full are passed on
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.drain(); err != nil {
-		return nil, err
+		return err
 	}
 	if clockMoved(began) != 0 {
-		return nil, errors.New("the clock was set while packets were captured")
+		return errors.New("the clock was set while packets were captured")
 	}
-	lost, err := w.lost()
-	if err != nil {
-		return nil, err
-	}
-	t = w.log.Follow(y.r.client, y.chain(), all)
-	t.Lost = lost
-	return t, nil
+	return then(all)
 }
 
 // chain returns the hops, with names that differ.
-func (y *Way) chain() (out []tokens.Hop) {
+func chain(hops []hop) (out []tokens.Hop) {
 	times := map[string]int{}
-	for i, h := range y.r.hops {
+	for i, h := range hops {
 		name := cmp.Or(h.about.Process, "relay")
 		if i == 0 {
 			name = cmp.Or(h.about.Process, "server")
