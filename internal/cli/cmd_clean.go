@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -29,6 +30,7 @@ func newClean(e env) *cobra.Command {
 	var (
 		d dockerapi.Clean
 		k cluster.Access
+		p cleanPeers
 	)
 	for _, b := range backends {
 		if b.leftovers != nil {
@@ -47,11 +49,20 @@ The kernel removes network namespaces with their processes.
 
 It asks the Docker daemon that docker uses now, and the clusters that killed runs noted
 in their journals, and removes only what carries toll's label and belongs to a toll that
-has ended.`,
+has ended.
+
+With --peer it only removes the copies of toll that are kept on those machines.`,
 		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error { return clean(c.Context(), e, &d, &k) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(p.names) > 0 {
+				return p.clean(c.Context(), e)
+			}
+			return clean(c.Context(), e, &d, &k)
+		},
 	}
 	fl := c.Flags()
+	fl.StringSliceVar(&p.names, peerFlag, nil,
+		"[user@]HOST[:PORT],…: only remove the copies of toll that are kept on these machines")
 	fl.BoolVar(
 		&d.Others, "others", false,
 		"also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run")
@@ -60,7 +71,34 @@ has ended.`,
 	fl.StringVar(&k.Context, "context", "", "also clean the cluster of this context")
 	fl.StringVar(&k.Namespace, "namespace", "",
 		"look in this namespace (default the context's)")
+	for _, other := range []string{"others", "kubeconfig", "context", "namespace"} {
+		c.MarkFlagsMutuallyExclusive(peerFlag, other)
+	}
 	return c
+}
+
+type cleanPeers struct{ names []string }
+
+// clean removes the copies of toll on other machines. It goes on after an error.
+func (p cleanPeers) clean(ctx context.Context, e env) (err error) {
+	hosts := make([]peer.Host, len(p.names))
+	for i, name := range p.names {
+		if hosts[i], err = peer.ParseHost(name); err != nil {
+			return usage(fmt.Errorf("--peer: %w", err), "--peer [user@]HOST[:PORT], as for ssh")
+		}
+	}
+	for _, h := range hosts {
+		dir, failed := (&peer.Peer{Host: h}).Forget(ctx)
+		switch {
+		case failed != nil:
+			err = errors.Join(err, failed)
+		case dir == "":
+			say(e.stdout, fmt.Sprintf("Nothing to clean: there is no copy of toll on %s.", h))
+		default:
+			say(e.stdout, fmt.Sprintf("removed %s on %s", dir, h))
+		}
+	}
+	return err
 }
 
 func clean(ctx context.Context, e env, d *dockerapi.Clean, k *cluster.Access) error {

@@ -1,6 +1,9 @@
 package peer
 
 import (
+	"bytes"
+	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"debug/elf"
 	_ "embed"
@@ -12,8 +15,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -96,35 +101,98 @@ func sumOf(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// copy brings file to the peer, unless its cache has it.
 func (c *connection) copy(file string) error {
-	f, err := os.Open(file)
+	sum, err := sumOf(file)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
-	if err := c.say(fmt.Sprintf("copy %d\n", info.Size())); err != nil {
+	if err := c.say(fmt.Sprintf("copy %s %d\n", sum, info.Size())); err != nil {
 		return err
 	}
-	if _, err := c.hear("send"); err != nil {
+	has, unpack, err := c.hear("kept", "lacks")
+	if err != nil || has == "kept" {
+		return err
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if unpack == "gzip" {
+		content = pack(content)
+	}
+	if err := c.say(fmt.Sprintf("%d\n", len(content))); err != nil {
+		return err
+	}
+	if _, _, err := c.hear("send"); err != nil {
 		return err
 	}
 	watch := time.AfterFunc(stalled, c.kill)
 	defer watch.Stop()
-	for left := info.Size(); left > 0; {
-		const piece = 1 << 20
-		n, err := io.CopyN(c.process.In, f, min(left, piece))
-		if err != nil { // the peer may have reported why
-			if _, said := c.hear("agent"); errors.As(said, new(*machine.UnsupportedError)) {
+	const piece = 1 << 20
+	for part := range slices.Chunk(content, piece) {
+		if _, err := c.process.In.Write(part); err != nil { // the peer may have reported why
+			if _, _, said := c.hear("agent"); errors.As(said, new(*machine.UnsupportedError)) {
 				return said
 			}
 			return fmt.Errorf("copy toll to it: %w", err)
 		}
-		left -= n
 		watch.Reset(stalled)
 	}
 	return nil
+}
+
+// pack compresses b for gzip -d. The pieces are compressed at once, each as a member of the result.
+func pack(b []byte) []byte {
+	const piece = 4 << 20 // the result is half a per cent larger than that of a single piece
+	parts := slices.Collect(slices.Chunk(b, piece))
+	packed := make([]bytes.Buffer, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() {
+			z := gzip.NewWriter(&packed[i])
+			_, _ = z.Write(part) // a buffer takes all
+			_ = z.Close()
+		})
+	}
+	all.Wait()
+	var out []byte
+	for i := range packed {
+		out = append(out, packed[i].Bytes()...)
+	}
+	return out
+}
+
+// Forget removes the copies of toll in the user's cache on the peer, and returns their directory,
+// or "" if there are none.
+func (p *Peer) Forget(ctx context.Context) (dir string, err error) {
+	here, err := netns.Here()
+	if err != nil {
+		return "", err
+	}
+	var what string
+	c, err := p.shell(ctx, here, func(c *connection) (err error) {
+		if err := c.meet(p); err != nil {
+			return err
+		}
+		if err := c.say("forget\n"); err != nil {
+			return err
+		}
+		_, rest, err := c.hear("forgot")
+		what, dir, _ = strings.Cut(rest, " ")
+		return err
+	})
+	if err == nil {
+		err = c.close()
+	}
+	dir = printable.Words(dir)
+	if what == "not" {
+		err = errors.Join(err, fmt.Errorf("%s: others may write to %s, which toll does not use",
+			p.Host, dir))
+	}
+	return dir, errors.Join(err, here.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -34,7 +35,7 @@ type pair struct {
 func newPair(t *testing.T, engine string) *pair {
 	t.Helper()
 	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh", "ssh-keygen", "unshare", "nsenter",
-		"ip", "tc", "ss"} {
+		"ip", "tc", "ss", "nft"} {
 		if _, err := exec.LookPath(p); err != nil {
 			pathtest.SkipOrFail(t, "%v", err)
 		}
@@ -208,7 +209,9 @@ func TestPeer(t *testing.T) {
 			}
 			p.nothingLeft(t)
 		})
-		if tt.name == "ipv4" { // the others find the same toll there, which saves time
+		if tt.name == "ipv4" {
+			t.Run("kept", func(t *testing.T) { p.kept(t) })
+			// The others find the same toll there, which saves time.
 			if err := os.Symlink(pathtest.Toll(t), filepath.Join(p.dir, "there", "toll")); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +219,8 @@ func TestPeer(t *testing.T) {
 	}
 	t.Run("full-disk", func(t *testing.T) {
 		own := filepath.Join(p.dir, "there", "toll")
-		if out, err := p.on("b", "sh", "-c", "mv "+own+" "+own+".off; mount -t tmpfs -o size=64k tmpfs "+p.dir+"/tmp").CombinedOutput(); err != nil {
+		if out, err := p.on("b", "sh", "-c", "mv "+own+" "+own+".off; "+
+			"for d in "+p.dir+"/tmp /root; do mount -t tmpfs -o size=64k tmpfs $d; done").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		code, said := p.toll(t, "known", "path", "native", "--peer", there)
@@ -228,7 +232,7 @@ func TestPeer(t *testing.T) {
 			out, err := p.on("b", "ls", "-A", p.dir+"/tmp").Output()
 			return err == nil && len(out) == 0
 		})
-		if out, err := p.on("b", "sh", "-c", "umount "+p.dir+"/tmp; mv "+own+".off "+own).CombinedOutput(); err != nil {
+		if out, err := p.on("b", "sh", "-c", "umount "+p.dir+"/tmp /root; mv "+own+".off "+own).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	})
@@ -249,6 +253,55 @@ func TestPeer(t *testing.T) {
 		}
 		p.nothingLeft(t)
 	})
+}
+
+// What was copied once is not copied again, until toll clean --peer removes it.
+func (p *pair) kept(t *testing.T) {
+	file, err := os.Stat(pathtest.Toll(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := func(command string) string {
+		out, err := p.on("b", "sh", "-c", command).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	shell("nft add table inet ssh; nft 'add chain inet ssh in { type filter hook input priority 0; }';" +
+		"nft add rule inet ssh in tcp dport 22 counter")
+	defer shell("nft delete table inet ssh")
+	received := func() (bytes int64) {
+		_, after, _ := strings.Cut(shell("nft list table inet ssh"), " bytes ")
+		if n, err := fmt.Sscan(after, &bytes); n != 1 {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	run := func(args ...string) (bytes int64) {
+		before := received()
+		if code, said := p.toll(t, "known", append(args, "--peer", there)...); code != 0 {
+			t.Fatalf("exit code %d: %s", code, said)
+		}
+		p.nothingLeft(t)
+		return received() - before
+	}
+	const dir = "/root/.cache/bridgetoll"
+	second := run("path", "native")
+	if code, said := p.toll(t, "known", "clean", "--peer", there); code != 0 ||
+		!strings.Contains(said, "removed "+dir+" on "+there) {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if code, said := p.toll(t, "known", "clean", "--peer", there); code != 0 ||
+		!strings.Contains(said, "Nothing to clean: there is no copy of toll on "+there) {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	first := run("path", "native")
+	t.Logf("toll has %d bytes; the peer received %d, and again %d", file.Size(), first, second)
+	if first > file.Size()/2 || second > 1<<20 {
+		t.Errorf("toll has %d bytes; the peer received %d, and again %d", file.Size(), first,
+			second)
+	}
 }
 
 // Two routes to one machine are refused; a pair separated by a firewall and a lost machine fail by

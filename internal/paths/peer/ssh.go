@@ -71,6 +71,18 @@ type have struct {
 
 // dial starts an agent on the peer and sends it the bundle.
 func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
+	return p.shell(ctx, here, func(c *connection) error {
+		if err := c.prepare(p, bundle); err != nil {
+			return err
+		}
+		return c.carry()
+	})
+}
+
+// shell starts a shell on the peer and talks to it. After an error nothing is left of the
+// connection.
+func (p *Peer) shell(ctx context.Context, here *netns.NS,
+	talk func(*connection) error) (*connection, error) {
 	run := append(slices.Clone(p.SSH), p.Host.args("sh")...)
 	if len(p.SSH) == 0 {
 		run = append([]string{"ssh"}, run...)
@@ -86,9 +98,8 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	if err != nil {
 		return nil, err
 	}
-	return c, c.open(ctx, here, exec.Command(program, run[1:]...), func() error {
-		return c.prepare(p, bundle)
-	})
+	return c, c.open(ctx, here, exec.Command(program, run[1:]...),
+		func() error { return talk(c) })
 }
 
 // beside starts an agent on this machine, which needs no ssh.
@@ -99,7 +110,12 @@ func (p *Peer) beside(ctx context.Context, here *netns.NS, bundle []byte) (*conn
 	}
 	cmd := exec.Command(local.Self, agent.Arg, "--stdio", c.mark)
 	cmd.Args[0] = os.Args[0]
-	return c, c.open(ctx, here, cmd, func() error { return c.introduce(bundle) })
+	return c, c.open(ctx, here, cmd, func() error {
+		if err := c.introduce(bundle); err != nil {
+			return err
+		}
+		return c.carry()
+	})
 }
 
 func newConnection(h Host) (*connection, error) {
@@ -111,10 +127,9 @@ func newConnection(h Host) (*connection, error) {
 		mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
 }
 
-// open starts a program, connects to the agent at its other end, and carries the agent's
-// connections.
+// open starts a program and talks to its other end.
 func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
-	start func() error) (err error) {
+	talk func() error) (err error) {
 	said := local.Keep(cmd)
 	cmd.WaitDelay = endLimit // a master connection of the user's may keep standard error open
 	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
@@ -131,9 +146,11 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	stop := context.AfterFunc(ctx, c.kill)
 	defer stop()
 	c.in = bufio.NewReader(c.process.Out)
-	if err := start(); err != nil {
-		return err
-	}
+	return talk()
+}
+
+// carry carries the agent's connections from now on.
+func (c *connection) carry() (err error) {
 	c.carrier, err = agent.AtHub(stdio{c.in, c.process})
 	return err
 }
@@ -149,7 +166,8 @@ func (s stdio) Close() error {
 	return errors.Join(s.process.In.Close(), s.process.Out.Close())
 }
 
-func (c *connection) prepare(p *Peer, bundle []byte) error {
+// meet runs boot on the peer and reads what it has.
+func (c *connection) meet(p *Peer) error {
 	sudo := "''"
 	if p.Sudo {
 		sudo = "'sudo -n --'"
@@ -157,11 +175,16 @@ func (c *connection) prepare(p *Peer, bundle []byte) error {
 	if err := c.say(strings.NewReplacer("MARK", c.mark, "SUDO", sudo).Replace(boot)); err != nil {
 		return err
 	}
-	words, err := c.hear("have")
+	_, words, err := c.hear("have")
 	if err != nil {
 		return err
 	}
-	if c.seen, err = parseHave(words); err != nil {
+	c.seen, err = parseHave(words)
+	return err
+}
+
+func (c *connection) prepare(p *Peer, bundle []byte) error {
+	if err := c.meet(p); err != nil {
 		return err
 	}
 	file, err := p.program(c.seen)
@@ -180,7 +203,7 @@ func (c *connection) prepare(p *Peer, bundle []byte) error {
 }
 
 func (c *connection) introduce(bundle []byte) error {
-	if _, err := c.hear("agent"); err != nil {
+	if _, _, err := c.hear("agent"); err != nil {
 		return err
 	}
 	return c.say(string(agent.Introduce(bundle, c.name)))
@@ -202,9 +225,9 @@ func (c *connection) say(text string) error {
 // errSilent means that the peer took too long, or printed too much else.
 var errSilent = errors.New("it sent no valid reply")
 
-// hear waits for toll's line that begins with word, and returns the rest. It skips other output,
-// such as a shell's greeting.
-func (c *connection) hear(word string) (string, error) {
+// hear waits for toll's line that begins with one of words, and returns this word and the rest. It
+// skips other output, such as a shell's greeting.
+func (c *connection) hear(words ...string) (word, rest string, err error) {
 	late := time.AfterFunc(c.limit, c.kill)
 	defer late.Stop()
 	defer exchange.Waiting("ssh to " + c.host.String())()
@@ -221,25 +244,25 @@ func (c *connection) hear(word string) (string, error) {
 		switch {
 		case err != nil:
 			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
-				return "", err
+				return "", "", err
 			}
 			if !late.Stop() {
-				return "", fmt.Errorf("%w within %s%s", errSilent, c.limit, quoted(before))
+				return "", "", fmt.Errorf("%w within %s%s", errSilent, c.limit, quoted(before))
 			}
-			return "", fmt.Errorf("the connection ended%s: %w", quoted(before), io.ErrUnexpectedEOF)
+			return "", "", fmt.Errorf("the connection ended%s: %w", quoted(before), io.ErrUnexpectedEOF)
 		case !ours:
 			before = cmp.Or(printable.Words(printable.Limit(strings.TrimSpace(string(line)), 200)), before) //nolint:mnd // characters
-		case got == word:
-			return rest, nil
+		case slices.Contains(words, got):
+			return got, rest, nil
 		case got == "fail" && rest == "place":
 			fail.Missing = "the peer has no directory in which toll may write and run a program (TMPDIR, /tmp, /var/tmp, XDG_RUNTIME_DIR, HOME)"
-			return "", fail
+			return "", "", fail
 		case got == "fail":
 			fail.Missing = "the copy of toll on the peer is incomplete: the disk there is full, or the connection was cut"
-			return "", fail
+			return "", "", fail
 		}
 	}
-	return "", &machine.UnsupportedError{Missing: fmt.Sprintf(
+	return "", "", &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
 		Remedy: c.host.needsShell()}
 }
