@@ -15,7 +15,8 @@ const (
 	// because they end with a whole cycle.
 	budgetShare = 0.98
 	// latest is the multiple of the budget at which a turn must have ended.
-	latest = 1.1
+	latest    = 1.1
+	leastLate = 2 // s, which a turn has in any case, so that a run of a few seconds has a result
 )
 
 type budget struct {

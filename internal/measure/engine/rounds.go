@@ -123,7 +123,7 @@ func (r *run) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	case p.Rounds > 0 || r.Endpoints != nil:
 		return context.WithCancel(ctx)
 	}
-	left := latest*until - r.elapsed()
+	left := max(latest*until, until+leastLate) - r.elapsed()
 	return context.WithTimeout(ctx, time.Duration(left*float64(time.Second)))
 }
 
