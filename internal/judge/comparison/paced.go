@@ -42,7 +42,8 @@ func (j study) unpace(cells []analysis.Cell) {
 // 0 % with reno", or "" if that is not known or makes no certain difference.
 func (p place) unpacedWords(c analysis.Cell) string {
 	here, there := c.Metrics[c.Primary].Ratio, c.Unpaced
-	if here == nil || there == nil {
+	if here == nil || there == nil ||
+		here.Verdict == stats.Unclear && there.Verdict == stats.Unclear {
 		return ""
 	}
 	_, instead, _ := strings.Cut(p.r.Plan.Unpaced, "=")

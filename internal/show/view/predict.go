@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
@@ -41,9 +43,12 @@ func Prediction(r *predict.Prediction) document.Document {
 	}
 	items := formulas(r)
 	for _, x := range r.Rows {
-		if text := arithmetic(r.Workload, x); text != "" {
+		if text := arithmetic(r.Workload, x); text != "" && x.Label == r.Baseline {
 			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, placeWords(x.From), text))
 		}
+	}
+	if slices.ContainsFunc(r.Rows, func(x predict.Row) bool { return x.Label != r.Baseline }) {
+		items = append(items, "the other modes: "+r.Baseline+"'s, and what each has over it")
 	}
 	items = append(
 		items,
@@ -74,7 +79,7 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	over := func(name, unit string) forecast {
 		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {
 			if price, ok := x.Over[name]; ok {
-				return priceCell(price.String(), price)
+				return priceCell(overText(price), price)
 			}
 			return document.Cell{}
 		}}
@@ -102,6 +107,18 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 			over(predict.StreamCPU, "%")}, rows, predict.StreamCPU))
 	}
 	return out
+}
+
+// overText returns what Price.String does, in the form that a column's other intervals have.
+func overText(p analysis.Price) string {
+	if p.LimitedBy != "" || p.Verdict == stats.Nothing || p.Varies || p.N < 2 {
+		return p.String()
+	}
+	text := p.Even("")
+	if p.Verdict == stats.Unclear {
+		text += " ?"
+	}
+	return text
 }
 
 // forecasts returns a table of predictions. Rows are styled by their verdict on the quantity named
