@@ -196,12 +196,16 @@ func (e *Expectation) judge(r *Report) {
 		fall(No, "no container is on "+e.network)
 		return
 	}
+	if e.only { // first, because a port too many is worse than one too few
+		e.judgeOthers(paths, fall)
+	}
 	for _, p := range e.ports {
 		e.judgePort(p, paths, fall)
 	}
-	if !e.only {
-		return
-	}
+}
+
+// judgeOthers judges that no other ports are reached.
+func (e *Expectation) judgeOthers(paths []reached, fall func(Holds, string)) {
 	for _, x := range paths { // a neighbour with a route may reach containers' own addresses
 		named := slices.ContainsFunc(e.ports, func(p portRange) bool { return p.has(x.port, x.proto) })
 		switch {

@@ -32,7 +32,8 @@ func TestExpect(t *testing.T) {
 	blocked := losing("machine", replica.Lost{Rule: rule("ip filter", "FORWARD", 1, "-j DROP")})
 	all := healthy()
 	all.Everything = true
-	expected(t, try(all, 0),
+	r := try(all, 0)
+	expected(t, r,
 		"holds: other machines reach only 22/tcp 8080/tcp",
 		"holds: other machines reach 22/tcp",
 		"holds: containers on bridge reach 80/tcp, 22/tcp # at its own address",
@@ -41,10 +42,16 @@ func TestExpect(t *testing.T) {
 		"holds: nobody outside reaches 22/udp",
 		"fails: this machine reaches 23/tcp",
 		"fails: containers on shop do not reach 22/tcp",
-		"fails: other machines reach no port")
+		"fails: other machines reach no port",
+		"fails: other machines reach only 22/tcp 443/tcp")
+	for i, also := range []string{3: "8080/tcp", 9: "8080/tcp"} { // nobody serves 443/tcp, either
+		if !strings.Contains(r.Expected[i].Because, also) {
+			t.Errorf("%s: %q", r.Expected[i].Line, r.Expected[i].Because)
+		}
+	}
 	f := healthy()
 	f.Listeners = f.Listeners[1:]
-	r := try(f, 0, blocked)
+	r = try(f, 0, blocked)
 	expected(t, r, "holds: other machines reach no port", "holds: nobody outside reaches 8080/tcp",
 		"fails: other machines reach 8080/tcp", "holds: containers reach 8080/tcp")
 	if !strings.Contains(r.Expected[2].Because, "FORWARD rule 1") {

@@ -28,8 +28,10 @@ type Tried struct {
 	// Still lists the ports that other machines reach before and after.
 	Still []Exposed `json:"still"`
 
-	moved  int    // number of connections in Moved
-	others string // words for other machines
+	moved  int      // number of connections in Moved
+	others string   // words for other machines
+	kept   []Change // who reaches which port before and after
+	one    bool     // the report is about one port
 }
 
 // NewTried returns the result of commands.
@@ -158,9 +160,10 @@ func uplinks(s *replica.Space) map[route]bool {
 func (r *Report) Try(before *Report, t *Tried) {
 	r.Since(before, "")
 	r.Tried = t
-	t.Moved, t.Still, t.others = []Change{}, []Exposed{}, cmp.Or(r.Client, machines)
+	t.Moved, t.Still, t.others, t.one = []Change{}, []Exposed{}, cmp.Or(r.Client, machines), r.Port != 0
 	_, was := before.outcomes()
 	order, is := r.outcomes()
+	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range order {
 		a, b := was[k], is[k]
 		if !a.path.Answers() || !b.path.Answers() || len(a.path.Doubt)+len(b.path.Doubt) > 0 {
@@ -170,13 +173,19 @@ func (r *Report) Try(before *Report, t *Tried) {
 			t.keeps(Exposed{Port: k.port, Proto: k.proto, Server: b.server, Reach: machines, Sure: true},
 				b.path.Dial)
 		}
+		if b.path.Client.class() != machines || !b.path.own {
+			partly := has[k.at(b.server)] < had[k.at(a.server)]
+			t.kept = addChange(t.kept, k, b, partly, "")
+		}
 		if because := moved(a, b); because != "" {
 			t.moved++
 			t.Moved = addChange(t.Moved, k, b, false, because)
 		}
 	}
-	for i := range t.Moved {
-		t.Moved[i].Who = together(t.Moved[i], order)
+	for _, list := range [][]Change{t.Moved, t.kept} {
+		for i := range list {
+			list[i].Who = together(list[i], order)
+		}
 	}
 }
 
@@ -262,18 +271,35 @@ func (t *Tried) Lines() []string {
 	return all
 }
 
-// rest says what stays as it is.
+// rest says what stays as it is: in the list for containers only if they would lose a port.
 func (t *Tried) rest(c *Changes) string {
-	text := printable.Capital(t.others) + " would still reach no port."
-	if len(t.Still) > 0 {
-		text = printable.Capital(t.others) + " would still reach " + few(exposedNames(t.Still)) + "."
+	var all []string
+	kept := grouped(t.kept)
+	slices.SortStableFunc(kept, func(a, b group) int { return a.rank() - b.rank() })
+	switch {
+	case t.one && len(kept) == 0:
+		all = append(all, "No client would reach it.")
+	case t.one:
+	case len(t.Still) == 0:
+		all = append(all, printable.Capital(t.others)+" would still reach no port.")
+	default:
+		all = append(all, printable.Capital(t.others)+" would still reach "+
+			few(exposedNames(t.Still))+".")
 	}
-	text += fmt.Sprintf(" %d of %s would be as before", c.Same-t.moved,
+	inside := slices.ContainsFunc(c.Lost, func(x Change) bool {
+		return slices.ContainsFunc(x.Who, isContainer)
+	})
+	for _, g := range kept {
+		if t.one || inside && isContainer(g.who) {
+			all = append(all, fmt.Sprintf("%s would still reach %s.", printable.Capital(g.who), g.names()))
+		}
+	}
+	text := fmt.Sprintf("%d of %s would be as before", c.Same-t.moved,
 		units.Plural(c.Same+c.Changed+c.Open, "connection"))
 	if c.Open > 0 {
 		text += fmt.Sprintf("; %d not certain", c.Open)
 	}
-	return text + "."
+	return strings.Join(append(all, text+"."), " ")
 }
 
 // conditional returns a sentence for each group of ports that the same clients would gain or lose
@@ -296,9 +322,14 @@ func (g group) rank() int {
 	switch {
 	case g.who == here:
 		return 2
-	case strings.HasPrefix(g.who, containers), strings.HasPrefix(g.who, "a container "),
-		strings.HasPrefix(g.who, "container "):
+	case isContainer(g.who):
 		return 1
 	}
 	return 0
+}
+
+// isContainer reports whether words for clients begin with containers.
+func isContainer(who string) bool {
+	return strings.HasPrefix(who, containers) || strings.HasPrefix(who, "a container ") ||
+		strings.HasPrefix(who, "container ")
 }

@@ -27,6 +27,13 @@ func TestTry(t *testing.T) {
 			a.Unsure = []string{"a rule matches by user"}
 		}
 	}
+	inner := func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge != "" && q.To.Port() == 22 {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "INPUT", 1, "-j DROP")})
+		}
+	}
+	all := losing("machine container 127.0.0.1 ::1 172.17.0.1 192.0.2.10 172.17.0.2 198.18.0.1",
+		replica.Lost{Rule: rule("ip filter", "INPUT", 1, "-j DROP")})
 	fewer := healthy()
 	fewer.Listeners[0].Owners[0].Name = "other"
 	open, shut := func() *Report { return try(healthy(), 0) },
@@ -89,6 +96,32 @@ func TestTry(t *testing.T) {
 			"Nobody would gain or lose a port.",
 			"Other machines would still reach no port. 11 of 15 connections would be as before; 4 not " +
 				"certain."}},
+		"containers, too": {open(), try(healthy(), 0, drop, inner), replica.Output{}, []string{
+			"Other machines and a container on bridge would lose 22/tcp (sshd): dropped by filter INPUT " +
+				"rule 1: -j DROP.",
+			"Other machines would lose 8080/tcp (web:80): dropped by filter INPUT rule 1: -j DROP.",
+			"Nobody would gain a port.",
+			"Other machines would still reach no port. A container on bridge and this machine would " +
+				"still reach 8080/tcp (web:80). 9 of 15 connections would be as before."}},
+		"one port": {try(healthy(), 8080), try(healthy(), 8080, drop), replica.Output{}, []string{
+			"Other machines would lose 8080/tcp (web:80): dropped by filter INPUT rule 1: -j DROP.",
+			"Nobody would gain a port.",
+			"A container on bridge and this machine would still reach 8080/tcp (web:80). 6 of 8 " +
+				"connections would be as before."}},
+		"one port, at one address": {try(healthy(), 8080), try(healthy(), 8080,
+			losing("127.0.0.1", replica.Lost{Why: replica.NoRoute})), replica.Output{}, []string{
+			"This machine would lose 8080/tcp (web:80) at 127.0.0.1: lost in this machine: no route to " +
+				"127.0.0.1.",
+			"Nobody would gain a port.",
+			"Other machines and a container on bridge would still reach 8080/tcp (web:80). This machine " +
+				"would still reach 8080/tcp (web:80) at 198.18.0.1, 172.17.0.1 and ::1. 7 of 8 " +
+				"connections would be as before."}},
+		"one port, no client": {try(healthy(), 8080), try(healthy(), 8080, drop, all),
+			replica.Output{}, []string{
+				"Other machines, a container on bridge and this machine would lose 8080/tcp (web:80): " +
+					"dropped by filter INPUT rule 1: -j DROP.",
+				"Nobody would gain a port.",
+				"No client would reach it. 0 of 8 connections would be as before."}},
 	} {
 		c.after.Try(c.before, NewTried("true", c.out))
 		if diff := cmp.Diff(c.want, c.after.Tried.Text(c.after.Changes)); diff != "" {

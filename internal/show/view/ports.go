@@ -90,15 +90,7 @@ func missing(r *ports.Report) []document.Section {
 
 // comparedSections returns what --try, --expect or --against found, or nil without these.
 func comparedSections(r *ports.Report) (out []document.Section) {
-	if r.Tried != nil {
-		out = append(out, list(document.Answer, "What would change? Tried in a copy; this machine is "+
-			"unchanged.", r.Tried.Text(r.Changes)))
-		if r.Tried.Code != 0 && r.Tried.Output != "" {
-			out = append(out, list(document.Notes, "What the commands printed", r.Tried.Lines()))
-		}
-	}
-	switch {
-	case r.Expected != nil:
+	if r.Expected != nil { // what the user asked
 		var items []string
 		for _, x := range r.Expected {
 			text := string(x.Holds) + ": " + x.Line
@@ -108,7 +100,15 @@ func comparedSections(r *ports.Report) (out []document.Section) {
 			items = append(items, text)
 		}
 		out = append(out, list(document.Answer, "Who reaches what, as expected?", items))
-	case r.Changes != nil && r.Tried == nil:
+	}
+	switch {
+	case r.Tried != nil:
+		out = append(out, list(document.Answer, "What would change? Tried in a copy; this machine is "+
+			"unchanged.", r.Tried.Text(r.Changes)))
+		if r.Tried.Code != 0 && r.Tried.Output != "" {
+			out = append(out, list(document.Notes, "What the commands printed", r.Tried.Lines()))
+		}
+	case r.Changes != nil && r.Expected == nil:
 		out = append(out, list(document.Answer, "What changed since "+r.Changes.Since+"?",
 			r.Changes.Text()))
 	}
