@@ -214,8 +214,15 @@ fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
 with_netperf = dir=$$(test/measure/netperf) || dir=; PATH="$$PATH$${dir:+:$$dir}"
 BENCH ?=
 .PHONY: bench
-bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run; BENCH='-rounds 12'
+bench: bench-deps build bench-ports ## compare with iperf3, qperf and sockperf in one interleaved run, and measure toll ports; BENCH='-rounds 12'
 	@$(with_netperf) $(GO) run ./test/measure bench $(BENCH)
+
+AGAINST ?=
+PORTS_RUNS ?= 5
+.PHONY: bench-ports
+bench-ports: build ## measure toll ports with 300 ports and 5,000 rules: the list, a remedy, --try; AGAINST=FILE in turns with another build of toll
+	BRIDGETOLL_TEST_TOLL="$$PWD/toll" BRIDGETOLL_BENCH_AGAINST='$(if $(AGAINST),$(abspath $(AGAINST)))' \
+		$(GO) test -count=1 -timeout 30m -run '^$$' -bench '^BenchmarkPorts$$' -benchtime $(PORTS_RUNS)x ./internal/reach/cases
 
 TRUTH ?=
 .PHONY: truth
