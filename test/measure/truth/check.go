@@ -25,6 +25,8 @@ var checks = []check{
 	{"trace-followed", (*trial).followed},
 	{"trace-planted", (*trial).plantedParts},
 	{"trace-bystanders", (*trial).bystanders},
+	{"tokens", (*trial).tokens},
+	{"tokens-load", (*trial).loadedTokens},
 }
 
 func names() (out []string) {
@@ -50,6 +52,8 @@ type scale struct {
 	// Runs of toll trace, and of each planted difference, which traceReference sizes.
 	trace, tracePlant              runs
 	follow, traceReference, beside time.Duration
+	tokens                         int // responses, an even number
+	sessions                       int // at once
 }
 
 type runs struct {
@@ -62,7 +66,7 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 75 minutes. runsOf, if not 0, replaces the number of runs of aa, trace
+// The usual scale takes some 80 minutes. runsOf, if not 0, replaces the number of runs of aa, trace
 // and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
@@ -77,7 +81,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		peers:     runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
-		follow: 40 * second, traceReference: 90 * second, beside: 10 * second}
+		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12, sessions: 1000}
 	switch {
 	case quick:
 		s = scale{name: "quick",
@@ -92,7 +96,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers:     runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
 			loaded: 1,
 			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
-			follow: 30 * second, traceReference: 12 * second, beside: 2 * second}
+			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6, sessions: 50}
 	case full:
 		s = scale{name: "full",
 			aa:        runs{50, 20 * second},
@@ -106,7 +110,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers:     runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
 			loaded: 2,
 			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
-			follow: minute, traceReference: 10 * minute, beside: minute}
+			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 1000}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n, s.trace.n, s.tracePlant.n = runsOf, runsOf, runsOf, runsOf

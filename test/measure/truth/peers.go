@@ -47,7 +47,8 @@ var rivals = []rival{
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others,
-		"rootless": others, "trace-planted": {"nft", "tc", "ip"}}
+		"rootless": others, "trace-planted": {"nft", "tc", "ip"}, "tokens": {"ip", "tc"},
+		"tokens-load": {"ip"}}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)

@@ -48,8 +48,9 @@ func TestScale(t *testing.T) {
 		time.Duration(s.long.n)*s.long.each + time.Duration(s.short.n)*s.short.each +
 		time.Duration(s.trace.n)*s.trace.each + 2*4*s.follow + s.beside +
 		time.Duration(len(plantedParts))*(s.traceReference+time.Duration(
-			s.tracePlant.n)*s.tracePlant.each)
-	if most := 70 * time.Minute; total > most {
+			s.tracePlant.n)*s.tracePlant.each) +
+		time.Duration((len(plantedTokens)*len(tokenAmounts)+2)*s.tokens*(tokensEach+1))*tokenPace
+	if most := 75 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
 	}
 	for _, s := range []scale{s, scaleOf(false, true, 0)} {
