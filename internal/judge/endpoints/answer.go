@@ -62,6 +62,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	found, _ := suspects(r)
 	a.Add(found)
 	a.Add(tally.Sentence())
+	a.Add(traceable(r))
 	return a
 }
 

@@ -568,3 +568,32 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 		}
 	}
 }
+
+// TestTraceable checks that the command that divides requests is named only where packets showed the
+// server.
+func TestTraceable(t *testing.T) {
+	seen := &sample.Evidence{Responses: 10, ByOrder: 10}
+	cell := func(name, load, dial string, e *sample.Evidence) analysis.Cell {
+		c := analysis.CellOf(sample.Cell{Route: name, Load: load})
+		c.Dial, c.Evidence = dial, e
+		return c
+	}
+	for _, tt := range []struct {
+		cells []analysis.Cell
+		want  string
+	}{
+		{[]analysis.Cell{cell("direct", workload.Exec, "172.17.0.2:6379", seen),
+			cell("127.0.0.1:6379", workload.Exec, "127.0.0.1:6379", seen)},
+			"sudo toll trace direct=172.17.0.2:6379 127.0.0.1:6379 compares them part by part, with GET " +
+				"or PING."},
+		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, ""},
+		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)},
+			"sudo toll trace --attach 127.0.0.1:8000 watches other clients' requests, part by part."},
+	} {
+		r := &analysis.Report{}
+		r.Cells = tt.cells
+		if got := traceable(r); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

@@ -39,6 +39,31 @@ func exchanged(r *analysis.Report) (out, unclear []string) {
 	return out, unknown.sentences("Where the time of a " + noun + " goes is unknown over %s: %s.")
 }
 
+// traceable returns a sentence that names the command that divides requests further, or "" unless
+// packets showed the routes' servers: only then it would run here.
+func traceable(r *analysis.Report) string {
+	var words []string
+	for _, c := range r.Cells {
+		if c.Load == workload.Batch || c.Facts["from"] != "" || !c.Proven() {
+			continue
+		}
+		if c.Load != workload.Exec { // toll would need a login, or a prompt
+			return fmt.Sprintf("sudo toll trace --attach %s watches other clients' requests, part by part.",
+				c.Dial)
+		}
+		word := c.Dial
+		if name := c.Label(); name != word {
+			word = name + "=" + c.Dial
+		}
+		words = append(words, word)
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("sudo toll trace %s compares them part by part, with GET or PING.",
+		strings.Join(words, " "))
+}
+
 // fewReplies is the number of replies of which one that waits in the server's TCP is mentioned.
 const fewReplies = 20
 

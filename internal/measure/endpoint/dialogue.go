@@ -21,13 +21,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// talkTimeout bounds a connection, a login and each request.
-const talkTimeout = 10 * time.Second
+// dialogueTimeout bounds a connection, a login and each request.
+const dialogueTimeout = 10 * time.Second
 
 // dialogue is a connection on which requests and replies take turns.
 type dialogue struct {
 	ask    func(ctx context.Context) error
 	close  func()
+	stop   func() // makes ask return; nil: its context does
 	local  uint16
 	remote string // address and port
 	server string // what it says that it is; "": unknown
@@ -89,7 +90,7 @@ func (p plain) Read(b []byte) (int, error) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN):
-			return 0, fmt.Errorf("no reply within %v", talkTimeout)
+			return 0, fmt.Errorf("no reply within %v", dialogueTimeout)
 		case err != nil:
 			return 0, err
 		case n == 0 && len(b) > 0:
@@ -116,8 +117,8 @@ func (p plain) Write(b []byte) (done int, err error) {
 func (p plain) Close() error { return errors.Join(unix.Close(p.fd), p.Conn.Close()) }
 
 func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, talkTimeout,
-		fmt.Errorf("no connection within %v", talkTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, dialogueTimeout,
+		fmt.Errorf("no connection within %v", dialogueTimeout))
 	defer cancel()
 	raw, _, err := w.connect(ctx, "tcp", w.host)
 	if err != nil {
@@ -138,7 +139,7 @@ func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
 		return c, nil, errors.Join(err, raw.Close())
 	}
 	c.Conn = raw
-	wait := unix.NsecToTimeval(talkTimeout.Nanoseconds())
+	wait := unix.NsecToTimeval(dialogueTimeout.Nanoseconds())
 	err = errors.Join(unix.SetNonblock(c.fd, false),
 		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),
 		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait))
@@ -146,7 +147,8 @@ func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
 		return c, nil, errors.Join(err, c.Close())
 	}
 	return c, &dialogue{local: raw.LocalAddr().(*net.TCPAddr).AddrPort().Port(),
-		remote: raw.RemoteAddr().String(), close: func() { _ = c.Close() }}, nil
+		remote: raw.RemoteAddr().String(), close: func() { _ = c.Close() },
+		stop: func() { _ = unix.Shutdown(c.fd, unix.SHUT_RDWR) }}, nil
 }
 
 // get is a client of HTTP.
@@ -318,7 +320,7 @@ func newQueries(a Address, password string) (speaker, error) {
 	q := &queries{dialled: &netip.AddrPort{}}
 	dial := a.dialler()
 	d, err := database.New(a.URL, database.Options{Query: "select 1", Queries: 1, Password: password,
-		Timeout: talkTimeout, LookUp: a.lookUps(),
+		Timeout: dialogueTimeout, LookUp: a.lookUps(),
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) {
 			c, took, err := dial(ctx, network, addr)
 			if err == nil {

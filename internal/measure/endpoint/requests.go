@@ -182,8 +182,18 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 		return nil, err
 	}
 	defer t.close()
-	stop := context.AfterFunc(ctx, t.close)
-	defer stop()
+	if t.stop != nil {
+		over := make(chan struct{})
+		stopped := context.AfterFunc(ctx, func() {
+			defer close(over)
+			t.stop()
+		})
+		defer func() {
+			if !stopped() { // before the file descriptor is closed
+				<-over
+			}
+		}()
+	}
 	for warm := time.Now().Add(seconds(l.Warmup)); time.Now().Before(warm); {
 		if err := t.ask(ctx); err != nil {
 			return nil, errors.Join(context.Cause(ctx), err)

@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // listen calls handle with each connection, and returns the address.
@@ -213,29 +216,37 @@ func TestRequestsTraced(t *testing.T) {
 				at = append(at, Address{Name: "relayed", URL: "http://" + relayed})
 			}
 			beside(t, at[len(at)-1].URL, tt.others)
-			q, err := newRequests(at, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer q.Close()
-			if err := q.Check(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			for i, a := range at {
-				if hops := q.Paths()[i].Hops; len(hops) != i+1 {
-					t.Fatalf("hops %q", hops)
-				}
-				for _, state := range []sample.Tracing{sample.Traced, sample.TracedThrice} {
-					traced(t, q, a.Name, state, tt.serves, tt.relays*time.Duration(i), tt.body != "")
-				}
-			}
-			v := &sample.Visit{}
-			err = q.Visit(t.Context(), sample.Cell{Route: "direct"}, sample.Load{Window: 0.1}, v)
-			if err != nil || v.Latency == nil || len(v.Slices.Medians) == 0 ||
-				v.Slices.Medians[0] < tt.serves.Seconds() {
-				t.Errorf("%+v: %v", v, err)
-			}
+			testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+				follows(u, at, tt.serves, tt.relays, tt.body != "")
+			})
 		})
+	}
+}
+
+// follows traces the routes, each of which has a relay more than the one before.
+func follows(t testing.TB, at []Address, serves, relays time.Duration, large bool) {
+	t.Helper()
+	q, err := newRequests(at, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if err := q.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range at {
+		if hops := q.Paths()[i].Hops; len(hops) != i+1 {
+			t.Fatalf("hops %q", hops)
+		}
+		for _, state := range []sample.Tracing{sample.Traced, sample.TracedThrice} {
+			traced(t, q, a.Name, state, serves, relays*time.Duration(i), large)
+		}
+	}
+	v := &sample.Visit{}
+	err = q.Visit(t.Context(), sample.Cell{Route: "direct"}, sample.Load{Window: 0.1}, v)
+	if err != nil || v.Latency == nil || len(v.Slices.Medians) == 0 ||
+		v.Slices.Medians[0] < serves.Seconds() {
+		t.Errorf("%+v: %v", v, err)
 	}
 }
 
@@ -248,11 +259,14 @@ func beside(t *testing.T, url string, n int) {
 		all.Go(func() {
 			s, _ := speakerOf(Address{URL: url}, "")
 			d, err := s.open(t.Context())
+			if err != nil {
+				return
+			}
+			defer d.close()
 			for err == nil {
 				err = d.ask(t.Context())
 				select {
 				case <-over:
-					d.close()
 					return
 				case <-time.After(pause):
 				}
@@ -265,7 +279,7 @@ func beside(t *testing.T, url string, n int) {
 	})
 }
 
-func traced(t *testing.T, q *Requests, route string, state sample.Tracing, serves,
+func traced(t testing.TB, q *Requests, route string, state sample.Tracing, serves,
 	relays time.Duration, large bool) {
 	t.Helper()
 	v := &sample.Visit{Trace: &sample.Trace{State: state}}
@@ -287,6 +301,28 @@ func traced(t *testing.T, q *Requests, route string, state sample.Tracing, serve
 	if math.Abs(sum-got.MidMean) > 1e-9 || server < serves.Seconds() ||
 		parts[sample.PartRelayed] < relays.Seconds() || large != (parts[sample.PartTransfer] > 0) {
 		t.Errorf("%s: %v of %v", route, parts, got.MidMean)
+	}
+}
+
+// TestRequestsEnd checks that a server that does not answer holds nothing up once toll is interrupted.
+func TestRequestsEnd(t *testing.T) {
+	silent := make(chan struct{})
+	at := listen(t, "tcp", "127.0.0.1:0", func(net.Conn) { <-silent })
+	defer close(silent)
+	s, err := speakerOf(Address{URL: "http://" + at}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		time.Sleep(50 * time.Millisecond)
+		cancel(errOther)
+	}()
+	began := time.Now()
+	r := followed{speaker: s, from: vantage.Local()}
+	_, err = r.ask(ctx, sample.Load{Window: 1}, nil)
+	if !errors.Is(err, errOther) || time.Since(began) > dialogueTimeout {
+		t.Errorf("%v after %v", err, time.Since(began))
 	}
 }
 

@@ -101,9 +101,9 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	return p.Container, ok && !p.Rootless
 }
 
-// measureServer returns the command that measures the first server, or "" if there are fewer than
-// two routes.
-func (f *Facts) measureServer(rows []Row) string {
+// measureServer returns the commands that measure and trace the first server, or "" if there are
+// fewer than two routes.
+func (f *Facts) measureServer(rows []Row) (measure, trace string) {
 	type route struct{ name, dial string }
 	var routes []route
 	var server Server
@@ -134,17 +134,19 @@ func (f *Facts) measureServer(rows []Row) string {
 		}
 	}
 	if len(routes) < 2 {
-		return ""
+		return "", ""
 	}
 	what := server.Name + " " + server.Image
 	if process := f.processIn(server); process != "" {
 		what += " " + process
 	}
-	command, address := clientFor(what)
+	measure, address := clientFor(what)
+	trace = "sudo toll trace"
 	for _, r := range routes {
-		command += " " + r.name + "=" + fmt.Sprintf(address, r.dial)
+		at := " " + r.name + "=" + fmt.Sprintf(address, r.dial)
+		measure, trace = measure+at, trace+at
 	}
-	return command
+	return measure, trace
 }
 
 func (f *Facts) processIn(s Server) string {

@@ -37,6 +37,8 @@ type Report struct {
 	// MeasureServer is a command that measures the port's server over each route; "": the server is
 	// unknown or has only one route.
 	MeasureServer string `json:"measure_server,omitempty"`
+	// TraceServer is a command that divides the time of requests over them; "" as for MeasureServer.
+	TraceServer string `json:"trace_server,omitempty"`
 	// Expected has the judged lines of --expect; nil without it. Changes is the comparison of
 	// --against; nil without it.
 	Expected []Expectation `json:"expected,omitempty"`

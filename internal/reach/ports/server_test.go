@@ -110,8 +110,13 @@ func TestMeasureServer(t *testing.T) {
 		f := healthy()
 		f.Containers[0].Image = image
 		f.Containers[0].Listeners[0].Owners = nil
-		if got := try(f, 8080, nil).MeasureServer; got != want {
-			t.Errorf("%s: %q, want %q", image, got, want)
+		got := try(f, 8080, nil)
+		if got.MeasureServer != want {
+			t.Errorf("%s: %q, want %q", image, got.MeasureServer, want)
+		}
+		at := want[strings.Index(want, " direct="):]
+		if got.TraceServer != "sudo toll trace"+at {
+			t.Errorf("%s: %q, want what goes to%s", image, got.TraceServer, at)
 		}
 	}
 	if got := try(healthy(), 22, nil).MeasureServer; got != "" {

@@ -49,7 +49,8 @@ func Judge(f *Facts, port uint16) *Report {
 		}
 	}
 	if port != 0 {
-		r.Measure, r.MeasureServer = measures(r.Ports), f.measureServer(r.Ports)
+		r.Measure = measures(r.Ports)
+		r.MeasureServer, r.TraceServer = f.measureServer(r.Ports)
 	} else {
 		r.Containers, r.Networks = f.homes(), f.Networks
 	}

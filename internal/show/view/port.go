@@ -318,6 +318,11 @@ func measure(r *ports.Report) (out []document.Block) {
 				" this server over each of its routes, with this client or your own:", document.Plain)},
 			document.Command{Line: r.MeasureServer})
 	}
+	if r.TraceServer != "" && tried(r) { // both need root
+		out = append(out, document.Paragraph{Break: document.Words,
+			Text: document.Strongly("To see").Then(" where a request's microseconds go over each:",
+				document.Plain)}, document.Command{Line: r.TraceServer})
+	}
 	if len(r.Measure) == 0 {
 		return out
 	}

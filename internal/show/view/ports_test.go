@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
@@ -285,5 +286,17 @@ func TestExpectationsAsJUnit(t *testing.T) {
 		if !strings.Contains(b, want) {
 			t.Errorf("no %s in\n%s", want, b)
 		}
+	}
+}
+
+// TestTraceNamed checks that the command that traces is named where this user may run it.
+func TestTraceNamed(t *testing.T) {
+	r := &ports.Report{TraceServer: "sudo toll trace direct=172.17.0.2:80"}
+	if got := measure(r); len(got) != 2 || got[1].(document.Command).Line != r.TraceServer {
+		t.Errorf("%+v", got)
+	}
+	r.Ports = []ports.Row{{Dials: []ports.Path{{Doubt: []string{ports.Untried}}}}}
+	if got := measure(r); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
