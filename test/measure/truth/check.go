@@ -17,6 +17,7 @@ var checks = []check{
 	{"order", (*trial).order},
 	{"company", (*trial).company},
 	{"sustained", (*trial).sustained},
+	{"minute", (*trial).oneMinute},
 	{"peers", (*trial).peers},
 	{"unpinned", (*trial).unpinned},
 	{"rootless", (*trial).rootless},
@@ -46,6 +47,8 @@ type scale struct {
 	// Turns through the settings whose ratios must agree.
 	length, order, company, sustained runs
 	peers                             runs // blocks, also of unpinned
+	minute                            runs // blocks of the comparison of intervals
+	pairs                             int  // of each other tool in such a block
 	long, short                       runs // of precision
 	// how many of each of these run while other programs work
 	loaded int
@@ -78,7 +81,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		order:     runs{1, 20 * second},
 		company:   runs{2, 20 * second},
 		sustained: runs{2, 40 * second},
-		peers:     runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
+		minute:    runs{2, minute}, pairs: 15,
+		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
 		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12, sessions: 1000}
@@ -93,7 +97,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			order:     runs{1, 5 * second},
 			company:   runs{1, 5 * second},
 			sustained: runs{1, 8 * second},
-			peers:     runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
+			minute:    runs{1, 10 * second}, pairs: 3,
+			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
 			loaded: 1,
 			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
 			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6, sessions: 50}
@@ -107,13 +112,15 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			order:     runs{4, 20 * second},
 			company:   runs{4, 30 * second},
 			sustained: runs{10, minute},
-			peers:     runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
+			minute:    runs{10, minute}, pairs: 15,
+			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
 			loaded: 2,
 			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
 			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 1000}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n, s.trace.n, s.tracePlant.n = runsOf, runsOf, runsOf, runsOf
+		s.minute.n = runsOf
 	}
 	return s
 }

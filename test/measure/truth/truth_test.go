@@ -45,12 +45,13 @@ func TestScale(t *testing.T) {
 		// peers and unpinned; far and near, or idle and busy
 		2*2*time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(checked))*7*time.Second/2) +
 		time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(rootlessModes))*7*time.Second/2) +
+		time.Duration(s.minute.n)*(s.minute.each+time.Duration(s.pairs)*2*4*time.Second) +
 		time.Duration(s.long.n)*s.long.each + time.Duration(s.short.n)*s.short.each +
 		time.Duration(s.trace.n)*s.trace.each + 2*4*s.follow + s.beside +
 		time.Duration(len(plantedParts))*(s.traceReference+time.Duration(
 			s.tracePlant.n)*s.tracePlant.each) +
 		time.Duration((len(plantedTokens)*len(tokenAmounts)+2)*s.tokens*(tokensEach+1))*tokenPace
-	if most := 75 * time.Minute; total > most {
+	if most := 80 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
 	}
 	for _, s := range []scale{s, scaleOf(false, true, 0)} {
