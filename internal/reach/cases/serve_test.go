@@ -26,8 +26,8 @@ import (
 // readyEnv is set for a process that must report on descriptor 3 that it listens.
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
-// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS" and
-// "proxy FLAGS…" in the background, once they listen; "-plain NAME PROTO/ADDRESS…" in the
+// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS",
+// "orphan ADDRESS" and "proxy FLAGS…" in the background, once they listen; "-plain NAME PROTO/ADDRESS…" in the
 // foreground; and the programs in the background themselves, whose first argument begins with "-".
 // ours is false for other arguments.
 func play(args []string) (ours bool, err error) {
@@ -43,6 +43,10 @@ func play(args []string) (ours bool, err error) {
 		return true, traps()
 	case "inherit":
 		return true, inherit(args[1], args[2])
+	case "orphan":
+		return true, background("/run/bin/orphan", []string{"-orphan", args[1]})
+	case "-orphan":
+		return true, orphan(args[1])
 	case "-inherited":
 		return true, inherited(args[1])
 	case "report":
@@ -212,6 +216,26 @@ func inherit(at, place string) error {
 		"-inherited", place)
 	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{f}, &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
+}
+
+// orphan listens with a socket that no process has: it is on its way to another one.
+func orphan(at string) error {
+	l, err := net.Listen("tcp4", at)
+	if err != nil {
+		return err
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		err = unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(int(f.Fd())), nil, 0)
+	}
+	if err := errors.Join(err, f.Close(), l.Close()); err != nil {
+		return err
+	}
+	return ready()
 }
 
 // inherited serves the socket on descriptor 3.

@@ -32,12 +32,20 @@ func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	}
 	f, err := readFacts(ctx)
 	network.Wait()
-	if err == nil && link.Interrupted() > before {
-		f.Missing = append(f.Missing, ports.Missing{What: "a network at rest",
-			Why: "devices, addresses or routes came and went while they were read, so some may be " +
-				"missing", Remedy: "run toll ports again"})
+	if err == nil {
+		f.Missing = append(f.Missing, changed(before)...)
 	}
 	return f, n, err
+}
+
+// changed reports that lists were interrupted since link.Interrupted returned before.
+func changed(before int64) []ports.Missing {
+	if link.Interrupted() <= before {
+		return nil
+	}
+	return []ports.Missing{{What: "a network at rest",
+		Why: "devices, addresses or routes came and went while they were read, so some may be " +
+			"missing", Remedy: "run toll ports again"}}
 }
 
 // Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this

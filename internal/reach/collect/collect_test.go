@@ -14,8 +14,20 @@ import (
 	"github.com/moby/moby/api/types/system"
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 )
+
+// TestInterruptedListIsWhole in kernel/link shows that the lists are whole nevertheless.
+func TestChangingNetworkIsSaid(t *testing.T) {
+	before := link.Interrupted()
+	if got := changed(before); len(got) != 0 {
+		t.Errorf("at rest: %+v", got)
+	}
+	if got := changed(before - 1); len(got) != 1 || !strings.Contains(got[0].Why, "came and went") {
+		t.Errorf("an interrupted list: %+v", got)
+	}
+}
 
 func TestProxyArgs(t *testing.T) {
 	for line, want := range map[string]string{
