@@ -11,6 +11,7 @@ import (
 type piece struct {
 	token  bool
 	text   string // of the token
+	whole  bool   // the token is of a message, which has all so far if there were deltas
 	finish string // reason for the stop; "": none yet
 	tokens int    // so far, as the server counts; 0: unknown
 	fault  string // server's error; "": none
@@ -21,7 +22,10 @@ type chunk struct {
 	Object  string   `json:"object"`
 	Choices []choice `json:"choices"`
 	Usage   *usage   `json:"usage"`
-	Error   filled   `json:"error"`
+	Groq    struct {
+		Usage *usage `json:"usage"`
+	} `json:"x_groq"`
+	Error filled `json:"error"`
 }
 
 type choice struct {
@@ -65,10 +69,21 @@ func (d *said) text() string {
 }
 
 func (c choice) something() bool {
-	return bool(c.Text.filled) || c.Delta.something() || c.Message.something()
+	return bool(c.Text.filled) || c.Delta.something() || c.whole()
 }
 
-func (c choice) text() string { return c.Text.text + c.Delta.text() + c.Message.text() }
+// whole reports whether only a message brings something.
+func (c choice) whole() bool {
+	return !bool(c.Text.filled) && !c.Delta.something() && c.Message.something()
+}
+
+// text returns what a choice brings. Some servers repeat all so far in a message beside the delta.
+func (c choice) text() string {
+	if c.whole() {
+		return c.Message.text()
+	}
+	return c.Text.text + c.Delta.text()
+}
 
 func (u *usage) tokens() int {
 	if u == nil {
@@ -86,13 +101,14 @@ func parseChunk(data []byte) (piece, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return piece{}, err
 	}
-	p := piece{tokens: c.Usage.tokens()}
+	p := piece{tokens: cmp.Or(c.Usage.tokens(), c.Groq.Usage.tokens())}
 	switch {
 	case bool(c.Error) || c.Object == "error": // vLLM
 		p.fault = faultText(data)
 	case len(c.Choices) > 0:
 		first := c.Choices[0]
 		p.token, p.text, p.finish = first.something(), first.text(), first.Finish
+		p.whole = first.whole()
 	case c.Choices == nil && c.Usage == nil:
 		p.other = true
 	}
@@ -128,11 +144,12 @@ type texts struct {
 func (t *texts) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &t.text) != nil {
 		var parts []struct {
-			Text string `json:"text"`
+			Text     string `json:"text"`
+			Thinking texts  `json:"thinking"` // Mistral
 		}
 		if json.Unmarshal(b, &parts) == nil {
 			for _, p := range parts {
-				t.text += p.Text
+				t.text += p.Text + p.Thinking.text
 			}
 		}
 	}

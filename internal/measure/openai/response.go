@@ -53,7 +53,7 @@ type stream struct {
 	begun  bool   // something came that is not blank
 	seen   bool   // an event came
 	front  []byte // of what came before the first event
-	text   Text
+	text   Reader
 	done   bool
 }
 
@@ -154,7 +154,7 @@ func (st *stream) event(ev sse.Event) error {
 	if p.finish != "" {
 		st.r.Finish = st.e.secrets.name(p.finish)
 	}
-	if p.token {
+	if p.token && st.text.new(p) {
 		return st.token(p.text)
 	}
 	return nil
@@ -197,7 +197,7 @@ func (st *stream) token(text string) error {
 	st.r.Arrivals = append(st.r.Arrivals, socket.at.Sub(st.a.begun))
 	if st.r.Mark != 0 {
 		st.text.add(text)
-		st.r.Texts = append(st.r.Texts, st.text)
+		st.r.Texts = append(st.r.Texts, st.text.Text)
 		if st.a.conn.tls != "" {
 			st.r.Ends, st.r.Asked = append(st.r.Ends, socket.taken), st.a.asked
 		}

@@ -64,6 +64,31 @@ var shapes = []struct {
 	{name: "thinking", token: delta("thinking", `"a"`)},
 	{name: "function_call", token: delta("function_call", `{"arguments":"a"}`)},
 	{name: "parts", token: delta("content", `[{"type":"text","text":"a"}]`)},
+	{name: "thinking-parts", // Mistral
+		token: delta("content", `[{"type":"thinking","thinking":[{"type":"text","text":"a"}]}]`)},
+	{name: "all-so-far-beside-delta", // Perplexity
+		token: `data: {"choices":[{"delta":{"content":"a"},"message":{"content":"a a"}}]}` + "\n\n",
+		end: `data: {"choices":[{"finish_reason":"stop","delta":{"content":""},` +
+			`"message":{"content":"a a a"}}]}` + "\n\n" + done},
+	{name: "all-again-at-the-end", // MiniMax
+		end: `data: {"object":"chat.completion","choices":[{"finish_reason":"stop",` +
+			`"message":{"content":"a a a"}}]}` + "\n\n" + done},
+	{name: "filters-without-delta", // Azure's asynchronous filter
+		between: `data: {"choices":[{"index":0,"finish_reason":null,"content_filter_offsets":` +
+			`{"check_offset":44},"content_filter_results":{}}]}` + "\n\n"},
+	{name: "usage-in-each", // vLLM's and SGLang's continuous_usage_stats
+		token: `data: {"choices":[{"delta":{"content":"a","reasoning_content":null}}],` +
+			`"usage":{"completion_tokens":1}}` + "\n\n"},
+	{name: "progress", // llama.cpp's return_progress
+		between: `data: {"choices":[{"delta":{"role":"assistant","content":null}}],` +
+			`"prompt_progress":{"total":9,"processed":3}}` + "\n\n"},
+	{name: "keep-alive", between: ": keep-alive\n\n"}, // DeepSeek
+	{name: "obfuscation", // OpenAI
+		token: `data: {"choices":[{"delta":{"content":"a"}}],"obfuscation":"x9"}` + "\n\n"},
+	{name: "thoughts", // Gemini
+		token: `data: {"choices":[{"delta":{"content":"a","extra_content":{"google":` +
+			`{"thought":true}}}}]}` + "\n\n"},
+	{name: "marked-file", head: head + "3\r\n\xef\xbb\xbf\r\n"}, // a byte order mark
 	{name: "message", token: "data: {\"choices\":[{\"message\":{\"content\":\"a\"}}]}\n\n"},
 	{name: "no-type", head: ofType("")},
 	{name: "json-type", head: ofType("Content-Type: application/json\r\n")},

@@ -7,16 +7,6 @@ type Text struct {
 	Hash uint64
 }
 
-// Add appends the text that an event of a stream brings. It reports whether there was any.
-func (t *Text) Add(data []byte) bool {
-	p, err := parseChunk(data)
-	if err != nil || p.text == "" {
-		return false
-	}
-	t.add(p.text)
-	return true
-}
-
 // add continues an FNV-1a hash.
 func (t *Text) add(s string) {
 	const offset, prime = 14695981039346656037, 1099511628211
@@ -27,4 +17,30 @@ func (t *Text) add(s string) {
 		t.Hash = (t.Hash ^ uint64(s[i])) * prime
 	}
 	t.Len += len(s)
+}
+
+// Reader reads the text of a response, event by event.
+type Reader struct {
+	Text
+	deltas bool // a whole message repeats what came
+}
+
+// Add appends the text that an event of a stream brings. It reports whether there was any.
+func (r *Reader) Add(data []byte) bool {
+	p, err := parseChunk(data)
+	if err != nil || p.text == "" || !r.new(p) {
+		return false
+	}
+	r.add(p.text)
+	return true
+}
+
+// new reports whether a piece with a token brings something, and is no message at the end that
+// repeats what came in deltas, as of MiniMax and Perplexity.
+func (r *Reader) new(p piece) bool {
+	if p.whole {
+		return !r.deltas
+	}
+	r.deltas = true
+	return true
 }

@@ -3,12 +3,13 @@ package openai
 import "testing"
 
 func textOf(events ...string) (t Text, said int) {
+	var r Reader
 	for _, e := range events {
-		if t.Add([]byte(e)) {
+		if r.Add([]byte(e)) {
 			said++
 		}
 	}
-	return t, said
+	return r.Text, said
 }
 
 func TestText(t *testing.T) {
@@ -23,6 +24,9 @@ func TestText(t *testing.T) {
 		"completions":   {[]string{`{"choices":[{"text":"one two three"}]}`}, 1},
 		"with others": {[]string{`{"choices":[]}`, `: ping`, `[DONE]`, delta + `""}}]}`, delta + `null}}]}`,
 			`{"choices":[{"message":{"content":"one two three"}}]}`, `{"choices":[{"delta":{"content":{"x":1}}}]}`}, 1},
+		"all so far beside": {[]string{`{"choices":[{"delta":{"content":"one two "},"message":{"content":"one two "}}]}`,
+			`{"choices":[{"delta":{"content":"three"},"message":{"content":"one two three"}}]}`,
+			`{"choices":[{"delta":{},"message":{"content":"one two three"}}]}`}, 2},
 		"reasoning, twice": {[]string{`{"choices":[{"delta":{"reasoning":"one two ","reasoning_content":"one two "}}]}`,
 			delta + `"three"}}]}`}, 2},
 	} {

@@ -294,7 +294,7 @@ type reply struct {
 func replies(begun func(*reply)) *messages {
 	var r *reply
 	var events *sse.Decoder
-	var text openai.Text
+	var text openai.Reader
 	m := &messages{}
 	m.head = func(lines []string) (int64, error) {
 		_, status, ok := strings.Cut(lines[0], " ")
@@ -306,7 +306,7 @@ func replies(begun func(*reply)) *messages {
 		}
 		coding := field(lines, "Content-Encoding")
 		r = &reply{coded: coding != "" && coding != "identity"}
-		events, text = &sse.Decoder{}, openai.Text{}
+		events, text = &sse.Decoder{}, openai.Reader{}
 		begun(r)
 		if strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {
 			return 0, nil
@@ -327,7 +327,7 @@ func replies(begun func(*reply)) *messages {
 			start += int64(n)
 			err := events.Feed(piece[:n], func(e sse.Event) error {
 				if text.Add(e.Data) {
-					r.events = append(r.events, Event{text, start})
+					r.events = append(r.events, Event{text.Text, start})
 				}
 				return nil
 			})

@@ -12,10 +12,10 @@ import (
 
 // texts returns the texts up to each of some pieces.
 func texts(pieces ...string) (out []openai.Text) {
-	var t openai.Text
+	var t openai.Reader
 	for _, p := range pieces {
 		t.Add(fmt.Appendf(nil, `{"choices":[{"text":%q}]}`, p))
-		out = append(out, t)
+		out = append(out, t.Text)
 	}
 	return out
 }
