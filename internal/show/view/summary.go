@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -34,7 +35,7 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
-	if w := warningsBut(base, v.hides, thinTail); len(w) > 0 {
+	if w := warningsBut(base, v.hides, thinTail, glued); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
 	if notes := v.briefNotes; notes != "" && len(base.Cells) > 0 {
@@ -54,7 +55,12 @@ func Summary(r judge.Report) document.Document {
 	return d
 }
 
-const thinTail = "thin-tail" // the code of warnings about percentiles that only the details show
+// codes of warnings that only the details show: thinTail is about percentiles, and the answer and a
+// column say what glued does
+const (
+	thinTail = "thin-tail"
+	glued    = "glued"
+)
 
 func answerSection(a *analysis.Answer) document.Section {
 	return document.Section{Title: document.Strongly(a.Question),
@@ -217,5 +223,8 @@ func fewest(s document.Section) document.Section {
 
 func provenance(r *analysis.Report) string {
 	facts := append([]string{runText(r)}, placeFacts(r)...)
+	if r.Study == sample.StudyEndpoints {
+		facts = []string{briefRun(r.Plan)} // toll built nothing
+	}
 	return strings.Join(append(facts, viewOf(r).detailed+": --details"), document.Facts)
 }
