@@ -2,6 +2,7 @@ package ports
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -70,6 +71,9 @@ func ParseExpectations(r io.Reader, client netip.Addr) ([]Expectation, error) {
 	}
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("read expectations: %w", err)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("there is no line that could be checked")
 	}
 	return out, nil
 }
@@ -199,8 +203,13 @@ func (e *Expectation) judge(r *Report) {
 	if e.only { // first, because a port too many is worse than one too few
 		e.judgeOthers(paths, fall)
 	}
+	at := map[portRange][]*reached{} // by a range of one port
+	for i, x := range paths {
+		p := portRange{x.port, x.port, x.proto}
+		at[p] = append(at[p], &paths[i])
+	}
 	for _, p := range e.ports {
-		e.judgePort(p, paths, fall)
+		e.judgePort(p, at, fall)
 	}
 }
 
@@ -219,14 +228,12 @@ func (e *Expectation) judgeOthers(paths []reached, fall func(Holds, string)) {
 }
 
 // judgePort judges what is expected of each of consecutive ports.
-func (e *Expectation) judgePort(p portRange, paths []reached, fall func(Holds, string)) {
-	for n := int(p.low); n <= int(p.high); n++ {
+func (e *Expectation) judgePort(p portRange, all map[portRange][]*reached,
+	fall func(Holds, string)) {
+	for n := int(p.low); n <= int(p.high) && e.Holds != No; n++ {
 		var yes, maybe, last *Path
-		for i, x := range paths {
-			if x.port != uint16(n) || x.proto != p.proto {
-				continue
-			}
-			at := &paths[i].path
+		for _, x := range all[portRange{uint16(n), uint16(n), p.proto}] {
+			at := &x.path
 			switch {
 			case !at.Answers() && len(at.Doubt) == 0:
 				last = at

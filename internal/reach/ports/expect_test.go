@@ -101,6 +101,7 @@ func TestExpectationsAreRefused(t *testing.T) {
 		"192.0.2.1 reaches 80/tcp":            "only with --client 192.0.2.1",
 		"containers on a b reach 80/tcp":      "not one of",
 		"other machines do not reach no port": "not a port",
+		"# nothing":                           "no line",
 		strings.Repeat("x", 2*maxLine):        "too long",
 	} {
 		_, err := ParseExpectations(strings.NewReader("# fine\n\n"+line), netip.Addr{})
