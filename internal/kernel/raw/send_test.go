@@ -2,6 +2,7 @@ package raw
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"reflect"
 	"testing"
@@ -19,7 +20,8 @@ func TestReceiveIsWhatWasSent(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) || b.Len() > 0 {
 		t.Errorf("%v, %v, and %d bytes are left", got, err, b.Len())
 	}
-	if _, err := Receive(bytes.NewReader(whole[:len(whole)-1]), len(want)); err != io.ErrUnexpectedEOF {
+	_, err = Receive(bytes.NewReader(whole[:len(whole)-1]), len(want))
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a message without its last byte: %v", err)
 	}
 	if err := Send(io.Discard, []Message{{Data: make([]byte, maxSize+1)}}); err == nil {
