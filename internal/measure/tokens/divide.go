@@ -118,7 +118,7 @@ func reached(n, length int, of func(int) int) int {
 
 // The parts of a token's time, in its order. The relays' are between Queue and Wire.
 const (
-	Request = iota // until the server had the request
+	Request = iota // until the first relay or the server had the request
 	Server         // until the program wrote the token
 	TCP            // until TCP sent it
 	Queue          // until the device sent it
@@ -126,7 +126,8 @@ const (
 )
 
 // Row divides the time from the request to the reading of one token into parts, in ns: Request to
-// Queue, each relay from the server's side on, the wire and the client. They add up to that time.
+// Queue, each relay from the server's side on, with its time to pass on the request, the wire and the
+// client. They add up to that time.
 type Row []int64
 
 func (r Row) total() (sum int64) {
@@ -169,12 +170,14 @@ func divide(chain []Seen, a *Asked, i int) (Row, bool) {
 		row[TCP], row[Queue] = server.Sent[i]-server.Wrote[i], left-server.Sent[i]
 	}
 	last := i
-	for _, h := range chain[1:] {
+	for k, h := range chain[1:] {
 		last = reached(len(h.Events), length, func(j int) int { return h.Events[j].Len })
 		if last == len(h.Events) {
 			return nil, false
 		}
-		row = append(row, h.Departed[last]-left)
+		held := chain[k].Came - h.Came // it had the request before it passed it on
+		row[Request] -= held
+		row = append(row, held+h.Departed[last]-left)
 		left = h.Departed[last]
 	}
 	arrived, ok := a.Arrived(chain[len(chain)-1].Events[last].Offset)

@@ -128,12 +128,6 @@ func (x turn) divide(conns []*connection, a *arrivals) (rows []Row, server Seen,
 		chain = append(chain, s)
 	}
 	rows, missed := Divide(chain, &asked)
-	for _, r := range rows {
-		for i := range chain[1:] { // a relay's part has the request's way, too
-			took := chain[i].Came - chain[i+1].Came
-			r[Request], r[relays+i] = r[Request]-took, r[relays+i]+took
-		}
-	}
 	return rows, chain[0], missed == 0 && len(rows) == len(ends) && rows[0][Server] >= -slack
 }
 

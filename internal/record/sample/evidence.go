@@ -70,12 +70,12 @@ type EvidenceHop struct {
 
 // The names of parts.
 const (
-	EvidenceRequest = "request" // until the server had the request
+	EvidenceRequest = "request" // until the first relay or the server had the request
 	EvidenceServer  = "server"
 	EvidenceTCP     = "tcp"   // the server's
 	EvidenceQueue   = "queue" // of the server's device
-	EvidenceRelay   = "relay"
-	EvidenceWire    = "wire" // from the last relay to the client's kernel
+	EvidenceRelay   = "relay" // of the request and of the token
+	EvidenceWire    = "wire"  // from the last relay to the client's kernel
 	EvidenceClient  = "client"
 )
 

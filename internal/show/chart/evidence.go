@@ -38,7 +38,7 @@ func evidenceChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 			c.Title = "Where the time to the last token goes, part by part"
 			c.How = "Each bar is a part of the time until the client had the last token, by the " +
 				"packets that toll captured at the server, at each relay and at the client: the mean " +
-				"of all responses."
+				"of all responses. A relay's bar has both ways."
 		}
 		one, at := trip{Label: cell.Label()}, 0.0
 		for _, p := range e.Parts {
