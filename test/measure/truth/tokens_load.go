@@ -23,8 +23,8 @@ import (
 
 const (
 	busyAt     = 7003
-	busyPace   = 20 * time.Millisecond
-	busyTokens = 100
+	busyPace   = 5 * time.Millisecond
+	busyTokens = 400
 	nobody     = 65534
 	// clear is the share of the tokens that must be found at every hop.
 	clear = 0.95
