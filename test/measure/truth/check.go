@@ -69,8 +69,8 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 80 minutes. runsOf, if not 0, replaces the number of runs of aa, trace
-// and each planted difference.
+// The usual scale takes some 80 minutes. runsOf, if not 0, replaces the number of runs of aa, minute,
+// trace and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa:        runs{20, 10 * second},
@@ -81,7 +81,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		order:     runs{1, 20 * second},
 		company:   runs{2, 20 * second},
 		sustained: runs{2, 40 * second},
-		minute:    runs{2, minute}, pairs: 15,
+		minute:    runs{1, minute}, pairs: 15,
 		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},

@@ -46,8 +46,8 @@ var rivals = []rival{
 
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
-	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "minute": others, "unpinned": others,
-		"rootless": others, "trace-planted": {"nft", "tc", "ip"}, "tokens": {"ip", "tc"},
+	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "minute": others,
+		"unpinned": others, "rootless": others, "trace-planted": {"nft", "tc", "ip"}, "tokens": {"ip", "tc"},
 		"tokens-load": {"ip"}}
 	var out []string
 	for _, name := range only {
