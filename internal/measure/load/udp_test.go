@@ -121,6 +121,7 @@ func TestUDP(t *testing.T) {
 		spec sample.Load
 	}{
 		{"paced", sample.Load{Options: sample.UDPOptions{Rate: 20 * mbit}}},
+		{"several-after-a-pause", sample.Load{Options: sample.UDPOptions{Rate: 200 * mbit}}},
 		{"slow", sample.Load{Options: sample.UDPOptions{Rate: mbit, Size: 64}}},
 		{"two-flows", sample.Load{Streams: 2, Options: sample.UDPOptions{Rate: 20 * mbit}}},
 		{"large", sample.Load{Options: sample.UDPOptions{
@@ -171,6 +172,15 @@ func TestUDP(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestAhead(t *testing.T) {
+	for rate, want := range map[float64]int64{1: resolution, 5e3: resolution, 44643: resolution,
+		mostAhead * 1e9 / resolution: resolution, 1e6: mostAhead * 1000} {
+		if got := ahead(rate); got != want {
+			t.Errorf("%g datagrams a second: %d ns, want %d", rate, got, want)
+		}
 	}
 }
 
