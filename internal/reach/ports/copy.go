@@ -326,9 +326,17 @@ func (c *Copy) unclear(q asked) bool {
 	case replica.Refused:
 		_, taken := listens(c.f.Listeners, q.proto, q.at)
 		return taken || q.server != nil || q.bridge != "" || c.port != 0 ||
-			c.f.publishedAt(q.service)
+			c.f.publishedAt(q.service) || c.redirected(q.service)
 	}
 	return true
+}
+
+// redirected reports whether a scan found that rules redirect the port: another machine, which is not
+// in the copy, may have refused the connection there.
+func (c *Copy) redirected(s service) bool {
+	return slices.ContainsFunc(c.found, func(o service) bool {
+		return o.proto == s.proto && o.at.Port() == s.at.Port()
+	})
 }
 
 func (f *Facts) publishedAt(s service) bool {
