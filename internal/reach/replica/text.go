@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -31,6 +32,8 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 
 // ReadTextIn is like Machine.ReadText for a namespace in which visit calls functions.
 func (s *Space) ReadTextIn(ctx context.Context, visit func(func() error) error) error {
+	reading.Lock()
+	defer reading.Unlock()
 	counts := s.counts()
 	if s.Text != nil || len(counts) == 0 {
 		return nil
@@ -38,21 +41,28 @@ func (s *Space) ReadTextIn(ctx context.Context, visit func(func() error) error) 
 	t := texts{ctx: ctx, iptables: s.Nft.Iptables(), options: s.Nft.Options(), want: counts,
 		found: map[chain][]string{}}
 	err := visit(func() error { t.read(); return nil })
-	s.Text = []RuleText{}
+	all := []RuleText{}
 	for _, c := range slices.SortedFunc(maps.Keys(t.found), chain.compare) {
 		for i, text := range t.found[c] {
 			if text == "" {
 				continue
 			}
-			s.Text = append(s.Text, RuleText{c.table, c.name, i + 1, printable.Line(text)})
+			all = append(all, RuleText{c.table, c.name, i + 1, printable.Line(text)})
 		}
 	}
+	s.Text = all
 	return errors.Join(err, ctx.Err())
 }
+
+// reading is held while texts are read: connections in several copies of a machine, at the same time,
+// may need those of its doubtful rules.
+var reading sync.Mutex
 
 // TextOf returns the text of the rule at the place of r. It returns "" if the text was not read, or
 // if r is a policy.
 func (s *Space) TextOf(r RuleText) string {
+	reading.Lock()
+	defer reading.Unlock()
 	i := slices.IndexFunc(s.Text, func(t RuleText) bool {
 		return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
 	})

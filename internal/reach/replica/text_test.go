@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +93,16 @@ COMMIT
 	if diff := cmp.Diff(want, m.Spaces[0].Text); diff != "" {
 		t.Error(diff)
 	}
+	m.Spaces[0].Text = nil
+	var both sync.WaitGroup
+	for range 2 { // connections in two copies of the machine
+		both.Go(func() {
+			if err := m.ReadText(t.Context(), 0); err != nil || m.Spaces[0].TextOf(want[0]) != want[0].Text {
+				t.Errorf("at the same time: %v", err)
+			}
+		})
+	}
+	both.Wait()
 	byName := *m
 	byName.Spaces[0].PID, byName.Spaces[0].Text = 0, nil
 	if err := byName.ReadText(t.Context(), 0); err != nil ||
