@@ -18,7 +18,8 @@ export TOLL_HISTORY = off
 export TOLL_BUSY = yes
 # What another clone or worktree has compiled is not compiled again.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
-RACE = CGO_ENABLED=1
+# toll starts many programs, each of which would end a second late.
+RACE = CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 RACE_TEST = $(RACE) $(GO) test -race -vet=off -timeout 20m # make lint vets
 FRESH = -count=1 # what depends on more than its files is no result for another day
 
