@@ -500,7 +500,8 @@ func TestStreamServerDies(t *testing.T) {
 				t.Errorf("%d cells, ended by %s", len(report.Cells), report.Plan.EndedBy)
 			}
 			for _, c := range report.Cells {
-				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 6 ||
+				// Visits that a busy machine hinders are made again, so there may be fewer rounds.
+				if n := len(c.Metrics[workload.ResponseTime].Rounds); n < 4 || n > 6 ||
 					len(c.Warnings) == 0 {
 					t.Errorf("%s: %d rounds, warnings %+v", c.Mode, n, c.Warnings)
 				}
