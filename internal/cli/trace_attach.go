@@ -19,6 +19,9 @@ import (
 
 const attachFlag = "attach"
 
+// attachFlags lists the flags of toll trace that apply to --attach.
+var attachFlags = []string{attachFlag, "budget", "dry-run", formatName, outputFlag, "force", "quiet"}
+
 // attachTo watches the requests to a server that runs already.
 func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to string,
 	modes []string) error {
@@ -27,16 +30,8 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 		return usage(fmt.Errorf("--attach watches a server that runs already: no mode goes with it"),
 			usual)
 	}
-	var other []string
-	fl.Visit(func(x *pflag.Flag) {
-		switch x.Name {
-		case attachFlag, "budget", "dry-run", formatName, outputFlag, "force", "quiet":
-		default:
-			other = append(other, "--"+x.Name)
-		}
-	})
-	if len(other) > 0 {
-		return usage(fmt.Errorf("%s does not go with --attach", strings.Join(other, ", ")), usual)
+	if err := noOthers(fl, attachFlags, "--"+attachFlag, usual); err != nil {
+		return err
 	}
 	f.out.format.kind = document.Requests
 	if err := f.out.check(); err != nil {

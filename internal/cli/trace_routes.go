@@ -29,15 +29,9 @@ var routeFlags = []string{"from", "ipv4", "ipv6", "against", "password-env", "bu
 
 // traceRoutes traces requests over routes to a server that runs.
 func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, passwordEnv string) error {
-	var other []string
-	for _, name := range changed(c) {
-		if !slices.Contains(routeFlags, name) {
-			other = append(other, "--"+name)
-		}
-	}
-	if len(other) > 0 {
-		return usage(fmt.Errorf("%s does not go with the address of a server that runs",
-			strings.Join(other, ", ")), tracedExample)
+	if err := noOthers(c.Flags(), routeFlags, "the address of a server that runs",
+		tracedExample); err != nil {
+		return err
 	}
 	at, err := parseTraced(words)
 	if err != nil {
@@ -65,10 +59,18 @@ func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, password
 		Options: sample.RequestOptions{Asks: endpoint.Asks(at)}, Window: window}}, from)
 }
 
-// changed returns the names of the flags that were given.
-func changed(c *cobra.Command) (out []string) {
-	c.Flags().Visit(func(x *pflag.Flag) { out = append(out, x.Name) })
-	return out
+// noOthers refuses the flags that were given but are not in names: they do not go with what.
+func noOthers(fl *pflag.FlagSet, names []string, what, example string) error {
+	var other []string
+	fl.Visit(func(x *pflag.Flag) {
+		if !slices.Contains(names, x.Name) {
+			other = append(other, "--"+x.Name)
+		}
+	})
+	if len(other) == 0 {
+		return nil
+	}
+	return usage(fmt.Errorf("%s does not go with %s", strings.Join(other, ", "), what), example)
 }
 
 // parseTraced parses [NAME=]URL and [NAME=]HOST:PORT.
