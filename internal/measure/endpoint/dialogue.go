@@ -282,7 +282,7 @@ func (g *guess) words() string {
 
 func (g *guess) open(ctx context.Context) (*dialogue, error) {
 	if g.is == nil {
-		g.is = g.redis()
+		g.is = &ping{g.wire, "", g.password}
 		if t, err := g.is.open(ctx); err == nil {
 			if t.ask(ctx) == nil {
 				return t, nil
@@ -306,8 +306,6 @@ func (g *guess) open(ctx context.Context) (*dialogue, error) {
 	}
 	return t, nil
 }
-
-func (g *guess) redis() speaker { return &ping{g.wire, "", g.password} }
 
 // queries is a client of a database.
 type queries struct {

@@ -26,19 +26,29 @@ func exchanges(ctx context.Context, from *vantage.Vantage, remote string, facts 
 		return nil, do()
 	}
 	e, unseen, err := observe.Exchanges(ctx, from.PID(), func() (uint16, error) {
-		const relayed = 50 * time.Millisecond // until a relay has dialled its server
-		c, _, err := from.Dial(ctx, "tcp", remote)
-		if err != nil {
-			return 0, errors.Join(errNoTCP, err)
+		local, err := empty(ctx, from, remote)
+		if local == 0 {
+			err = errors.Join(errNoTCP, err)
 		}
-		time.Sleep(relayed)
-		local := c.LocalAddr().(*net.TCPAddr).AddrPort().Port()
-		return local, c.Close()
+		return local, err
 	}, do)
 	if unseen != nil && !errors.Is(unseen, errNoTCP) {
 		facts[sample.FactExchangesUnseen] = whyUnseen(unseen)
 	}
 	return e, err
+}
+
+// empty opens and closes a connection that carries nothing. It returns its local port, or 0 if
+// there is none.
+func empty(ctx context.Context, from *vantage.Vantage, remote string) (local uint16, err error) {
+	const relayed = 50 * time.Millisecond // until a relay has dialled its server
+	c, _, err := from.Dial(ctx, "tcp", remote)
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(relayed)
+	local = c.LocalAddr().(*net.TCPAddr).AddrPort().Port()
+	return local, c.Close()
 }
 
 // handles notes the process that packets showed to handle a route's requests, if the server's is not

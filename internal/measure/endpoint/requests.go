@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -81,7 +80,10 @@ func (q *Requests) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if r.way, err = observe.Find(ctx, r.from.PID(), func() (uint16, error) {
-			return r.empty(ctx, t.remote)
+			if _, err := netip.ParseAddrPort(t.remote); err != nil {
+				return 0, errors.New("a Unix socket: no packet goes there")
+			}
+			return empty(ctx, r.from, t.remote)
 		}); err != nil {
 			return fmt.Errorf("%s: %w", name, &unfollowed{err})
 		}
@@ -111,20 +113,6 @@ func (q *Requests) Check(ctx context.Context) error {
 
 // settling is how long requests are made to prove a route's hops.
 const settling = 50 * time.Millisecond
-
-// empty opens and closes a connection that carries nothing.
-func (r *followed) empty(ctx context.Context, remote string) (local uint16, err error) {
-	const relayed = 50 * time.Millisecond // until a relay has dialled its server
-	if _, err := netip.ParseAddrPort(remote); err != nil {
-		return 0, errors.New("a Unix socket: no packet goes there")
-	}
-	c, _, err := r.from.Dial(ctx, "tcp", remote)
-	if err != nil {
-		return 0, err
-	}
-	time.Sleep(relayed)
-	return c.LocalAddr().(*net.TCPAddr).AddrPort().Port(), c.Close()
-}
 
 // unfollowed means that the hops of a route were not found.
 type unfollowed struct{ err error }
