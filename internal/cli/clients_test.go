@@ -33,26 +33,13 @@ type written struct {
 // off, as most languages do.
 func serveWrites(t testing.TB, nagle bool, writes []written) (at string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = c.(*net.TCPConn).SetNoDelay(!nagle)
-			go answerWith(c, writes)
-		}
-	}()
-	return l.Addr().String()
+	return testnet.Serve(t, func(c net.Conn) {
+		_ = c.(*net.TCPConn).SetNoDelay(!nagle)
+		answerWith(c, writes)
+	}).String()
 }
 
 func answerWith(c net.Conn, writes []written) {
-	defer c.Close()
 	in := bufio.NewReader(c)
 	for {
 		first, length := "", 0
@@ -170,27 +157,14 @@ func plainClient(t testing.TB, at string, n int) (out seenBy) {
 // relayTo starts a relay that passes on what comes.
 func relayTo(t testing.TB, to string) (at string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", to)
-			if err != nil {
-				c.Close()
-				continue
-			}
-			go func() { _, _ = io.Copy(s, c); s.Close() }()
-			go func() { _, _ = io.Copy(c, s); c.Close() }()
+	return testnet.Serve(t, func(c net.Conn) {
+		s, err := net.Dial("tcp", to)
+		if err != nil {
+			return
 		}
-	}()
-	return l.Addr().String()
+		go func() { _, _ = io.Copy(s, c); s.Close() }()
+		_, _ = io.Copy(c, s)
+	}).String()
 }
 
 // Servers that make the whole response first, and others: toll sees what a client sees, directly

@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -29,18 +30,7 @@ func listen(t *testing.T, network, at string, handle func(net.Conn)) string {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				handle(c)
-			})
-		}
-	})
+	all.Go(func() { testnet.Accept(l, handle) })
 	t.Cleanup(func() {
 		l.Close()
 		all.Wait()

@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
 // machine is a network namespace with a process, so that it is found.
@@ -58,18 +59,7 @@ func (m *machine) serve(t testing.TB, at string, handle func(net.Conn)) {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				handle(c)
-			})
-		}
-	})
+	all.Go(func() { testnet.Accept(l, handle) })
 	t.Cleanup(func() {
 		l.Close()
 		all.Wait()

@@ -3,6 +3,7 @@ package testnet
 import (
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 )
 
@@ -20,16 +21,18 @@ func Serve(t testing.TB, answer func(net.Conn)) netip.AddrPort {
 }
 
 // Accept calls answer for each connection, concurrently, and closes the connection afterwards. It
-// returns when the listener is closed.
+// returns when the listener is closed and all calls have returned.
 func Accept(l net.Listener, answer func(net.Conn)) {
+	var all sync.WaitGroup
+	defer all.Wait()
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		go func() {
+		all.Go(func() {
 			defer c.Close()
 			answer(c)
-		}()
+		})
 	}
 }
