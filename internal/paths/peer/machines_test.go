@@ -380,7 +380,7 @@ func (p *pair) yourServer(t *testing.T) {
 		want               []string
 	}{
 		{"stream", "stream lan=http://10.78.0.1:8000 --from host,remote --tokens 2" + few, "", 0,
-			[]string{"From here and peer 10.78.0.2 → tiny", "lan@remote 10.78.0.1:8000"}},
+			[]string{"From here and peer 10.78.0.2 → tiny", "Over lan, lan@remote adds ", " 10.78.0.1:8000 "}},
 		{"run", "run --to 10.78.0.1:8000 --from remote" + few, "echo {addr}", 0,
 			[]string{"From peer 10.78.0.2 → the server"}},
 		{"no-program", "run --to 10.78.0.1:8000 --from remote" + few, "no-such-client {addr}", 3,
