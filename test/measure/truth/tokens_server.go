@@ -14,10 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waitUntil returns at a time, to some µs.
+// waitUntil returns at a time, to some µs. It does not use Go's timers, which an idle program waits
+// for in whole milliseconds, rounded up to one.
 func waitUntil(at time.Time) {
-	const late = 300 * time.Microsecond // a timer may be
-	time.Sleep(time.Until(at) - late)
+	const late = 300 * time.Microsecond // the kernel's timer may be
+	for d := time.Until(at) - late; d > 0; d = time.Until(at) - late {
+		rest := unix.NsecToTimespec(int64(d))
+		_ = unix.Nanosleep(&rest, nil)
+	}
 	for time.Now().Before(at) { //nolint:revive // spins
 	}
 }
