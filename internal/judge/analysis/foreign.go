@@ -16,8 +16,7 @@ import (
 // no prices.
 func (j *Run) Added(i, b int, metric string) *Price {
 	p := j.File.Header.Plan
-	_, timed := workload.Percentile(metric)
-	timed = timed && p.Same > 0
+	timed := workload.IsLatency(metric) && p.Same > 0
 	if p.Foreign() {
 		timed = workload.MetricOf(metric, j.Series[i].Load).Unit == "s"
 	}

@@ -99,15 +99,15 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 
 // Merged returns a metric's percentile over the samples of all rounds. ok is false if it has none.
 func (s *Series) Merged(metric string) (seconds float64, ok bool) {
-	h, q := s.merged, 0.0
-	if q, ok = workload.Percentile(metric); !ok {
-		of := workload.MetricOf(metric, s.Load)
-		h, q = s.times[of.Times], of.Quantile
+	of := workload.MetricOf(metric, s.Load)
+	h := s.times[of.Times]
+	if of.Times == workload.TimeLatency {
+		h = s.merged
 	}
 	if h == nil {
 		return 0, false
 	}
-	return float64(h.ValueAtQuantile(q)) / nsPerSecond, true
+	return float64(h.ValueAtQuantile(of.Quantile)) / nsPerSecond, true
 }
 
 func (s *Series) seen() workload.Seen {

@@ -17,7 +17,6 @@ var batch = Workload{
 	Rate:    WordRate,
 	Trips:   true,
 	Foreign: true,
-	Metrics: append([]Metric{keptExcess}, suspectMetrics...),
 	Ratio:   "response ratio",
 	columns: always(batchColumns...),
 	More:    moreBatchColumns,

@@ -39,12 +39,6 @@ var bulk = Workload{
 	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, fill: bulkFill,
 	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
 	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "throughput to the server",
-	Metrics: []Metric{
-		{Name: ThroughputOut, Unit: "bit/s", Higher: true},
-		{Name: ThroughputBack, Unit: "bit/s", Higher: true},
-		{Name: CompletionTime, Unit: "s"}, {Name: ZerocopyCopied, Unit: "1"},
-		{Name: RetransmissionRate, Unit: "1"},
-	},
 	Ratio: "ratio", columns: bulkTable, words: bulkWords, outline: bulkOutline,
 	figures: (*Figures).transfer, work: moved,
 	doubts: bulkDoubts, listed: Last,

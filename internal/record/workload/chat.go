@@ -36,13 +36,6 @@ var chat = Workload{
 	Rate:    WordRate,
 	Trips:   true,
 	Foreign: true,
-	Metrics: append([]Metric{
-		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"},
-		{Name: WordRate, Unit: "1/s", Higher: true},
-		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},
-		keptExcess,
-		{Name: OtherEvents, Unit: "events"},
-	}, append(slices.Clone(suspectMetrics), tokenTimes...)...),
 	Ratio:   "response ratio",
 	columns: always(chatColumns...),
 	More:    moreChatColumns,
@@ -51,8 +44,6 @@ var chat = Workload{
 	figures: (*Figures).chat, work: tokens,
 	doubts: chatDoubts,
 }
-
-var keptExcess = Metric{Name: KeptExcess, Unit: "s"}
 
 var chatColumns = []Column{
 	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli},
@@ -117,7 +108,7 @@ const (
 )
 
 func (f *Figures) chat(v sample.Visit, _ sample.Load) {
-	f.merged(v, tokenTimes)
+	f.merged(v)
 	f.endpoint(v)
 	if x, ok := v.Values[valueResponse]; ok {
 		f.set(ResponseTime, x)

@@ -21,14 +21,6 @@ const (
 	StartSpread     = "start_spread" // from the common start to the last first byte
 )
 
-var crowdMetrics = []Metric{
-	{Name: ClientMean, Higher: true}, {Name: ClientMin, Higher: true},
-	{Name: ClientMax, Higher: true}, {Name: ProcessMin, Higher: true},
-	{Name: ClientFairness, Unit: "1", Higher: true},
-	{Name: ProcessFairness, Unit: "1", Higher: true},
-	{Name: Memory, Unit: "B"}, {Name: Setup, Unit: "s"}, {Name: StartSpread, Unit: "s"},
-}
-
 func (f *Figures) crowd(v sample.Visit, w Workload) {
 	var clients, procs []float64
 	total := 0.0

@@ -35,12 +35,7 @@ var crr = Workload{
 	Rate:    Connections,
 	Trips:   true,
 	Brief:   true,
-	Metrics: []Metric{
-		{Name: Connections, Unit: "1/s", Higher: true}, {Name: CPUPerConnection, Unit: "s"},
-		{Name: ConnectP50, Unit: "s"}, {Name: ConnectP99, Unit: "s"},
-		{Name: FailedConnections, Unit: "connections"},
-	},
-	Ratio: "conn/s ratio", columns: always(crrColumns...), words: crrWords,
+	Ratio:   "conn/s ratio", columns: always(crrColumns...), words: crrWords,
 	times: timed(TimeConnect), Nodelay: true,
 	figures: (*Figures).connections, work: roundTrips,
 	doubts: crrDoubts, listed: BeforeLate,
@@ -90,7 +85,7 @@ var failureWords = []struct{ count, words string }{
 
 func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	f.latency(v)
-	f.times(v, TimeConnect, map[string]float64{ConnectP50: 50, ConnectP99: 99})
+	f.times(v, TimeConnect)
 	failed := int64(0)
 	for _, w := range failureWords {
 		failed += v.Client.Counts[w.count]

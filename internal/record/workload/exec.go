@@ -50,9 +50,7 @@ var exec = Workload{
 	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
 	Name:  Exec, Trips: true, Foreign: true,
 	// the primary is its program's first metric
-	Apart: "toll run starts programs on this machine only",
-	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"},
-		{Name: Dialled, Unit: "connections"}}, suspectMetrics...),
+	Apart:   "toll run starts programs on this machine only",
 	Ratio:   "ratio",
 	columns: programColumns,
 	More:    moreProgramColumns,

@@ -116,37 +116,32 @@ func (f *Figures) roundTrips(v sample.Visit) {
 }
 
 func (f *Figures) latency(v sample.Visit) {
-	h := decode(v.Latency)
-	if h == nil {
-		return
-	}
-	for name, q := range percentiles {
-		f.set(name, float64(h.ValueAtPercentile(q))/nsPerSecond)
-	}
-	f.Latency = h
-}
-
-func (f *Figures) times(v sample.Visit, name string, percentiles map[string]float64) {
-	h := decode(v.Times[name])
-	if h == nil {
-		return
-	}
-	for metric, q := range percentiles {
-		f.set(metric, float64(h.ValueAtPercentile(q))/nsPerSecond)
+	if h := decode(v.Latency); h != nil {
+		f.percentiles(TimeLatency, h)
+		f.Latency = h
 	}
 }
 
-func (f *Figures) merged(v sample.Visit, ms []Metric) {
+func (f *Figures) times(v sample.Visit, name string) {
+	if h := decode(v.Times[name]); h != nil {
+		f.percentiles(name, h)
+	}
+}
+
+// merged keeps the histograms, so that a run has the percentiles of all its samples.
+func (f *Figures) merged(v sample.Visit) {
 	f.Times = map[string]*hdrhistogram.PackedHistogram{}
 	for name, e := range v.Times {
 		if h := decode(e); h != nil {
+			f.percentiles(name, h)
 			f.Times[name] = h
 		}
 	}
-	for _, m := range ms {
-		if h := f.Times[m.Times]; h != nil {
-			f.set(m.Name, float64(h.ValueAtPercentile(m.Quantile))/nsPerSecond)
-		}
+}
+
+func (f *Figures) percentiles(name string, h *hdrhistogram.PackedHistogram) {
+	for _, m := range percentiles[name] {
+		f.set(m.Name, float64(h.ValueAtPercentile(m.Quantile))/nsPerSecond)
 	}
 }
 

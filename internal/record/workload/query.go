@@ -33,8 +33,7 @@ var query = Workload{
 	Name:  Query, Gist: "a chatty application", Flags: queryFlags, fill: queryFill,
 	time: queryTime, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true,
-	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}},
-	Ratio:   "page ratio", Adds: "ms", words: queryWords,
+	Ratio: "page ratio", Adds: "ms", words: queryWords,
 	columns: always(append(pageColumns,
 		Column{Head: [2]string{"CPU µs", "/page"}, Metric: CPUPerTrip, Scale: micro},
 		limitColumn)...),
@@ -89,5 +88,5 @@ func pages(v sample.Visit, l sample.Load) float64 {
 func (f *Figures) pages(v sample.Visit, l sample.Load) {
 	f.latency(v)
 	f.trips(v, pages(v, l)/v.Client.Window)
-	f.times(v, TimeQuery, map[string]float64{QueryP50: 50, QueryP99: 99})
+	f.times(v, TimeQuery)
 }

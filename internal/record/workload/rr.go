@@ -47,10 +47,6 @@ var rr = Workload{
 	times:     rrTimes,
 	Nodelay:   true,
 	Primary:   LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
-	Metrics: []Metric{
-		{Name: BesideThroughput, Unit: "bit/s", Higher: true}, {Name: SendsHeld, Unit: "1"},
-		{Name: OwnLatenessP50, Unit: "s"}, {Name: OwnLatenessP99, Unit: "s"},
-	},
 	Ratio: "p50 ratio", Adds: "µs", columns: rrTable, words: rrWords,
 	figures: (*Figures).requests, work: answered,
 	doubts: rrDoubts, listed: Last,
@@ -213,7 +209,7 @@ func (f *Figures) requests(v sample.Visit, l sample.Load) {
 		return
 	}
 	f.set(SendsHeld, float64(v.Client.Counts[CountSendsHeld])/float64(v.Client.Counts[CountSends]))
-	f.times(v, TimeOwnLateness, map[string]float64{OwnLatenessP50: 50, OwnLatenessP99: 99})
+	f.times(v, TimeOwnLateness)
 }
 
 // shortOf is the share of its rate that an open loop must get answered.

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -25,9 +24,7 @@ var sql = Workload{
 	Rate:    Transactions,
 	Trips:   true,
 	Foreign: true,
-	Metrics: append([]Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"},
-		{Name: ConnectTime, Unit: "s"}}, suspectMetrics...),
-	Ratio: "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
+	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
 	figures: (*Figures).sql, work: pages,
 	tail: pageTail,
 }
@@ -60,12 +57,6 @@ const valueConnect = "connect"
 
 // Dialled counts a foreign client's TCP connections.
 const Dialled = "client_connections"
-
-// Summed reports whether a metric counts rare events: its figure is the sum over all visits.
-func Summed(metric string) bool {
-	is := func(s Suspect) bool { return s.Metric == metric && s.share == nil }
-	return metric == Stalls || metric == OtherEvents || slices.ContainsFunc(suspects, is)
-}
 
 func (f *Figures) sql(v sample.Visit, l sample.Load) {
 	f.pages(v, l)

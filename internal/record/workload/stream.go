@@ -113,16 +113,6 @@ const perLoop = 250
 
 func streamThreads(l sample.Load) int { return (max(1, l.Streams) + perLoop - 1) / perLoop }
 
-var tokenTimes = []Metric{
-	{FirstTokenP50, "s", false, TimeFirst, 50}, {FirstTokenP99, "s", false, TimeFirst, 99},
-	{GapP50, "s", false, TimeGap, 50}, {GapP99, "s", false, TimeGap, 99},
-	{GapMax, "s", false, TimeGap, 100},
-	{Overrun, "s", false, TimeOverrun, 50},
-	{LateP99, "s", false, TimeLate, 99}, {LateMax, "s", false, TimeLate, 100},
-	{TransitP50, "s", false, TimeTransit, 50}, {TransitP99, "s", false, TimeTransit, 99},
-	{WaitP99, "s", false, TimeWait, 99}, {WaitMax, "s", false, TimeWait, 100},
-}
-
 var stream = Workload{
 	About: "Sessions with a server that sends tokens at a pace, as that of a language model does. It shows how late tokens arrive, " +
 		"and whether a reader would notice.",
@@ -136,11 +126,7 @@ var stream = Workload{
 	notSliced: because("its tokens are sent at a fixed pace"),
 	threads:   streamThreads,
 	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
-	cpu: CPUPerToken,
-	Metrics: append([]Metric{
-		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"},
-		{Name: TokenRate, Unit: "1/s", Higher: true}, {Name: CPUPerToken, Unit: "s"},
-	}, tokenTimes...),
+	cpu:     CPUPerToken,
 	Ratio:   "p50 ratio",
 	columns: always(tokenColumns...),
 	More:    moreTokenColumns,
@@ -208,7 +194,7 @@ func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Cou
 func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	o := StreamOf(l)
 	f.latency(v)
-	f.merged(v, tokenTimes)
+	f.merged(v)
 	if over, ok := f.Values[Overrun]; ok && o.Pace > 0 {
 		f.set(ResponseTime, float64(o.Tokens)/o.Pace+over)
 	}

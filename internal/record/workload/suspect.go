@@ -194,13 +194,13 @@ var suspects = []Suspect{
 // Suspects returns all suspects, the client's first.
 func Suspects() []Suspect { return suspects }
 
-var suspectMetrics = func() []Metric {
-	out := []Metric{{Name: LookUpTime, Unit: "s"}}
+func suspectMetrics() (out []Metric) {
 	for _, s := range suspects {
-		out = append(out, Metric{Name: s.Metric, Unit: s.Unit})
+		out = append(out, Metric{Name: s.Metric, Unit: s.Unit, Sum: s.share == nil,
+			Words: s.explain})
 	}
 	return out
-}()
+}
 
 var suspectColumns = func() []Column {
 	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli,

@@ -40,12 +40,6 @@ var udp = Workload{
 	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, fill: udpFill,
 	time: udpTime, notSliced: because("toll searches for the highest rate, or keeps a given one"),
 	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "UDP throughput",
-	Metrics: []Metric{
-		{Name: Packets, Unit: "1/s", Higher: true}, {Name: Loss, Unit: "1"},
-		{Name: SocketLoss, Unit: "1"}, {Name: Reordered, Unit: "1"},
-		{Name: Duplicates, Unit: "1"}, {Name: Offered, Unit: "bit/s"},
-		{Name: CPUPerPacket, Unit: "s"},
-	},
 	Ratio: "ratio", columns: always(udpColumns...), words: udpWords,
 	figures: (*Figures).datagrams, work: received,
 	doubts: udpDoubts, limit: udpLimit,

@@ -38,8 +38,6 @@ type Workload struct {
 	Primary, Noun, Rate string
 	// apart replaces Noun next to another load with the same Noun; "": Noun is kept.
 	apart string
-	// Metrics lists the metrics of the load besides the common ones.
-	Metrics []Metric
 	// Trips means that the unit of work is a transaction instead of a payload byte.
 	Trips bool
 	// Foreign means that an end is a foreign program, so toll does not count the load at both ends.

@@ -20,19 +20,13 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestMetricsAgree(t *testing.T) {
-	lists := [][]Metric{common, crowdMetrics}
-	for _, w := range all {
-		lists = append(lists, w.Metrics)
+func TestMetricsAreUnique(t *testing.T) {
+	if n := len(table) + len(suspects); len(metrics) != n {
+		t.Errorf("%d metrics have %d rows", len(metrics), n)
 	}
-	for _, list := range lists {
-		for _, m := range list {
-			if metrics[m.Name] != m {
-				t.Errorf("%+v is elsewhere %+v", m, metrics[m.Name])
-			}
-			if _, is := Percentile(m.Name); m.Times != "" && is {
-				t.Errorf("%s is of two histograms", m.Name)
-			}
+	for _, m := range Metrics() {
+		if m.Words == "" {
+			t.Errorf("%s is explained nowhere", m.Name)
 		}
 	}
 }
@@ -60,11 +54,8 @@ func busyVisit(t *testing.T) sample.Visit {
 		Timings: sample.Timings{Latency: e, Times: map[string]*sample.EncodedHisto{}},
 		Foreign: sample.Foreign{Values: map[string]float64{
 			valueConnect: 1, valueResponse: 1, valueRate: 1, Elapsed: 1}}}
-	for _, n := range []string{TimeConnect, TimeOwnLateness, TimeQuery} {
-		v.Times[n] = e
-	}
-	for _, m := range tokenTimes {
-		v.Times[m.Times] = e
+	for name := range percentiles {
+		v.Times[name] = e
 	}
 	v.Values[ValueLookUp], v.Values[ValueKeptExcess] = 0.001, 0.04
 	for _, n := range []string{CountConnections, CountLookUp, CountPortsUsed, CountPortRange} {
@@ -77,8 +68,7 @@ func busyVisit(t *testing.T) sample.Visit {
 }
 
 func TestFiguresAreListed(t *testing.T) {
-	elsewhere := []string{RetransmissionRate}
-	v := busyVisit(t)
+	v, seen := busyVisit(t), map[string]bool{RetransmissionRate: true} // of meshes
 	for _, w := range all {
 		got := map[string]bool{}
 		for _, l := range []sample.Load{
@@ -93,24 +83,20 @@ func TestFiguresAreListed(t *testing.T) {
 			l.Kind = w.Name
 			for _, shape := range []sample.Shape{{}, {Servers: 1, Clients: 2, Procs: 2}} {
 				for name := range FiguresOf(v, l, shape).Values {
-					got[name] = true
+					got[name], seen[name] = true, true
 					if _, ok := metrics[name]; !ok {
 						t.Errorf("%s: %s is not listed", w.Name, name)
 					}
 				}
 			}
 		}
-		for _, m := range w.Metrics {
-			if !got[m.Name] && !slices.Contains(elsewhere, m.Name) {
-				// chat lacks a pace, which some timed metrics need.
-				if w.Name == Chat && m.Times != "" {
-					continue
-				}
-				t.Errorf("%s: %s is listed and never comes", w.Name, m.Name)
-			}
-		}
 		if w.Primary != "" && !got[w.Primary] || w.Rate != "" && !got[w.Rate] {
 			t.Errorf("%s: %s or %s never comes", w.Name, w.Primary, w.Rate)
+		}
+	}
+	for name := range metrics {
+		if !seen[name] {
+			t.Errorf("%s is listed and never comes", name)
 		}
 	}
 }

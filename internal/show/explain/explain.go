@@ -113,7 +113,7 @@ func metrics() (out []Entry) {
 			unit = "that of the throughput"
 		}
 		out = append(out, Entry{Group: Metrics, Name: m.Name, Also: heads[m.Name],
-			Text: []string{m.Explain(), "Unit in JSON: " + unit}})
+			Text: []string{m.Words, "Unit in JSON: " + unit}})
 	}
 	return out
 }
