@@ -17,22 +17,10 @@ var batch = Workload{
 	Rate:    WordRate,
 	Trips:   true,
 	Foreign: true,
-	Ratio:   "response ratio",
-	columns: always(batchColumns...),
-	More:    moreBatchColumns,
 	words:   batchWords,
 	outline: batchOutline,
 	figures: (*Figures).batch, work: roundTrips,
 }
-
-var batchColumns = []Column{{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1}}
-
-var moreBatchColumns = append([]Column{
-	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
-	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
-	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
-	connectColumn, rttColumn, keptColumn,
-}, suspectColumns...)
 
 func batchWords(l sample.Load) string {
 	return "whole responses " + asked(l) + ", not streamed" + sessions(l)

@@ -39,7 +39,7 @@ var bulk = Workload{
 	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, fill: bulkFill,
 	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
 	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "throughput to the server",
-	Ratio: "ratio", columns: bulkTable, words: bulkWords, outline: bulkOutline,
+	words: bulkWords, outline: bulkOutline,
 	figures: (*Figures).transfer, work: moved,
 	doubts: bulkDoubts, listed: Last,
 }
@@ -70,28 +70,6 @@ func without(all []Flag, names ...string) []Flag {
 	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool {
 		return slices.Contains(names, f.Name)
 	})
-}
-
-var bulkColumns = []Column{
-	gbitColumn,
-	{Head: [2]string{"CPU", "s/GB"}, Metric: CPUPerByte, Scale: perGB},
-	{Head: [2]string{"Gbit/s", "/core"}, Metric: PerBusyCore, Scale: giga},
-	retrColumn, limitColumn,
-}
-
-func bulkTable(l sample.Load) []Column {
-	o := BulkOf(l)
-	out := []Column{bulkColumns[0]}
-	if o.Bidir {
-		out = append(out, Column{Head: [2]string{"Gbit/s", "out"}, Metric: ThroughputOut,
-			Scale: giga},
-			Column{Head: [2]string{"Gbit/s", "back"}, Metric: ThroughputBack, Scale: giga})
-	}
-	if o.Bytes > 0 {
-		out = append(out, Column{Head: [2]string{"took", "ms"}, Metric: CompletionTime,
-			Scale: milli})
-	}
-	return append(out, bulkColumns[1:]...)
 }
 
 func bulkWords(l sample.Load) string {

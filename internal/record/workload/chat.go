@@ -3,7 +3,6 @@ package workload
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -36,44 +35,11 @@ var chat = Workload{
 	Rate:    WordRate,
 	Trips:   true,
 	Foreign: true,
-	Ratio:   "response ratio",
-	columns: always(chatColumns...),
-	More:    moreChatColumns,
 	words:   chatWords,
 	outline: chatOutline,
 	figures: (*Figures).chat, work: tokens,
 	doubts: chatDoubts,
 }
-
-var chatColumns = []Column{
-	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli},
-	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli},
-	{Head: [2]string{"slow", "tenth"}, Metric: GapSlow, Scale: milli},
-	{Head: [2]string{"", "p99"}, Metric: GapP99, Scale: milli, Show: Merged},
-	{Head: [2]string{"longest", "gap ms"}, Metric: GapMax, Scale: milli, Show: Merged},
-	{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1},
-}
-
-// ChatProof lists the columns of a summary that show how the tokens arrived.
-var ChatProof = append(slices.Clone(chatColumns[:3]), chatColumns[4], stallsColumn, gluedColumn)
-
-var stallsColumn = Column{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total}
-
-var keptColumn = Column{Head: [2]string{"kept", "adds ms"}, Metric: KeptExcess, Scale: milli,
-	Quiet: "-"}
-
-var moreChatColumns = append([]Column{
-	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
-	{Head: [2]string{"adds to", "gap p50"}, Metric: GapP50, Show: Added},
-	{Head: [2]string{"adds to", "slow gap"}, Metric: GapSlow, Show: Added},
-	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
-	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
-	stallsColumn,
-	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
-	gluedColumn,
-	{Head: [2]string{"other", "events"}, Metric: OtherEvents, Show: Total, Quiet: "0"},
-	connectColumn, rttColumn, keptColumn,
-}, suspectColumns...)
 
 func chatWords(l sample.Load) string { return "responses " + asked(l) + sessions(l) }
 

@@ -35,19 +35,10 @@ var crr = Workload{
 	Rate:    Connections,
 	Trips:   true,
 	Brief:   true,
-	Ratio:   "conn/s ratio", columns: always(crrColumns...), words: crrWords,
-	times: timed(TimeConnect), Nodelay: true,
+	words:   crrWords,
+	times:   timed(TimeConnect), Nodelay: true,
 	figures: (*Figures).connections, work: roundTrips,
 	doubts: crrDoubts, listed: BeforeLate,
-}
-
-// crrColumns omit failed connections, which are in the warnings below.
-var crrColumns = []Column{
-	{Head: [2]string{"1000", "conn/s"}, Metric: Connections, Scale: kilo},
-	{Head: [2]string{"connect", "p50 µs"}, Metric: ConnectP50, Scale: micro},
-	p50Column, p99Column, p999Column,
-	{Head: [2]string{"CPU µs", "/conn"}, Metric: CPUPerConnection, Scale: micro},
-	limitColumn,
 }
 
 func crrWords(l sample.Load) string {

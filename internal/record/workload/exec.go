@@ -51,44 +51,16 @@ var exec = Workload{
 	Name:  Exec, Trips: true, Foreign: true,
 	// the primary is its program's first metric
 	Apart:   "toll run starts programs on this machine only",
-	Ratio:   "ratio",
-	columns: programColumns,
-	More:    moreProgramColumns,
 	words:   programWords,
 	outline: programOutline,
 	figures: (*Figures).program, work: runs,
 	doubts: programDoubts,
 }
 
-var moreProgramColumns = append([]Column{
-	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Scale: 1, Show: Integer, Quiet: "-"},
-	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
-}, suspectColumns...)
-
 // Alone reports whether a load is only a client, whose server was running already.
 func Alone(l sample.Load) bool {
 	p := ExecOf(l).Program
 	return p != nil && p.Server == ""
-}
-
-func programColumns(l sample.Load) []Column {
-	if ExecOf(l).Program == nil {
-		return nil
-	}
-	var out []Column
-	for _, g := range ExecOf(l).Program.Gauges {
-		c := Column{Head: [2]string{g.Name}, Metric: g.Name, Show: Fitted}
-		if g.Optional {
-			c.Quiet = "-"
-		}
-		out = append(out, c)
-	}
-	out = append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted, Quiet: "-"},
-		Column{Head: [2]string{"CPUs", "busy"}, Metric: BusyCPUs, Scale: 1})
-	if Alone(l) {
-		return out
-	}
-	return append(out, limitColumn)
 }
 
 func programWords(l sample.Load) string {

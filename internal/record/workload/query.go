@@ -33,20 +33,10 @@ var query = Workload{
 	Name:  Query, Gist: "a chatty application", Flags: queryFlags, fill: queryFill,
 	time: queryTime, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true,
-	Ratio: "page ratio", Adds: "ms", words: queryWords,
-	columns: always(append(pageColumns,
-		Column{Head: [2]string{"CPU µs", "/page"}, Metric: CPUPerTrip, Scale: micro},
-		limitColumn)...),
+	words: queryWords,
 	times: timed(TimeQuery), Nodelay: true,
 	figures: (*Figures).pages, work: pages,
 	tail: pageTail,
-}
-
-var pageColumns = []Column{
-	{Head: [2]string{"page p50", "ms"}, Metric: LatencyP50, Scale: milli},
-	{Head: [2]string{"p99", "ms"}, Metric: LatencyP99, Scale: milli, Show: Merged},
-	{Head: [2]string{"pages", "/s"}, Metric: Transactions, Scale: 1},
-	{Head: [2]string{"query", "µs"}, Metric: QueryP50, Scale: micro},
 }
 
 // MaxQueries bounds a page.

@@ -13,9 +13,7 @@ func RequestOf(l sample.Load) sample.RequestOptions { return options[sample.Requ
 var request = Workload{
 	About: "A request and its reply at a time, over a route to a server that runs: toll trace ADDRESS.",
 	Name:  Request, Primary: LatencyP50, Noun: "median request", Rate: Transactions, Trips: true,
-	Foreign: true, Ratio: "request ratio", Adds: "µs",
-	columns: always(p50Column, p99Column,
-		Column{Head: [2]string{"requests", "/s"}, Metric: Transactions, Scale: 1, Show: Integer}),
+	Foreign: true,
 	words:   func(l sample.Load) string { return RequestOf(l).Asks },
 	figures: func(f *Figures, v sample.Visit, _ sample.Load) { f.roundTrips(v) }, work: roundTrips,
 }

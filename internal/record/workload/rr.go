@@ -47,29 +47,9 @@ var rr = Workload{
 	times:     rrTimes,
 	Nodelay:   true,
 	Primary:   LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
-	Ratio: "p50 ratio", Adds: "µs", columns: rrTable, words: rrWords,
+	words:   rrWords,
 	figures: (*Figures).requests, work: answered,
 	doubts: rrDoubts, listed: Last,
-}
-
-func rrTable(l sample.Load) []Column {
-	o := RROf(l)
-	out := []Column{p50Column, p99Column, p999Column}
-	switch {
-	case o.Rate > 0:
-		out = append(out, Column{Head: [2]string{"late", "µs"}, Metric: OwnLatenessP50,
-			Scale: micro})
-	case l.Streams > 1:
-		out = append(out, Column{Head: [2]string{"trips", "/s"}, Metric: Transactions, Scale: 1,
-			Show: Integer})
-	}
-	if o.Beside { // a trip's CPU time is unknown
-		out = append(out, Column{Head: [2]string{"beside", "Gbit/s"}, Metric: BesideThroughput,
-			Scale: giga})
-	} else {
-		out = append(out, tripColumn)
-	}
-	return append(out, retrColumn, limitColumn)
 }
 
 func rrWords(l sample.Load) string {

@@ -24,22 +24,10 @@ var sql = Workload{
 	Rate:    Transactions,
 	Trips:   true,
 	Foreign: true,
-	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
+	words:   sqlWords,
 	figures: (*Figures).sql, work: pages,
 	tail: pageTail,
 }
-
-var moreSQLColumns = append([]Column{
-	{Head: [2]string{"adds to", "page p50 ms"}, Metric: LatencyP50, Show: Added},
-	{Head: [2]string{"adds to", "page p99"}, Metric: LatencyP99, Show: Added},
-	{Head: [2]string{"adds to", "query µs"}, Metric: QueryP50, Show: Added, Scale: micro},
-	connectColumn, rttColumn,
-}, suspectColumns...)
-
-var (
-	connectColumn = Column{Head: [2]string{"connect", "ms"}, Metric: ConnectTime, Scale: milli}
-	rttColumn     = Column{Head: [2]string{"RTT", "ms"}, Metric: RTT, Scale: milli}
-)
 
 func sqlWords(l sample.Load) string {
 	return fmt.Sprintf("pages of %s", units.Plural(SQLOf(l).Queries, "query")) + sessions(l)

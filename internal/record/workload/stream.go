@@ -126,41 +126,13 @@ var stream = Workload{
 	notSliced: because("its tokens are sent at a fixed pace"),
 	threads:   streamThreads,
 	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
-	cpu:     CPUPerToken,
-	Ratio:   "p50 ratio",
-	columns: always(tokenColumns...),
-	More:    moreTokenColumns,
-	words:   streamWords,
-	Apart:   "the delay of each token is between the clocks of both ends, and those of two machines are not one",
-	times:   timed(TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait), Nodelay: true,
+	cpu:   CPUPerToken,
+	words: streamWords,
+	Apart: "the delay of each token is between the clocks of both ends, and those of two machines are not one",
+	times: timed(TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait), Nodelay: true,
 	figures: (*Figures).tokens, work: tokens,
 	doubts: streamDoubts, moreSamples: "more --sessions",
 }
-
-var tokenColumns = []Column{
-	{Head: [2]string{"delay", "p50 µs"}, Metric: LatencyP50, Scale: micro},
-	p99Column, p999Column,
-	{Head: [2]string{"max", "µs"}, Metric: LatencyMax, Scale: micro, Show: Merged},
-	{Head: [2]string{"CPU µs", "/token"}, Metric: CPUPerToken, Scale: micro},
-	limitColumn,
-}
-
-// moreTokenColumns show the path's and the load's parts of the delay, and what the reader of a
-// response sees.
-var moreTokenColumns = []Column{
-	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro},
-	{Head: [2]string{"late", "p99 µs"}, Metric: LateP99, Scale: micro, Show: Merged},
-	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli},
-	{Head: [2]string{"", "p99"}, Metric: FirstTokenP99, Scale: milli, Show: Merged},
-	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli},
-	{Head: [2]string{"", "p99"}, Metric: GapP99, Scale: milli, Show: Merged},
-	{Head: [2]string{"longest", "gap ms"}, Metric: GapMax, Scale: milli, Show: Merged},
-	{Head: [2]string{"response", "p50 ms"}, Metric: ResponseTime, Scale: milli, Show: Hundredths},
-	gluedColumn,
-	{Head: [2]string{"tokens", "/s"}, Metric: TokenRate, Scale: 1},
-}
-
-var gluedColumn = Column{Head: [2]string{"glued", "%"}, Metric: Glued, Scale: percent, Show: Share}
 
 func streamWords(l sample.Load) string {
 	o := StreamOf(l)

@@ -21,8 +21,6 @@ type Suspect struct {
 	None        string // for a known total of 0; "": no clause
 
 	explain string
-	head    [2]string // empty: no column
-	quiet   string
 	count   string                                    // its name in its end's counts
 	share   func(v sample.Visit) (x float64, ok bool) // of suspects that visits do not count
 }
@@ -91,7 +89,6 @@ var suspects = []Suspect{
 		Often: true, Says: "%[1]s of %[2]s segments were sent again",
 		Alone: "%[1]s segments were sent again",
 		One:   "1 segment was sent again", None: "no segment was lost or out of order",
-		head: [2]string{"", "resent"}, quiet: "0",
 		explain: "For an endpoint: segments that the client's side sent again, because they were lost or late."},
 	{Metric: ClientSent, Unit: "segments", count: CountSegments,
 		explain: "For an endpoint: segments that the client's connections sent."},
@@ -100,15 +97,12 @@ var suspects = []Suspect{
 	{Metric: OutOfOrder, Unit: "segments", count: CountOutOfOrder, Often: true,
 		Says:    "%[1]s segments came out of order",
 		One:     "1 segment came out of order",
-		head:    [2]string{"out of", "order"},
-		quiet:   "0",
 		explain: "For an endpoint: segments that came to the client before others that were due: what the server's side sent again, or the path reordered."},
 	{Metric: Stops, Unit: "stops", count: CountStops, Of: Periods,
-		Says:  "the client's CPU limit stopped it in %[1]s of %[2]s periods",
-		Alone: "the client's CPU limit stopped it %[1]s times",
-		One:   "the client's CPU limit stopped it once",
-		None:  "no CPU limit stopped the client",
-		head:  [2]string{"CPU", "stops"}, quiet: "-",
+		Says:    "the client's CPU limit stopped it in %[1]s of %[2]s periods",
+		Alone:   "the client's CPU limit stopped it %[1]s times",
+		One:     "the client's CPU limit stopped it once",
+		None:    "no CPU limit stopped the client",
 		explain: "For an endpoint: in how many periods the CPU limit of the client's cgroup, or of the container that it is in, stopped it."},
 	{Metric: Periods, Unit: "periods", count: CountPeriods,
 		explain: "For an endpoint: the periods of the client's CPU limit, of 100 ms if nothing else is set, in which it ran."},
@@ -116,63 +110,51 @@ var suspects = []Suspect{
 		Says: "the client's memory limit was reached %[1]s times",
 		One:  "the client's memory limit was reached once",
 		None: "the client's memory sufficed",
-		head: [2]string{"memory", "hits"}, quiet: "-",
 		explain: "For an endpoint: how often the client's side needed memory when " + limitReached +
 			"."},
 	{Metric: RefusedDials, Unit: "connections", count: CountRefused,
-		Says: "%[1]s connections to its host were refused or not answered",
-		One:  "1 connection to its host was refused or not answered",
-		None: "no connection failed",
-		head: [2]string{"", "refused"}, quiet: "-",
+		Says:    "%[1]s connections to its host were refused or not answered",
+		One:     "1 connection to its host was refused or not answered",
+		None:    "no connection failed",
 		explain: "For an endpoint: connections to its host that were never established, because it refused them or did not answer, those of failed visits among them."},
 	{Metric: NoPortDials, Unit: "connections", count: CountNoPort,
 		Says: "%[1]s connections" + noPortWords, One: "1 connection" + noPortWords,
-		head: [2]string{"no port", "left"}, quiet: "-",
 		explain: "For an endpoint: connections to its host that failed because all local ports were used up (EADDRNOTAVAIL), those of failed visits among them."},
 	{Metric: PortUse, Unit: "1", Least: 0.9,
 		Says:    "%[1]s of the local ports are used up, most by ended connections in TIME_WAIT",
-		head:    [2]string{"ports", "used"},
-		quiet:   "-",
 		share:   portUse,
 		explain: "For toll run HOST:PORT: the share of the client's local ports (net.ipv4.ip_local_port_range) that connections to the route's address had at its end, those in TIME_WAIT among them."},
 	{Metric: ProxyPortUse, Unit: "1", Least: 0.9,
 		Says:    "%[1]s of the local ports between docker-proxy and its container are used up, most by ended connections in TIME_WAIT: it closes clients' connections that it cannot forward",
-		head:    [2]string{"proxy", "ports"},
-		quiet:   "-",
 		share:   proxyPortUse,
 		explain: "For an endpoint behind a docker-proxy of this machine: the share of the local ports (net.ipv4.ip_local_port_range) that connections to the container had at the visit's end, those in TIME_WAIT among them."},
 	{Metric: DelayedACKs, Unit: "segments", count: CountDelayedACKs,
 		explain: "For an endpoint: " + delayedWords + "client."},
 
 	{Metric: ServerStops, Unit: "stops", Server: true, count: CountStops, Of: ServerPeriods,
-		Says:  "its CPU limit stopped it in %[1]s of %[2]s periods",
-		Alone: "its CPU limit stopped it %[1]s times",
-		One:   "its CPU limit stopped it once",
-		None:  "no CPU limit stopped the server",
-		head:  [2]string{"server", "CPU stops"}, quiet: "-",
+		Says:    "its CPU limit stopped it in %[1]s of %[2]s periods",
+		Alone:   "its CPU limit stopped it %[1]s times",
+		One:     "its CPU limit stopped it once",
+		None:    "no CPU limit stopped the server",
 		explain: "For an endpoint that this machine serves: in how many periods the CPU limit of the server's cgroup or container stopped it. Its answers wait meanwhile, over every route alike."},
 	{Metric: ServerPeriods, Unit: "periods", Server: true, count: CountPeriods,
 		explain: "For an endpoint that this machine serves: the periods of the server's CPU limit in which it ran."},
 	{Metric: ServerHits, Unit: "times", Server: true, count: CountMemoryHits,
-		Says: "its memory limit was reached %[1]s times",
-		One:  "its memory limit was reached once",
-		None: "the server's memory sufficed",
-		head: [2]string{"server", "mem. hits"}, quiet: "-",
+		Says:    "its memory limit was reached %[1]s times",
+		One:     "its memory limit was reached once",
+		None:    "the server's memory sufficed",
 		explain: "For an endpoint that this machine serves: how often the server needed memory when " + limitReached + "."},
 	{Metric: ServerOverflows, Unit: "connections", Server: true, count: CountOverflows,
-		Says: "listen queues in its network namespace overflowed %[1]s times" + queueRemedy,
-		One:  "a listen queue in its network namespace overflowed once" + queueRemedy,
-		None: "the server's listen queue did not overflow",
-		head: [2]string{"listen", "overflows"}, quiet: "-",
+		Says:    "listen queues in its network namespace overflowed %[1]s times" + queueRemedy,
+		One:     "a listen queue in its network namespace overflowed once" + queueRemedy,
+		None:    "the server's listen queue did not overflow",
 		explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full (ListenOverflows of nstat). The client tries again after 1 s."},
 	{Metric: ServerDrops, Unit: "connections", Server: true, count: CountListenDrops,
-		Says: "%[1]s connections were dropped in its network namespace" + dropRemedy,
-		One:  "1 connection was dropped in its network namespace" + dropRemedy,
-		head: [2]string{"listen", "drops"}, quiet: "-",
+		Says:    "%[1]s connections were dropped in its network namespace" + dropRemedy,
+		One:     "1 connection was dropped in its network namespace" + dropRemedy,
 		explain: "For an endpoint that this machine serves: connections that listening sockets in the server's network namespace dropped although their queue was not full (ListenDrops of nstat, without ListenOverflows)."},
 	{Metric: ServerResent, Unit: "segments", Server: true, count: CountResent, Of: ServerSent,
 		Least: 0.001, Says: "its network namespace sent %[1]s of %[2]s segments again",
-		head: [2]string{"server", "resent"}, quiet: "-",
 		explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent again."},
 	{Metric: ServerSent, Unit: "segments", Server: true, count: CountSegments,
 		explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent."},
@@ -181,13 +163,11 @@ var suspects = []Suspect{
 			delayedWords + "server."},
 
 	{Metric: BusyShare, Unit: "1", Least: 0.95, share: busyShare,
-		Says: "the CPUs of the client's machine were busy for %[1]s of the time",
-		None: "the machine's CPUs were not full",
-		head: [2]string{"CPUs", "full"}, quiet: "-",
+		Says:    "the CPUs of the client's machine were busy for %[1]s of the time",
+		None:    "the machine's CPUs were not full",
 		explain: "For an endpoint: the share of the time of all CPUs of the client's machine that was not idle."},
 	{Metric: SoftIRQShare, Unit: "1", Least: 0.5, share: softIRQShare,
-		Says: "interrupts of the network took %[1]s of a CPU's time",
-		head: [2]string{"soft", "irq"}, quiet: "-",
+		Says:    "interrupts of the network took %[1]s of a CPU's time",
 		explain: "For an endpoint: the share of its time that the CPU of the client's machine with most interrupts spent in them, hard and soft."},
 }
 
@@ -201,22 +181,6 @@ func suspectMetrics() (out []Metric) {
 	}
 	return out
 }
-
-var suspectColumns = func() []Column {
-	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli,
-		Quiet: "-"}}
-	for _, s := range suspects {
-		switch {
-		case s.head[1] == "":
-		case s.share != nil:
-			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Much, Scale: s.Least,
-				Quiet: s.quiet})
-		default:
-			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Total, Quiet: s.quiet})
-		}
-	}
-	return out
-}()
 
 func (f *Figures) suspects(v sample.Visit) {
 	if n, ok := v.Client.Counts[countServerStops]; ok {

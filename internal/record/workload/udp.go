@@ -40,18 +40,9 @@ var udp = Workload{
 	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, fill: udpFill,
 	time: udpTime, notSliced: because("toll searches for the highest rate, or keeps a given one"),
 	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "UDP throughput",
-	Ratio: "ratio", columns: always(udpColumns...), words: udpWords,
+	words:   udpWords,
 	figures: (*Figures).datagrams, work: received,
 	doubts: udpDoubts, limit: udpLimit,
-}
-
-var udpColumns = []Column{
-	gbitColumn,
-	{Head: [2]string{"1000", "pkt/s"}, Metric: Packets, Scale: kilo},
-	lossColumn,
-	{Head: [2]string{"late", "%"}, Metric: Reordered, Scale: percent, Show: Rare},
-	{Head: [2]string{"CPU µs", "/pkt"}, Metric: CPUPerPacket, Scale: micro},
-	limitColumn,
 }
 
 func udpWords(l sample.Load) string {

@@ -18,8 +18,7 @@ var udpRR = Workload{
 	fill:  fillMessages,
 	time:  udpRRTime, check: udpRRCheck, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median latency", apart: "median UDP latency", Rate: Transactions, Trips: true,
-	Ratio: "p50 ratio", Adds: "µs", words: udpRRWords,
-	columns: always(p50Column, p99Column, p999Column, tripColumn, lossColumn, limitColumn),
+	words:   udpRRWords,
 	figures: (*Figures).udpTrips, work: roundTrips,
 }
 

@@ -7,6 +7,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
+// Outline returns a dry run's description of a load that is measured by visits.
+func (w Workload) Outline(l sample.Load) string {
+	if w.outline != nil {
+		if text := w.outline(l); text != "" {
+			return text
+		}
+	}
+	return fmt.Sprintf("%s: warm-up %.6g s, window %.6g s", w.Name, l.Warmup, l.Window)
+}
+
+// Words describes the load with its options.
+func (w Workload) Words(l sample.Load) string {
+	text := w.words(l)
+	if l.Nodelay != "" {
+		text += ", TCP_NODELAY " + l.Nodelay
+	}
+	return text
+}
+
 func messages(l sample.Load) string {
 	m := MessagesOf(l)
 	if m.Request == m.Reply {

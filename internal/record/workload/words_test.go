@@ -46,27 +46,3 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
-
-func TestColumns(t *testing.T) {
-	for _, w := range all {
-		for range 2 {
-			before := len(w.Columns(sample.Load{Kind: w.Name}))
-			_ = w.Columns(sample.Load{Kind: w.Name,
-				Options: sample.BulkOptions{Bidir: true, Bytes: 1}})
-			_ = w.Columns(sample.Load{Kind: w.Name,
-				Options: sample.RROptions{Rate: 1, Beside: true}})
-			if after := len(w.Columns(sample.Load{Kind: w.Name})); after != before {
-				t.Errorf("%s: %d columns, and then %d", w.Name, before, after)
-			}
-		}
-		for _, c := range append(w.Columns(sample.Load{Kind: w.Name}), w.More...) {
-			if _, ok := metrics[c.Metric]; !ok && c.Show != LimitedBy {
-				t.Errorf("%s: a column of %q", w.Name, c.Metric)
-			}
-			if c.Scale == 0 && c.Show != LimitedBy && c.Show != Added && c.Show != Total &&
-				c.Show != Fitted {
-				t.Errorf("%s: the column %q has no scale", w.Name, c.Head)
-			}
-		}
-	}
-}

@@ -45,15 +45,7 @@ type Workload struct {
 	// Brief means that connections end with their trips, so the kernel keeps no figures of them.
 	Brief bool
 
-	// Ratio is the head of the column of ratios, and More are the columns of a second table.
-	Ratio string
-	More  []Column
-	// Adds is the unit, ms or µs, of a column with what a mode adds to the baseline's Primary; "":
-	// no such column.
-	Adds string
-
-	columns func(l sample.Load) []Column
-	words   func(l sample.Load) string
+	words func(l sample.Load) string
 	// outline describes the load for a dry run; "": the warm-up and the window do.
 	outline func(l sample.Load) string
 
@@ -99,7 +91,7 @@ func Of(l sample.Load) Workload {
 	}
 	if g := firstGauge(l); g.Name != "" {
 		w.Primary, w.Rate = g.Name, g.Name
-		w.Noun, w.Ratio = g.Name, g.Name+" ratio"
+		w.Noun = g.Name
 		if g.Name == Elapsed {
 			w.Noun = "run time"
 		}
@@ -120,9 +112,7 @@ func NounAmong(l sample.Load, loads []sample.Load) string {
 
 func unknown(name string) Workload {
 	w := bulk
-	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string {
-		return name
-	}
+	w.Name, w.words = name, func(sample.Load) string { return name }
 	return w
 }
 

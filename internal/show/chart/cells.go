@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // Cells returns the charts of a comparison, in groups by placement, load and backend.
@@ -77,7 +78,7 @@ func (cs *charts) add(c document.Chart, ok bool) {
 
 func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 	for _, m := range judged(w) {
-		all.add(ratioChart(r, cells, m, metricName(m, w.Noun)))
+		all.add(ratioChart(r, cells, m, heads.Title(m, w.Noun)))
 	}
 	return all
 }
@@ -85,7 +86,7 @@ func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell)
 func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 	all.add(evidenceChart(cells))
 	all.add(curveChart(cells))
-	all.add(stripChart(cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun), r.Plan))
+	all.add(stripChart(cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun), r.Plan))
 	all.add(partyChart(cells, w))
 	all.add(cpuChart(cells))
 	return all

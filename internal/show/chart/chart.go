@@ -1,14 +1,12 @@
 package chart
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 type intervals struct {
@@ -135,18 +133,6 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(r...)})
 	}
 	return t
-}
-
-var metricNames = map[string]string{
-	"throughput":   "Throughput",
-	"transactions": "Rate",
-	"latency_p50":  "Median latency",
-	"latency_p99":  "Latency, 99th percentile",
-	"cpu_per_byte": "CPU time per byte", "cpu_per_transaction": "CPU time per round trip",
-}
-
-func metricName(metric, noun string) string {
-	return cmp.Or(metricNames[metric], printable.Capital(noun), metric)
 }
 
 func largest(xs ...float64) float64 {

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // Difference returns a chart for each metric that both runs have, in groups by placement, load and
@@ -102,7 +103,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 	table := tableOf(rows, "mode", "in Docker's words", "old ratio", "new ratio", "change", "from",
 		"to", "verdict")
 	table.Columns[1].Right = false
-	title := metricName(metric, noun) + ": the new run against the old one"
+	title := heads.Title(metric, noun) + ": the new run against the old one"
 	return document.Chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
 		Table: table.WithoutEmpty()}, ok
 }

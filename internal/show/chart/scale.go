@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // growths are curves over growing crowds, or over a sweep's points.
@@ -37,10 +38,10 @@ type growthPoint struct {
 func Crowds(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
 		all charts) {
-		all.add(scalingChart(cells, w.Rate, "Total "+lower(metricName(w.Rate, "rate"))))
+		all.add(scalingChart(cells, w.Rate, "Total "+lower(heads.Title(w.Rate, "rate"))))
 		all.add(scalingChart(cells, workload.ClientFairness,
 			"Fairness between clients (Jain's index)"))
-		all.add(scalingChart(cells, w.CPU(), metricName(w.CPU(), "CPU time")))
+		all.add(scalingChart(cells, w.CPU(), heads.Title(w.CPU(), "CPU time")))
 		return append(all, comparing(r, w, cells)...)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // Curves returns the charts of a sweep: each judged metric against the baseline, and the primary
@@ -16,9 +17,9 @@ func Curves(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
 		all charts) {
 		for _, m := range judged(w) {
-			all.add(ratioCurves(r, cells, m, metricName(m, w.Noun)))
+			all.add(ratioCurves(r, cells, m, heads.Title(m, w.Noun)))
 		}
-		all.add(figureCurves(r, cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun)))
+		all.add(figureCurves(r, cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun)))
 		return all
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -106,13 +106,13 @@ func ofMode(m mode.Mode) Entry {
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
 func metrics() (out []Entry) {
-	heads := headsOf()
+	also := headsOf()
 	for _, m := range workload.Metrics() {
 		unit := m.Unit
 		if unit == "" {
 			unit = "that of the throughput"
 		}
-		out = append(out, Entry{Group: Metrics, Name: m.Name, Also: heads[m.Name],
+		out = append(out, Entry{Group: Metrics, Name: m.Name, Also: also[m.Name],
 			Text: []string{m.Words, "Unit in JSON: " + unit}})
 	}
 	return out
@@ -121,11 +121,11 @@ func metrics() (out []Entry) {
 func headsOf() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
-		for _, c := range columnsOf(w) {
+		for _, c := range heads.All(w) {
 			if c.Metric == "" {
 				continue
 			}
-			for _, head := range []string{joinHead(c.Head), strings.TrimSpace(c.Head[0])} {
+			for _, head := range []string{c.Title(), strings.TrimSpace(c.Head[0])} {
 				if head != "" && !slices.Contains(out[c.Metric], head) {
 					out[c.Metric] = append(out[c.Metric], head)
 				}
@@ -134,24 +134,6 @@ func headsOf() map[string][]string {
 	}
 	return out
 }
-
-func columnsOf(w workload.Workload) []workload.Column {
-	var out []workload.Column
-	for _, l := range []sample.Load{
-		w.New(),
-		{Kind: workload.Bulk, Options: sample.BulkOptions{Bidir: true, Bytes: 1}},
-		{Kind: workload.RR, Options: sample.RROptions{Rate: 1}},
-		{Kind: workload.RR, Streams: 2, Options: sample.RROptions{Beside: true}},
-	} {
-		if l.Kind == w.Name {
-			out = append(out, w.Columns(l)...)
-		}
-	}
-	return append(out, w.More...)
-}
-
-// joinHead joins the two lines of a column's head.
-func joinHead(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
 // Find returns the entries for a word, several if it has several meanings. If there is none, it
 // tries to ignore case, a flag's dashes and a unit after a comma. The error for an unknown word is

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -41,12 +42,8 @@ func TestEverythingIsExplained(t *testing.T) {
 	}
 	for _, w := range workload.All() {
 		finds(t, "load", w.Name)
-		for _, c := range columnsOf(w) {
-			if c.Metric != "" {
-				finds(t, "column", joinHead(c.Head))
-			} else if c.Show == workload.LimitedBy {
-				finds(t, "column", joinHead(c.Head))
-			}
+		for _, c := range heads.All(w) {
+			finds(t, "column", c.Title())
 		}
 	}
 	for _, w := range []string{"witness", "noise floor", "slices", "epoch", "visit", "baseline",
@@ -115,8 +112,8 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 		least         int
 		dirs          []string
 	}{
-		{"column", `(?:texts|figures|Head: \[2\]string)[({]"([^"]*)", "([^"]*)"[)}]`, 90,
-			[]string{"show", "record/workload"}},
+		{"column", `(?:texts|figures|col|much|Head: \[2\]string)[({]"([^"]*)", "([^"]*)"[,)}]`, 90,
+			[]string{"show"}},
 		{"trap", `(?m)^\t\w+ += "([a-z0-9]+-[a-z0-9-]+)"$`, 17, []string{"reach/ports"}},
 		{"route", `PathKind = "(\w+)"`, 8, []string{"reach/ports"}},
 		{"verdict", `(?:Verdict|Outcome|Band) = "([^"]+)"`, 30,

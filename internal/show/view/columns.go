@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -41,10 +42,9 @@ func pathCell(c analysis.Cell) document.Cell {
 }
 
 const (
-	giga  = 1e-9 // bit/s to Gbit/s, s/B to …
-	perGB = 1e9  // s/B to s/GB
-	micro = 1e6  // s to µs
-	milli = 1e3  // s to ms
+	giga, kilo, perGB = heads.Giga, heads.Kilo, heads.PerGB
+	micro, milli      = heads.Micro, heads.Milli
+	percent           = heads.Percent
 )
 
 func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).columns(r, load) }
@@ -53,9 +53,9 @@ func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).colu
 // head.
 func columnsWith(r *analysis.Report, load string, first []column, to string) []column {
 	l := loadOf(r, load)
-	w := workload.Of(l)
-	out := append(first, loadColumns(r, load, w.Columns(l))...)
-	return append(out, column{texts(w.Ratio, to), ratio(w.Primary)})
+	t := heads.Of(l)
+	out := append(first, loadColumns(r, load, t.Columns)...)
+	return append(out, column{texts(t.Ratio, to), ratio(workload.Of(l).Primary)})
 }
 
 func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {

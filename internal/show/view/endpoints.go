@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -70,7 +71,7 @@ func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok
 	}
 	name := routeColumn
 	name.Cut, name.Least = document.CutMiddle, leastPhrase
-	cols := append([]column{name}, loadColumns(r, workload.Chat, workload.ChatProof)...)
+	cols := append([]column{name}, loadColumns(r, workload.Chat, heads.ChatProof)...)
 	t = tableOf(cols, cells, onlyGaps)
 	for i := range t.Rows {
 		t.Rows[i].Style = document.Plain // the verdict is about the response

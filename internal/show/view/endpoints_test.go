@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // routeTo returns a cell of a route. times are in seconds. Unless the route is the baseline, it
@@ -241,7 +242,7 @@ func TestRouteJSONFields(t *testing.T) {
 		}
 	}
 	more := func(load string) []column {
-		return loadColumns(&analysis.Report{}, load, workload.Of(sample.Load{Kind: load}).More)
+		return loadColumns(&analysis.Report{}, load, heads.Of(sample.Load{Kind: load}).More)
 	}
 	if all := more(workload.Chat); len(worthShowing(all, make([]analysis.Cell, 2))) != len(all) ||
 		slices.ContainsFunc(worthShowing(more(workload.SQL), make([]analysis.Cell, 1)),

@@ -35,7 +35,7 @@ func pageLines(root *html.Node) []string {
 	for n := range root.Descendants() {
 		switch n.DataAtom {
 		case atom.Thead:
-			out = append(out, heads(n))
+			out = append(out, headsOf(n))
 		case atom.P, atom.H2, atom.H3, atom.Pre, atom.Tr, atom.Caption, atom.Div, atom.Li:
 			out = append(out, words(text(n)))
 		}
@@ -43,7 +43,7 @@ func pageLines(root *html.Node) []string {
 	return out
 }
 
-func heads(n *html.Node) string {
+func headsOf(n *html.Node) string {
 	var above, out []string
 	for r := n.FirstChild; r != nil; r = r.NextSibling {
 		if r.NextSibling == nil { // the last row has one head per column

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -39,7 +40,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	w, s := workload.Of(l), steps[0]
 	metric := w.Primary
 	unit, by := fitting(r, l.Kind, metric)
-	adds := w.Adds
+	adds := heads.Of(l).Adds
 	if m := workload.MetricOf(metric, l); adds == "" && m.Unit == "s" {
 		adds = "µs"
 	}

@@ -9,43 +9,44 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
-func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column {
+func loadColumns(r *analysis.Report, load string, cs []heads.Column) []column {
 	var out []column
 	for _, c := range cs {
-		if c.Show == workload.Fitted {
+		if c.Show == heads.Fitted {
 			c.Head[1], c.Scale = fitting(r, load, c.Metric)
-			c.Show = workload.Median
+			c.Show = heads.Median
 		}
 		out = append(out, column{document.Column{
-			Head: c.Head, Right: c.Show != workload.LimitedBy, Quiet: c.Quiet}, figure(c)})
+			Head: c.Head, Right: c.Show != heads.LimitedBy, Quiet: c.Quiet}, figure(c)})
 	}
 	return out
 }
 
-func figure(c workload.Column) func(analysis.Cell) document.Cell {
+func figure(c heads.Column) func(analysis.Cell) document.Cell {
 	switch c.Show {
-	case workload.Merged:
+	case heads.Merged:
 		return merged(c.Metric, c.Scale)
-	case workload.Integer:
+	case heads.Integer:
 		return count(c.Metric)
-	case workload.Hundredths:
+	case heads.Hundredths:
 		return hundredths(c.Metric, c.Scale)
-	case workload.Share:
+	case heads.Share:
 		return share(c.Metric)
-	case workload.Rare:
+	case heads.Rare:
 		return lossShare(c.Metric)
-	case workload.Total:
+	case heads.Total:
 		return inAll(c.Metric)
-	case workload.Added:
+	case heads.Added:
 		if c.Scale == micro {
 			return adds(c.Metric, analysis.Price.String)
 		}
 		return added(c.Metric)
-	case workload.Much:
+	case heads.Much:
 		return much(c.Metric, c.Scale)
-	case workload.LimitedBy:
+	case heads.LimitedBy:
 		return textOf(limitedBy)
 	}
 	return scaled(c.Metric, c.Scale)

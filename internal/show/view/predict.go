@@ -138,8 +138,6 @@ func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Tab
 	return t
 }
 
-const percent = 1e2 // a share to %
-
 func quantity(q *predict.Quantity, by float64) document.Cell {
 	if q == nil {
 		return nothing

@@ -9,9 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -229,7 +229,7 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	}
 	s := document.Section{Title: document.Strongly(v.cellTitle(r, cells)),
 		Blocks: []document.Block{t}}
-	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
+	if more := heads.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
 		if len(cols) > 0 {
 			t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)

@@ -54,8 +54,6 @@ func scaleColumns(r *analysis.Report, load string) []column {
 		column{texts("total", "to "+r.Plan.Baseline), ratio(rate)})
 }
 
-const kilo = 1e-3 // 1/s to 1000/s
-
 func firstShape(cells []analysis.Cell) string {
 	if len(cells) == 0 {
 		return ""

@@ -8,14 +8,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // addedColumn returns the column with what modes add. ok is false if no mode has that figure, or if
 // another table shows it.
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
-	w := workload.Of(loadOf(r, cells[0].Load))
-	metric, unit := w.Primary, w.Adds
+	l := loadOf(r, cells[0].Load)
+	metric, unit := workload.Of(l).Primary, heads.Of(l).Adds
 	if level, _ := fitting(r, cells[0].Load, metric); level == "µs" {
 		unit = level // as the baseline's figure and the answer
 	}
