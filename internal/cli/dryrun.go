@@ -51,7 +51,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	head.Add(lines(tracingOutline(p), rulesOutline(p))...)
 	for _, c := range p.Cells {
 		if c.Control && !c.Placebo { // one of each shape
-			if l := p.LoadFor(c); l != p.LoadAt(c) {
+			if l := p.LoadFor(c); l != p.Loads.At(c) {
 				head.Add(document.Paragraph{Level: 1,
 					Text: document.Plainly(fmt.Sprintf(
 						"at %s: warm-up %.3g s, window %.3g s", c.Shape, l.Warmup, l.Window))})

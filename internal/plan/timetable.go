@@ -54,7 +54,7 @@ const (
 
 func isSliced(p sample.Plan, cell int) bool {
 	c := p.Cells[cell]
-	return p.LoadAt(c).Slice > 0 && !c.Shape.Crowd()
+	return p.Loads.At(c).Slice > 0 && !c.Shape.Crowd()
 }
 
 // Pace holds what earlier epochs have shown. The zero value is for the first.
@@ -75,7 +75,7 @@ type Pace struct {
 // alternate with the control's.
 func Epoch(p sample.Plan, cells []int, pace Pace, round int) Timetable {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(round)<<1|1))
-	l := p.LoadAt(p.Cells[cells[0]])
+	l := p.Loads.At(p.Cells[cells[0]])
 	length := cmp.Or(pace.Length, p.Epoch)
 	t := &maker{slice: l.Slice, pace: pace}
 	for _, i := range rng.Perm(len(cells)) {

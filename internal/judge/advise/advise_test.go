@@ -140,7 +140,7 @@ func (s *simulated) epoch(round int, cells []int) {
 			drift+0.05*s.rng.NormFloat64())
 		g := got[slot.Cell]
 		g.Slots = append(g.Slots, k)
-		if workload.Of(p.LoadOf(p.Cells[slot.Cell].Load)).Trips {
+		if workload.Of(p.Loads.Of(p.Cells[slot.Cell].Load)).Trips {
 			g.Rates, g.Medians = append(g.Rates, 5e4*x), append(g.Medians, 20e-6/x)
 		} else {
 			g.Rates = append(g.Rates, 3e9*x)

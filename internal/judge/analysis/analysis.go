@@ -141,7 +141,7 @@ func emptyRun(f *sample.File) *Run {
 	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, placebos: map[group]int{},
 		noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
 	for i, c := range p.Cells {
-		j.Series = append(j.Series, newSeries(c, p.LoadAt(c)))
+		j.Series = append(j.Series, newSeries(c, p.Loads.At(c)))
 		g := groupOf(c)
 		if !p.IsBaseline(c) {
 			continue

@@ -159,7 +159,7 @@ func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wi
 	if w := p.j.File.Header.Plan.Wire; w != nil {
 		wire = *w
 	}
-	return p.j.File.Header.Plan.LoadAt(c), path, wire
+	return p.j.File.Header.Plan.Loads.At(c), path, wire
 }
 
 // Name returns a cell's mode, placement and, for a crowd, shape.

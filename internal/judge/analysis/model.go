@@ -78,7 +78,7 @@ type Plan struct {
 	CPUs      sample.CPUs `json:"cpus"`
 	// nil: CPUs is the only placement
 	Pins  []sample.Pinning `json:"pins,omitempty"`
-	Loads []sample.Load    `json:"loads"`
+	Loads sample.Loads     `json:"loads"`
 	Wire  *sample.Wire     `json:"wire,omitempty"`
 	Sweep *sample.Sweep    `json:"sweep,omitempty"`
 	// Unpaced is the tune under which cells were measured as well, because the machine's congestion

@@ -37,7 +37,7 @@ func TestStates(t *testing.T) {
 			r.epochs(tt.usual, 36, 36, 21.6, 36).epochs(tt.in, tt.then...)
 			got := analysis.Judge(r.File)
 			x := ratioIn(t, got, mode.Bridge, tt.load,
-				analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
+				analysis.PrimaryOf(r.File.Header.Plan.Loads.Of(tt.load), got.Cells[0].Shape))
 			if x.Median < tt.low || x.Median > tt.high || x.HalfWidth() > tt.widest {
 				t.Errorf("ratio %+v", x)
 			}
@@ -58,7 +58,7 @@ func TestStates(t *testing.T) {
 					t.Errorf("%q lacks %q", text, say)
 				}
 			}
-			if y := ratioIn(t, got, mode.Native, tt.load, analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape)); y.Verdict != stats.Same && y.Verdict != stats.Unclear {
+			if y := ratioIn(t, got, mode.Native, tt.load, analysis.PrimaryOf(r.File.Header.Plan.Loads.Of(tt.load), got.Cells[0].Shape)); y.Verdict != stats.Same && y.Verdict != stats.Unclear {
 				t.Errorf("what is the same in both states: %+v", y)
 			}
 		})

@@ -60,14 +60,9 @@ func Distinct(cells []Cell, of func(Cell) string) []string {
 	return out
 }
 
-// LoadOf returns a load of the run with its options.
-func (r *Report) LoadOf(kind string) sample.Load {
-	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
-}
-
 // LoadAt returns a cell's load, in a sweep at its point.
 func (r *Report) LoadAt(c Cell) sample.Load {
-	return sample.Plan{Loads: r.Plan.Loads}.LoadAt(sample.Cell{Load: c.Load, Point: c.Point})
+	return r.Plan.Loads.At(sample.Cell{Load: c.Load, Point: c.Point})
 }
 
 // Words returns a ratio of the load's primary metric and its verdict in words.

@@ -47,7 +47,7 @@ func (j study) streamFinding(from mode.Placement) string {
 	if len(say) == 0 {
 		return ""
 	}
-	o := workload.StreamOf(j.File.Header.Plan.LoadOf(workload.Stream))
+	o := workload.StreamOf(j.File.Header.Plan.Loads.Of(workload.Stream))
 	text := fmt.Sprintf(
 		"The path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
 		o.Tokens, o.Pace, from.Words(), base, strings.Join(say, ", "))

@@ -198,7 +198,7 @@ func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
 		return 0
 	}
-	return workload.SQLOf(r.LoadOf(kind)).Queries
+	return workload.SQLOf(r.Plan.Loads.Of(kind)).Queries
 }
 
 func each(c analysis.Cell, queries int) string {

@@ -148,7 +148,7 @@ func metricOf(word string, l sample.Load) string {
 }
 
 func (j judging) has(load, metric string) bool {
-	w := workload.Of(j.File.Header.Plan.LoadOf(load))
+	w := workload.Of(j.File.Header.Plan.Loads.Of(load))
 	return metric == w.Primary || metric == w.CPU() ||
 		slices.ContainsFunc(j.Series, func(s *analysis.Series) bool {
 			return s.Cell.Load == load && len(s.Values[metric]) > 0

@@ -197,7 +197,7 @@ func (p *predictor) noteVarying(c sample.Cell, load string) {
 	}
 	if v := p.Variation(i); v != nil {
 		p.note("%s's %s varies in the range %s. The prediction uses its median; at the range's worse "+
-			"end, the cost is higher.", analysis.Label(c), workload.Of(p.File.Header.Plan.LoadOf(load)).Noun, v.Range())
+			"end, the cost is higher.", analysis.Label(c), workload.Of(p.File.Header.Plan.Loads.Of(load)).Noun, v.Range())
 	}
 }
 
@@ -308,7 +308,7 @@ func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 
 func (p *predictor) extra() float64 {
 	return max(0, float64(p.w.Bytes)-float64(
-		workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
+		workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply))
 }
 
 // page returns the time of a page by round. Each query takes a round trip, and the extra bytes of
@@ -380,7 +380,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 		default:
 			p.note(
 				"The file has no bulk, so the cost of replies of %d bytes includes only the measured %d.",
-				p.w.Bytes, workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply)
+				p.w.Bytes, workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply)
 		}
 		out[round] = times * x
 	}

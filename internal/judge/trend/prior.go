@@ -31,7 +31,7 @@ type Setting struct {
 }
 
 func settingOf(p sample.Plan, c sample.Cell) Setting {
-	l := p.LoadAt(c)
+	l := p.Loads.At(c)
 	cpus := p.CPUsOf(c)
 	return Setting{string(c.From), workload.Of(l).Words(l), l.Slice, c.On,
 		fmt.Sprint(cpus.Client, cpus.Server, cpus.Relay)}
@@ -72,7 +72,7 @@ func Repeats(runs []Summary, p sample.Plan, env sample.Environment) (out []sampl
 	}
 	asked := map[sample.Prior]bool{}
 	for _, c := range p.Cells {
-		l := p.LoadAt(c)
+		l := p.Loads.At(c)
 		of := sample.Prior{From: string(c.From), Load: c.Load, Point: c.Point, On: c.On, Pin: c.Pin,
 			Metric: analysis.Rate(l)}
 		if l.Slice == 0 || c.Shape.Crowd() || asked[of] || workload.Of(l).Primary != of.Metric {
@@ -128,7 +128,7 @@ func between(runs []Summary, of sample.Prior) (variance, freedom float64) {
 func Priors(runs []Summary, p sample.Plan, env sample.Environment) (out []sample.Prior) {
 	asked := map[sample.Prior]bool{}
 	for _, c := range p.Cells {
-		l := p.LoadAt(c)
+		l := p.Loads.At(c)
 		of := sample.Prior{From: string(c.From), Load: c.Load, Point: c.Point, On: c.On, Pin: c.Pin}
 		if l.Slice == 0 || c.Shape.Crowd() || asked[of] {
 			continue

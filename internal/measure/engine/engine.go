@@ -182,7 +182,7 @@ type key struct {
 }
 
 func keyOf(p sample.Plan, c sample.Cell) key {
-	program := workload.ExecOf(p.LoadOf(c.Load)).Program
+	program := workload.ExecOf(p.Loads.Of(c.Load)).Program
 	return key{c.On, path.Spec{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune,
 		Servers: c.Shape.Servers, Clients: c.Shape.Clients, UDP: sample.UDP(c.Load),
 		Second: program != nil && program.Second}}

@@ -34,7 +34,7 @@ const (
 
 func skipApart(p sample.Plan) sample.Plan {
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
-		why := workload.Of(p.LoadOf(c.Load)).Apart
+		why := workload.Of(p.Loads.Of(c.Load)).Apart
 		if why == "" || !sample.Distant(c.On) {
 			return nil
 		}

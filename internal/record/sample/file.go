@@ -139,7 +139,7 @@ func (f *File) add(l line, seen *bool) error {
 			return err
 		}
 		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil &&
-			f.Header.Plan.LoadAt(c).Slice == 0 && !f.Header.Plan.Foreign() {
+			f.Header.Plan.Loads.At(c).Slice == 0 && !f.Header.Plan.Foreign() {
 			return fmt.Errorf("slices of load %s, which is not measured in slices", c.Load)
 		}
 		l.Visit.refuseNegative()

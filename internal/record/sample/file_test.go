@@ -508,11 +508,11 @@ func TestWriterIsUnbuffered(t *testing.T) {
 	}
 }
 
-func TestLoadOf(t *testing.T) {
+func TestLoadsOf(t *testing.T) {
 	p := Plan{Loads: []Load{{Kind: "bulk", Streams: 4}, {Kind: "rr", Nodelay: "on"}}}
 	for _, l := range append([]Load{{Kind: "udp"}}, p.Loads...) {
-		if got := p.LoadOf(l.Kind); got != l {
-			t.Errorf("LoadOf(%q) = %+v, want %+v", l.Kind, got, l)
+		if got := p.Loads.Of(l.Kind); got != l {
+			t.Errorf("Loads.Of(%q) = %+v, want %+v", l.Kind, got, l)
 		}
 	}
 }

@@ -115,7 +115,7 @@ type Plan struct {
 	// CPUs apply to cells without a placement; Pins are the other placements.
 	CPUs  CPUs      `json:"cpus"`
 	Pins  []Pinning `json:"pins,omitempty"`
-	Loads []Load    `json:"loads"`
+	Loads Loads     `json:"loads"`
 	// Unpaced is the tune under which baseline and bridge were measured as well, because the
 	// machine's congestion control paces packets; "": none.
 	Unpaced string `json:"unpaced,omitempty"`
@@ -153,9 +153,12 @@ func (p Plan) IsBaseline(c Cell) bool {
 	return c.Tune == "" && (c.Name() == p.Baseline || p.Elsewhere != "" && c.Name() == p.Elsewhere)
 }
 
-// LoadOf returns the load of the given kind, or in a sweep its first point.
-func (p Plan) LoadOf(kind string) Load {
-	for _, l := range p.Loads {
+// Loads are the loads of a plan.
+type Loads []Load
+
+// Of returns the load of the given kind, or in a sweep its first point.
+func (ls Loads) Of(kind string) Load {
+	for _, l := range ls {
 		if l.Kind == kind {
 			return l
 		}
@@ -163,9 +166,9 @@ func (p Plan) LoadOf(kind string) Load {
 	return Load{Kind: kind}
 }
 
-// LoadAt returns a cell's load, in a sweep at the cell's point.
-func (p Plan) LoadAt(c Cell) Load {
-	for _, l := range p.Loads {
+// At returns a cell's load, in a sweep at the cell's point.
+func (ls Loads) At(c Cell) Load {
+	for _, l := range ls {
 		if l.Kind == c.Load && l.Point == c.Point {
 			return l
 		}
@@ -179,7 +182,7 @@ const windowTurns = 3
 // and its window lasts at least several turns, because in a shorter one only some of them would run
 // on few CPUs.
 func (p Plan) LoadFor(c Cell) Load {
-	l := p.LoadAt(c)
+	l := p.Loads.At(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
 	l.Warmup += turns
 	l.Window = max(l.Window, windowTurns*turns)

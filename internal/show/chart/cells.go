@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
@@ -51,7 +50,7 @@ func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup 
 		if n < 0 {
 			n = len(rest)
 		}
-		l := sample.Plan{Loads: r.Plan.Loads}.LoadOf(first.Load)
+		l := r.Plan.Loads.Of(first.Load)
 		title := "From " + mode.Placement(first.From).Words() + ": " + sweep.LoadWords(r.Plan, l)
 		if several {
 			title += ", on " + first.On

@@ -69,7 +69,7 @@ func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 	if len(all) == 0 {
 		return nil
 	}
-	l := r.LoadOf(t.Cell.Load)
+	l := r.Plan.Loads.Of(t.Cell.Load)
 	title := t.Title() + ": " + workload.Of(l).Words(l)
 	if !t.Route() {
 		title = t.Title() + ", from " + mode.Placement(t.Cell.From).Words() + ": " +

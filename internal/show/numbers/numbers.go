@@ -243,7 +243,7 @@ func Run(r *analysis.Report) *document.Run {
 		out.Wire = p.Wire.String()
 	}
 	for _, g := range r.Control.Groups {
-		metric := analysis.PrimaryOf(sample.Plan{Loads: p.Loads}.LoadOf(g.Load), g.Shape)
+		metric := analysis.PrimaryOf(p.Loads.Of(g.Load), g.Shape)
 		if x, ok := g.Floor[metric]; ok {
 			of := sample.Cell{From: mode.Placement(g.From), On: g.On, Load: g.Load, Point: g.Point,
 				Pin: g.Pin, Shape: g.Shape}

@@ -52,7 +52,7 @@ func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).colu
 // columnsWith returns first, the load's columns and the ratio. to is the second line of the ratio's
 // head.
 func columnsWith(r *analysis.Report, load string, first []column, to string) []column {
-	l := loadOf(r, load)
+	l := r.Plan.Loads.Of(load)
 	t := heads.Of(l)
 	out := append(first, loadColumns(r, load, t.Columns)...)
 	return append(out, column{texts(t.Ratio, to), ratio(workload.Of(l).Primary)})

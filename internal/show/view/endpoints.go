@@ -37,7 +37,7 @@ func endpointsView(v *view) {
 // metric is a time.
 func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	c := cells[0]
-	if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
+	if workload.MetricOf(c.Primary, r.Plan.Loads.Of(c.Load)).Unit != "s" {
 		return col, false
 	}
 	unit, _ := fitting(r, c.Load, c.Primary)
@@ -95,7 +95,7 @@ func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	}
 	return document.Strongly(printable.Capital(noun)+" from "+clients(cells)+" to "+served(c)).
 		Then(", "+describeLoad(r, c.Load)+", "+direction(
-			workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
+			workload.MetricOf(c.Primary, r.Plan.Loads.Of(c.Load))), document.Faint)
 }
 
 func routeColumns(r *analysis.Report, load string) []column {

@@ -133,7 +133,7 @@ func stepColumns(r *analysis.Report) []stepColumn {
 		price(workload.Stream, workload.CPUPerToken, "CPU price", "µs/token",
 			scaled(workload.CPUPerToken, micro)),
 	}
-	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
+	return slices.DeleteFunc(all, func(c stepColumn) bool { return r.Plan.Loads.Of(c.load).Window == 0 })
 }
 
 func ladderSections(r *ladder.Report) []document.Section {

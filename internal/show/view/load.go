@@ -134,6 +134,6 @@ func fitting(r *analysis.Report, load, metric string) (unit string, by float64) 
 }
 
 func describeLoad(r *analysis.Report, kind string) string {
-	l := loadOf(r, kind)
+	l := r.Plan.Loads.Of(kind)
 	return workload.Of(l).Words(l)
 }

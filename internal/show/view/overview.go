@@ -188,7 +188,7 @@ func spanned(r *analysis.Report, cols []column) []column {
 func overviewTitle(r *analysis.Report, c analysis.Cell, fields []field) document.Text {
 	var loads []string
 	for _, f := range fields {
-		l := loadOf(r, f.load)
+		l := r.Plan.Loads.Of(f.load)
 		if text := workload.Of(l).Words(l); !slices.Contains(loads, text) {
 			loads = append(loads, text)
 		}

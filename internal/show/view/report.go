@@ -195,7 +195,7 @@ func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string
 	for _, g := range r.Control.Groups {
-		l := loadOf(r, g.Load)
+		l := r.Plan.Loads.Of(g.Load)
 		f, ok := g.Floor[analysis.PrimaryOf(l, g.Shape)]
 		if !ok || l.Slice > 0 {
 			continue
@@ -229,7 +229,7 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	}
 	s := document.Section{Title: document.Strongly(v.cellTitle(r, cells)),
 		Blocks: []document.Block{t}}
-	if more := heads.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
+	if more := heads.Of(r.Plan.Loads.Of(c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
 		if len(cols) > 0 {
 			t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)
@@ -244,10 +244,6 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 		s.Add(t)
 	}
 	return s
-}
-
-func loadOf(r *analysis.Report, kind string) sample.Load {
-	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
 }
 
 func foot(r *analysis.Report) []document.Section {

@@ -20,7 +20,7 @@ func scaleView(v *view) {
 }
 
 func scaleColumns(r *analysis.Report, load string) []column {
-	w := workload.Of(loadOf(r, load))
+	w := workload.Of(r.Plan.Loads.Of(load))
 	rate, by, unit := w.Rate, float64(giga), "Gbit/s"
 	if w.Trips {
 		by, unit = kilo, "1000/s"
@@ -62,7 +62,7 @@ func firstShape(cells []analysis.Cell) string {
 }
 
 func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
-	rate := workload.Of(loadOf(r, cells[0].Load)).Rate
+	rate := workload.Of(r.Plan.Loads.Of(cells[0].Load)).Rate
 	unit, by := fitting(r, cells[0].Load, rate)
 	out := []column{
 		{texts("", "S×C×P"), textOf(func(c analysis.Cell) string { return c.Shape.String() })},

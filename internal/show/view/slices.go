@@ -15,7 +15,7 @@ import (
 // addedColumn returns the column with what modes add. ok is false if no mode has that figure, or if
 // another table shows it.
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
-	l := loadOf(r, cells[0].Load)
+	l := r.Plan.Loads.Of(cells[0].Load)
 	metric, unit := workload.Of(l).Primary, heads.Of(l).Adds
 	if level, _ := fitting(r, cells[0].Load, metric); level == "µs" {
 		unit = level // as the baseline's figure and the answer
@@ -108,7 +108,7 @@ func epochs(r *analysis.Report, load string) int {
 
 func visited(r *analysis.Report) []string {
 	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool {
-		return loadOf(r, c.Load).Slice > 0
+		return r.Plan.Loads.Of(c.Load).Slice > 0
 	}),
 		func(c analysis.Cell) string { return c.Load })
 }

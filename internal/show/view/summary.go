@@ -90,7 +90,7 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 
 func briefTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
-	l := loadOf(r, c.Load)
+	l := r.Plan.Loads.Of(c.Load)
 	w := workload.Of(l)
 	return document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)).
 		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(c.Primary, l)), document.Faint)

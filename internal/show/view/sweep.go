@@ -73,14 +73,14 @@ var bandStyles = map[analysis.Band]document.Style{
 
 func sweepTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
-	l := loadOf(r, c.Load)
+	l := r.Plan.Loads.Of(c.Load)
 	return fmt.Sprintf("%s %s %s%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
 		servedAt(cells, targetOf), sayOn(r, c.On), sweep.LoadWords(r.Plan, l))
 }
 
 func briefSweepTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
-	l := loadOf(r, c.Load)
+	l := r.Plan.Loads.Of(c.Load)
 	return document.Strongly(printable.Capital(workload.Of(l).Noun)+" from "+placeWords(
 		c.From)+sayOn(r, c.On)).
 		Then(", "+sweep.LoadWords(r.Plan, l)+", "+direction(workload.MetricOf(c.Primary, l)),

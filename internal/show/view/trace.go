@@ -124,7 +124,7 @@ func traceParts(r *trace.Report) []Part {
 }
 
 func tracePart(r *analysis.Report, t trace.Trace) Part {
-	l := loadOf(r, t.Cell.Load)
+	l := r.Plan.Loads.Of(t.Cell.Load)
 	w := workload.Of(l)
 	p := Part{Section: document.Section{Title: document.Strongly(t.Title()).
 		Then(", round trips from "+placeWords(t.Cell.From)+sayOn(r, t.Cell.On)+", "+w.Words(l)+

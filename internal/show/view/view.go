@@ -102,7 +102,7 @@ func comparisonColumns(r *analysis.Report, load string) []column {
 
 func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
-	l := loadOf(r, c.Load)
+	l := r.Plan.Loads.Of(c.Load)
 	return fmt.Sprintf("%s %s %s%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
 		servedAt(cells, targetOf), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }

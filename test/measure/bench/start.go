@@ -102,7 +102,7 @@ func firstPhases(file string) (_ time.Duration, err error) {
 	if v.Failure != "" {
 		return 0, errors.New(v.Failure)
 	}
-	l := r.Header.Plan.LoadOf(r.Header.Plan.Cells[v.Cell].Load)
+	l := r.Header.Plan.Loads.Of(r.Header.Plan.Cells[v.Cell].Load)
 	if l.Slice > 0 {
 		return 0,
 			errors.New("its first visit is of an epoch, which takes longer than warm-up and window")
