@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -204,7 +205,7 @@ func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 			t.Fatalf("%+v", report)
 		}
 		c := report.Cells[i]
-		if c.Mode != want.name || c.Facts["from"] != want.from ||
+		if string(c.Mode) != want.name || c.Facts["from"] != want.from ||
 			c.Metrics[workload.Dialled].Median != 1 ||
 			(c.Metrics[workload.LookUpTime].Median > 0) != want.looked {
 			t.Errorf("%+v", c)
@@ -213,7 +214,7 @@ func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 	report = readReport(t, []byte(e.run(args(
 		"published=127.0.0.1:8080,nat=198.18.0.1:8080,direct=172.17.0.2:80", "host")...)))
 	for _, c := range report.Cells {
-		behind := map[string]string{"published": "172.17.0.2:80"}[c.Mode]
+		behind := map[mode.Name]string{"published": "172.17.0.2:80"}[c.Mode]
 		if _, seen := c.Metrics[workload.ServerOverflows]; c.Facts["behind_docker_proxy"] != behind || c.Facts["container"] != "web" || !seen {
 			t.Errorf("%s: %v, the server's kernel was asked: %t", c.Mode, c.Facts, seen)
 		}

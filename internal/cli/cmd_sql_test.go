@@ -72,7 +72,7 @@ func TestSQLInTheLab(t *testing.T) {
 	report := readReport(t, r.out.Bytes())
 	rows := map[string]bool{}
 	for _, c := range report.Cells {
-		rows[c.Mode+" "+c.To] = c.Witnessed
+		rows[string(c.Mode)+" "+string(c.To)] = c.Witnessed
 		if c.Metrics["page"].Median <= 0 || c.Metrics["pages"].Median <= 0 {
 			t.Errorf("%s: %+v", c.Name(), c.Metrics)
 		}
@@ -129,7 +129,7 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 		"direct": "172.30.0.2:5201"}
 	for _, c := range got.Cells {
 		m := c.Metrics[workload.LatencyP50]
-		if c.Dial != dials[c.Mode] || c.Witnessed || len(m.Rounds) != 6 ||
+		if c.Dial != dials[string(c.Mode)] || c.Witnessed || len(m.Rounds) != 6 ||
 			c.Metrics[workload.RTT].Median <= 0 || c.Metrics[workload.ConnectTime].Median <= 0 ||
 			!strings.HasPrefix(c.Facts["server"], "PostgreSQL ") {
 			t.Errorf("%+v", c)

@@ -670,7 +670,7 @@ func TestSeveralModes(t *testing.T) {
 	if r.Answer.Question != "What makes publish-proxy, publish-nat and bridge faster here?" {
 		t.Error(r.Answer.Question)
 	}
-	baselines := map[string]bool{}
+	baselines := map[mode.Name]bool{}
 	for _, c := range r.Cells {
 		if c.Baseline {
 			baselines[c.Mode] = true

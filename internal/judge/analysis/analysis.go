@@ -190,7 +190,7 @@ func (j *Run) cell(i int) Cell {
 	s := j.Series[i]
 	c := s.Cell
 	b, hasBase := j.base[groupOf(c)]
-	out := CellOf(c)
+	out := Cell{Cell: c.Named()}
 	out.Witnessed, out.Baseline, out.Broke = !j.File.Header.Plan.Foreign(), hasBase && b == i,
 		j.troubles[i].broke()
 	out.Hops, out.Metrics, out.Primary = []string{}, map[string]Metric{}, PrimaryOf(s.Load, c.Shape)
@@ -295,7 +295,7 @@ func (j *Run) Sort(cells []Cell) {
 		}
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
-		ga, gb := groupOf(a.Of()), groupOf(b.Of())
+		ga, gb := groupOf(a.Cell), groupOf(b.Cell)
 		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.Toll(), b.Toll()))
 	})
 }

@@ -253,7 +253,7 @@ func TestSortByToll(t *testing.T) {
 				6, judgetest.Steady(tt.value...)).File)
 			var got []string
 			for _, c := range r.Cells {
-				got = append(got, c.Mode)
+				got = append(got, string(c.Mode))
 			}
 			if strings.Join(got, " ") != tt.want {
 				t.Errorf("got %v, want %s", got, tt.want)
@@ -274,7 +274,7 @@ func TestSortByToll(t *testing.T) {
 		}
 		var got []string
 		for _, c := range analysis.Judge(r.File).Cells {
-			got = append(got, c.Mode+" "+c.Load)
+			got = append(got, string(c.Mode)+" "+c.Load)
 		}
 		if want := []string{"host rr", "bridge rr", "host bulk", "native bulk"}; !slices.Equal(got,
 			want) {
@@ -464,12 +464,13 @@ func TestLabel(t *testing.T) {
 		c    analysis.Cell
 		want string
 	}{
-		{analysis.Cell{Mode: "bridge", From: "host", To: "container"}, "bridge"},
-		{analysis.Cell{Mode: "publish-nat", From: "host", To: "address"}, "publish-nat :addr"},
-		{analysis.Cell{Mode: "of-a-later-version", From: "host", To: "loopback"},
+		{analysis.Cell{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container"}}, "bridge"},
+		{analysis.Cell{Cell: sample.Cell{Mode: "publish-nat", From: "host", To: "address"}},
+			"publish-nat :addr"},
+		{analysis.Cell{Cell: sample.Cell{Mode: "of-a-later-version", From: "host", To: "loopback"}},
 			"of-a-later-version"},
 	} {
-		t.Run(tt.c.Mode, func(t *testing.T) {
+		t.Run(string(tt.c.Mode), func(t *testing.T) {
 			if got := tt.c.Label(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

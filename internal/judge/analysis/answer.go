@@ -56,11 +56,11 @@ func (r *Report) NounOf(c Cell) string { return workload.NounAmong(r.LoadAt(c), 
 
 // Phrase returns a cell's name in Docker's words, or its own name if it has no mode.
 func (c Cell) Phrase() string {
-	m, ok := mode.Find(mode.Name(c.Mode))
+	m, ok := mode.Find(c.Mode)
 	if !ok {
 		return c.Label()
 	}
-	return m.Phrase(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
+	return m.Phrase(c.From, c.To, c.Tune)
 }
 
 // Judged is a named subject with a verdict.

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"encoding/json"
 	"math"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -44,11 +45,29 @@ func (c Cell) Link() string {
 	return c.Capacity.Words()
 }
 
-// CellOf returns a cell without results.
-func CellOf(c sample.Cell) Cell {
-	return Cell{Mode: c.Name(), From: string(c.From), To: string(c.To), Load: c.Load,
-		Point: c.Point,
-		Tune:  string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
+// named is a cell whose JSON has its tunes even if there are none.
+type named struct {
+	Mode    mode.Name      `json:"mode"`
+	Route   string         `json:"-"`
+	From    mode.Placement `json:"from"`
+	To      mode.Target    `json:"to"`
+	Load    string         `json:"load"`
+	Point   string         `json:"point,omitempty"`
+	Tune    mode.Tunes     `json:"tune"`
+	Shape   sample.Shape   `json:"shape,omitzero"`
+	On      string         `json:"on"`
+	Pin     string         `json:"pin,omitempty"`
+	Control bool           `json:"control,omitempty"`
+	Placebo bool           `json:"placebo,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Cell) MarshalJSON() ([]byte, error) {
+	type plain Cell
+	return json.Marshal(struct {
+		named
+		plain // whose own cell is hidden by the fields of named
+	}{named(c.Cell), plain(c)})
 }
 
 // Proven reports whether the evidence suffices for a verdict.
@@ -58,14 +77,6 @@ func (c Cell) Proven() bool {
 	}
 	_, ok := c.Evidence.Clear()
 	return ok
-}
-
-// Of returns the plan's cell that c is the result of. For an endpoint, its mode is the name of the
-// route.
-func (c Cell) Of() sample.Cell {
-	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To),
-		Load: c.Load, Point: c.Point,
-		Tune: mode.Tunes(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
 // Label returns a cell's mode, with its target if the mode has several, and its tunes.
@@ -89,9 +100,7 @@ func RowName(c sample.Cell) string {
 }
 
 // Name returns the cell's RowName.
-func (c Cell) Name() string { return RowName(c.Of()) }
+func (c Cell) Name() string { return RowName(c.Cell) }
 
 // Label returns what the function Label returns for the cell.
-func (c Cell) Label() string {
-	return Label(c.Of())
-}
+func (c Cell) Label() string { return Label(c.Cell) }

@@ -154,7 +154,7 @@ func TestLadderPricesCPUBySlices(t *testing.T) {
 	r.File.Header.Plan.Study = sample.StudyLadder
 	for _, s := range ladder.Judge(r.File).Steps {
 		p := s.Prices[workload.CPUPerTrip]
-		if s.Mode == string(mode.Bridge) && (p.Epochs != 20 || p.Low > 10e-6 || p.High < 10e-6 ||
+		if s.Mode == mode.Bridge && (p.Epochs != 20 || p.Low > 10e-6 || p.High < 10e-6 ||
 			p.High-p.Low > 2e-6 || p.Verdict != stats.Costs) {
 			t.Errorf("%+v", p)
 		}

@@ -88,7 +88,7 @@ type Plan struct {
 
 // OnlyUnpaced reports whether the cell was measured only because the machine's congestion control
 // paces.
-func (p Plan) OnlyUnpaced(c Cell) bool { return c.Tune != "" && c.Tune == p.Unpaced }
+func (p Plan) OnlyUnpaced(c Cell) bool { return c.Tune != "" && string(c.Tune) == p.Unpaced }
 
 // CutShort reports whether failures ended the run. Earlier answers of third parties' endpoints are
 // still results.
@@ -121,18 +121,11 @@ type Spread struct {
 	Freedom float64 `json:"degrees_of_freedom"`
 }
 
-// Cell is a judged cell whose path was witnessed; others are in Failed.
+// Cell is a judged cell whose path was witnessed; others are in Failed. For an endpoint, its mode is
+// the name of the route.
 type Cell struct {
-	Mode  string       `json:"mode"`
-	From  string       `json:"from"`
-	To    string       `json:"to"`
-	Load  string       `json:"load"`
-	Point string       `json:"point,omitempty"`
-	Tune  string       `json:"tune"`
-	Shape sample.Shape `json:"shape,omitzero"`
-	On    string       `json:"on"`
-	Pin   string       `json:"pin,omitempty"` // sample.PinFar or sample.PinNear
-	Hops  []string     `json:"hops"`
+	sample.Cell
+	Hops []string `json:"hops"`
 	// address that the (first) client connected to
 	Dial      string            `json:"dial,omitempty"`
 	Witnessed bool              `json:"witnessed"`

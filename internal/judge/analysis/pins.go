@@ -30,9 +30,9 @@ func (p Plan) SayPin(pin string) string {
 
 // WithPin returns the result of cell c in another CPU placement, or false if there is none.
 func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
-	of := c.Of()
+	of := c.Cell
 	of.Pin = pin
-	i := slices.IndexFunc(r.Cells, func(o Cell) bool { return o.Of() == of })
+	i := slices.IndexFunc(r.Cells, func(o Cell) bool { return o.Cell == of })
 	if i < 0 {
 		return Cell{}, false
 	}

@@ -258,7 +258,7 @@ func TestSlicesOfAnyPair(t *testing.T) {
 	r.File.Header.Plan.Study = sample.StudyLadder
 	r.epochs(8, 30, 30, 24, 27)
 	for _, s := range ladder.Judge(r.File).Steps {
-		if s.Mode != string(mode.Bridge) {
+		if s.Mode != mode.Bridge {
 			continue
 		}
 		p := s.Prices[workload.Throughput]
@@ -281,7 +281,7 @@ func TestLadderPricesLatencyBySlices(t *testing.T) {
 	r.File.Header.Plan.Study = sample.StudyLadder
 	got := ladder.Judge(r.epochs(8, 20, 20, 26, 22).File)
 	at := slices.IndexFunc(got.Steps, func(s ladder.Step) bool {
-		return s.Mode == string(mode.Bridge)
+		return s.Mode == mode.Bridge
 	})
 	p := got.Steps[at].Prices[workload.LatencyP50]
 	adds := 0.3 * judgetest.Find(t, got.Base(), mode.Host, "rr").Metrics[workload.LatencyP50].Median

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -40,8 +41,8 @@ func Witnessed(r *Report) string {
 }
 
 // Placements returns where the clients of the cells are, in the cells' order.
-func Placements(cells []Cell) []string {
-	return Distinct(cells, func(c Cell) string { return c.From })
+func Placements(cells []Cell) []mode.Placement {
+	return Distinct(cells, func(c Cell) mode.Placement { return c.From })
 }
 
 // Backends returns the backends that built the cells, in the cells' order.
@@ -50,8 +51,8 @@ func Backends(cells []Cell) []string {
 }
 
 // Distinct returns the distinct results of calling of, in the cells' order.
-func Distinct(cells []Cell, of func(Cell) string) []string {
-	var out []string
+func Distinct[T comparable](cells []Cell, of func(Cell) T) []T {
+	var out []T
 	for _, c := range cells {
 		if x := of(c); !slices.Contains(out, x) {
 			out = append(out, x)
@@ -61,9 +62,7 @@ func Distinct(cells []Cell, of func(Cell) string) []string {
 }
 
 // LoadAt returns a cell's load, in a sweep at its point.
-func (r *Report) LoadAt(c Cell) sample.Load {
-	return r.Plan.Loads.At(sample.Cell{Load: c.Load, Point: c.Point})
-}
+func (r *Report) LoadAt(c Cell) sample.Load { return r.Plan.Loads.At(c.Cell) }
 
 // Words returns a ratio of the load's primary metric and its verdict in words.
 func (j *Run) Words(l sample.Load, x Ratio) string {

@@ -349,20 +349,20 @@ func percent(ratio float64) string {
 // remedy returns what to do instead of a proxy on the route, or "".
 func (p place) remedy(x route) string {
 	c := x.cells[0]
-	m, _ := mode.Find(mode.Name(c.Mode))
+	m, _ := mode.Find(c.Mode)
 	switch {
 	case !slices.Contains(c.Hops, string(mode.HopProxy)) || c.On == sample.Swarm:
 		return ""
 	case m.Rootless:
 		return `set "userland-proxy": false`
-	case c.From == string(mode.FromRemote) || c.From == string(mode.FromRemoteContainer):
+	case c.From == mode.FromRemote || c.From == mode.FromRemoteContainer:
 		// other machines have no route to the container's address
-		if c.To == string(mode.ToAddress6) {
+		if c.To == mode.ToAddress6 {
 			return "give the network IPv6 (docker network create --ipv6), so that Docker's rules " +
 				"serve the port"
 		}
 		return `leave out "iptables": false, without which Docker's rules serve the port`
-	case c.From == string(mode.FromHost) && (c.On == sample.Docker || p.r.Environment.RunsDocker()):
+	case c.From == mode.FromHost && (c.On == sample.Docker || p.r.Environment.RunsDocker()):
 		return "dial the container's address, or sudo toll fast on --all"
 	}
 	return "dial the container's address"

@@ -24,7 +24,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	}
 	more := j.relays(r)
 	for _, from := range analysis.Placements(r.Cells) {
-		if s := j.streamFinding(mode.Placement(from)); s != "" {
+		if s := j.streamFinding(from); s != "" {
 			more = append(more, s)
 		}
 	}
@@ -95,10 +95,11 @@ func nouns(r *analysis.Report) []string { return analysis.Distinct(r.Cells, r.No
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 type place struct {
-	r        *analysis.Report
-	from, on string
-	routes   []route
-	paced    bool // the answer has named the machine's pacing
+	r      *analysis.Report
+	from   mode.Placement
+	on     string
+	routes []route
+	paced  bool // the answer has named the machine's pacing
 }
 
 type route struct {
@@ -111,7 +112,7 @@ type route struct {
 func placesOf(r *analysis.Report) []place {
 	var out []place
 	for _, c := range r.Cells {
-		m, known := mode.Find(mode.Name(c.Mode))
+		m, known := mode.Find(c.Mode)
 		if c.Baseline || c.Tune != "" || c.Shape.Crowd() || !known ||
 			c.Metrics[c.Primary].Ratio == nil {
 			continue
@@ -137,7 +138,7 @@ func (p place) head(all []place) string {
 		parts = append(parts, "on "+p.on)
 	}
 	if slices.ContainsFunc(all, func(o place) bool { return o.from != p.from }) {
-		parts = append(parts, "from "+mode.Placement(p.from).Words())
+		parts = append(parts, "from "+p.from.Words())
 	}
 	if len(parts) == 0 {
 		return ""
@@ -149,7 +150,7 @@ func (p place) usual(name mode.Name) (x route, ok bool) {
 	for _, r := range p.routes {
 		switch {
 		case r.mode.Name != name:
-		case r.cells[0].To == string(mode.ToLoopback):
+		case r.cells[0].To == mode.ToLoopback:
 			return r, true
 		case !ok:
 			x, ok = r, true

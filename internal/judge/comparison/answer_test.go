@@ -15,8 +15,9 @@ import (
 func judged(m mode.Name, to mode.Target, load string, ratio, half float64,
 	v stats.Verdict) analysis.Cell {
 	primary := analysis.Primary(sample.Load{Kind: load})
-	c := analysis.Cell{Mode: string(m), From: string(mode.FromHost), To: string(to), Load: load,
-		On: sample.Lab, Primary: primary, Baseline: v == ""}
+	c := analysis.Cell{
+		Cell:    sample.Cell{Mode: m, From: mode.FromHost, To: to, Load: load, On: sample.Lab},
+		Primary: primary, Baseline: v == ""}
 	metric := analysis.Metric{Unit: "bit/s", Median: 1e9 * ratio, Higher: load != workload.RR}
 	if v != "" {
 		metric.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio - half,
@@ -174,7 +175,7 @@ func TestAnswerWithoutComparison(t *testing.T) {
 func TestAnswerNamesPlacements(t *testing.T) {
 	here := judged(mode.Bridge, mode.ToContainer, workload.Bulk, 1, 0.01, stats.Same)
 	there := here
-	there.From = string(mode.FromContainer)
+	there.From = mode.FromContainer
 	a := AnswerOf(reported(here, there), false)
 	if len(a.Text) != 2 || !strings.HasPrefix(a.Text[0], "From the machine itself: keep bridge") ||
 		!strings.HasPrefix(a.Text[1], "From another container: keep bridge") {
@@ -231,7 +232,7 @@ func TestAnswerByPin(t *testing.T) {
 func TestAnswerNamesThePrice(t *testing.T) {
 	at := func(m mode.Name, ratio float64, v stats.Verdict) analysis.Cell {
 		c := judged(m, mode.ToContainer, workload.RR, ratio, 0.01, v)
-		c.From = string(mode.FromContainer)
+		c.From = mode.FromContainer
 		return c
 	}
 	a := AnswerOf(reported(at(mode.Host, 1, ""), at(mode.MacvlanBridge, 0.9, stats.Better),
@@ -246,7 +247,11 @@ func TestAnswerNamesThePrice(t *testing.T) {
 
 // toll fast is advised only where it can be used.
 func TestAnswerKnowsTheEngine(t *testing.T) {
-	for _, c := range []struct{ docker, on, from, says string }{
+	for _, c := range []struct {
+		docker, on string
+		from       mode.Placement
+		says       string
+	}{
 		{"running", sample.Lab, "host", "dial the container's address, or sudo toll fast on --all."},
 		{"installed", sample.Lab, "host", "dial the container's address."},
 		{"", sample.Lab, "host", "dial the container's address."},

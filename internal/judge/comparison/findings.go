@@ -31,7 +31,7 @@ func (j study) findings(r *analysis.Report) []string {
 	}
 	out = append(out, analysis.Witnessed(r))
 	for _, from := range analysis.Placements(r.Cells) {
-		if s := j.streamFinding(mode.Placement(from)); s != "" {
+		if s := j.streamFinding(from); s != "" {
 			out = append(out, s)
 		}
 	}

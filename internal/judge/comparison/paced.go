@@ -22,11 +22,11 @@ func (j study) unpace(cells []analysis.Cell) {
 		return slices.IndexFunc(j.Series, func(s *analysis.Series) bool { return s.Cell == c })
 	}
 	for n, c := range cells {
-		base, ok := j.BaselineOf(max(0, at(c.Of())))
+		base, ok := j.BaselineOf(max(0, at(c.Cell)))
 		if c.Baseline || c.Tune != "" || !ok {
 			continue
 		}
-		mine, its := c.Of(), j.Series[base].Cell
+		mine, its := c.Cell, j.Series[base].Cell
 		mine.Tune, its.Tune = tune, tune
 		i, b := at(mine), at(its)
 		if i < 0 || b < 0 || j.Failed(i) || j.Failed(b) {

@@ -36,7 +36,7 @@ func (j study) relays(r *analysis.Report) (out []string) {
 		if x.Verdict != stats.Worse || x.High > 1/dear {
 			continue
 		}
-		at := slices.IndexFunc(r.Cells, func(o analysis.Cell) bool { return o.Of() == c })
+		at := slices.IndexFunc(r.Cells, func(o analysis.Cell) bool { return o.Cell == c })
 		if at < 0 || r.Cells[at].ProxyCore == nil {
 			continue
 		}

@@ -79,7 +79,7 @@ func TestLimitedByTheWire(t *testing.T) {
 		}
 	})
 	fr := Judge(full.File)
-	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
+	if fr.Cells[1].Mode != mode.Routed || fr.Cells[2].Mode != mode.PublishNAT {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
 	for i, want := range []string{"Keep routed: the same (peers need a route, and every published container port answers " +

@@ -32,7 +32,7 @@ func traces(old, now *sample.File) (out []Traced) {
 	before := trace.Judge(old).Traces
 	for _, t := range trace.Judge(now).Traces {
 		k := slices.IndexFunc(before, func(o trace.Trace) bool {
-			return o.Label == t.Label && o.Cell.Of() == t.Cell.Of()
+			return o.Label == t.Label && o.Cell.Cell == t.Cell.Cell
 		})
 		if k < 0 {
 			continue

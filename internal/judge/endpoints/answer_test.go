@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -21,13 +22,15 @@ func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads, r.Plan.Baseline = []sample.Load{
 		{Kind: workload.SQL, Window: 1, Options: sample.SQLOptions{Queries: 20}}}, "first"
-	r.Cells = []analysis.Cell{{Mode: "first", Load: workload.SQL, Primary: workload.LatencyP50,
+	r.Cells = []analysis.Cell{{Cell: sample.Cell{Mode: "first", Load: workload.SQL},
+		Primary:  workload.LatencyP50,
 		Baseline: true}}
 	for i, v := range vs {
 		x := map[stats.Verdict]float64{stats.Better: 0.6, stats.Worse: 1.7, stats.Same: 1,
 			stats.Unclear: 1.2}[v]
-		r.Cells = append(r.Cells, analysis.Cell{
-			Mode: fmt.Sprint("<r", i, ">"), Load: workload.SQL, Primary: workload.LatencyP50,
+		r.Cells = append(r.Cells, analysis.Cell{Cell: sample.Cell{
+			Mode: mode.Name(fmt.Sprint("<r", i, ">")), Load: workload.SQL},
+			Primary: workload.LatencyP50,
 			Metrics: map[string]analysis.Metric{
 				workload.LatencyP50: {Unit: "s", Median: 1e-3 * x, Rounds: make([]float64, 12),
 					Ratio: &analysis.Ratio{To: "first", Median: x, Low: x - 0.01, High: x + 0.01,
@@ -574,7 +577,7 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 func TestTraceable(t *testing.T) {
 	seen := &sample.Evidence{Responses: 10, ByOrder: 10}
 	cell := func(name, load, dial string, e *sample.Evidence) analysis.Cell {
-		c := analysis.CellOf(sample.Cell{Route: name, Load: load})
+		c := analysis.Cell{Cell: sample.Cell{Mode: mode.Name(name), Load: load}}
 		c.Dial, c.Evidence = dial, e
 		return c
 	}

@@ -77,7 +77,7 @@ func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 
 func route(t *testing.T, r *analysis.Report, name string) analysis.Cell {
 	t.Helper()
-	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return c.Mode == name })
+	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return string(c.Mode) == name })
 	if i < 0 {
 		t.Fatalf("no way %s among %+v; failed: %+v", name, r.Cells, r.Failed)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -143,7 +144,8 @@ func TestEvidence(t *testing.T) {
 		}
 		r := &analysis.Report{}
 		r.Cells = []analysis.Cell{
-			{Mode: "r", Load: workload.Chat, Evidence: tt.evidence, Baseline: true},
+			{Cell: sample.Cell{Mode: "r", Load: workload.Chat},
+				Evidence: tt.evidence, Baseline: true},
 		}
 		a := AnswerOf(r, nil)
 		text := strings.Join(a.Text, "\n")
@@ -241,7 +243,8 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 func TestAnswerSaysWhatIsUnseen(t *testing.T) {
 	r := &analysis.Report{}
 	for _, name := range []string{"a", "b"} {
-		r.Cells = append(r.Cells, analysis.Cell{Mode: name, Load: workload.Chat,
+		r.Cells = append(r.Cells, analysis.Cell{
+			Cell: sample.Cell{Mode: mode.Name(name), Load: workload.Chat},
 			Facts: map[string]string{
 				sample.FactTokensUnseen: "toll must be root to capture packets",
 			}})
@@ -295,8 +298,9 @@ func TestExchanged(t *testing.T) {
 		"no capture": {workload.Exec, nil, "", "", ""},
 	} {
 		r := &analysis.Report{}
-		r.Cells = []analysis.Cell{{Mode: "r", Load: tt.load, Evidence: tt.evidence,
-			Facts: map[string]string{sample.FactExchangesUnseen: tt.unseen}}}
+		r.Cells = []analysis.Cell{{Cell: sample.Cell{Mode: "r", Load: tt.load},
+			Evidence: tt.evidence,
+			Facts:    map[string]string{sample.FactExchangesUnseen: tt.unseen}}}
 		out, unclear := exchanged(r)
 		if got := strings.Join(out, "\n"); got != tt.says {
 			t.Errorf("%s: %q", name, got)

@@ -57,9 +57,10 @@ func TestGatewaysSeen(t *testing.T) {
 		"a relay holds them back":        {held, "", unknownGateway},
 		"few were seen":                  {&sample.Evidence{Responses: 1, Tokens: 24}, "", unknownGateway},
 	} {
-		c := analysis.Cell{Mode: "r", Load: workload.Chat, Evidence: x.evidence,
-			Facts:   map[string]string{"server": x.server},
-			Metrics: map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
+		c := analysis.Cell{Cell: sample.Cell{Mode: "r", Load: workload.Chat},
+			Evidence: x.evidence,
+			Facts:    map[string]string{"server": x.server},
+			Metrics:  map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
 		got := holders(&analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c}}})
 		if x.want == "" && got != nil ||
 			x.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], x.want)) {
@@ -78,7 +79,7 @@ func TestGatewaysByTheirHeaders(t *testing.T) {
 		{"BaseHTTP/0.6 Python/3.11.7", "", unknownGateway},
 		{"", "", unknownGateway},
 	} {
-		c := analysis.Cell{Mode: "r", Load: workload.Chat,
+		c := analysis.Cell{Cell: sample.Cell{Mode: "r", Load: workload.Chat},
 			Facts:   map[string]string{"server": x.server, sample.FactVia: x.via},
 			Metrics: map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
 		got := holders(&analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c, c}}})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -19,7 +20,7 @@ var verdicts = []stats.Verdict{stats.Costs, stats.Gains, stats.Nothing, stats.Un
 func withVerdicts(vs []stats.Verdict) []Step {
 	steps := []Step{{Mode: "native", Label: "native"}}
 	for i, v := range vs {
-		s := Step{Mode: fmt.Sprint("m", i), Label: fmt.Sprint("m", i), Below: steps[i].Label,
+		s := Step{Mode: mode.Name(fmt.Sprint("m", i)), Label: fmt.Sprint("m", i), Below: steps[i].Label,
 			Part: fmt.Sprint("<part", i, ">"), Prices: map[string]analysis.Price{}}
 		if v != "" {
 			x := map[stats.Verdict]float64{stats.Costs: 3e-6, stats.Gains: -3e-6,

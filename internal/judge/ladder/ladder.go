@@ -19,9 +19,9 @@ import (
 // Step is a rung of the ladder and the cost of its part relative to the rung below. The part
 // includes the parts of skipped rungs without a result.
 type Step struct {
-	Mode   string                    `json:"mode"`
-	From   string                    `json:"from"`
-	To     string                    `json:"to"`
+	Mode   mode.Name                 `json:"mode"`
+	From   mode.Placement            `json:"from"`
+	To     mode.Target               `json:"to"`
 	On     string                    `json:"on"`
 	Label  string                    `json:"label"`
 	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
@@ -144,7 +144,10 @@ func (l *ladder) partner(i int) (int, bool) {
 }
 
 func (l *ladder) steps() []Step {
-	type ground struct{ on, from string }
+	type ground struct {
+		on   string
+		from mode.Placement
+	}
 	var (
 		out     []Step
 		grounds []ground
@@ -159,7 +162,7 @@ func (l *ladder) steps() []Step {
 			continue
 		}
 		seen[c] = true
-		if g := (ground{c.On, string(c.From)}); !slices.Contains(grounds, g) {
+		if g := (ground{c.On, c.From}); !slices.Contains(grounds, g) {
 			grounds = append(grounds, g)
 		}
 		out = append(out, l.step(c))
@@ -197,7 +200,7 @@ func (l *ladder) traces(steps []Step) {
 // Way returns, in words, where the step's clients are and whether they connect to outside the
 // machine.
 func (s Step) Way() string {
-	from, to := mode.Placement(s.From).Words(), mode.Target(s.To)
+	from, to := s.From.Words(), s.To
 	switch {
 	case !to.Outside():
 		return from
@@ -213,13 +216,13 @@ func (s Step) Has(c analysis.Cell) bool {
 }
 
 func (s Step) height() int {
-	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From), mode.Target(s.To)), func(r mode.Rung) bool {
-		return string(r.Mode) == s.Mode
+	return slices.IndexFunc(mode.Ladder(s.From, s.To), func(r mode.Rung) bool {
+		return r.Mode == s.Mode
 	})
 }
 
 func (l *ladder) step(c sample.Cell) Step {
-	out := Step{Mode: string(c.Mode), From: string(c.From), To: string(c.To), On: c.On,
+	out := Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On,
 		Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
 	if b, parts, ok := l.below(c); ok {
 		out.Below, out.Part, out.below = analysis.Label(b), strings.Join(parts, ", and "), b

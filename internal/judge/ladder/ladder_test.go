@@ -59,7 +59,7 @@ func newLadderRun(t *testing.T, cells ...sample.Cell) *judgetest.Run {
 func step(t *testing.T, r *Report, m mode.Name) Step {
 	t.Helper()
 	for _, s := range r.Steps {
-		if s.Mode == string(m) {
+		if s.Mode == m {
 			return s
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -83,7 +82,7 @@ func at(c analysis.Cell, groups [][]analysis.Cell) string {
 		text += " on " + c.On
 	}
 	if slices.ContainsFunc(groups, func(g []analysis.Cell) bool { return g[0].From != c.From }) {
-		text += " from " + mode.Placement(c.From).Words()
+		text += " from " + c.From.Words()
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -25,9 +26,10 @@ func crowds(vs []stats.Verdict) *analysis.Report {
 		return &analysis.Ratio{To: to, Median: x, Low: x - 0.01, High: x + 0.01, N: 12, Verdict: v}
 	}
 	for i, v := range vs {
-		c := analysis.Cell{Mode: fmt.Sprint("<m", i, ">"), From: "container", Load: workload.Bulk,
-			On: sample.Lab, Primary: workload.Throughput,
-			Shape:   sample.Shape{Servers: 1, Clients: 1, Procs: 1},
+		c := analysis.Cell{Cell: sample.Cell{Mode: mode.Name(fmt.Sprint("<m", i, ">")),
+			From: mode.FromContainer, Load: workload.Bulk, On: sample.Lab,
+			Shape: sample.Shape{Servers: 1, Clients: 1, Procs: 1}},
+			Primary: workload.Throughput,
 			Metrics: map[string]analysis.Metric{workload.Throughput: {}}}
 		r.Cells = append(r.Cells, c)
 		if v == "" {

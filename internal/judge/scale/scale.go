@@ -23,7 +23,10 @@ func Judge(f *sample.File) *analysis.Report {
 // sortByMode keeps the plan's order of placements, loads and shapes, and puts a mode's shapes
 // together.
 func sortByMode(cells []analysis.Cell) {
-	type block struct{ from, load, on, label string }
+	type block struct {
+		from            mode.Placement
+		load, on, label string
+	}
 	order := map[block]int{}
 	of := func(c analysis.Cell) block { return block{c.From, c.Load, c.On, c.Label()} }
 	loads := map[block]int{}
@@ -60,7 +63,7 @@ func scaling(r *analysis.Report) []string {
 				out,
 				fmt.Sprintf(
 					"%s from %s at %s, %s: in most rounds a client process transferred nothing.",
-					c.Label(), mode.Placement(c.From).Words(), c.Shape, c.Load))
+					c.Label(), c.From.Words(), c.Shape, c.Load))
 		}
 	}
 	return append(out, effort(r.Cells))
@@ -77,7 +80,7 @@ func growth(c analysis.Cell) []string {
 		return nil
 	}
 	s := fmt.Sprintf("%s from %s, %s: %s delivers %s of the throughput of %s (%s)", c.Label(),
-		mode.Placement(c.From).Words(), c.Load,
+		c.From.Words(), c.Load,
 		c.Shape, m.Scaling, m.Scaling.To, m.Scaling.Verdict)
 	if f, ok := c.Metrics[workload.ClientFairness]; ok && c.Shape.Clients > 1 {
 		s += fmt.Sprintf(", and its clients share it with a fairness of %.2f", f.Median)

@@ -54,7 +54,7 @@ func TestScale(t *testing.T) {
 			r := scaled(t, load)
 			var order []string
 			for _, c := range r.Cells {
-				order = append(order, c.Mode+" "+c.Shape.String())
+				order = append(order, string(c.Mode)+" "+c.Shape.String())
 			}
 			if want := []string{"host 1×1×1", "host 1×2×2", "bridge 1×1×1", "bridge 1×2×2"}; !slices.Equal(order, want) {
 				t.Fatalf("rows %q, want %q", order, want)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -85,7 +84,7 @@ var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 // head returns what is asked about the curves of one load, placement and backend: "Median latency
 // more than 3 % above host's".
 func head(r *analysis.Report, c Curve) string {
-	l := r.LoadAt(analysis.Cell{Load: c.Load, Point: c.Points[0].Point})
+	l := r.Plan.Loads.At(sample.Cell{Load: c.Load, Point: c.Points[0].Point})
 	side := "above"
 	if workload.MetricOf(c.Metric, l).Higher {
 		side = "below"
@@ -98,8 +97,8 @@ func head(r *analysis.Report, c Curve) string {
 	if several(r.Cells, func(c analysis.Cell) string { return c.Load }) {
 		where = append(where, c.Load)
 	}
-	if several(r.Cells, func(c analysis.Cell) string { return c.From }) {
-		where = append(where, "from "+mode.Placement(c.From).Words())
+	if several(r.Cells, func(c analysis.Cell) string { return string(c.From) }) {
+		where = append(where, "from "+c.From.Words())
 	}
 	if several(r.Cells, func(c analysis.Cell) string { return c.On }) {
 		where = append(where, "on "+c.On)
@@ -115,7 +114,7 @@ func several(cells []analysis.Cell, of func(analysis.Cell) string) bool {
 }
 
 func label(c Curve) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}.Label()
+	return analysis.Label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune})
 }
 
 type values struct{ *sample.Sweep }

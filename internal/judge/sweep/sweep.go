@@ -14,16 +14,16 @@ import (
 
 // Curve is a mode over the points.
 type Curve struct {
-	Label  string  `json:"label"`
-	Mode   string  `json:"mode"`
-	From   string  `json:"from"`
-	To     string  `json:"to"`
-	Load   string  `json:"load"`
-	Tune   string  `json:"tune,omitempty"`
-	On     string  `json:"on"`
-	Metric string  `json:"metric"`
-	Points []Point `json:"points"`
-	Knee   Knee    `json:"knee"`
+	Label  string         `json:"label"`
+	Mode   mode.Name      `json:"mode"`
+	From   mode.Placement `json:"from"`
+	To     mode.Target    `json:"to"`
+	Load   string         `json:"load"`
+	Tune   mode.Tunes     `json:"tune,omitempty"`
+	On     string         `json:"on"`
+	Metric string         `json:"metric"`
+	Points []Point        `json:"points"`
+	Knee   Knee           `json:"knee"`
 }
 
 // Point is a curve at one of the values.
@@ -91,7 +91,10 @@ func order(r *analysis.Report) {
 	if r.Plan.Sweep == nil {
 		return
 	}
-	type block struct{ from, load, on, label string }
+	type block struct {
+		from            mode.Placement
+		load, on, label string
+	}
 	of := func(c analysis.Cell) block { return block{c.From, c.Load, c.On, c.Label()} }
 	blocks, grounds := map[block]int{}, map[block]int{}
 	for i, c := range r.Cells {
@@ -149,8 +152,8 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 		if ratio.N == 0 {
 			continue
 		}
-		of := Curve{Label: analysis.Label(c), Mode: string(c.Mode), From: string(c.From),
-			To: string(c.To), Load: c.Load, Tune: string(c.Tune), On: c.On, Metric: metric}
+		of := Curve{Label: analysis.Label(c), Mode: c.Mode, From: c.From,
+			To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Metric: metric}
 		k := slices.IndexFunc(out, of.like)
 		if k < 0 {
 			k = len(out)

@@ -153,7 +153,7 @@ func pairs(j *analysis.Run, r *analysis.Report) (out [][2]int) {
 	}
 	place := func(p [2]int) int {
 		return slices.IndexFunc(r.Cells, func(c analysis.Cell) bool {
-			return c.Of() == j.Series[p[0]].Cell.Named()
+			return c.Cell == j.Series[p[0]].Cell.Named()
 		})
 	}
 	slices.SortStableFunc(out, func(a, b [2]int) int { return place(a) - place(b) })
@@ -218,8 +218,9 @@ func newStudy(j *analysis.Run, pairs [][2]int) *study {
 func (s *study) about(i int) Trace {
 	c, none := s.Series[i].Cell, price(stats.Estimate{}, 0, 0)
 	path, _ := s.File.Header.PathOf(c)
-	t := Trace{Cell: analysis.CellOf(c), Label: label(c), Untraced: none, Path: none, WakeUps: none,
-		Unattributed: none, Cost: s.cost(i)}
+	t := Trace{Cell: analysis.Cell{Cell: c.Named()}, Label: label(c), Untraced: none, Path: none,
+		WakeUps: none, Unattributed: none, Cost: s.cost(i)}
+	t.Cell.Control = false
 	t.Cell.Hops, t.Cell.Dial = slices.Concat([]string{}, path.Hops), path.Dial
 	t.Cell.Witnessed = !s.File.Header.Plan.Foreign()
 	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}

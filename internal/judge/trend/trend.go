@@ -107,8 +107,8 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 			continue
 		}
 		l := r.LoadAt(c)
-		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode,
-			Tune: mode.Tunes(c.Tune), From: c.From, Load: c.Load,
+		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: string(c.Mode),
+			Tune: c.Tune, From: string(c.From), Load: c.Load,
 			Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
 			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
 			Verdict: x.Verdict, Varies: x.Varies})

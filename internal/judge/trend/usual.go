@@ -39,7 +39,7 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 			continue
 		}
 		l := r.LoadAt(c)
-		out = append(out, Base{Measured{c.Name(), c.From, c.Load, workload.Of(l).Words(l), c.On,
+		out = append(out, Base{Measured{c.Name(), string(c.From), c.Load, workload.Of(l).Words(l), c.On,
 			c.Pin, c.Primary}, m.Unit, m.Median})
 	}
 	return out

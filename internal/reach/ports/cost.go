@@ -70,14 +70,15 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 func costs(want cell, judged *analysis.Report) []Cost {
 	var out []Cost
 	for _, c := range judged.Cells {
-		if c.Mode != want.mode || c.From != want.from || want.to != "" && c.To != want.to ||
+		if string(c.Mode) != want.mode || string(c.From) != want.from ||
+			want.to != "" && string(c.To) != want.to ||
 			c.Tune != "" || c.Shape.Crowd() || c.Point != "" {
 			continue
 		}
 		if slices.ContainsFunc(out, func(o Cost) bool { return o.Load == c.Load }) {
 			continue // another target than the mode's usual one, which comes first
 		}
-		cost := Cost{Mode: c.Mode, Load: c.Load, Metric: c.Primary}
+		cost := Cost{Mode: string(c.Mode), Load: c.Load, Metric: c.Primary}
 		switch ratio := c.Metrics[c.Primary].Ratio; {
 		case c.Baseline:
 			cost.Ratio, cost.Text, cost.Verdict = 1, "100 %", "baseline"

@@ -5,18 +5,21 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func TestPrice(t *testing.T) {
-	cell := func(mode, from, to string, ratio float64) analysis.Cell {
-		c := analysis.Cell{Mode: mode, From: from, To: to, Load: "rr", Primary: "latency_p50",
+	cell := func(m mode.Name, from mode.Placement, to mode.Target, ratio float64) analysis.Cell {
+		c := analysis.Cell{Cell: sample.Cell{Mode: m, From: from, To: to, Load: "rr"},
+			Primary:  "latency_p50",
 			Baseline: ratio == 1}
-		m := analysis.Metric{Unit: "s"}
+		x := analysis.Metric{Unit: "s"}
 		if ratio != 1 {
-			m.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio, High: ratio, N: 9,
+			x.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio, High: ratio, N: 9,
 				Verdict: stats.Worse}
 		}
-		c.Metrics = map[string]analysis.Metric{"latency_p50": m}
+		c.Metrics = map[string]analysis.Metric{"latency_p50": x}
 		return c
 	}
 	tuned := cell("publish-nat", "host", "address", 9)

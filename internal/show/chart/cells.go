@@ -8,7 +8,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
@@ -21,7 +20,7 @@ func Cells(r *analysis.Report) []document.ChartGroup { return groups(r, false, c
 // its own groups.
 func Searches(r *analysis.Report) []document.ChartGroup {
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
-		return c.Baseline && c.Mode != r.Plan.Baseline
+		return c.Baseline && string(c.Mode) != r.Plan.Baseline
 	})
 	return groups(r, several, comparing)
 }
@@ -51,13 +50,13 @@ func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup 
 			n = len(rest)
 		}
 		l := r.Plan.Loads.Of(first.Load)
-		title := "From " + mode.Placement(first.From).Words() + ": " + sweep.LoadWords(r.Plan, l)
+		title := "From " + first.From.Words() + ": " + sweep.LoadWords(r.Plan, l)
 		if several {
 			title += ", on " + first.On
 		}
 		title += r.Plan.SayPin(first.Pin)
 		if apart && first.Baseline {
-			title += ", against " + first.Mode
+			title += ", against " + string(first.Mode)
 		}
 		if all := draw(r, workload.Of(l), rest[:n]); len(all) > 0 {
 			out = append(out, document.ChartGroup{Title: title, Charts: all})

@@ -206,7 +206,7 @@ func TestChartsOfAMesh(t *testing.T) {
 
 func TestNothingToDraw(t *testing.T) {
 	without := &analysis.Report{Measured: analysis.Measured{
-		Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}
+		Cells: []analysis.Cell{{Cell: sample.Cell{Mode: "host", Load: "rr"}}}}}
 	for name, groups := range map[string][]document.ChartGroup{
 		"no cells": Cells(&analysis.Report{}),
 		"no mesh":  Mesh(&mesh.Mesh{}), "a cell without figures": Cells(without)} {

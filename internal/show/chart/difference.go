@@ -110,7 +110,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 
 // changeRow returns a cell's row of the chart, and its entry in the table.
 func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entry []string) {
-	phrase := dockerWords(analysis.CellOf(cell.Cell))
+	phrase := dockerWords(analysis.Cell{Cell: cell.Cell})
 	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}
 	x := m.Ratio
 	if x == nil {

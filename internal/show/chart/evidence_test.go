@@ -17,8 +17,9 @@ func TestEvidenceChart(t *testing.T) {
 			{Part: sample.EvidenceWire, Last: 5e-6}}}
 	few := *e
 	few.ByOrder = 5
-	cells := []analysis.Cell{{Mode: "published", Evidence: e}, {Mode: "direct", Evidence: &few},
-		{Mode: "other"}}
+	cells := []analysis.Cell{{Cell: sample.Cell{Mode: "published"}, Evidence: e},
+		{Cell: sample.Cell{Mode: "direct"}, Evidence: &few},
+		{Cell: sample.Cell{Mode: "other"}}}
 	c, ok := evidenceChart(cells)
 	if !ok {
 		t.Fatal("no chart")

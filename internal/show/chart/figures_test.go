@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -43,7 +44,7 @@ func TestAddedTimesHaveAUnitThatFits(t *testing.T) {
 		"+1.8 ±0.3 µs": {Unit: "s", Median: 1.8e-6, Low: 1.5e-6, High: 2.1e-6, N: 9,
 			Verdict: stats.Costs},
 	} {
-		c := analysis.Cell{Mode: "bridge", Metrics: map[string]analysis.Metric{}}
+		c := analysis.Cell{Cell: sample.Cell{Mode: "bridge"}, Metrics: map[string]analysis.Metric{}}
 		m := analysis.Metric{Unit: "s", Median: 1, Rounds: []float64{1, 1}, Price: &p,
 			Ratio: &analysis.Ratio{To: "host", Median: 2, Low: 1.9, High: 2.1, N: 9}}
 		if row, entry := ratioRow(c, m, scale{1, "s"}); row.More != want ||

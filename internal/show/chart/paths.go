@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -16,7 +15,7 @@ func paths(r *analysis.Report) []document.PathGroup {
 		if len(c.Counted) == 0 {
 			continue
 		}
-		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On +
+		title := "From " + c.From.Words() + ", " + c.Load + ", on " + c.On +
 			r.Plan.SayPin(c.Pin)
 		i := slices.IndexFunc(out, func(g document.PathGroup) bool { return g.Title == title })
 		if i < 0 {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -72,7 +71,7 @@ func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 	l := r.Plan.Loads.Of(t.Cell.Load)
 	title := t.Title() + ": " + workload.Of(l).Words(l)
 	if !t.Route() {
-		title = t.Title() + ", from " + mode.Placement(t.Cell.From).Words() + ": " +
+		title = t.Title() + ", from " + t.Cell.From.Words() + ": " +
 			workload.Of(l).Words(l) + r.Plan.SayPin(t.Cell.Pin)
 	}
 	return []document.ChartGroup{{Title: title, Charts: all}}

@@ -32,7 +32,7 @@ func traced() *trace.Report {
 		at += took
 		return s
 	}
-	t := trace.Trace{Cell: analysis.CellOf(judgetest.HostCell(mode.Bridge, "rr")), Label: "bridge",
+	t := trace.Trace{Cell: analysis.Cell{Cell: judgetest.HostCell(mode.Bridge, "rr")}, Label: "bridge",
 		Against: "host", Untraced: µs(2.6, 0.5, stats.Costs),
 		Unattributed: µs(0.1, 0.6, stats.Unclear),
 		Rows: []trace.Row{row("TCP and IP out", 4.2, 2.7, stats.Gains),

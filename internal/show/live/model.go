@@ -186,7 +186,7 @@ func rowName(r view.PartRow) string {
 		return r.Name
 	}
 	c := r.Cells[0]
-	return r.Name + "\x00" + c.From + "\x00" + c.On + "\x00" + c.Load + "\x00" + c.Pin
+	return r.Name + "\x00" + string(c.From) + "\x00" + c.On + "\x00" + c.Load + "\x00" + c.Pin
 }
 
 // row returns the picked row, or nil.

@@ -205,7 +205,7 @@ func TestSort(t *testing.T) {
 		}
 		var names []string
 		for _, r := range m.sorted[0].Rows {
-			names = append(names, r.Cells[0].Mode)
+			names = append(names, string(r.Cells[0].Mode))
 		}
 		orders[m.sorting] = strings.Join(names, " ")
 	}

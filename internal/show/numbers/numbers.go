@@ -68,7 +68,7 @@ func Bounds(low, high float64, n int) (from, to *float64) {
 func (l *list) cells(r *analysis.Report) {
 	study := studyOf(r)
 	for _, c := range r.Cells {
-		of := document.Figure{Subject: cellOf(study, c.Of())}
+		of := document.Figure{Subject: cellOf(study, c.Cell)}
 		of.Baseline, of.LimitedBy = c.Baseline, c.LimitedBy
 		var codes []string
 		for _, w := range c.Warnings {
@@ -197,8 +197,7 @@ func (l *list) steps(steps []ladder.Step) {
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(s.Prices)) {
 			f := document.Figure{Subject: cellOf(
-				sample.StudyLadder, sample.Cell{Mode: mode.Name(s.Mode),
-					From: mode.Placement(s.From), To: mode.Target(s.To), On: s.On}), Metric: name,
+				sample.StudyLadder, sample.Cell{Mode: s.Mode, From: s.From, To: s.To, On: s.On}), Metric: name,
 				Note: s.Part}
 			l.price(f, document.Part, s.Prices[name], s.Below)
 		}

@@ -23,7 +23,7 @@ func Trace(r *trace.Report) iter.Seq[document.Figure] {
 }
 
 func (l *list) trace(study sample.Study, t trace.Trace) {
-	of := document.Figure{Subject: cellOf(study, t.Cell.Of())}
+	of := document.Figure{Subject: cellOf(study, t.Cell.Cell)}
 	of.Label = t.Label // tells the control from its baseline
 	if t.Refused != "" {
 		f := of

@@ -65,7 +65,8 @@ func TestManyInterrupts(t *testing.T) {
 }
 
 func TestDetailsOfAFullCard(t *testing.T) {
-	c := analysis.Cell{Mode: "routed", From: "remote", To: "container", Load: "bulk", On: "swarm",
+	c := analysis.Cell{Cell: sample.Cell{Mode: "routed", From: "remote", To: "container",
+		Load: "bulk", On: "swarm"},
 		Witnessed: true, LimitedBy: "card", Primary: "throughput",
 		Metrics: map[string]analysis.Metric{
 			"throughput": {Unit: "bit/s", Higher: true, Median: 9.4e9, Low: 9.4e9, High: 9.4e9}},

@@ -185,7 +185,7 @@ type changedRatio struct {
 func (x changedRatio) words(r *difference.Report) string {
 	from := ""
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.From != x.cell.From }) {
-		from = " from " + placeWords(string(x.cell.From))
+		from = " from " + placeWords(x.cell.From)
 	}
 	return fmt.Sprintf("%s%s, %s %s%s %s %%", x.cell.Label, from, x.cell.Load, metricWord(x.metric),
 		pinned(x.cell.Pin, comparedPins(r)), x.change)

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
@@ -22,7 +23,8 @@ import (
 func routeTo(name, dial, load string, times, others map[string]float64, adds float64,
 	v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}
-	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint,
+	c := analysis.Cell{Cell: sample.Cell{Mode: mode.Name(name), From: sample.FromHere,
+		Load: load, On: sample.OnEndpoint},
 		Hops: []string{}, Dial: dial, Baseline: v == "",
 		Metrics:  map[string]analysis.Metric{},
 		Warnings: []analysis.Warning{},
@@ -81,7 +83,8 @@ func sqlRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
 
 func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 	r := head()
-	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyEndpoints, cells[0].Mode, cells[0].Mode
+	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyEndpoints, string(cells[0].Mode),
+		string(cells[0].Mode)
 	r.Plan.Loads, r.Plan.Pin, r.Plan.Window = []sample.Load{l}, "", l.Window
 	r.Control.Groups = nil
 	if len(cells) > 1 {

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func TestFactsNameModes(t *testing.T) {
-	cell := func(mode, from, rules string) analysis.Cell {
-		return analysis.Cell{Mode: mode, From: from, Facts: map[string]string{"rules": rules}}
+	cell := func(m mode.Name, from mode.Placement, rules string) analysis.Cell {
+		return analysis.Cell{Cell: sample.Cell{Mode: m, From: from},
+			Facts: map[string]string{"rules": rules}}
 	}
 	r := &analysis.Report{}
 	r.Cells = []analysis.Cell{cell("native", "host", ""),

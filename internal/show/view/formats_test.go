@@ -131,7 +131,7 @@ func TestCSV(t *testing.T) {
 		t.Helper()
 		var found []map[string]string
 		for _, x := range rows {
-			if x["mode"] == c.Mode && x["load"] == c.Load && x["metric"] == metric &&
+			if x["mode"] == string(c.Mode) && x["load"] == c.Load && x["metric"] == metric &&
 				x["statistic"] == statistic && x["round"] == round {
 				found = append(found, x)
 			}
@@ -222,7 +222,7 @@ func TestBenchfmtAgrees(t *testing.T) {
 			if m.Unit == "bit/s" {
 				want /= 8
 			}
-			got, ok := centers[name(c.Mode, c.To)][unit]
+			got, ok := centers[name(string(c.Mode), string(c.To))][unit]
 			if !ok || math.Abs(got-want) > 1e-9*math.Abs(want) {
 				t.Errorf("%s %s: %v, want %v", c.Mode, metric, got, want)
 			}
@@ -310,8 +310,8 @@ func TestOpenMetrics(t *testing.T) {
 			}
 			for _, c := range r.Base().Cells {
 				if m := c.Metrics[workload.Throughput]; c.Load == "bulk" && c.On == sample.Lab {
-					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + c.Mode +
-						" on=lab stat=low study=" + string(r.Base().Study) + " to=" + c.To
+					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + string(c.Mode) +
+						" on=lab stat=low study=" + string(r.Base().Study) + " to=" + string(c.To)
 					if got, ok := values[of]; !ok || got != m.Low {
 						t.Errorf("%s: %v, want %v", of, got, m.Low)
 					}

@@ -156,7 +156,7 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 		loads = append(loads, describeLoad(r, l.Kind))
 	}
 	title := fmt.Sprintf("%s → %s%s: %s", printable.Capital(placeWords(steps[0].From)),
-		servedAt(steps, func(s ladder.Step) mode.Target { return mode.Target(s.To) }),
+		servedAt(steps, func(s ladder.Step) mode.Target { return s.To }),
 		sayOn(r, steps[0].On), strings.Join(loads, "; "))
 	return document.Section{Title: document.Strongly(title),
 		Blocks: []document.Block{stepTable(r, steps)}}

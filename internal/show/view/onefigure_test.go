@@ -66,7 +66,7 @@ func TestOneMedianInAllOutputs(t *testing.T) {
 	r := judge.Judge(run.File)
 	var row PartRow
 	for _, c := range r.Base().Cells {
-		if c.Mode == string(mode.Bridge) {
+		if c.Mode == mode.Bridge {
 			row.Cells = append(row.Cells, c)
 		}
 	}

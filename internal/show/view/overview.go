@@ -69,13 +69,13 @@ func fieldsOf(cells []analysis.Cell) (out []field) {
 func across(r *analysis.Report, cells []analysis.Cell, fields []field) document.Section {
 	by := map[sample.Cell]analysis.Cell{}
 	rowOf := func(c analysis.Cell, f field) sample.Cell {
-		of := c.Of()
+		of := c.Cell
 		of.Load, of.Pin = f.load, f.pin
 		return of
 	}
 	var rows []analysis.Cell
 	for _, c := range cells {
-		by[c.Of()] = c
+		by[c.Cell] = c
 		if !slices.ContainsFunc(rows, func(o analysis.Cell) bool {
 			return rowOf(o, field{}) == rowOf(c, field{})
 		}) {

@@ -81,7 +81,7 @@ func TestUnpacedRowsAreDetails(t *testing.T) {
 	r := usualOnTwoCPUs()
 	r.Plan.Unpaced = "congestion=reno"
 	for _, c := range r.Cells[:3] {
-		c.Tune = r.Plan.Unpaced
+		c.Tune = mode.Tunes(r.Plan.Unpaced)
 		r.Cells = append(r.Cells, c)
 	}
 	short := strings.Join(strings.Fields(summary(t, r, format.Options{Width: 80})), " ")

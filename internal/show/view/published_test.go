@@ -223,7 +223,7 @@ func TestAllCPUs(t *testing.T) {
 		r.Cells[i].AllCPUs = []analysis.CPUUse{{User: 0.25, SoftIRQ: 0.05, Idle: 0.7}}
 	}
 	proxied := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool {
-		return c.Mode == string(mode.PublishProxy)
+		return c.Mode == mode.PublishProxy
 	})
 	r.Cells[proxied].ProxyCore = &core
 	b := written(t, "table", Report(r), format.Options{})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -80,7 +79,7 @@ func backend(r *analysis.Report, on string) string {
 		}
 	}
 	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
-		return mode.Tunes(c.Tune).OfMachine()
+		return c.Tune.OfMachine()
 	}) {
 		return "lab: private namespaces; of this machine only its limits of socket buffers were set, during visits, and restored"
 	}
@@ -304,7 +303,7 @@ func factsOf(r *analysis.Report, key string) []string {
 			return c.Facts[key] != fact
 		})
 		out[i] += ", with " + printable.List(analysis.Distinct(own, func(c analysis.Cell) string {
-			name := c.Mode + sayOn(r, c.On)
+			name := string(c.Mode) + sayOn(r, c.On)
 			if slices.ContainsFunc(cells, func(o analysis.Cell) bool {
 				return o.Mode == c.Mode && o.On == c.On && o.Facts[key] != fact
 			}) {

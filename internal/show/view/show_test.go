@@ -28,7 +28,7 @@ func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio
 	v stats.Verdict) analysis.Cell {
 	found, _ := mode.Find(m)
 	route, _ := found.Route(from, to)
-	c := analysis.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab",
+	c := analysis.Cell{Cell: sample.Cell{Mode: m, From: from, To: to, Load: load, On: "lab"},
 		Hops: []string{}, Witnessed: true,
 		Baseline: v == "",
 		Metrics:  map[string]analysis.Metric{},

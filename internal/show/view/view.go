@@ -107,7 +107,7 @@ func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 		servedAt(cells, targetOf), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }
 
-func targetOf(c analysis.Cell) mode.Target { return mode.Target(c.To) }
+func targetOf(c analysis.Cell) mode.Target { return c.To }
 
 func servedAt[C any](cells []C, to func(C) mode.Target) string {
 	outside := func(c C) bool { return to(c).Outside() }
@@ -121,7 +121,7 @@ func servedAt[C any](cells []C, to func(C) mode.Target) string {
 	return "outside"
 }
 
-func placeWords(from string) string { return mode.Placement(from).Words() }
+func placeWords[P ~string](from P) string { return mode.Placement(from).Words() }
 
 func arrow(l sample.Load) string {
 	switch o := workload.BulkOf(l); {

@@ -62,7 +62,7 @@ func (r judged) curves(sentence string) (out []string) {
 
 func several(cells []analysis.Cell) bool {
 	return len(analysis.Distinct(cells, func(c analysis.Cell) string {
-		return c.From + c.Load + c.On
+		return string(c.From) + c.Load + c.On
 	})) > 1
 }
 

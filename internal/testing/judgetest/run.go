@@ -139,7 +139,7 @@ func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
 func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.Cell {
 	t.Helper()
 	for _, c := range r.Cells {
-		if c.Mode == string(m) && c.Load == load {
+		if c.Mode == m && c.Load == load {
 			return c
 		}
 	}

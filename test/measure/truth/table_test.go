@@ -9,6 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func TestMarkdown(t *testing.T) {
@@ -107,7 +108,8 @@ func TestQuestionTable(t *testing.T) {
 func TestWidths(t *testing.T) {
 	c := func(load string, base bool, r *analysis.Ratio) analysis.Cell {
 		const primary = "throughput"
-		return analysis.Cell{Mode: "routed", Load: load, Baseline: base, Primary: primary,
+		return analysis.Cell{Cell: sample.Cell{Mode: "routed", Load: load},
+			Baseline: base, Primary: primary,
 			Metrics: map[string]analysis.Metric{primary: {Ratio: r}}}
 	}
 	r := &analysis.Report{Measured: analysis.Measured{

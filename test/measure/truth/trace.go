@@ -143,7 +143,7 @@ func (a *traced) add(r *judged.Report) error {
 		if t.Refused != "" {
 			return fmt.Errorf("%s: %s", t.Label, t.Refused)
 		}
-		label := t.Label + ", from " + t.Cell.From
+		label := t.Label + ", from " + string(t.Cell.From)
 		if err := put(a.cost, label, t.Cost); err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (a *traced) add(r *judged.Report) error {
 		if !slices.Contains(a.order, label) {
 			a.order = append(a.order, label)
 		}
-		if t.Cell.Mode != string(mode.Host) {
+		if t.Cell.Mode != mode.Host {
 			if err := put(a.sums, label, t.Unattributed); err != nil {
 				return err
 			}

@@ -150,7 +150,7 @@ type moved struct {
 
 func (m *moved) add(r *judged.Report, d plantedPart) error {
 	i := slices.IndexFunc(r.Traces, func(t judged.Trace) bool {
-		return t.Cell.Mode == string(d.mode) && t.Cell.Tune == d.tune
+		return t.Cell.Mode == d.mode && string(t.Cell.Tune) == d.tune
 	})
 	if i < 0 {
 		return fmt.Errorf("%d traces, none of %s: failed: %v", len(r.Traces), d.tune, r.Failed)

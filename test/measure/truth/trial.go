@@ -161,7 +161,7 @@ func (t *trial) records(ctx context.Context, p sample.Plan, each time.Duration, 
 
 func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
 	for _, c := range r.Cells {
-		if c.Mode == mode && c.Tune == tune && c.Load == load {
+		if string(c.Mode) == mode && string(c.Tune) == tune && c.Load == load {
 			return c, nil
 		}
 	}
