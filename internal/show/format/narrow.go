@@ -10,30 +10,23 @@ import (
 )
 
 func (p *printer) table(t document.Table) {
-	if l, ok := p.shared[t.Fit]; ok {
-		p.fitted(t, l)
-		return
+	l, fits := p.shared[t.Fit]
+	if !fits && t.Split != document.SplitEven && t.Split != document.SplitFull {
+		l, fits = p.fit([]document.Table{t}, t.Layouts)
 	}
-	switch t.Split {
-	case document.SplitEven:
-		p.splitEven(t)
-		return
-	case document.SplitFull:
-		p.splitFull(t)
-		return
-	}
-	l, ok := p.fit([]document.Table{t}, t.Layouts)
 	switch {
-	case ok:
+	case fits, t.Split == document.Whole && t.Instead == "":
+		p.fitted(t, l)
+	case t.Split == document.SplitEven:
+		p.splitEven(t)
+	case t.Split == document.SplitFull:
+		p.splitFull(t)
 	case t.Instead != "":
 		p.wrapped(spaces(t.Level), t.Instead, document.Words)
-		return
-	case t.Split == document.SplitInTwo:
+	default:
 		p.parts([]document.Table{part(t, 1, t.At), part(t, t.At, len(t.Columns))},
 			document.Layout{})
-		return
 	}
-	p.fitted(t, l)
 }
 
 // fitted prints a table. If it is too wide, fitted cuts texts, or else breaks them into lines, or
@@ -136,18 +129,17 @@ func part(t document.Table, from, to int) document.Table {
 }
 
 func (p *printer) splitEven(t document.Table) {
-	for n := len(t.Columns) - 1; ; n = (n + 1) / 2 {
-		var parts []document.Table
+	var parts []document.Table
+	var l document.Layout
+	for n, fits := len(t.Columns)-1, false; !fits; n = (n + 1) / 2 {
+		parts = nil
 		for from := 1; from < len(t.Columns); from += n {
 			parts = append(parts, part(t, from, min(from+n, len(t.Columns))))
 		}
-		l, ok := p.fit(parts, t.Layouts)
-		if !ok && n > 1 {
-			continue
-		}
-		p.parts(parts, l)
-		return
+		l, fits = p.fit(parts, t.Layouts)
+		fits = fits || n <= 1
 	}
+	p.parts(parts, l)
 }
 
 func (p *printer) splitFull(t document.Table) {

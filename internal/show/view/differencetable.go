@@ -65,8 +65,7 @@ func valueChanges(cells []difference.Cell) document.Table {
 func changeTable(more ...document.Column) document.Table {
 	mode := texts("", "mode")
 	mode.Once, mode.Cut = true, document.CutMiddle
-	return document.Table{Level: 1, Layouts: []document.Layout{
-		{}, {Tight: true}, {Short: true, Tight: true}},
+	return document.Table{Level: 1, Layouts: narrower,
 		Columns: append([]document.Column{mode, texts("", "figure"), figures("", "old"),
 			figures("", "new"),
 			{Head: [2]string{"", "change, % (95 %)"}, ShortHead: "change, %"}}, more...)}

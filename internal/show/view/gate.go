@@ -101,8 +101,7 @@ func outcomeText(x gate.Rule) string {
 func checkTable(cs []gate.Check) document.Table {
 	mode := texts("", "mode")
 	mode.Cut = document.CutMiddle
-	t := document.Table{Level: 1, Layouts: []document.Layout{
-		{}, {Tight: true}, {Short: true, Tight: true}}, Columns: []document.Column{
+	t := document.Table{Level: 1, Layouts: narrower, Columns: []document.Column{
 		mode, texts("", "from"), texts("", "load"), texts("", "figure"),
 		{Head: [2]string{"", "certainly in"}}, texts("", "outcome")}}
 	for _, c := range cs {

@@ -20,7 +20,7 @@ func insides(r *ports.Report) []document.Section {
 	}
 	server, networks := texts("", "served by"), texts("", "networks")
 	server.Cut, server.Least, networks.Spare = document.CutEnd, serverWidth, true
-	t := document.Table{Level: 1, Layouts: portLayouts,
+	t := document.Table{Level: 1, Layouts: narrower,
 		Columns: []document.Column{texts("", "address"), server, networks,
 			texts("this", "machine"), texts("its", "network"), texts("another", "network"),
 			texts("another", "machine")}}

@@ -125,16 +125,12 @@ const portsLegend = "Each route is for a client that dials the given address or 
 // Names are cut to serverWidth columns if space is short, and to leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16
 
-// portLayouts keep routes and ports in one line: at 80 columns without the sockets' owners.
-var portLayouts = []document.Layout{{}, {Tight: true}, {Tight: true, Short: true},
-	{Tight: true, Short: true, Lean: true}}
-
 func portSections(r *ports.Report) []document.Section {
 	port, server, here, holder := texts("", "port"), texts("", "served by"),
 		texts("this machine, at", "127.0.0.1"), texts("", "socket of")
 	port.Once, holder.Spare, here.Span = true, true, 3
 	server.Cut, server.Least = document.CutEnd, leastServer
-	t := document.Table{Level: 1, Layouts: portLayouts, Split: document.SplitInTwo, At: firstRoute,
+	t := document.Table{Level: 1, Layouts: narrower, Split: document.SplitInTwo, At: firstRoute,
 		Columns: []document.Column{port, texts("", "address"), server, holder,
 			here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"),
 			texts("another", "machine")}}

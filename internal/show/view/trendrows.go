@@ -31,7 +31,7 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		t := document.Table{Level: 1, Fit: "trends",
 			Columns: []document.Column{texts("", "mode"), texts("", "newest ratio"),
 				figures("", "change, %"), texts("", "runs"), texts("", "verdict")},
-			Layouts: []document.Layout{{}, {Tight: true}, {Tight: true, Lean: true}}}
+			Layouts: narrower}
 		t.Columns[0].Cut, t.Columns[0].Least, t.Columns[3].Spare = document.CutMiddle, leastPhrase,
 			true
 		for _, l := range of[title] {

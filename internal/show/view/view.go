@@ -88,11 +88,14 @@ func of[R judge.Report, T any](f func(R) T) func(judge.Report) T {
 	return func(r judge.Report) T { return f(r.(R)) }
 }
 
-// withPaths are the layouts of tables whose rows have a path, onlyGaps those of other tables.
+// withPaths are the layouts of tables whose rows have a path, narrower those of tables with short
+// texts or spare columns, onlyGaps those of other tables.
 var (
 	withPaths = []document.Layout{{}, {Short: true}, {Short: true, Tight: true},
 		{Short: true, Tight: true, Terse: true},
 		{Below: true}, {Below: true, Tight: true}, {Below: true, Tight: true, Terse: true}}
+	narrower = []document.Layout{{}, {Tight: true}, {Tight: true, Short: true},
+		{Tight: true, Short: true, Lean: true}}
 	onlyGaps = []document.Layout{{}, {Tight: true}}
 )
 
