@@ -70,6 +70,10 @@ type Row struct {
 	Varies  bool          `json:"varies,omitempty"` // as in a ratio
 }
 
+func (r Row) quantity() Quantity {
+	return Quantity{r.Label, r.From, r.Load, r.Work, r.On, r.Pin, r.Metric}
+}
+
 // Summarize returns the summary of a judged run; version is the judging toll's.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	s := Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: h.Environment.Tool,
@@ -162,13 +166,7 @@ type Trends struct {
 
 // Trend is one ratio over runs, the oldest first.
 type Trend struct {
-	Label    string  `json:"label"`
-	From     string  `json:"from"`
-	Load     string  `json:"load"`
-	Work     string  `json:"work"`
-	On       string  `json:"on"`
-	Pin      string  `json:"pin,omitempty"`
-	Metric   string  `json:"metric"`
+	Quantity
 	Baseline string  `json:"baseline"`
 	Higher   bool    `json:"higher_is_better,omitempty"`
 	Points   []Point `json:"points"`
@@ -201,19 +199,10 @@ func Of(l List, names []string) *Trends {
 				continue
 			}
 			k := slices.IndexFunc(out.Lines, func(t Trend) bool {
-				return t.Label == r.Label && t.From == r.From && t.Load == r.Load &&
-					t.Work == r.Work && t.On == r.On && t.Pin == r.Pin && t.Metric == r.Metric &&
-					t.Baseline == e.Baseline
+				return t.Quantity == r.quantity() && t.Baseline == e.Baseline
 			})
 			if k < 0 {
-				out.Lines, k = append(out.Lines, Trend{
-					Label:    r.Label,
-					From:     r.From,
-					Load:     r.Load,
-					Work:     r.Work,
-					On:       r.On,
-					Pin:      r.Pin,
-					Metric:   r.Metric,
+				out.Lines, k = append(out.Lines, Trend{Quantity: r.quantity(),
 					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
 			}
 			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low,

@@ -93,7 +93,7 @@ func TestUnusual(t *testing.T) {
 		return trend.Summarize(f.Header, analysis.Judge(f), "1.0")
 	}
 	redis := func(rate float64) trend.Summary {
-		return trend.Summary{Kernel: "6.1", Bases: []trend.Base{{Measured: trend.Measured{
+		return trend.Summary{Kernel: "6.1", Bases: []trend.Base{{Quantity: trend.Quantity{
 			Label: "host", From: "host", Load: workload.Exec, Work: "redis, 10 s", Pin: "far",
 			Metric: "requests"}, Unit: "1/s", Median: rate}}}
 	}

@@ -13,13 +13,13 @@ import (
 
 // Base is a baseline's own figure, which shows the state of the machine.
 type Base struct {
-	Measured
+	Quantity
 	Unit   string  `json:"unit"`
 	Median float64 `json:"median"`
 }
 
-// Measured identifies the quantity of a baseline's figure.
-type Measured struct {
+// Quantity identifies a quantity that several runs measured.
+type Quantity struct {
 	Label  string `json:"label"`
 	From   string `json:"from"`
 	Load   string `json:"load"`
@@ -39,7 +39,7 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 			continue
 		}
 		l := r.LoadAt(c)
-		out = append(out, Base{Measured{c.Name(), string(c.From), c.Load, workload.Of(l).Words(l), c.On,
+		out = append(out, Base{Quantity{c.Name(), string(c.From), c.Load, workload.Of(l).Words(l), c.On,
 			c.Pin, c.Primary}, m.Unit, m.Median})
 	}
 	return out
@@ -50,18 +50,18 @@ const leastUsual = 3
 // Unusual names the baselines of a run that show another state of the machine than the median of
 // earlier runs on the same kernel.
 func Unusual(now Summary, before []Summary) []string {
-	earlier := map[Measured][]float64{}
+	earlier := map[Quantity][]float64{}
 	for _, s := range before {
 		if s.Kernel != now.Kernel {
 			continue
 		}
 		for _, b := range s.Bases {
-			earlier[b.Measured] = append(earlier[b.Measured], b.Median)
+			earlier[b.Quantity] = append(earlier[b.Quantity], b.Median)
 		}
 	}
 	var out []string
 	for _, b := range now.Bases {
-		xs := earlier[b.Measured]
+		xs := earlier[b.Quantity]
 		if len(xs) < leastUsual {
 			continue
 		}
@@ -76,7 +76,7 @@ func Unusual(now Summary, before []Summary) []string {
 }
 
 // subject returns the load's name, or for programs the metric and the program.
-func (m Measured) subject() string {
+func (m Quantity) subject() string {
 	if m.Load != workload.Exec {
 		return m.Load
 	}
