@@ -207,6 +207,35 @@ type Ratio struct {
 	Varies bool `json:"varies,omitempty"`
 }
 
+// Judgement is a figure of one run, with its verdict, in comparisons of several runs.
+type Judgement struct {
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`
+	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
+	Varies  bool          `json:"varies,omitempty"`  // Low and High are a range, as in a ratio
+}
+
+// Judgement returns the ratio as a figure of its run.
+func (r Ratio) Judgement() Judgement {
+	return Judgement{r.Median, r.Low, r.High, r.N, r.Verdict, r.Varies}
+}
+
+// Ratio returns the ratio whose judgement f is, without what it is to.
+func (f Judgement) Ratio() Ratio {
+	return Ratio{Median: f.Median, Low: f.Low, High: f.High, N: f.N, Verdict: f.Verdict,
+		Varies: f.Varies}
+}
+
+// Brief returns a ratio without its interval, or its range if it varies.
+func (f Judgement) Brief() string {
+	if f.Varies {
+		return f.Ratio().String()
+	}
+	return Percent(f.Median)
+}
+
 // Undecided reports whether the ratio has no verdict because it varies. A longer run would not
 // change that.
 func (r Ratio) Undecided() bool { return r.Varies && r.Verdict == stats.Unclear }

@@ -147,7 +147,7 @@ func (d *differ) cell(m analysis.Match) Cell {
 		of := workload.MetricOf(metric, s.Load)
 		x := Metric{Unit: of.Unit, Higher: of.Higher, Value: d.value(m, metric)}
 		if s, ok := d.Ratio(m, metric); ok {
-			x.Ratio = change(s.Shift, ratioFigure(s.Old), ratioFigure(s.New))
+			x.Ratio = change(s.Shift, s.Old.Judgement(), s.New.Judgement())
 			x.Ratio.Verdict = s.Verdict
 			if other && (s.Verdict == stats.Worse || s.Verdict == stats.Better) {
 				x.Ratio.Verdict, x.Ratio.Alike = stats.Unclear, s.Verdict
@@ -184,16 +184,12 @@ func (d *differ) value(m analysis.Match, metric string) *Change {
 	return change(shift, valueFigure(old), valueFigure(now))
 }
 
-func change(s stats.Shift, old, now Figure) *Change {
+func change(s stats.Shift, old, now analysis.Judgement) *Change {
 	return &Change{Old: old, New: now, Median: s.Median, Low: s.Low, High: s.High,
 		SureLow: s.SureLow, SureHigh: s.SureHigh,
 		N: s.N, Epochs: s.Epochs}
 }
 
-func ratioFigure(r analysis.Ratio) Figure {
-	return Figure{r.Median, r.Low, r.High, r.N, r.Verdict, r.Varies}
-}
-
-func valueFigure(m analysis.Metric) Figure {
-	return Figure{Median: m.Median, Low: m.Low, High: m.High, N: len(m.Rounds)}
+func valueFigure(m analysis.Metric) analysis.Judgement {
+	return analysis.Judgement{Median: m.Median, Low: m.Low, High: m.High, N: len(m.Rounds)}
 }

@@ -82,13 +82,13 @@ type Metric struct {
 
 // Change is the factor from the old figure to the new one.
 type Change struct {
-	Old      Figure  `json:"old"`
-	New      Figure  `json:"new"`
-	Median   float64 `json:"median"`
-	Low      float64 `json:"low"` // 95 %
-	High     float64 `json:"high"`
-	SureLow  float64 `json:"sure_low"` // 99 %
-	SureHigh float64 `json:"sure_high"`
+	Old      analysis.Judgement `json:"old"`
+	New      analysis.Judgement `json:"new"`
+	Median   float64            `json:"median"`
+	Low      float64            `json:"low"` // 95 %
+	High     float64            `json:"high"`
+	SureLow  float64            `json:"sure_low"` // 99 %
+	SureHigh float64            `json:"sure_high"`
 	// pairs of slices, or rounds, of the run with fewer
 	N      int `json:"n"`
 	Epochs int `json:"epochs,omitempty"` // as in a ratio
@@ -96,17 +96,6 @@ type Change struct {
 	Verdict stats.Verdict `json:"verdict,omitempty"`
 	// Alike is the verdict if the machine's state had been the same in both runs; "" if it was.
 	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
-}
-
-// Figure is one run's figure.
-type Figure struct {
-	Median  float64       `json:"median"`
-	Low     float64       `json:"low"`
-	High    float64       `json:"high"`
-	N       int           `json:"n"`
-	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
-	// Varies means that Low and High are a range, as in a ratio.
-	Varies bool `json:"varies,omitempty"`
 }
 
 // HasInterval reports whether there are enough rounds for an interval.
@@ -173,14 +162,6 @@ func (r *Report) Unjudged(share float64) bool {
 		}
 	}
 	return true
-}
-
-// String returns a ratio without its interval, or the range of one that varies.
-func (f Figure) String() string {
-	if f.Varies {
-		return analysis.Ratio{Low: f.Low, High: f.High, Varies: true}.String()
-	}
-	return analysis.Percent(f.Median)
 }
 
 // FailAbove records the ratios with the verdict worse whose whole 99 % interval is beyond share:

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -52,22 +51,17 @@ type Summary struct {
 
 // Row is a cell's ratio to the baseline in its primary metric.
 type Row struct {
-	Label   string        `json:"label"`
-	Mode    string        `json:"mode"`
-	Tune    mode.Tunes    `json:"tune,omitempty"`
-	From    string        `json:"from"`
-	Load    string        `json:"load"`
-	Work    string        `json:"work"` // the load's options, in words
-	On      string        `json:"on"`
-	Pin     string        `json:"pin,omitempty"`
-	Metric  string        `json:"metric"`
-	Higher  bool          `json:"higher_is_better,omitempty"`
-	Median  float64       `json:"median"`
-	Low     float64       `json:"low"`
-	High    float64       `json:"high"`
-	N       int           `json:"n"`
-	Verdict stats.Verdict `json:"verdict"`
-	Varies  bool          `json:"varies,omitempty"` // as in a ratio
+	Label  string     `json:"label"`
+	Mode   string     `json:"mode"`
+	Tune   mode.Tunes `json:"tune,omitempty"`
+	From   string     `json:"from"`
+	Load   string     `json:"load"`
+	Work   string     `json:"work"` // the load's options, in words
+	On     string     `json:"on"`
+	Pin    string     `json:"pin,omitempty"`
+	Metric string     `json:"metric"`
+	Higher bool       `json:"higher_is_better,omitempty"`
+	analysis.Judgement
 }
 
 func (r Row) quantity() Quantity {
@@ -114,8 +108,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: string(c.Mode),
 			Tune: c.Tune, From: string(c.From), Load: c.Load,
 			Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
-			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
-			Verdict: x.Verdict, Varies: x.Varies})
+			Metric: c.Primary, Higher: m.Higher, Judgement: x.Judgement()})
 	}
 	return s
 }
@@ -174,14 +167,9 @@ type Trend struct {
 
 // Point is the ratio of one run.
 type Point struct {
-	Run     int           `json:"run"`
-	Started time.Time     `json:"started"`
-	Median  float64       `json:"median"`
-	Low     float64       `json:"low"`
-	High    float64       `json:"high"`
-	N       int           `json:"n"`
-	Verdict stats.Verdict `json:"verdict"`
-	Varies  bool          `json:"varies,omitempty"` // as in a ratio
+	Run     int       `json:"run"`
+	Started time.Time `json:"started"`
+	analysis.Judgement
 	// Changed lists the differences from the run before: "kernel 6.1 → 6.12".
 	Changed []string `json:"changed,omitempty"`
 }
@@ -205,8 +193,7 @@ func Of(l List, names []string) *Trends {
 				out.Lines, k = append(out.Lines, Trend{Quantity: r.quantity(),
 					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
 			}
-			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low,
-				High: r.High, N: r.N, Verdict: r.Verdict, Varies: r.Varies}
+			p := Point{Run: e.Number, Started: e.Started, Judgement: r.Judgement}
 			if before, ok := last[k]; ok {
 				p.Changed = changed(before, e.Summary)
 			}

@@ -116,7 +116,7 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 	if x == nil {
 		return row, []string{row.Label, phrase, "100 %", "100 %", "", "", "", row.Text}
 	}
-	old, now := x.Old.String(), x.New.String()
+	old, now := x.Old.Brief(), x.New.Brief()
 	if x.Varies() {
 		row.None, row.Figure, row.Text = true, old+" → "+now, analysis.Varying
 		return row, []string{row.Label, phrase, old, now, "", "", "", row.Text}

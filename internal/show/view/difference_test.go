@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -71,7 +72,7 @@ func TestDifference(t *testing.T) {
 // A change without an interval is marked as such in every layout, and on the page.
 func TestChangeOfFewRounds(t *testing.T) {
 	x := difference.Change{Median: 1.12, N: 3, Verdict: stats.Unclear,
-		Old: difference.Figure{Median: 1, N: 3}, New: difference.Figure{Median: 1.12, N: 3}}
+		Old: analysis.Judgement{Median: 1, N: 3}, New: analysis.Judgement{Median: 1.12, N: 3}}
 	c := changeRow(difference.Cell{Label: "bridge"}, "p50", document.Cell{}, document.Cell{}, x).Cells[4]
 	if c.Text != "+12 (?)" || c.Short != "+12 (?)" {
 		t.Errorf("%q, short %q", c.Text, c.Short)

@@ -34,8 +34,8 @@ func changesOf(cells []difference.Cell,
 			return
 		}
 		row := changeRow(c, metricWord(metric),
-			figureCell(x.Old.String(), x.Old, analysis.RatioUnit),
-			figureCell(x.New.String(), x.New, analysis.RatioUnit), *x)
+			figureCell(x.Old.Brief(), x.Old, analysis.RatioUnit),
+			figureCell(x.New.Brief(), x.New, analysis.RatioUnit), *x)
 		word := string(x.Verdict)
 		if x.Varies() {
 			row.Cells[len(row.Cells)-1], word = nothing, analysis.Varying
@@ -91,7 +91,7 @@ func changeRow(c difference.Cell, what string, old, now document.Cell,
 	return document.Row{Cells: []document.Cell{{Text: c.Label}, {Text: what}, old, now, change}}
 }
 
-func figureCell(text string, f difference.Figure, unit string) document.Cell {
+func figureCell(text string, f analysis.Judgement, unit string) document.Cell {
 	low, high := f.Low, f.High
 	return document.Cell{Text: text, Number: &document.Number{
 		Value: f.Median, Low: &low, High: &high, Unit: unit, Varies: f.Varies}}

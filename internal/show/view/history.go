@@ -143,7 +143,7 @@ func trendTable(l trend.Trend) document.Table {
 	for _, p := range l.Points {
 		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)),
 			Style: styleOf(p.Verdict)}
-		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: trendRatioOf(p).Word()})
+		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: p.Ratio().Word()})
 		if len(p.Changed) > 0 {
 			row.Above = document.Text{{Text: strings.Join(p.Changed, ", "), Style: document.Faint}}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -25,11 +26,11 @@ func past() trend.List {
 		}
 		for _, r := range []trend.Row{
 			{Label: "bridge", From: "host", Load: "bulk", Work: "bulk, 1 stream",
-				Metric: workload.Throughput, Higher: true, Median: x, Low: x - 0.02, High: x + 0.01,
-				N: 9, Verdict: stats.Worse},
+				Metric: workload.Throughput, Higher: true, Judgement: analysis.Judgement{
+					Median: x, Low: x - 0.02, High: x + 0.01, N: 9, Verdict: stats.Worse}},
 			{Label: "publish-proxy :lo", From: "host", Load: "rr", Work: "rr, 1 byte each way",
-				Metric: workload.LatencyP50, Median: 1 / x / x, Low: 1, High: 1.3, N: k,
-				Verdict: stats.Unclear},
+				Metric: workload.LatencyP50, Judgement: analysis.Judgement{
+					Median: 1 / x / x, Low: 1, High: 1.3, N: k, Verdict: stats.Unclear}},
 		} {
 			r.Mode = r.Label
 			s.Rows = append(s.Rows, r)

@@ -89,7 +89,7 @@ func trendRow(l trend.Trend) document.Row {
 		bar = drawnRounds(medians, nil, slices.Min(medians), slices.Max(medians))
 	}
 	return document.Row{Cells: []document.Cell{
-		{Text: l.Label}, trendRatio(now), change, {Text: bar}, {Text: trendRatioOf(now).Word()}},
+		{Text: l.Label}, trendRatio(now), change, {Text: bar}, {Text: now.Ratio().Word()}},
 		Style: styleOf(now.Verdict)}
 }
 
@@ -100,12 +100,7 @@ func trendRatio(p trend.Point) document.Cell {
 	if p.N > 1 {
 		lower, upper := p.Low, p.High
 		n.Low, n.High = &lower, &upper
-		text = trendRatioOf(p).String()
+		text = p.Ratio().String()
 	}
 	return document.Cell{Text: text, Number: &n}
-}
-
-func trendRatioOf(p trend.Point) analysis.Ratio {
-	return analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
-		Varies: p.Varies}
 }
