@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 type intervals struct {
@@ -78,21 +79,15 @@ type scale struct {
 }
 
 func scaleFor(unit string, largest float64) scale {
-	steps := map[string][]scale{
-		"s":     {{1, "s"}, {1e3, "ms"}, {1e6, "µs"}},
-		"bit/s": {{1e-9, "Gbit/s"}, {1e-6, "Mbit/s"}, {1e-3, "kbit/s"}},
-		"1/s":   {{1e-3, "1000/s"}, {1, "1/s"}},
-	}[unit]
-	for _, s := range steps {
-		if largest*s.by >= 1 {
-			return s
-		}
-	}
+	const thousand = 1e3
 	switch {
-	case len(steps) > 0:
-		return steps[len(steps)-1]
+	case unit == "s", unit == "bit/s":
+		name, by := heads.Unit(unit, largest)
+		return scale{by, name}
+	case unit == "1/s" && largest >= thousand:
+		return scale{heads.Kilo, "1000/s"}
 	case unit == "s/B":
-		return scale{1e9, "s/GB"}
+		return scale{heads.PerGB, "s/GB"}
 	}
 	return scale{1, unit}
 }

@@ -55,6 +55,30 @@ const (
 	Percent = 100
 )
 
+// multiples of base units, the largest first
+var multiples = map[string][]struct {
+	least float64
+	unit  string
+	by    float64
+}{
+	"s":     {{1, "s", 1}, {1e-3, "ms", Milli}, {0, "µs", Micro}},
+	"bit/s": {{1e9, "Gbit/s", Giga}, {1e6, "Mbit/s", 1e-6}, {0, "kbit/s", Kilo}},
+	"B/s":   {{1e9, "GB/s", Giga}, {1e6, "MB/s", 1e-6}, {0, "kB/s", Kilo}},
+	"1/s":   {{1e4, "1000/s", Kilo}, {0, "/s", 1}},
+	"1":     {{0, "%", Percent}},
+}
+
+// Unit returns the multiple of a base unit that fits figures of the size of x, and the factor that
+// converts to it.
+func Unit(base string, x float64) (name string, by float64) {
+	for _, m := range multiples[base] {
+		if x >= m.least {
+			return m.unit, m.by
+		}
+	}
+	return base, 1
+}
+
 // Table describes the tables of a load.
 type Table struct {
 	Columns []Column // between the path and the ratio

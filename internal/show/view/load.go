@@ -99,19 +99,6 @@ func lossShare(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// Multiples of base units are listed largest first.
-var steps = map[string][]struct {
-	least float64
-	unit  string
-	by    float64
-}{
-	"s":     {{1, "s", 1}, {1e-3, "ms", milli}, {0, "µs", micro}},
-	"bit/s": {{1e9, "Gbit/s", giga}, {1e6, "Mbit/s", 1e-6}, {0, "kbit/s", kilo}},
-	"B/s":   {{1e9, "GB/s", giga}, {1e6, "MB/s", 1e-6}, {0, "kB/s", kilo}},
-	"1/s":   {{1e4, "1000/s", kilo}, {0, "/s", 1}},
-	"1":     {{0, "%", percent}},
-}
-
 // fitting returns the unit that fits the middle one of a metric's rows, and the factor that
 // converts to it.
 func fitting(r *analysis.Report, load, metric string) (unit string, by float64) {
@@ -125,12 +112,7 @@ func fitting(r *analysis.Report, load, metric string) (unit string, by float64) 
 	if slices.Sort(rows); len(rows) > 0 {
 		usual = rows[len(rows)/2]
 	}
-	for _, s := range steps[unit] {
-		if usual >= s.least {
-			return s.unit, s.by
-		}
-	}
-	return unit, 1
+	return heads.Unit(unit, usual)
 }
 
 func describeLoad(r *analysis.Report, kind string) string {
