@@ -78,14 +78,14 @@ func findStudies(names []string) ([]published.Study, error) {
 	return out, nil
 }
 
-func readMeasured(e env, names []string, stdin io.Reader) ([]published.Measured, error) {
-	var out []published.Measured
+func readMeasured(e env, names []string, stdin io.Reader) ([]published.Input, error) {
+	var out []published.Input
 	for _, n := range names {
 		f, err := readResults(e, n, stdin)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, published.Measured{Name: n, File: f})
+		out = append(out, published.Input{Name: n, File: f})
 	}
 	return out, nil
 }

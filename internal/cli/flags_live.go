@@ -107,7 +107,7 @@ func (w *watch) show(p engine.Progress) {
 	default:
 	}
 	w.display.Send(live.State{Report: w.judge(p.Elapsed),
-		Step: &live.Step{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
+		Step: &live.Progress{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
 	w.display.Still(true)
 	runtime.GC() // now rather than during a measurement
 }

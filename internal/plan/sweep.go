@@ -6,11 +6,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Sweep is the schedule of one sweep: every pair of nodes once, in rounds in which no node is in
-// two pairs, by the circle method of round-robin tournaments. Each sweep draws the nodes' places,
-// the order of the rounds and of their pairs, and the clients. Otherwise the same pairs would
-// always be measured at the same time, and one fault could look like another.
-type Sweep struct {
+// SweepSchedule is the schedule of one sweep: every pair of nodes once, in rounds in which no node
+// is in two pairs, by the circle method of round-robin tournaments. Each sweep draws the nodes'
+// places, the order of the rounds and of their pairs, and the clients. Otherwise the same pairs
+// would always be measured at the same time, and one fault could look like another.
+type SweepSchedule struct {
 	nodes  int
 	rounds []int // places that the nodes have moved on, by round
 	seats  []int // the node on each place; the last keeps it; -1: none
@@ -26,8 +26,8 @@ func SweepRounds(n int) int {
 }
 
 // NewSweep returns the schedule of a sweep, counted from 0, of n nodes.
-func NewSweep(n int, seed uint64, sweep int) *Sweep {
-	s := &Sweep{nodes: n, seed: [2]uint64{seed, uint64(sweep) << 32}}
+func NewSweep(n int, seed uint64, sweep int) *SweepSchedule {
+	s := &SweepSchedule{nodes: n, seed: [2]uint64{seed, uint64(sweep) << 32}}
 	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]))
 	s.seats = rng.Perm(n + n%2)
 	for i, node := range s.seats {
@@ -40,7 +40,7 @@ func NewSweep(n int, seed uint64, sweep int) *Sweep {
 }
 
 // Round returns the pairs of a round, counted from 0, each with its client first.
-func (s *Sweep) Round(round int) []sample.Pair {
+func (s *SweepSchedule) Round(round int) []sample.Pair {
 	moved, circle := s.rounds[round], len(s.seats)-1
 	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]|uint64(round+1)))
 	out := make([]sample.Pair, 0, s.nodes/2)

@@ -95,7 +95,7 @@ func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
 }
 
 // slots returns the slices of both cells in an epoch, or nil if their loads differ.
-func (j *Run) slots(i, b, round int, metric string) (mine, partners []Slot) {
+func (j *Run) slots(i, b, round int, metric string) (mine, partners []SliceValue) {
 	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point {
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (j *Run) slots(i, b, round int, metric string) (mine, partners []Slot) {
 	for _, k := range j.partners(i, b) {
 		partners = append(partners, logarithms(j.Series[k].slices[round], of)...)
 	}
-	slices.SortFunc(partners, func(a, b Slot) int { return cmp.Compare(a.At, b.At) })
+	slices.SortFunc(partners, func(a, b SliceValue) int { return cmp.Compare(a.At, b.At) })
 	return logarithms(j.Series[i].slices[round], of), partners
 }
 
@@ -119,20 +119,20 @@ func (j *Run) partners(i, b int) []int {
 	return []int{b}
 }
 
-// Slot is a slice's value, at its position in the epoch's timetable.
-type Slot struct {
+// SliceValue is a slice's value, at its position in the epoch's timetable.
+type SliceValue struct {
 	At int
 	X  float64
 }
 
-func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []Slot {
+func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []SliceValue {
 	if s == nil {
 		return nil
 	}
-	var out []Slot
+	var out []SliceValue
 	for k, x := range of(s) {
 		if x > 0 {
-			out = append(out, Slot{s.Slots[k], math.Log(x)})
+			out = append(out, SliceValue{s.Slots[k], math.Log(x)})
 		}
 	}
 	return out
@@ -146,7 +146,7 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []Slot {
 //
 // Pairs that share a slice are not independent: the mean of all pairs has a pair's variance times
 // the sum of the squares of each slice's share in it.
-func PairUp(mine, partners []Slot) stats.Epoch {
+func PairUp(mine, partners []SliceValue) stats.Epoch {
 	values, shares := pairs(mine, partners)
 	n, squares := float64(len(values)), 0.0
 	for _, in := range shares {
@@ -159,7 +159,7 @@ func PairUp(mine, partners []Slot) stats.Epoch {
 }
 
 // pairs returns the differences, and for each slice the number of pairs that it is in.
-func pairs(mine, partners []Slot) (values, shares []float64) {
+func pairs(mine, partners []SliceValue) (values, shares []float64) {
 	own, theirs := make([]float64, len(mine)), make([]float64, len(partners))
 	after := 0
 	for k, s := range mine {

@@ -12,24 +12,24 @@ import (
 )
 
 func TestPairUp(t *testing.T) {
-	at := func(n int, x float64) Slot { return Slot{n, x} }
+	at := func(n int, x float64) SliceValue { return SliceValue{n, x} }
 	for _, tt := range []struct {
 		name           string
-		mine, partners []Slot
+		mine, partners []SliceValue
 		centre, worth  float64
 	}{
-		{"between-two", []Slot{at(5, 10)}, []Slot{at(4, 1), at(7, 3)}, 8, 4.0 / 3},
-		{"nearest-before-and-after", []Slot{at(5, 10)},
-			[]Slot{at(1, 99), at(4, 1), at(7, 3), at(9, 99)}, 8, 4.0 / 3},
-		{"only-before", []Slot{at(5, 10)}, []Slot{at(2, 99), at(4, 1)}, 9, 1},
-		{"only-after", []Slot{at(5, 10)}, []Slot{at(6, 1), at(7, 99)}, 9, 1},
+		{"between-two", []SliceValue{at(5, 10)}, []SliceValue{at(4, 1), at(7, 3)}, 8, 4.0 / 3},
+		{"nearest-before-and-after", []SliceValue{at(5, 10)},
+			[]SliceValue{at(1, 99), at(4, 1), at(7, 3), at(9, 99)}, 8, 4.0 / 3},
+		{"only-before", []SliceValue{at(5, 10)}, []SliceValue{at(2, 99), at(4, 1)}, 9, 1},
+		{"only-after", []SliceValue{at(5, 10)}, []SliceValue{at(6, 1), at(7, 99)}, 9, 1},
 		// The variance of the mean of two pairs that share their only partner is 1/2 + 1 times a
 		// slice's, and a pair's is 2.
-		{"one-partner-for-two", []Slot{at(5, 10), at(6, 10)}, []Slot{at(4, 1)}, 9, 4.0 / 3},
-		{"own-partners", []Slot{at(1, 3), at(11, 5)},
-			[]Slot{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
-		{"nothing", nil, []Slot{at(1, 1)}, 0, 0},
-		{"nobody", []Slot{at(1, 1)}, nil, 0, 0},
+		{"one-partner-for-two", []SliceValue{at(5, 10), at(6, 10)}, []SliceValue{at(4, 1)}, 9, 4.0 / 3},
+		{"own-partners", []SliceValue{at(1, 3), at(11, 5)},
+			[]SliceValue{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
+		{"nothing", nil, []SliceValue{at(1, 1)}, 0, 0},
+		{"nobody", []SliceValue{at(1, 1)}, nil, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := PairUp(tt.mine, tt.partners)
@@ -51,13 +51,13 @@ func TestSkewedNoiseIsNoDifference(t *testing.T) {
 	sum := 0.0
 	const epochs = 200
 	for range epochs {
-		var mine, partners []Slot
+		var mine, partners []SliceValue
 		for n := range 40 {
 			slow := 0.05 * rng.NormFloat64()
 			if rng.Float64() < 0.35 {
 				slow += 0.5
 			}
-			if s := (Slot{n, slow}); n%2 == 0 {
+			if s := (SliceValue{n, slow}); n%2 == 0 {
 				partners = append(partners, s)
 			} else {
 				mine = append(mine, s)

@@ -114,7 +114,7 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 	}
 	m.Costs = map[string]Cost{}
 	for _, l := range loadsOfMesh {
-		var visits []model.Visit
+		var visits []model.Measurement
 		for _, v := range pairs {
 			base, ok := other[turn{v.Sweep, v.Pair, v.Load}]
 			if v.Beside || v.Failure != "" || !ok || v.Load != l.load {
@@ -124,7 +124,7 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 			if l.higher {
 				ratio = 1 / ratio
 			}
-			visits = append(visits, model.Visit{
+			visits = append(visits, model.Measurement{
 				Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: ratio})
 		}
 		if len(visits) == 0 {

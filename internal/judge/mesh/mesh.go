@@ -29,7 +29,7 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 		if !slices.ContainsFunc(p.Loads, func(x sample.Load) bool { return x.Kind == l.load }) {
 			continue
 		}
-		var visits []model.Visit
+		var visits []model.Measurement
 		for _, v := range pairs {
 			if v.Load != l.load || v.Failure != "" {
 				continue
@@ -38,7 +38,7 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 			if l.higher {
 				slow = 1 / v.Value
 			}
-			visits = append(visits, model.Visit{
+			visits = append(visits, model.Measurement{
 				Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: slow})
 		}
 		out.metrics = append(out.metrics, l.metric)

@@ -49,7 +49,7 @@ type ClaimResult struct {
 	Command  string          `json:"command"`
 }
 
-func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
+func (s Study) check(c Claim, files []Input) (ClaimResult, []string) {
 	out := ClaimResult{Text: c.Text, Of: c.Of.Cell, Metric: c.Of.Metric, Bound: c.Bound,
 		Want: c.Want, Finding: c.Finding,
 		Unit:    workload.MetricOf(c.Of.Metric, sample.Load{Kind: c.Of.Cell.Load}).Unit,

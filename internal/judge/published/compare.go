@@ -46,15 +46,15 @@ func judge(published float64, m analysis.Ratio) Verdict {
 	return Unclear
 }
 
-// Measured is a results file to compare studies with.
-type Measured struct {
+// Input is a results file to compare studies with.
+type Input struct {
 	Name string
 	File *sample.File
 	pair *analysis.Pairing
 }
 
 // Compare compares studies with the results of files for the same cells.
-func Compare(studies []Study, files []Measured) (*Report, error) {
+func Compare(studies []Study, files []Input) (*Report, error) {
 	rows, err := Rows()
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func Compare(studies []Study, files []Measured) (*Report, error) {
 	return r, nil
 }
 
-func (s Study) result(rows []Row, files []Measured) (Result, error) {
+func (s Study) result(rows []Row, files []Input) (Result, error) {
 	es, err := s.Entries(rows)
 	if err != nil {
 		return Result{}, err
@@ -136,7 +136,7 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 	return out, nil
 }
 
-func (s Study) checkClaims(out *Result, files []Measured, note func(string)) {
+func (s Study) checkClaims(out *Result, files []Input, note func(string)) {
 	for _, c := range s.Claims {
 		x, notes := s.check(c, files)
 		out.Claims = append(out.Claims, x)
@@ -164,7 +164,7 @@ func lineOf(e Entry) Line {
 	return l
 }
 
-func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
+func (s Study) measure(es []Entry, c Comparison, files []Input) (Ratio, []string) {
 	of, to := es[c.Of].Figure, es[c.To].Figure
 	if c.Against != nil {
 		to = *c.Against
@@ -199,7 +199,7 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 
 // standIn returns the figure of host instead of native if the file is of a swarm, which has no
 // native mode.
-func standIn(f analysis.Figure, file Measured) analysis.Figure {
+func standIn(f analysis.Figure, file Input) analysis.Figure {
 	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
 	if f.Cell.Mode == mode.Native && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
 		f.Cell.Mode, f.Cell.On = mode.Host, sample.Swarm
@@ -216,7 +216,7 @@ func datapath(p *analysis.Pairing, c sample.Cell) string {
 	return ""
 }
 
-func (f Measured) missing(c sample.Cell) string {
+func (f Input) missing(c sample.Cell) string {
 	if why := f.pair.Missing(c); why != "" {
 		return analysis.Name(c) + ": " + why
 	}

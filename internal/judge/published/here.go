@@ -87,7 +87,7 @@ func (r Row) IsRatio() bool { return r.Unit == "x" }
 
 // here returns the row's figure, or nil if no file has it. It prefers the file whose conditions are
 // closest to the study's, then the one with the most rounds.
-func (s Study) here(e Entry, files []Measured) *Here {
+func (s Study) here(e Entry, files []Input) *Here {
 	if e.IsRatio() || e.Why != "" {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (s Study) here(e Entry, files []Measured) *Here {
 	return out
 }
 
-func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
+func hereIn(f Input, of analysis.Figure, r Row) (h *Here, rounds int) {
 	m, ok := f.pair.Value(of)
 	if !ok {
 		return nil, 0

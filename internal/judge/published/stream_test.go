@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) Measured {
+func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) Input {
 	t.Helper()
 	encode := func(d time.Duration) *sample.EncodedHisto {
 		h := sample.NewHistogram()
@@ -42,13 +42,13 @@ func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) M
 				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
 	}
-	return Measured{Name: name, File: f, pair: analysis.Pair(f)}
+	return Input{Name: name, File: f, pair: analysis.Pair(f)}
 }
 
 func TestClaimHasItsOwnPace(t *testing.T) {
 	s, _ := studyOf("llm-token-streaming-bridge-vs-host")
 	o := sample.StreamOptions{Tokens: 2, Pace: batchPace}
-	files := []Measured{streamFile(t, "batch.jsonl", 9, o)}
+	files := []Input{streamFile(t, "batch.jsonl", 9, o)}
 	for _, c := range s.Claims {
 		if c.Pace != batchPace {
 			continue
@@ -62,7 +62,7 @@ func TestClaimHasItsOwnPace(t *testing.T) {
 func TestLongestPauseIsOfTheMostRounds(t *testing.T) {
 	s, es := entries(t, "llm-token-streaming-bridge-vs-host")
 	o := sample.StreamOptions{Tokens: 6, Pace: 50}
-	files := []Measured{streamFile(t, "short.jsonl", 7, o), streamFile(t, "long.jsonl", 20, o)}
+	files := []Input{streamFile(t, "short.jsonl", 7, o), streamFile(t, "long.jsonl", 20, o)}
 	n := 0
 	for _, e := range es {
 		if e.Metric != spike {

@@ -145,7 +145,7 @@ func TestFindingsRestOnRatios(t *testing.T) {
 func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	s, _ := studyOf("sql-server-docker-network-drivers-2019")
 	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishDefault: 20}
-	r, err := Compare([]Study{s}, []Measured{{Name: "a.jsonl", File: file(1, 9, all)}})
+	r, err := Compare([]Study{s}, []Input{{Name: "a.jsonl", File: file(1, 9, all)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestHostStandsForNativeOnASwarm(t *testing.T) {
 			c.From = "remote-container"
 		}
 	}
-	r, err := Compare([]Study{s}, []Measured{{Name: "swarm.jsonl", File: f}})
+	r, err := Compare([]Study{s}, []Input{{Name: "swarm.jsonl", File: f}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 		v := &f.Visits[i]
 		v.Rates = [][]float64{{float64(v.Server.Received)}}
 	}
-	r, err := Compare([]Study{s}, []Measured{{Name: "a.jsonl", File: f}})
+	r, err := Compare([]Study{s}, []Input{{Name: "a.jsonl", File: f}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,23 +440,23 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 func TestCompare(t *testing.T) {
 	s, _ := studyOf("docker-networking-on-linux")
 	all := map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40, mode.PublishDefault: 20}
-	one, ten := Measured{Name: "one.jsonl", File: file(1, 9, all)},
-		Measured{Name: "ten.jsonl", File: file(10, 6, all)}
-	half := Measured{Name: "half.jsonl", File: file(
+	one, ten := Input{Name: "one.jsonl", File: file(1, 9, all)},
+		Input{Name: "ten.jsonl", File: file(10, 6, all)}
+	half := Input{Name: "half.jsonl", File: file(
 		10, 6, map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40})}
 	for _, tt := range []struct {
 		name    string
-		files   []Measured
+		files   []Input
 		file    string
 		verdict Verdict
 		notes   int
 		missing int
 	}{
 		{"nothing", nil, "", NotMeasured, 0, 0},
-		{"other-options-are-noted", []Measured{one}, "one.jsonl", Holds, 1, 3},
-		{"the-study's-options-are-preferred", []Measured{one, ten}, "ten.jsonl", Holds, 0, 3},
-		{"in-any-order", []Measured{ten, one}, "ten.jsonl", Holds, 0, 3},
-		{"one-side-only", []Measured{half}, "", NotMeasured, 0, 5},
+		{"other-options-are-noted", []Input{one}, "one.jsonl", Holds, 1, 3},
+		{"the-study's-options-are-preferred", []Input{one, ten}, "ten.jsonl", Holds, 0, 3},
+		{"in-any-order", []Input{ten, one}, "ten.jsonl", Holds, 0, 3},
+		{"one-side-only", []Input{half}, "", NotMeasured, 0, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := Compare([]Study{s}, tt.files)
@@ -528,7 +528,7 @@ func TestPeersHaveNoWire(t *testing.T) {
 			f.Header.Paths = append(f.Header.Paths, sample.Path{Mode: c.Mode, From: c.From, To: c.To,
 				On: on, Hops: []string{string(mode.HopWire)}})
 		}
-		r, err := Compare([]Study{s}, []Measured{{Name: "far.jsonl", File: f}})
+		r, err := Compare([]Study{s}, []Input{{Name: "far.jsonl", File: f}})
 		if err != nil {
 			t.Fatal(err)
 		}

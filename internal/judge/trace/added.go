@@ -107,11 +107,11 @@ func (s *study) epochs(i, b int, p part, state sample.Tracing) (out []stats.Epoc
 	return out
 }
 
-func inUnits(x seen, p part) []analysis.Slot {
+func inUnits(x seen, p part) []analysis.SliceValue {
 	slots := x.slotsOf(p.of(x))
-	out := make([]analysis.Slot, len(slots))
+	out := make([]analysis.SliceValue, len(slots))
 	for k, s := range slots {
-		out[k] = analysis.Slot{At: s.At, X: s.X / unit(p)}
+		out[k] = analysis.SliceValue{At: s.At, X: s.X / unit(p)}
 	}
 	return out
 }

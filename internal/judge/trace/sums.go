@@ -23,7 +23,7 @@ type seen struct {
 
 // sum is the sum of a row's segments.
 type sum struct {
-	slots   []analysis.Slot // in the order of the timetable
+	slots   []analysis.SliceValue // in the order of the timetable
 	midMean float64
 	events  map[steps]float64
 	devices []string // the devices' kinds
@@ -31,7 +31,7 @@ type sum struct {
 
 func (s *sum) add(t *sample.Trace, g sample.Segment) {
 	if s.slots == nil {
-		s.slots = make([]analysis.Slot, len(t.Slots))
+		s.slots = make([]analysis.SliceValue, len(t.Slots))
 		for k, at := range t.Slots {
 			s.slots[k].At = at
 		}
@@ -86,8 +86,8 @@ func at[K comparable](m map[K]*sum, key K) *sum {
 	return m[key]
 }
 
-func sortSlots(s []analysis.Slot) {
-	slices.SortFunc(s, func(a, b analysis.Slot) int { return cmp.Compare(a.At, b.At) })
+func sortSlots(s []analysis.SliceValue) {
+	slices.SortFunc(s, func(a, b analysis.SliceValue) int { return cmp.Compare(a.At, b.At) })
 }
 
 // total returns the sum of the wanted rows' slots and events, without midMean and devices.
@@ -113,11 +113,11 @@ func (s seen) total(want func(row string) bool) *sum {
 }
 
 // slotsOf returns a row's time in each slice: 0 if the trips lack the row.
-func (s seen) slotsOf(r *sum) []analysis.Slot {
+func (s seen) slotsOf(r *sum) []analysis.SliceValue {
 	if r != nil && r.slots != nil {
 		return r.slots
 	}
-	out := make([]analysis.Slot, len(s.Slots))
+	out := make([]analysis.SliceValue, len(s.Slots))
 	for k, at := range s.Slots {
 		out[k].At = at
 	}

@@ -54,7 +54,7 @@ func reversed(w Workload) Workload {
 		"What a container sends leaves by other devices than what it gets, which other settings decide."
 	w.Name, w.Gist = BulkReverse, "the same from the server to the client"
 	w.Crowds, w.check, w.apart = false, nil, "throughput to the client"
-	w.Flags = without(bulkFlags, "reverse", "bidir", "bytes")
+	w.Flags = withoutFlags(bulkFlags, "reverse", "bidir", "bytes")
 	w.time = func(l *sample.Load, wire sample.Wire) {
 		bulkTime(l, wire)
 		set(l, func(o *sample.BulkOptions) { o.Reverse = true })
@@ -66,7 +66,7 @@ func reversed(w Workload) Workload {
 	return w
 }
 
-func without(all []Flag, names ...string) []Flag {
+func withoutFlags(all []Flag, names ...string) []Flag {
 	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool {
 		return slices.Contains(names, f.Name)
 	})

@@ -210,7 +210,7 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 	case heats:
 		for _, h := range s.Cells {
 			label := fmt.Sprintf("%s to %s: %s", s.Nodes[int(h[0])], s.Nodes[int(h[1])],
-				three(h[2]))
+				threeDigits(h[2]))
 			if h[3] > 0 {
 				label += ", explained by a fault"
 			}

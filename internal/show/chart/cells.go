@@ -140,13 +140,13 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 				round = m.At[i]
 			}
 			one.Points = append(one.Points, [2]float64{
-				float64(round + 1), short(m.Rounds[i] * unit.by)})
+				float64(round + 1), fourDigits(m.Rounds[i] * unit.by)})
 		}
 		ok = ok || len(m.Rounds) > 1
 		spec.Rows = append(spec.Rows, one)
 		rows = append(rows, []string{one.Label, fmt.Sprint(len(m.Rounds)),
-			three(slices.Min(m.Rounds) * unit.by),
-			three(m.Median * unit.by), three(slices.Max(m.Rounds) * unit.by)})
+			threeDigits(slices.Min(m.Rounds) * unit.by),
+			threeDigits(m.Median * unit.by), threeDigits(slices.Max(m.Rounds) * unit.by)})
 	}
 	if baselines > 1 { // each shape has its own
 		spec.Baseline = ""
@@ -187,13 +187,13 @@ func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 		for _, q := range cell.Latencies {
 			if q.Seconds > 0 {
 				one.Points = append(one.Points, [2]float64{
-					q.Percentile, short(q.Seconds * unit.by)})
+					q.Percentile, fourDigits(q.Seconds * unit.by)})
 			}
 		}
 		for _, p := range at {
 			text := "-"
 			if x, ok := cell.LatencyAt(p); ok {
-				text = three(x * unit.by)
+				text = threeDigits(x * unit.by)
 			}
 			entry = append(entry, text)
 		}

@@ -93,10 +93,10 @@ func scaleFor(unit string, largest float64) scale {
 }
 
 func (s scale) text(x float64) string {
-	return strings.TrimSpace(three(x*s.by) + " " + s.unit)
+	return strings.TrimSpace(threeDigits(x*s.by) + " " + s.unit)
 }
 
-func three(x float64) string {
+func threeDigits(x float64) string {
 	const most = 3
 	digits := most
 	for a := math.Abs(x); digits > 0 && a >= 0.9995; a /= 10 {
@@ -105,9 +105,9 @@ func three(x float64) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// short rounds to four significant digits, which is as exact as a chart can be. NaN and infinities
-// become 0.
-func short(x float64) float64 {
+// fourDigits rounds to four significant digits, which is as exact as a chart can be. NaN and
+// infinities become 0.
+func fourDigits(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
 	}

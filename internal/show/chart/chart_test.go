@@ -218,8 +218,8 @@ func TestNothingToDraw(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{three(0), "0.000"}, {three(0.12345), "0.123"}, {three(1.2345), "1.23"},
-		{three(12.345), "12.3"}, {three(999.9), "1000"}, {three(123456), "123456"},
+		{threeDigits(0), "0.000"}, {threeDigits(0.12345), "0.123"}, {threeDigits(1.2345), "1.23"},
+		{threeDigits(12.345), "12.3"}, {threeDigits(999.9), "1000"}, {threeDigits(123456), "123456"},
 		{scaleFor("s", 43e-6).text(43.26e-6), "43.3 µs"}, {scaleFor("s", 0.5).text(0.5), "500 ms"},
 		{scaleFor("bit/s", 3e10).text(3e10), "30.0 Gbit/s"},
 		{scaleFor("s/B", 1e-9).text(0.4e-9), "0.400 s/GB"}, {scaleFor("bit/s", 0).unit, "kbit/s"},
@@ -231,8 +231,8 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	for _, x := range []float64{0, math.NaN(), math.Inf(1), -1.23456, 29.9149} {
-		if got := short(x); math.IsNaN(got) || math.Abs(got) > 30 {
-			t.Errorf("short(%v) is %v", x, got)
+		if got := fourDigits(x); math.IsNaN(got) || math.Abs(got) > 30 {
+			t.Errorf("fourDigits(%v) is %v", x, got)
 		}
 	}
 }

@@ -20,14 +20,14 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 	var rows [][]string
 	for _, cell := range cells {
 		s := parties(cell, w)
-		row := stackRow{Label: cell.Name(), Text: three(s.Sum() * unit.by)}
+		row := stackRow{Label: cell.Name(), Text: threeDigits(s.Sum() * unit.by)}
 		if s.Sum() <= 0 {
 			row.Text = notMeasured
 		}
 		entry := []string{row.Label}
 		for _, x := range []float64{s.Client, s.Server, s.Proxy, s.Rest} {
-			row.Values, entry = append(row.Values, short(x*unit.by)),
-				append(entry, three(x*unit.by))
+			row.Values, entry = append(row.Values, fourDigits(x*unit.by)),
+				append(entry, threeDigits(x*unit.by))
 		}
 		spec.Rows, rows = append(spec.Rows, row), append(rows, append(entry, row.Text))
 	}
@@ -74,7 +74,7 @@ func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 				strings.Fields(fmt.Sprintf("%s %s CPU %d", cell.Name(), u.Machine, u.CPU)), " ")}
 			entry := []string{row.Label}
 			for _, x := range u.Shares() {
-				row.Values = append(row.Values, short(100*x))
+				row.Values = append(row.Values, fourDigits(100*x))
 				entry = append(entry, fmt.Sprintf("%.1f", 100*x))
 			}
 			spec.Rows, rows = append(spec.Rows, row), append(rows, entry)

@@ -54,7 +54,8 @@ func evidenceChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 			}
 			one.Bars = append(one.Bars, tripBar{Lane: len(one.Lanes),
 				Part: index(&spec.Parts, EvidenceParts[i].Words),
-				From: short(at * s.by), To: short((at + p.Last) * s.by), Text: s.text(p.Last)})
+				From: fourDigits(at * s.by), To: fourDigits((at + p.Last) * s.by),
+				Text: s.text(p.Last)})
 			one.Lanes = append(one.Lanes, lane)
 			rows = append(rows, []string{cell.Label(), lane, s.text(at), s.text(p.Last),
 				s.text(p.P50), s.text(p.P99)})

@@ -42,7 +42,7 @@ func environment(e sample.Environment) document.FactGroup {
 		f.Add("Threads per core", fmt.Sprint(e.ThreadsPerCore))
 	}
 	if e.CgroupCPUs > 0 {
-		f.Add("CPU limit of the cgroup", three(e.CgroupCPUs)+" CPUs")
+		f.Add("CPU limit of the cgroup", threeDigits(e.CgroupCPUs)+" CPUs")
 	}
 	if e.Memory > 0 {
 		f.Add("Memory", humane(e.Memory, "B"))
@@ -51,7 +51,7 @@ func environment(e sample.Environment) document.FactGroup {
 	f.Add("Virtualization", e.Virtualization)
 	f.Add("Docker", e.Docker)
 	f.Add("Congestion control", e.Congestion)
-	f.Add("Load average before", three(e.LoadAverage))
+	f.Add("Load average before", threeDigits(e.LoadAverage))
 	f.Add("Root", map[bool]string{true: "yes",
 		false: "no: the lab is inside a user namespace"}[e.Root])
 	return f

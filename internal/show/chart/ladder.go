@@ -89,7 +89,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step,
 		case !has:
 			continue
 		case s.Below == "":
-			spec.Rows = append(spec.Rows, fall{Label: s.Label, To: short(m.Median * to.by),
+			spec.Rows = append(spec.Rows, fall{Label: s.Label, To: fourDigits(m.Median * to.by),
 				Text: to.text(m.Median)})
 		case isPriced && stands:
 			spec.Rows = append(spec.Rows, priceBar(s, price, spec.Rows[below].To, below, to))
@@ -109,9 +109,9 @@ func fallChart(r *analysis.Report, steps []ladder.Step,
 }
 
 func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale) fall {
-	end := func(x float64) float64 { return short(from + x*to.by) }
+	end := func(x float64) float64 { return fourDigits(from + x*to.by) }
 	if p.Unit == analysis.RatioUnit {
-		end = func(x float64) float64 { return short(from * x) }
+		end = func(x float64) float64 { return fourDigits(from * x) }
 	}
 	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median),
 		Verdict: string(p.Verdict), Text: p.String(), Varies: p.Varies}

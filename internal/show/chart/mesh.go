@@ -84,9 +84,9 @@ func costGroup(m *mesh.Mesh) document.ChartGroup {
 				text += ", " + v
 			}
 			spec.Rows = append(spec.Rows, intervalRow{
-				Label: name, Value: short(l.Ratio), Low: l.Low, High: l.High, Text: text})
-			rows = append(rows, []string{name, three(l.Value * to.by), three(l.Beside * to.by),
-				l.String(), m.Say(l.Verdict)})
+				Label: name, Value: fourDigits(l.Ratio), Low: l.Low, High: l.High, Text: text})
+			rows = append(rows, []string{name, threeDigits(l.Value * to.by),
+				threeDigits(l.Beside * to.by), l.String(), m.Say(l.Verdict)})
 		}
 		spec.cut()
 		x := document.Chart{Kind: "interval",
@@ -126,7 +126,7 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok 
 				row = append(row, "")
 				continue
 			}
-			text, mark := three(*v*to.by), 0.0
+			text, mark := threeDigits(*v*to.by), 0.0
 			ok = ok || *v*to.by > least
 			shown, _ := strconv.ParseFloat(text, 64) // as rounded in the text
 			if slow {
@@ -166,7 +166,7 @@ func effectChart(m *mesh.Mesh, name, title string) (c document.Chart, ok bool) {
 			continue
 		}
 		spec.Rows = append(spec.Rows, intervalRow{
-			Label: n.Name, Value: short(e.Ratio), Low: e.Low, High: e.High, Text: e.String()})
+			Label: n.Name, Value: fourDigits(e.Ratio), Low: e.Low, High: e.High, Text: e.String()})
 		rows = append(rows, []string{n.Name, e.String(), fmt.Sprintf("%d of %d", e.Slow, e.Of)})
 	}
 	spec.cut()

@@ -83,7 +83,7 @@ func humane(n uint64, unit string) string {
 		}
 		x, prefix = x/1000, p
 	}
-	text := three(x)
+	text := threeDigits(x)
 	if prefix == "" {
 		text = fmt.Sprint(n)
 	}

@@ -75,12 +75,12 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 		add(row.Mode+", published", row.Label, growthPoint{Value: row.Value})
 		entry := []string{publishedName(row), row.Printed, "", "", ""}
 		if h := row.Here; h != nil {
-			p := growthPoint{Value: short(h.Median * unit.By)}
-			entry[2] = three(h.Median * unit.By)
+			p := growthPoint{Value: fourDigits(h.Median * unit.By)}
+			entry[2] = threeDigits(h.Median * unit.By)
 			if h.N > 1 {
-				low, high := short(h.Low*unit.By), short(h.High*unit.By)
+				low, high := fourDigits(h.Low*unit.By), fourDigits(h.High*unit.By)
 				p.Low, p.High = &low, &high
-				entry[3], entry[4] = three(h.Low*unit.By), three(h.High*unit.By)
+				entry[3], entry[4] = threeDigits(h.Low*unit.By), threeDigits(h.High*unit.By)
 			}
 			add(row.Mode+", here", row.Label, p)
 		}
@@ -107,7 +107,7 @@ func figureChart(s published.Result, part string, measured bool) (c document.Cha
 	var rows [][]string
 	add := func(label, text string, kind int, value float64) {
 		row := stackRow{Label: label, Values: make([]float64, len(spec.Parts)), Text: text}
-		row.Values[kind] = short(value)
+		row.Values[kind] = fourDigits(value)
 		spec.Rows = append(spec.Rows, row)
 	}
 	for _, row := range s.Rows {

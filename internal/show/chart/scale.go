@@ -38,7 +38,7 @@ type growthPoint struct {
 func Crowds(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
 		all charts) {
-		all.add(scalingChart(cells, w.Rate, "Total "+lower(heads.Title(w.Rate, "rate"))))
+		all.add(scalingChart(cells, w.Rate, "Total "+lowerFirst(heads.Title(w.Rate, "rate"))))
 		all.add(scalingChart(cells, workload.ClientFairness,
 			"Fairness between clients (Jain's index)"))
 		all.add(scalingChart(cells, w.CPU(), heads.Title(w.CPU(), "CPU time")))
@@ -68,12 +68,12 @@ func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart
 			i = len(spec.Series)
 			spec.Series = append(spec.Series, growth{Label: cell.Label()})
 		}
-		point := growthPoint{Shape: shape, Value: short(m.Median * unit.by)}
-		entry := []string{cell.Name(), three(m.Median * unit.by), "", ""}
+		point := growthPoint{Shape: shape, Value: fourDigits(m.Median * unit.by)}
+		entry := []string{cell.Name(), threeDigits(m.Median * unit.by), "", ""}
 		if len(m.Rounds) > 1 {
-			low, high := short(m.Low*unit.by), short(m.High*unit.by)
+			low, high := fourDigits(m.Low*unit.by), fourDigits(m.High*unit.by)
 			point.Low, point.High = &low, &high
-			entry[2], entry[3] = three(m.Low*unit.by), three(m.High*unit.by)
+			entry[2], entry[3] = threeDigits(m.Low*unit.by), threeDigits(m.High*unit.by)
 		}
 		spec.Series[i].Points, rows = append(spec.Series[i].Points, point), append(rows, entry)
 	}
@@ -83,7 +83,7 @@ func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart
 		len(spec.Shapes) > 1
 }
 
-func lower(s string) string {
+func lowerFirst(s string) string {
 	if s == "" {
 		return s
 	}

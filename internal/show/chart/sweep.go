@@ -64,9 +64,9 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 			direction = "higher is better"
 		}
 		row = []string{x.String(), string(x.Verdict)}
-		p.Value = short(x.Median)
+		p.Value = fourDigits(x.Median)
 		if x.N > 1 {
-			low, high := short(x.Low), short(x.High)
+			low, high := fourDigits(x.Low), fourDigits(x.High)
 			p.Low, p.High = &low, &high
 		}
 		if metric == c.Primary {
@@ -100,11 +100,12 @@ func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string
 		if !ok {
 			return p, nil, false
 		}
-		p.Value, row = short(m.Median*unit.by), []string{three(m.Median * unit.by), "", ""}
+		p.Value, row = fourDigits(m.Median*unit.by),
+			[]string{threeDigits(m.Median * unit.by), "", ""}
 		if len(m.Rounds) > 1 {
-			low, high := short(m.Low*unit.by), short(m.High*unit.by)
+			low, high := fourDigits(m.Low*unit.by), fourDigits(m.High*unit.by)
 			p.Low, p.High = &low, &high
-			row[1], row[2] = three(m.Low*unit.by), three(m.High*unit.by)
+			row[1], row[2] = threeDigits(m.Low*unit.by), threeDigits(m.High*unit.by)
 		}
 		return p, row, true
 	})

@@ -79,7 +79,7 @@ func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 
 const microseconds = 1e6
 
-func inMicroseconds(x float64) float64 { return short(x * microseconds) }
+func inMicroseconds(x float64) float64 { return fourDigits(x * microseconds) }
 
 // waterfall is a trip as a chart shows it.
 type waterfall struct {
@@ -109,10 +109,10 @@ func tripChart(t trace.Trace, title string, of ...waterfall) (c document.Chart, 
 				Part: index(&spec.Parts, trace.WithoutDevices(s.Row)), From: inMicroseconds(s.At),
 				To: inMicroseconds(end),
 				Text: fmt.Sprintf("%s, %s: %s µs", direction, s.Part,
-					three(s.MidMean*microseconds))})
+					threeDigits(s.MidMean*microseconds))})
 			rows = append(rows, []string{x.label, direction, lane, string(s.Part), s.Row,
-				three(s.At * microseconds), three(s.MidMean * microseconds),
-				three(s.P99 * microseconds)})
+				threeDigits(s.At * microseconds), threeDigits(s.MidMean * microseconds),
+				threeDigits(s.P99 * microseconds)})
 		}
 		if len(one.Bars) > 0 {
 			spec.Trips = append(spec.Trips, one)
@@ -217,7 +217,7 @@ func orEmpty(x *float64) string {
 	if x == nil {
 		return ""
 	}
-	return three(*x * microseconds)
+	return threeDigits(*x * microseconds)
 }
 
 // apart separates the parts of the path from those that wait for threads, which vary much more.
@@ -247,8 +247,9 @@ func epochChart(title string, parts []trace.Row) (c document.Chart, ok bool) {
 		}
 		spec.Rows = append(spec.Rows, one)
 		rows = append(rows, []string{r.Name, fmt.Sprint(len(r.Epochs)),
-			three(slices.Min(r.Epochs) * microseconds), three(r.Added.Median * microseconds),
-			three(slices.Max(r.Epochs) * microseconds)})
+			threeDigits(slices.Min(r.Epochs) * microseconds),
+			threeDigits(r.Added.Median * microseconds),
+			threeDigits(slices.Max(r.Epochs) * microseconds)})
 	}
 	return document.Chart{Kind: "strip", Title: title + ", µs", Spec: spec,
 		Table: tableOf(rows, "part", "epochs", "least", "adds, µs", "most"),

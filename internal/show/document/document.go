@@ -134,13 +134,13 @@ type Command struct{ Line string }
 // Route is the path from a client to a server.
 type Route struct {
 	Level int
-	Steps []Step
+	Steps []RoutePoint
 	Break string // as in Paragraph, of the steps' texts
 	Ends  string // why it ends early; "": it reaches the server
 }
 
-// Step is a point of a route: the client, a hop or the server.
-type Step struct {
+// RoutePoint is a point of a route: the client, a hop or the server.
+type RoutePoint struct {
 	Kind     string
 	Text     Text
 	Counters []Counter

@@ -33,7 +33,7 @@ func FuzzKeys(f *testing.F) {
 			case k < 0xc0:
 				s := State{Report: reports[int(k)%len(reports)]}
 				if running {
-					s.Step = &Step{Next: "next", Elapsed: float64(k), Total: float64(i) - 3}
+					s.Step = &Progress{Next: "next", Elapsed: float64(k), Total: float64(i) - 3}
 				}
 				msg = s
 			default:

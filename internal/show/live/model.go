@@ -16,12 +16,12 @@ type State struct {
 	// nil: the previous judgement stays
 	Report judge.Report
 	// nil without a run in progress
-	Step *Step
+	Step *Progress
 	// about the file; "": none
 	Note string
 }
 
-type Step struct {
+type Progress struct {
 	Next           string
 	Elapsed, Total float64 // seconds; Total is an upper bound
 }
@@ -53,7 +53,7 @@ type Model struct {
 	width, height int
 
 	report judge.Report // nil: nothing is known yet
-	step   *Step
+	step   *Progress
 	note   string
 	parts  []view.Part // in the report's order
 	stale  bool        // laid is out of date

@@ -51,7 +51,7 @@ func file(t testing.TB, rounds int) *sample.File {
 }
 
 // screen returns a run's screen or, if step is nil, a file's.
-func screen(t testing.TB, rounds, width, height int, step *Step) Model {
+func screen(t testing.TB, rounds, width, height int, step *Progress) Model {
 	t.Helper()
 	name := "toll view · run.jsonl"
 	if step != nil {
@@ -128,7 +128,7 @@ func TestRun(t *testing.T) {
 	golden(t, "run-0", m)
 	for _, rounds := range []int{2, 12} {
 		m = m.With(State{Report: judge.Judge(file(t, rounds)),
-			Step: &Step{Next: fmt.Sprintf("round %d, 1 of 2: an epoch of bulk", rounds+1),
+			Step: &Progress{Next: fmt.Sprintf("round %d, 1 of 2: an epoch of bulk", rounds+1),
 				Elapsed: 5 * float64(rounds), Total: 60}})
 		golden(t, fmt.Sprintf("run-%d", rounds), m)
 	}

@@ -19,7 +19,7 @@ func TestTrace(t *testing.T) {
 	show := func() Model {
 		run.File.Truncated = true
 		return New("toll trace bridge", true, false, 80, 24).With(State{
-			Report: judge.SoFar(run.File), Step: &Step{Next: "an epoch of rr", Total: 30}})
+			Report: judge.SoFar(run.File), Step: &Progress{Next: "an epoch of rr", Total: 30}})
 	}
 	first := func(m Model) string {
 		checkLines(t, m, m.Lines())

@@ -107,7 +107,7 @@ func shown(metric string, by float64) func(analysis.Cell) document.Cell {
 		if !ok || m.Shown() == m.Median || c.Varies != nil && c.Varies.Metric == metric {
 			return raw(c)
 		}
-		return own(units.Digits(m.Shown()*by), m.Shown(), m.Unit)
+		return numberCell(units.Digits(m.Shown()*by), m.Shown(), m.Unit)
 	}
 }
 
@@ -148,7 +148,7 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 		r := c.Metrics[metric].Ratio
 		switch {
 		case c.Baseline:
-			return own("100 %", 1, analysis.RatioUnit)
+			return numberCell("100 %", 1, analysis.RatioUnit)
 		case r == nil:
 			return nothing
 		}
@@ -156,7 +156,7 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-func own(text string, x float64, unit string) document.Cell {
+func numberCell(text string, x float64, unit string) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{Value: x, Unit: unit}}
 }
 

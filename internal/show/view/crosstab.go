@@ -137,7 +137,7 @@ func (t crosstab) table(cell func(published.Line) document.Cell, measured bool) 
 func crowdFigure(r published.Line, rows []published.Line, measured bool) document.Cell {
 	if measured {
 		if r.Here == nil {
-			return own(r.Printed+" → -", r.Value, shortUnit(r.Unit))
+			return numberCell(r.Printed+" → -", r.Value, shortUnit(r.Unit))
 		}
 		c := hereCell(r.Here, r.In().By)
 		c.Text = r.Printed + " → " + c.Text
@@ -145,11 +145,11 @@ func crowdFigure(r published.Line, rows []published.Line, measured bool) documen
 	}
 	for _, x := range r.Ratios {
 		if crossingOf(r, x, rows) == along {
-			return own(r.Printed+"  "+analysis.Percent(x.Published), x.Published,
+			return numberCell(r.Printed+"  "+analysis.Percent(x.Published), x.Published,
 				analysis.RatioUnit)
 		}
 	}
-	return own(r.Printed, r.Value, shortUnit(r.Unit))
+	return numberCell(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
 func crossCell(r published.Line, rows []published.Line, way crossing, measured bool) document.Cell {
@@ -160,17 +160,17 @@ func crossCell(r published.Line, rows []published.Line, way crossing, measured b
 		text := analysis.Percent(x.Published)
 		switch {
 		case measured && x.Measured == nil:
-			return own(text+" → -", x.Published, analysis.RatioUnit)
+			return numberCell(text+" → -", x.Published, analysis.RatioUnit)
 		case measured:
 			text = fmt.Sprintf("%s → %s %s", text, x.Measured, x.Verdict)
 			c := ratioCell(text, *x.Measured)
 			c.Number.Verdict = string(x.Verdict)
 			return c
 		}
-		return own(text, x.Published, analysis.RatioUnit)
+		return numberCell(text, x.Published, analysis.RatioUnit)
 	}
 	if r.Value > 0 {
-		return own("100 %", 1, analysis.RatioUnit)
+		return numberCell("100 %", 1, analysis.RatioUnit)
 	}
 	return nothing
 }

@@ -326,7 +326,7 @@ func kindsTable(head string) document.Table {
 
 func kindCells(u analysis.CPUUse) (out []document.Cell) {
 	for _, x := range u.Shares() {
-		out = append(out, own(fmt.Sprintf("%.1f", percent*x), x, "1"))
+		out = append(out, numberCell(fmt.Sprintf("%.1f", percent*x), x, "1"))
 	}
 	return out
 }
@@ -344,7 +344,7 @@ func allCPUs(cells []analysis.Cell) (t document.Table, ok bool) {
 				strings.TrimSpace(c.Label()+" "+u.Machine)), kindCells(u)...)}
 			core := nothing
 			if m := c.ProxyCore; m != nil && u.Machine == c.AllCPUs[0].Machine {
-				core = own(fmt.Sprintf("%.0f", percent*m.Median), m.Median, "1")
+				core = numberCell(fmt.Sprintf("%.0f", percent*m.Median), m.Median, "1")
 			}
 			row.Cells = append(row.Cells, core)
 			t.Rows = append(t.Rows, row)

@@ -141,7 +141,7 @@ func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 func inAll(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m := c.Metrics[metric].Merged; m != nil {
-			return own(fmt.Sprintf("%.0f", *m), *m, c.Metrics[metric].Unit)
+			return numberCell(fmt.Sprintf("%.0f", *m), *m, c.Metrics[metric].Unit)
 		}
 		return nothing
 	}
@@ -156,7 +156,7 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 		p := c.Metrics[metric].Price
 		switch {
 		case c.Baseline:
-			return own("0", 0, c.Metrics[metric].Unit)
+			return numberCell("0", 0, c.Metrics[metric].Unit)
 		case p == nil:
 			return nothing
 		}

@@ -55,7 +55,7 @@ func evidenceCells(c analysis.Cell, token string, parts []string, unit float64,
 		sums[p.Part] += of(p)
 		whole += of(p)
 	}
-	shown := func(x float64) document.Cell { return own(units.Digits(x*unit), x, "s") }
+	shown := func(x float64) document.Cell { return numberCell(units.Digits(x*unit), x, "s") }
 	out := []document.Cell{{Text: c.Label()}, {Text: token}, shown(whole)}
 	for _, p := range parts {
 		x, ok := sums[p]

@@ -67,7 +67,7 @@ func foreign() *analysis.Report {
 // everyKind returns a document of each kind that has a page, by name.
 func everyKind(t *testing.T) map[string]document.Document {
 	t.Helper()
-	study, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
+	study, err := published.Compare(published.Studies(), []published.Input{measuredBulk(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

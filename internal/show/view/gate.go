@@ -110,7 +110,7 @@ func checkTable(cs []gate.Check) document.Table {
 			document.Cell{Text: string(c.Outcome)}),
 			Style: outcomeStyles[c.Outcome]}
 		if c.Median != nil {
-			row.Cells[3] = own(figureText(c, *c.Median), *c.Median, c.Unit)
+			row.Cells[3] = numberCell(figureText(c, *c.Median), *c.Median, c.Unit)
 		}
 		if c.Low != nil && c.High != nil {
 			row.Cells[4] = document.Cell{Text: figureRange(c),

@@ -185,7 +185,7 @@ func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 	case v == nil:
 		return nothing
 	}
-	c := own(t.text(*v), *v, x.Unit)
+	c := numberCell(t.text(*v), *v, x.Unit)
 	if x.Slow[i][j] {
 		c.Mark = "*"
 	}
@@ -236,7 +236,7 @@ func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	return []document.Cell{
 		{Text: x.String(), Number: &document.Number{
 			Value: x.Ratio, Low: x.Low, High: x.High, Unit: analysis.RatioUnit}},
-		own(fmt.Sprintf("%d/%d", x.Slow, x.Of), float64(x.Slow), "links"),
+		numberCell(fmt.Sprintf("%d/%d", x.Slow, x.Of), float64(x.Slow), "links"),
 	}
 }
 

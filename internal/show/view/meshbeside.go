@@ -67,7 +67,8 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 		unit := m.Metrics[t.metric].Unit
 		out.Rows = append(out.Rows, document.Row{
 			Cells: []document.Cell{{Text: l.Nodes[0] + arrow + l.Nodes[1]},
-				own(t.text(l.Value), l.Value, unit), own(t.text(l.Beside), l.Beside, unit),
+				numberCell(t.text(l.Value), l.Value, unit),
+				numberCell(t.text(l.Beside), l.Beside, unit),
 				{Text: l.String(), Number: &document.Number{
 					Value: l.Ratio, Low: l.Low, High: l.High, Unit: analysis.RatioUnit}},
 				{Text: m.Say(l.Verdict)}}})
@@ -123,7 +124,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 			cell := nothing
 			if at := groupIn(c.of, m.Groups[i]); at != nil {
 				if x, ok := at.Metrics[c.metric.metric]; ok {
-					cell = own(c.metric.text(x.Median), x.Median,
+					cell = numberCell(c.metric.text(x.Median), x.Median,
 						c.of.Metrics[c.metric.metric].Unit)
 					n := x.Links
 					if c.metric.metric == workload.Throughput {
@@ -134,7 +135,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 			}
 			row.Cells = append(row.Cells, cell)
 		}
-		row.Cells = append(row.Cells, own(fmt.Sprint(pairs), float64(pairs), "pairs"))
+		row.Cells = append(row.Cells, numberCell(fmt.Sprint(pairs), float64(pairs), "pairs"))
 		t.Rows = append(t.Rows, row)
 	}
 	s := document.Section{Title: document.Strongly("Links by the nodes' labels, median"),

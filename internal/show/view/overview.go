@@ -141,9 +141,9 @@ func fieldCell(c analysis.Cell, added bool, adds, unit string, scale float64) do
 	m := c.Metrics[c.Primary]
 	switch {
 	case c.Baseline:
-		cell := own("100", 1, analysis.RatioUnit)
+		cell := numberCell("100", 1, analysis.RatioUnit)
 		if added {
-			cell = own("0", 0, m.Unit)
+			cell = numberCell("0", 0, m.Unit)
 		}
 		cell.Short = shown(c.Primary, scale)(c).Text + " " + unit
 		return cell

@@ -28,13 +28,14 @@ func Path(t *Trace) document.Document {
 		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On),
 			document.Faint)
 	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
-	route := document.Route{Level: 1, Steps: []document.Step{
+	route := document.Route{Level: 1, Steps: []document.RoutePoint{
 		{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}
 	for _, h := range hops {
-		route.Steps = append(route.Steps, document.Step{Kind: h.Kind, Counters: hopCounters(h),
+		route.Steps = append(route.Steps, document.RoutePoint{Kind: h.Kind,
+			Counters: hopCounters(h),
 			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
 	}
-	route.Steps = append(route.Steps, document.Step{
+	route.Steps = append(route.Steps, document.RoutePoint{
 		Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
 	d := document.Document{Kind: document.APath, JSON: t, Sections: []document.Section{
 		{Title: title}, {Blocks: []document.Block{route}},

@@ -177,10 +177,10 @@ func routes(dials []dial, who string) (out document.Section) {
 	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: head})
 	hops, to, seen := approaches(dials)
 	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
-		Steps: []document.Step{{Kind: "client",
+		Steps: []document.RoutePoint{{Kind: "client",
 			Text: document.Plainly("connects to " + orList(to))}}}
 	for _, h := range hops {
-		route.Steps = append(route.Steps, document.Step{
+		route.Steps = append(route.Steps, document.RoutePoint{
 			Kind: h.Kind, Text: document.Plainly(h.Text)})
 	}
 	out.Add(route)

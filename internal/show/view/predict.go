@@ -143,7 +143,7 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 		return nothing
 	}
 	x := q.Shown()
-	c := own(units.Digits(by*x.Median)+" ±?", x.Median, q.Unit)
+	c := numberCell(units.Digits(by*x.Median)+" ±?", x.Median, q.Unit)
 	if q.N >= 2 {
 		c.Text = fmt.Sprintf("%s (%s–%s)", units.Digits(by*x.Median), units.Digits(by*x.Low),
 			units.Digits(by*x.High))

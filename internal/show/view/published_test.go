@@ -18,7 +18,7 @@ import (
 )
 
 // Throughput depends only on mode and shape.
-func measuredBulk(t *testing.T) published.Measured {
+func measuredBulk(t *testing.T) published.Input {
 	t.Helper()
 	rows, err := published.Rows()
 	if err != nil {
@@ -88,7 +88,7 @@ func measuredBulk(t *testing.T) published.Measured {
 				Proof: sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
 	}
-	return published.Measured{Name: "all.jsonl", File: f}
+	return published.Input{Name: "all.jsonl", File: f}
 }
 
 func TestPublished(t *testing.T) {
@@ -97,15 +97,15 @@ func TestPublished(t *testing.T) {
 		format  string
 		view    func(*published.Report) document.Document
 		studies []published.Study
-		files   []published.Measured
+		files   []published.Input
 	}{
 		{"published.txt", "table", Published, published.Studies(), nil},
 		{"published-against.txt", "table", Published, published.Studies(),
-			[]published.Measured{measuredBulk(t)}},
+			[]published.Input{measuredBulk(t)}},
 		{"published-details.txt", "table", PublishedDetails, published.Studies()[3:],
-			[]published.Measured{measuredBulk(t)}},
+			[]published.Input{measuredBulk(t)}},
 		{"published-against.json", "json", Published, published.Studies()[3:4],
-			[]published.Measured{measuredBulk(t)}},
+			[]published.Input{measuredBulk(t)}},
 	} {
 		t.Run(tt.golden, func(t *testing.T) {
 			r, err := published.Compare(tt.studies, tt.files)
@@ -132,7 +132,7 @@ func TestPublished(t *testing.T) {
 }
 
 func TestPublishedIsNarrow(t *testing.T) {
-	r, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
+	r, err := published.Compare(published.Studies(), []published.Input{measuredBulk(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestPublishedWithWideIntervals(t *testing.T) {
 		v.Server.Received += v.Server.Received * int64(i%5) / 8
 	}
 	s := published.Studies()[3:]
-	r, err := published.Compare(s, []published.Measured{m})
+	r, err := published.Compare(s, []published.Input{m})
 	if err != nil {
 		t.Fatal(err)
 	}

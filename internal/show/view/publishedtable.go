@@ -183,7 +183,7 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	}
 	blank := make([]document.Cell, 1)
 	if row == base {
-		blank[0] = own("baseline", 1, analysis.RatioUnit)
+		blank[0] = numberCell("baseline", 1, analysis.RatioUnit)
 	}
 	if measured {
 		blank = append(blank, document.Cell{})
@@ -196,9 +196,9 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
 	text := analysis.Percent(x.Published)
 	if !measured {
-		return []document.Cell{own(text+to, x.Published, analysis.RatioUnit)}
+		return []document.Cell{numberCell(text+to, x.Published, analysis.RatioUnit)}
 	}
-	cell := own(text+" → -"+to, x.Published, analysis.RatioUnit)
+	cell := numberCell(text+" → -"+to, x.Published, analysis.RatioUnit)
 	if m := x.Measured; m != nil {
 		cell = ratioCell(text+" → "+m.String()+to, *m)
 	}
@@ -220,9 +220,9 @@ func publishedStyle(v published.Verdict) document.Style {
 // printedCell marks a ratio, because its table has another unit.
 func printedCell(r published.Line) document.Cell {
 	if r.IsRatio() {
-		return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
+		return numberCell(r.Printed+" ×", r.Value, analysis.RatioUnit)
 	}
-	return own(r.Printed, r.Value, shortUnit(r.Unit))
+	return numberCell(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
 // hereCell returns this machine's figure in the study's unit.
@@ -249,7 +249,7 @@ func cpuCells(h *published.Here) []document.Cell {
 	}
 	for i, v := range []*published.Value{h.Idle, h.Proxy} {
 		if v != nil {
-			out[i] = own(fmt.Sprintf("%.0f %%", percent*v.Median), v.Median, "1")
+			out[i] = numberCell(fmt.Sprintf("%.0f %%", percent*v.Median), v.Median, "1")
 		}
 	}
 	return out
@@ -280,7 +280,7 @@ func claims(s published.Result, measured bool) []document.Section {
 			case c.Measured != nil:
 				here = ratioCell(c.Measured.String(), *c.Measured)
 			case c.Extreme != nil:
-				here = own(units.Digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
+				here = numberCell(units.Digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
 			}
 			cells = append(cells, here, document.Cell{
 				Text: string(c.Verdict), Style: publishedStyle(c.Verdict)})

@@ -74,7 +74,7 @@ func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 			if x := c.Metrics[rate].Scaling; x != nil {
 				return inPercent(*x, true)
 			}
-			return own("100", 1, analysis.RatioUnit)
+			return numberCell("100", 1, analysis.RatioUnit)
 		}},
 	}
 	if !slices.ContainsFunc(cells, func(c analysis.Cell) bool {
@@ -120,7 +120,7 @@ func scaling(metric string) func(analysis.Cell) document.Cell {
 		if x := c.Metrics[metric].Scaling; x != nil {
 			return ratioCell(x.String(), *x)
 		}
-		return own("100 %", 1, analysis.RatioUnit)
+		return numberCell("100 %", 1, analysis.RatioUnit)
 	}
 }
 

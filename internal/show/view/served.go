@@ -16,7 +16,7 @@ func Served(s *sample.Served) document.Document {
 	if s.Requests == 0 {
 		return d
 	}
-	time := func(x float64) document.Cell { return own(units.Digits(x*micro), x, "s") }
+	time := func(x float64) document.Cell { return numberCell(units.Digits(x*micro), x, "s") }
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
 		texts("", "part"), figures("mean", "µs"), figures("p50", "µs"), figures("p99", "µs"),
 		figures("largest", "µs")}}
@@ -36,7 +36,8 @@ func Served(s *sample.Served) document.Document {
 		}
 	}
 	for _, x := range s.Slowest {
-		row := document.Row{Cells: []document.Cell{own(units.Digits(x.At), x.At, "s"), time(x.Whole)}}
+		row := document.Row{Cells: []document.Cell{
+			numberCell(units.Digits(x.At), x.At, "s"), time(x.Whole)}}
 		for i, part := range x.Parts {
 			if s.Parts[i].Max > 0 {
 				row.Cells = append(row.Cells, time(part))

@@ -141,7 +141,7 @@ func percentCell(metric string, interval bool) func(c analysis.Cell) document.Ce
 		x := c.Metrics[metric].Ratio
 		switch {
 		case c.Baseline:
-			return own("100", 1, analysis.RatioUnit)
+			return numberCell("100", 1, analysis.RatioUnit)
 		case x == nil:
 			return nothing
 		}

@@ -221,7 +221,7 @@ func microseconds(x *float64) document.Cell {
 	if *x >= rounded {
 		decimals = 1
 	}
-	return own(fmt.Sprintf("%.*f", decimals, *x*micro), *x, "s")
+	return numberCell(fmt.Sprintf("%.*f", decimals, *x*micro), *x, "s")
 }
 
 // cellNamed returns the judged cell, or the trace's own cell if that one has no result.
@@ -295,7 +295,7 @@ func segmentTable(t trace.Trace, row string) []document.Section {
 		line := document.Row{Cells: append(
 			document.Texts(string(x.Part), hops[i], orDash(x.Device), orDash(x.Where)),
 			microseconds(&x.At), microseconds(&x.MidMean),
-			microseconds(&x.P99), own(fmt.Sprintf("%.1f", percent*x.Share), x.Share, "1"))}
+			microseconds(&x.P99), numberCell(fmt.Sprintf("%.1f", percent*x.Share), x.Share, "1"))}
 		if len(table.Rows) == 0 || x.Reply != reply {
 			line.Above = document.Strongly(x.Direction())
 		}

@@ -40,7 +40,7 @@ func written(t *testing.T, name string, d document.Document, o format.Options) s
 }
 
 func TestContradictions(t *testing.T) {
-	some, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
+	some, err := published.Compare(published.Studies(), []published.Input{measuredBulk(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

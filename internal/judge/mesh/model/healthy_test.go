@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-func leave(visits []Visit, node, sweep int) []Visit {
-	return slices.DeleteFunc(visits, func(v Visit) bool {
+func leave(visits []Measurement, node, sweep int) []Measurement {
+	return slices.DeleteFunc(visits, func(v Measurement) bool {
 		return v.Sweep >= sweep && (v.Pair[0] == node || v.Pair[1] == node)
 	})
 }

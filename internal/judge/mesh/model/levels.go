@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-func (f *Fit) sort(visits []Visit) {
+func (f *Fit) sort(visits []Measurement) {
 	links := f.Nodes * f.Nodes
 	f.first = make([]int32, links+1)
-	link := func(v Visit) int {
+	link := func(v Measurement) int {
 		a, b := v.Pair[0], v.Pair[1]
 		if !f.Directed {
 			a, b = min(a, b), max(a, b)
 		}
 		return a*f.Nodes + b
 	}
-	good := func(v Visit) bool {
+	good := func(v Measurement) bool {
 		return v.Slowness > 0 && !math.IsInf(v.Slowness, 0) && v.Pair[0] != v.Pair[1]
 	}
 	for _, v := range visits {

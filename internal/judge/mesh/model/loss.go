@@ -29,10 +29,10 @@ const (
 // too, so a link is compared with the others and never with zero. Slownesses, factors and level are
 // of rates with harmless added; Rate subtracts it.
 func Loss(nodes int, sent []Sent) *Fit {
-	visits := make([]Visit, 0, len(sent))
+	visits := make([]Measurement, 0, len(sent))
 	for _, s := range sent {
 		if s.Segments > 0 {
-			visits = append(visits, Visit{Pair: s.Pair, Sweep: s.Sweep, Round: s.Round,
+			visits = append(visits, Measurement{Pair: s.Pair, Sweep: s.Sweep, Round: s.Round,
 				Slowness: s.rate() + harmless})
 		}
 	}

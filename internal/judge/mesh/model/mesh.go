@@ -21,8 +21,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Visit is the result of one visit to a pair of nodes.
-type Visit struct {
+// Measurement is the result of one visit to a pair of nodes.
+type Measurement struct {
 	Pair         sample.Pair // from, to
 	Sweep, Round int
 	// Slowness is more than 0, in any unit where more is slower, such as seconds of a round trip or
@@ -100,11 +100,11 @@ const upper = 1 - (1-stats.Confidence)/2
 const Least = 1.25
 
 // New fits the model to visits between nodes numbered from 0. It skips visits without a slowness.
-func New(nodes int, directed bool, visits []Visit) *Fit {
+func New(nodes int, directed bool, visits []Measurement) *Fit {
 	return newFit(nodes, directed, Least, visits)
 }
 
-func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
+func newFit(nodes int, directed bool, least float64, visits []Measurement) *Fit {
 	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(),
 		label: make([]int, nodes)}
 	f.sort(visits)

@@ -176,7 +176,7 @@ func TestNodesThatLeft(t *testing.T) {
 	}
 
 	c = noisy(3).slowLink(5, 0, 1)
-	visits := slices.DeleteFunc(c.run(6, false), func(v Visit) bool {
+	visits := slices.DeleteFunc(c.run(6, false), func(v Measurement) bool {
 		return v.Pair[0]+v.Pair[1] == 3
 	})
 	by, _ = Faults(New(3, false, visits))
@@ -194,7 +194,7 @@ func TestNoiseUnknown(t *testing.T) {
 	if got := f.Out[1].Factor; !(got > 2) {
 		t.Errorf("the factor is there all the same: %v", got)
 	}
-	for _, visits := range [][]Visit{nil, {{}},
+	for _, visits := range [][]Measurement{nil, {{}},
 		{{Pair: sample.Pair{0, 1}, Slowness: math.Inf(1)}}} {
 		if f := New(3, true, visits); f.Visits != 0 || f.Known() || !math.IsNaN(f.Level) {
 			t.Errorf("of nothing: %+v", f)

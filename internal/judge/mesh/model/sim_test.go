@@ -52,13 +52,13 @@ func (c cluster) slowness(a, b int, directed bool) float64 {
 	return times(c.send, a) + times(c.send, b) + l + trunk - 3
 }
 
-func (c cluster) run(sweeps int, directed bool) []Visit {
+func (c cluster) run(sweeps int, directed bool) []Measurement {
 	rng := rand.New(rand.NewPCG(c.seed, 7))
 	own := make([]float64, c.nodes)
 	for i := range own {
 		own[i] = c.kinds * rng.NormFloat64()
 	}
-	var out []Visit
+	var out []Measurement
 	for s := range sweeps {
 		sweep := plan.NewSweep(c.nodes, c.seed, s)
 		day := 0.3 * rng.NormFloat64()
@@ -80,7 +80,7 @@ func (c cluster) run(sweeps int, directed bool) []Visit {
 					if c.gone[p[0]] || c.gone[p[1]] {
 						continue
 					}
-					out = append(out, Visit{p, s, r,
+					out = append(out, Measurement{p, s, r,
 						50e-6 * c.slowness(p[0], p[1], directed) * math.Exp(y)})
 				}
 			}

@@ -163,7 +163,7 @@ func TestStill(t *testing.T) {
 	})
 	defer d.Close()
 	s.waits(t, "Nothing has been measured yet")
-	d.Send(live.State{Step: &live.Step{Next: "first epoch", Total: 60}})
+	d.Send(live.State{Step: &live.Progress{Next: "first epoch", Total: 60}})
 	s.waits(t, "first epoch")
 	d.Still(true)
 	before := s.text()
@@ -174,7 +174,7 @@ func TestStill(t *testing.T) {
 		t.Error("help is drawn while the screen stands still")
 	}
 	s.keyboard.WriteString("q")
-	d.Send(live.State{Step: &live.Step{Next: "second epoch", Total: 60}})
+	d.Send(live.State{Step: &live.Progress{Next: "second epoch", Total: 60}})
 	s.waits(t, "How to read it")
 	s.keyboard.WriteString("qs")
 	select {
