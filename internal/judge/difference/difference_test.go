@@ -325,3 +325,20 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%+v", r.Traces)
 	}
 }
+
+func TestFailAboveTakesTheWholeInterval(t *testing.T) {
+	for _, c := range []struct {
+		low, high    float64
+		higher, want bool
+	}{{0.8, 0.94, true, true}, {0.8, 0.96, true, false}, {1.06, 1.2, false, true},
+		{1.04, 1.2, false, false}} {
+		r := &difference.Report{Cells: []difference.Cell{{Primary: workload.LatencyP50,
+			Metrics: map[string]difference.Metric{workload.LatencyP50: {Higher: c.higher,
+				Ratio: &difference.Change{SureLow: c.low, SureHigh: c.high,
+					Verdict: stats.Worse}}}}}}
+		r.FailAbove(0.05)
+		if got := len(r.Failing) > 0; got != c.want {
+			t.Errorf("%+v: failing %+v", c, r.Failing)
+		}
+	}
+}

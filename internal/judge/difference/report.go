@@ -1,10 +1,12 @@
 package difference
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -123,24 +125,32 @@ type Exceeded struct {
 	Metric string `json:"metric"`
 }
 
+// FailAbove records the ratios with the verdict worse whose whole 99 % interval is beyond share:
+// 0.05 is 5 %.
+func (r *Report) FailAbove(share float64) {
+	r.FailAt = &share
+	r.Failing = r.exceeded(share, func(c *Change) stats.Verdict { return c.Verdict })
+}
+
 // Undecided reports whether something looks worse by more than share, but was measured in another
 // state of the machine. FailAbove must have been called with the same share.
 func (r *Report) Undecided(share float64) bool {
-	alike := *r
-	alike.Cells = slices.Clone(r.Cells)
-	for i, c := range alike.Cells {
-		metrics := map[string]Metric{}
-		for name, m := range c.Metrics {
-			if m.Ratio != nil && m.Ratio.Alike != "" {
-				x := *m.Ratio
-				x.Verdict, m.Ratio = x.Alike, &x
+	return len(r.exceeded(share, func(c *Change) stats.Verdict {
+		return cmp.Or(c.Alike, c.Verdict)
+	})) > len(r.Failing)
+}
+
+func (r *Report) exceeded(share float64, verdict func(*Change) stats.Verdict) (out []Exceeded) {
+	for _, c := range r.Cells {
+		for _, metric := range Metrics(c) {
+			m := c.Metrics[metric]
+			if m.Ratio != nil && verdict(m.Ratio) == stats.Worse &&
+				m.outcome(share) == gate.Violated {
+				out = append(out, Exceeded{c.Label, string(c.From), c.Load, c.Pin, metric})
 			}
-			metrics[name] = m
 		}
-		alike.Cells[i].Metrics = metrics
 	}
-	alike.FailAbove(share)
-	return len(alike.Failing) > len(r.Failing)
+	return out
 }
 
 // Unjudged reports whether no ratio shows if it became worse by more than share: none has a
@@ -148,15 +158,8 @@ func (r *Report) Undecided(share float64) bool {
 func (r *Report) Unjudged(share float64) bool {
 	for _, c := range r.Cells {
 		for _, m := range c.Metrics {
-			if m.Ratio == nil {
-				continue
-			}
-			enough := m.Ratio.HasInterval()
-			within := m.Ratio.SureHigh <= 1+share
-			if m.Higher {
-				within = m.Ratio.SureLow >= 1-share
-			}
-			if m.Ratio.Verdict != stats.Unclear || enough && within {
+			if m.Ratio != nil && (m.Ratio.Verdict != stats.Unclear ||
+				m.Ratio.HasInterval() && m.outcome(share) == gate.Holds) {
 				return false
 			}
 		}
@@ -164,24 +167,13 @@ func (r *Report) Unjudged(share float64) bool {
 	return true
 }
 
-// FailAbove records the ratios with the verdict worse whose whole 99 % interval is beyond share:
-// 0.05 is 5 %.
-func (r *Report) FailAbove(share float64) {
-	r.FailAt, r.Failing = &share, nil
-	for _, c := range r.Cells {
-		for _, metric := range Metrics(c) {
-			m := c.Metrics[metric]
-			if m.Ratio == nil || m.Ratio.Verdict != stats.Worse {
-				continue
-			}
-			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow,
-				SureHigh: m.Ratio.SureHigh}
-			if s.Beyond(share, m.Higher) {
-				r.Failing = append(r.Failing, Exceeded{
-					c.Label, string(c.From), c.Load, c.Pin, metric})
-			}
-		}
+// outcome returns whether the ratio became worse by at most share, as a gate would judge it.
+func (m Metric) outcome(share float64) gate.Outcome {
+	compare, limit := "<=", 1+share
+	if m.Higher {
+		compare, limit = ">=", 1-share
 	}
+	return gate.OutcomeOf(m.Ratio.SureLow, m.Ratio.SureHigh, compare, limit)
 }
 
 // Metrics returns the names of the cell's metrics, the primary one first.

@@ -200,7 +200,7 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 		return out
 	}
 	out.Low, out.High = &x.Low, &x.High
-	out.Outcome = s.outcome(x.Low, x.High)
+	out.Outcome = OutcomeOf(x.Low, x.High, s.Compare, s.Limit)
 	return out
 }
 
@@ -231,17 +231,18 @@ func (j judging) reference(n Name, i int) (b int, ok bool) {
 	return b, b >= 0
 }
 
-func (s Sentence) outcome(low, high float64) Outcome {
+// OutcomeOf returns whether a figure within certain bounds meets a limit. compare is >=, <=, > or <.
+func OutcomeOf(low, high float64, compare string, limit float64) Outcome {
 	var holds, violated bool
-	switch s.Compare {
+	switch compare {
 	case ">=":
-		holds, violated = low >= s.Limit, high < s.Limit
+		holds, violated = low >= limit, high < limit
 	case ">":
-		holds, violated = low > s.Limit, high <= s.Limit
+		holds, violated = low > limit, high <= limit
 	case "<=":
-		holds, violated = high <= s.Limit, low > s.Limit
+		holds, violated = high <= limit, low > limit
 	case "<":
-		holds, violated = high < s.Limit, low >= s.Limit
+		holds, violated = high < limit, low >= limit
 	}
 	switch {
 	case holds:

@@ -199,7 +199,7 @@ func FuzzParse(f *testing.F) {
 				s.Metric == "" || s.Of == s.Mode {
 				t.Errorf("%q is %+v", text, s)
 			}
-			if s.outcome(1, 2) == "" {
+			if OutcomeOf(1, 2, s.Compare, s.Limit) == "" {
 				t.Errorf("%q has no outcome", text)
 			}
 		case !errors.As(err, &at) || at.At < 0 || at.At > utf8.RuneCountInString(text)+1 ||

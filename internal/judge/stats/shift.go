@@ -104,16 +104,5 @@ func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	return Unclear
 }
 
-// Beyond reports whether the whole 99 % interval is worse than 1 by more than share: 0.05 is 5 %.
-func (s Shift) Beyond(share float64, higherIsBetter bool) bool {
-	if s.N == 0 {
-		return false
-	}
-	if higherIsBetter {
-		return s.SureHigh < 1-share
-	}
-	return s.SureLow > 1+share
-}
-
 // BothNoises returns the combined noise of two independent runs, or NaN if either is not known.
 func BothNoises(a, b float64) float64 { return math.Sqrt(a*a + b*b) }
