@@ -238,16 +238,25 @@ func (st *stream) ended(err error) error {
 			"the server ended its response after %s without saying why: neither [DONE] nor a finish_reason came%s",
 			tokens(n), st.sent())
 	case gone(err) && st.events.Pending():
-		return fmt.Errorf(
-			"the server closed the connection after %s, before the end of its response and in the middle of an event", tokens(n))
+		return st.cut(" and in the middle of an event")
 	case gone(err):
-		return fmt.Errorf(
-			"the server closed the connection after %s, before the end of its response%s",
-			tokens(n), st.sent())
+		return st.cut(st.sent())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return st.late()
 	}
 	return fmt.Errorf("read the response after %s: %w", tokens(n), err)
+}
+
+// cut returns the error for a connection that was closed before the end of the response. Envoy's
+// routes have a timeout for the whole response, which no pause needs to precede.
+func (st *stream) cut(more string) error {
+	text := fmt.Sprintf("the server closed the connection after %s, before the end of its response%s",
+		tokens(len(st.r.Arrivals)), more)
+	if !strings.Contains(strings.ToLower(st.a.Header.Get("Server")), "envoy") {
+		return errors.New(text)
+	}
+	return &hinted{text, "Envoy ends responses after the timeout of its route, 15 s if none is set, " +
+		"also while tokens come: timeout: 0s there turns it off"}
 }
 
 // odd quotes the first event that is no completion chunk, if there is one.

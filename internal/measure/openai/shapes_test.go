@@ -162,6 +162,12 @@ func TestUnreadable(t *testing.T) {
 			"broke off after 0 tokens: an event of the type error", ""},
 		{"brotli", withHeader("Content-Encoding: br") + inChunks(done),
 			"compresses the response with br, which was not offered", ""},
+		{"envoy-cut", withHeader("Server: envoy") + inChunk(says("a")),
+			"closed the connection after 1 token, before the end of its response",
+			"Envoy ends responses after the timeout of its route, 15 s if none is set, also while " +
+				"tokens come: timeout: 0s there turns it off"},
+		{"nginx-cut", withHeader("Server: nginx") + inChunk(says("a")),
+			"closed the connection after 1 token, before the end of its response", ""},
 		{"no-gzip", withHeader("Content-Encoding: gzip") + inChunks("hello hello"), "gzip: invalid header", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
