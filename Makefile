@@ -145,12 +145,16 @@ test-rootless: deps ## build the modes with rootless Docker, the installed one, 
 # What was run is noted by the tests themselves, once they have passed.
 .PHONY: versions
 versions: deps ## run the tests of foreign programs and engines, and write the versions that passed to docs/versions.md; KERNELS adds kernels in qemu; no part of make test
+	@$(call install,caddy haproxy python3-venv)
 	@notes=$$(mktemp) && trap 'rm -f "$$notes"' EXIT && export BRIDGETOLL_TEST_VERSIONS="$$notes" && code=0; \
 		$(MAKE) --no-print-directory test-docker ENGINES=all || code=1; \
 		BRIDGETOLL_ENGINES=all $(GO) test -count=1 -timeout 60m ./internal/reach/cases ./internal/reach/fast || code=1; \
 		$(GO) test -count=1 -timeout 30m ./internal/measure/program ./internal/measure/database ./internal/paths/lab ./internal/cli || code=1; \
 		$(MAKE) --no-print-directory test-rootless || code=1; \
 		$(MAKE) --no-print-directory test-llm || code=1; \
+		PATH="$${XDG_CACHE_HOME:-$$HOME/.cache}/bridgetoll/docker/29/root/usr/bin:$$PATH" $(GO) test -count=1 ./internal/paths/lab -run 'TestConformance/gvisor' || code=1; \
+		$(GO) test -count=1 ./internal/measure/openai -run TestReplay || code=1; \
+		BRIDGETOLL_TEST_INSTALLS=1 $(GO) test -count=1 -timeout 30m ./test/versions || code=1; \
 		[ -z '$(KERNELS)' ] || $(MAKE) --no-print-directory test-kernels || code=1; \
 		$(GO) run ./test/versions "$$notes" docs/versions.md && exit $$code
 

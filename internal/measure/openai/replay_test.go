@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // Files of testdata are what servers sent, from the status line to the last byte. Those named
@@ -85,6 +87,9 @@ func TestReplay(t *testing.T) {
 	for _, tt := range responses {
 		t.Run(tt.file, func(t *testing.T) {
 			t.Parallel()
+			if strings.HasPrefix(tt.file, "llama-cpp-python-") {
+				testversions.Ran(t, "llama-cpp-python", "0.3.36", "recorded output read")
+			}
 			raw := replayed(t, tt.file)
 			e := endpoint(t, "http://server", Options{})
 			ask := func(cut string, pieces ...string) *Response {

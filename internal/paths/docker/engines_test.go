@@ -13,7 +13,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // The tests run again in this binary, linked statically, in namespaces with a dockerd of their own.
@@ -60,7 +59,7 @@ func TestEngines(t *testing.T) {
 		for _, b := range benches {
 			t.Run(e.Name+"/"+b.name, func(t *testing.T) {
 				t.Parallel()
-				testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")), "modes")
+				e.Ran(t, "modes")
 				b.run(t, tester, toll, e)
 			})
 			// a swarm is incompatible with nftables
@@ -76,8 +75,7 @@ func TestEngines(t *testing.T) {
 			native.flags += " " + nativeFlag
 			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
 				t.Parallel()
-				testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")),
-					"modes with nftables")
+				e.Ran(t, "modes with nftables")
 				native.run(t, tester, toll, e)
 			})
 		}

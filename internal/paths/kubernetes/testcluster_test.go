@@ -38,7 +38,11 @@ func newTestCluster(t *testing.T) *testCluster {
 	c.toll = pathtest.Toll(t)
 	version, _ := c.try("kubectl", "version")
 	_, server, _ := strings.Cut(version, "Server Version")
-	testversions.Ran(t, "Kubernetes", testversions.In(server), "modes, mesh")
+	const what = "modes, mesh"
+	testversions.Ran(t, "Kubernetes", testversions.In(server), what)
+	testversions.Ran(t, "kube-proxy", testversions.Of(
+		filepath.Join(os.Getenv(programsEnv), "kube-proxy"), "--version"), what)
+	testversions.Ran(t, "containerd", testversions.Of("containerd", "--version"), what)
 	t.Cleanup(func() { _ = os.RemoveAll(stateOf(t)) })
 	return c
 }

@@ -20,7 +20,6 @@ import (
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -140,8 +139,7 @@ func TestEngines(t *testing.T) {
 	beside := func(e pathtest.Engine, flags string, tests ...string) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Parallel()
-			testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")),
-				"`toll fast`")
+			e.Ran(t, "`toll fast`")
 			home, err := os.MkdirTemp("", "toll-fast") // short, because it holds sockets
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
 // enginesEnv is "installed", the default, "all", or some, as in installed,sid; see make
@@ -137,10 +139,21 @@ func (e Engine) Root() string { return e.root }
 
 // Says returns dockerd's output.
 func (e Engine) Says(args ...string) string {
-	program := "dockerd"
-	if e.root != "" {
-		program = e.root + "/usr/sbin/dockerd"
-	}
-	out, _ := exec.Command(program, args...).CombinedOutput()
+	out, _ := exec.Command(e.file("sbin/dockerd"), args...).CombinedOutput()
 	return string(out)
+}
+
+// Ran notes the versions of the engine and its containerd, once the test has passed. what says what
+// was run, in a few words.
+func (e Engine) Ran(t testing.TB, what string) {
+	testversions.Ran(t, "Docker Engine", testversions.In(e.Says("--version")), what)
+	testversions.Ran(t, "containerd", testversions.Of(e.file("bin/containerd"), "--version"), what)
+}
+
+// file returns the engine's program of a folder of /usr.
+func (e Engine) file(program string) string {
+	if e.root == "" {
+		return filepath.Base(program)
+	}
+	return filepath.Join(e.root, "usr", program)
 }
