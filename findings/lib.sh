@@ -34,8 +34,9 @@ holds() {
 
 # pip_get PACKAGE==VERSION… installs for "$dir/py/bin/python".
 pip_get() {
-	python3 -m venv py
-	py/bin/pip install -q --no-cache-dir --disable-pip-version-check "$@"
+	python3 -m venv --without-pip py
+	python3 -m pip --python py/bin/python install -q --no-cache-dir --no-compile \
+		--disable-pip-version-check --root-user-action ignore "$@"
 }
 
 # npm_get PACKAGE@VERSION… installs for scripts in $dir.
@@ -62,9 +63,9 @@ own_network() {
 		PATH=$dir/root/usr/sbin:$dir/root/sbin:$dir/root/bin:$PATH unshare -rn bash -e "$1"
 }
 
-# go_get MODULE@VERSION… makes a module that requires them.
+# go_get MODULE@VERSION… makes a module that requires them. GOCACHE may name a cache that is kept.
 go_get() {
-	export GOPATH=$dir/gopath GOCACHE=$dir/gocache GOFLAGS=-modcacherw CGO_ENABLED=0
+	export GOPATH=$dir/gopath GOCACHE=${GOCACHE:-$dir/gocache} GOFLAGS=-modcacherw CGO_ENABLED=0
 	go mod init finding 2>/dev/null
 	go get "$@" 2>&1 | grep -v '^go: \(added\|upgraded\|downloading\)' || true
 }
