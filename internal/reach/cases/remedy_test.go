@@ -1,10 +1,15 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,7 +19,7 @@ import (
 )
 
 // TestRemedies compares the remedies that a copy of the machine approves with those expected, applies
-// the first one to the machine, and dials as a real client.
+// them to the machine, and dials as real clients.
 func TestRemedies(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -24,7 +29,7 @@ func TestRemedies(t *testing.T) {
 			t.Parallel()
 			m := start(t, s)
 			m.compareClients(t, s)
-			first, got := m.remedies(t, s)
+			trials, got := m.remedies(t, s)
 			if *update {
 				if err := s.saveSection("remedies", got); err != nil {
 					t.Fatal(err)
@@ -35,39 +40,47 @@ func TestRemedies(t *testing.T) {
 				t.Errorf("remedies:\n%s\nwant:\n%s", strings.Join(got, "\n"),
 					strings.Join(s.remedies, "\n"))
 			}
-			if first == nil || len(first.Commands) == 0 || first.Untried != "" {
-				return
+			applied := map[string]bool{}
+			for i, d := range s.dials {
+				m.apply(t, trials[i], applied)
+				testwait.Until(t, patience, "a client gets through: "+d.String(), func() bool {
+					got, err := m.sample(d)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return got.got == "connected"
+				})
 			}
-			for _, c := range first.Commands {
-				text := c.Text
-				if c.As != "" {
-					text = c.As
-				}
-				m.sh(strings.ReplaceAll(text, "sudo ", ""))
-			}
-			testwait.Until(t, patience, "a client gets through", func() bool {
-				got, err := m.sample(s.dials[0])
-				if err != nil {
-					t.Fatal(err)
-				}
-				return got.got == "connected"
-			})
 		})
+	}
+}
+
+// apply runs the commands of a trial on the machine, except those that have been applied.
+func (m *machine) apply(t *testing.T, trial *ports.Trial, applied map[string]bool) {
+	t.Helper()
+	if trial == nil || len(trial.Commands) == 0 || trial.Untried != "" {
+		t.Fatalf("no remedy: %+v", trial)
+	}
+	for _, c := range trial.Commands {
+		if text := cmp.Or(c.As, c.Text); !applied[text] {
+			applied[text] = true
+			m.sh(strings.ReplaceAll(text, "sudo ", ""))
+		}
 	}
 }
 
 var entered = regexp.MustCompile(`nsenter -t ([0-9]+) `)
 
-// remedies returns the trial for the first dial, and a line for each dial: its remedy, what else that
-// opens and closes, and the number of commands that the copy rejected.
-func (m *machine) remedies(t *testing.T, s *situation) (first *ports.Trial, lines []string) {
+// remedies returns the trial for each dial, and a line for each: its remedy, what else that opens and
+// closes, and the number of commands that the copy rejected.
+func (m *machine) remedies(t *testing.T, s *situation) (trials []*ports.Trial, lines []string) {
 	t.Helper()
 	reports := map[uint16]*ports.Report{}
 	names := map[string]string{}
 	for name, pid := range m.places() {
 		names[pid] = name
 	}
-	for i, d := range s.dials {
+	for _, d := range s.dials {
 		port := d.to.Port()
 		if reports[port] == nil {
 			reports[port] = m.report(s, port)
@@ -90,15 +103,13 @@ func (m *machine) remedies(t *testing.T, s *situation) (first *ports.Trial, line
 				line += fmt.Sprintf(", rejected %d", x.Rejected)
 			}
 		}
-		if i == 0 {
-			first = p.Trial
-		}
+		trials = append(trials, p.Trial)
 		line = entered.ReplaceAllStringFunc(line, func(s string) string {
 			return "nsenter -t " + names[entered.FindStringSubmatch(s)[1]] + " "
 		})
 		lines = append(lines, line)
 	}
-	return first, lines
+	return trials, lines
 }
 
 // pathOf returns the path of a dial's client, or of one in the same network, or nil.
@@ -120,4 +131,60 @@ func pathOf(r *ports.Report, d dial) *ports.Path {
 		}
 	}
 	return nil
+}
+
+// TestEveryRemedyIsApplied finds the parts of commands in the code that makes remedies. Each must be
+// in a command that TestRemedies applies to a machine.
+func TestEveryRemedyIsApplied(t *testing.T) {
+	applied := ""
+	for _, s := range situations(t, "remedies/*") {
+		applied += strings.Join(s.remedies, "\n") + "\n"
+	}
+	parts := 0
+	for _, file := range []string{"../ports/admit.go", "../ports/block.go"} {
+		for _, text := range commandParts(t, file) {
+			parts++
+			form := regexp.QuoteMeta(text)
+			form = strings.NewReplacer("%s", ".*", "%d", `\w+`).Replace(form)
+			if !regexp.MustCompile(form).MatchString(applied) {
+				t.Errorf("%s: no case applies a remedy with %q", file, text)
+			}
+		}
+	}
+	if least := 30; parts < least {
+		t.Errorf("only %d parts of commands were found", parts)
+	}
+}
+
+// commandPart matches literals that are parts of commands: they have a flag, or begin with a program
+// or a word of a rule.
+var commandPart = regexp.MustCompile(
+	`(^| )-{1,2}[a-zA-Z]|^(sudo|sysctl|nft|ip|bridge|insert|add|ct|iif|from|to) |^net\.|%s [sd]addr `)
+
+// commandParts returns the literals of a source file that are parts of commands. Those that are only
+// compared with other texts are none.
+func commandParts(t *testing.T, file string) (out []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if of, ok := n.Fun.(*ast.SelectorExpr); ok {
+				x, ok := of.X.(*ast.Ident)
+				return !ok || x.Name != "strings" || of.Sel.Name == "Join"
+			}
+		case *ast.BinaryExpr:
+			return n.Op != token.EQL && n.Op != token.NEQ
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			if err == nil && n.Kind == token.STRING && commandPart.MatchString(text) {
+				out = append(out, text)
+			}
+		}
+		return true
+	})
+	return out
 }

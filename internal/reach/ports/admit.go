@@ -43,15 +43,18 @@ func (o *outcome) sysctl(key, value string) []Command {
 	return o.run(o.q.answer.Lost.Space, "sysctl -w "+key+"="+value)
 }
 
-// toMain returns the command that makes packets use the main routing table, before other policy
-// rules. which selects the packets.
-func (o *outcome) toMain(which string, six bool) []Command {
-	family := map[bool]string{true: "-6 "}[six]
-	return o.run(0, "ip "+family+"rule add pref 1 "+which+" lookup main")
+// byMain returns the command that adds a policy rule of a family before all others. The rule leads
+// the packets that it selects to the main routing table.
+func (o *outcome) byMain(six bool, rule string, of any) []Command {
+	add := "ip rule add pref 1 "
+	if six {
+		add = "ip -6 rule add pref 1 "
+	}
+	return o.run(0, add+fmt.Sprintf(rule, of))
 }
 
 func (o *outcome) towards(net netip.Prefix) []Command {
-	return o.toMain("to "+net.Masked().String(), net.Addr().Is6())
+	return o.byMain(net.Addr().Is6(), "to %s lookup main", net.Masked())
 }
 
 // table is a table of packet filter rules and the program that changes it.
@@ -260,11 +263,16 @@ func (o *outcome) forwarding(key string, six bool) []Command {
 func sysctlName(device string) string { return strings.ReplaceAll(device, ".", "/") }
 
 // looser returns the commands that let packets through rp_filter at a device: for sources that
-// another device leads to, then for any.
+// another device leads to, then for any. The kernel uses the larger value of the device's and of
+// all's; 2 is the loose one.
 func (o *outcome) looser(space int, device string) []Command {
-	one, all := "net.ipv4.conf."+sysctlName(device)+".rp_filter", "net.ipv4.conf.all.rp_filter"
-	return slices.Concat(o.run(space, "sysctl -w "+one+"=2"), o.run(space, "sysctl -w "+all+"=2"),
-		o.run(space, "sysctl -w "+one+"=0 "+all+"=0"))
+	if device == "" {
+		return nil
+	}
+	name := sysctlName(device)
+	return append(o.run(space, fmt.Sprintf("sysctl -w net.ipv4.conf.%s.rp_filter=2", name)),
+		o.run(space, fmt.Sprintf(
+			"sysctl -w net.ipv4.conf.%s.rp_filter=0 net.ipv4.conf.all.rp_filter=0", name))...)
 }
 
 // routeBack returns the commands that route answers back to the client by the main table. The first
@@ -276,14 +284,14 @@ func (o *outcome) routeBack(to netip.AddrPort) (out []Command) {
 	six := to.Addr().Is6()
 	if c, ok := o.f.at(to.Addr()); ok {
 		if bridge := o.f.bridgeAt(c, to.Addr()); bridge != "" {
-			out = o.toMain("iif "+bridge, six)
+			out = o.byMain(six, "iif %s lookup main", bridge)
 			if net, ok := o.f.prefixOn(bridge, six); ok {
-				out = append(out, o.toMain("from "+net.Masked().String(), six)...)
+				out = append(out, o.byMain(six, "from %s lookup main", net.Masked())...)
 			}
 		}
 	}
 	if own := to.Addr(); o.f.own(own) && !own.IsLoopback() {
-		out = append(out, o.toMain("from "+own.String(), six)...)
+		out = append(out, o.byMain(six, "from %s lookup main", own)...)
 	}
 	source, err := netip.ParseAddr(o.out.Source)
 	if err != nil {

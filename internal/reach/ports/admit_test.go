@@ -125,7 +125,6 @@ func TestCandidatesWithoutRules(t *testing.T) {
 			"sudo ip rule add pref 1 to 172.17.0.0/16 lookup main"}},
 		{"rp_filter", replica.Lost{Why: replica.ReversePath, Device: "eth0.7"}, 22, "", []string{
 			"sudo sysctl -w net.ipv4.conf.eth0/7.rp_filter=2",
-			"sudo sysctl -w net.ipv4.conf.all.rp_filter=2",
 			"sudo sysctl -w net.ipv4.conf.eth0/7.rp_filter=0 net.ipv4.conf.all.rp_filter=0"}},
 		{"localnet", replica.Lost{Why: replica.Localnet, Device: "docker0"}, 8080, "", []string{
 			"sudo sysctl -w net.ipv4.conf.docker0.route_localnet=1"}},

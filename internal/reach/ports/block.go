@@ -143,7 +143,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 			whose = to.Addr().String()
 		}
 		return fmt.Sprintf("rp_filter at %s: %s is not routed back through it", device, whose),
-			o.looser(l.Space, device)
+			o.looser(l.Space, l.Device)
 	case replica.NoRoute, replica.ReplyElsewhere, replica.ReplyUnnatted:
 		return o.misrouted(to)
 	case replica.NotForwarded:

@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -52,8 +50,6 @@ type capture struct {
 	space   int
 	fd      int
 	devices map[int]device
-	own     []net.Addr
-	filters bool // whether rp_filter is on
 	seen    []sighting
 }
 
@@ -68,10 +64,6 @@ func newCapture(ns *netns.NS, place, space int) (c *capture, err error) {
 		if c.devices, err = devices(); err != nil {
 			return err
 		}
-		if c.own, err = net.InterfaceAddrs(); err != nil {
-			return err
-		}
-		c.filters = reversePaths()
 		// Without a protocol, the socket gets no packets before it has the filter.
 		c.fd, err = unix.Socket(unix.AF_PACKET,
 			unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -101,12 +93,19 @@ func (c *capture) prepare() error {
 	return unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: all})
 }
 
-// has reports whether the namespace has the address.
-func (c *capture) has(addr netip.Addr) bool {
-	return slices.ContainsFunc(c.own, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.Equal(addr.AsSlice())
-	})
+// deviceOf returns the device of the calling thread's namespace, which must be the capture's, that
+// has the address, or "".
+func (c *capture) deviceOf(addr netip.Addr) string {
+	all, err := link.ReadAddresses()
+	if err != nil {
+		return ""
+	}
+	for _, m := range all {
+		if own, ok := link.ParseAddress(m); ok && own.Prefix.Addr() == addr {
+			return c.devices[own.Index].name
+		}
+	}
+	return ""
 }
 
 // devices returns the devices of the calling thread's namespace by index.

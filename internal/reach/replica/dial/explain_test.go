@@ -195,7 +195,7 @@ func TestLost(t *testing.T) {
 		{"neighbour's reverse path", func(l *lan) {
 			l.sysctl(l.machine, "ipv4/conf/eth0/rp_filter", "1")
 			l.run(l.machine, "ip route add 192.0.2.20/32 dev br0")
-		}, from, "tcp", "192.0.2.10:22", replica.Lost{Why: replica.ReversePath}},
+		}, from, "tcp", "192.0.2.10:22", replica.Lost{Why: replica.ReversePath, Device: "eth0"}},
 		{"reverse path of a second network", func(l *lan) {
 			twoNetworks(l)
 			l.run(l.machine, dnat)

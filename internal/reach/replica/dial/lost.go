@@ -108,9 +108,18 @@ func (w *watcher) judge(f found) *replica.Lost {
 // unheard explains why a neighbour did not answer. One reason is rp_filter: a neighbour with a
 // strict one does not answer if it has no route back to the client by that device.
 func (w *watcher) unheard(f found) *replica.Lost {
-	for _, c := range w.captures[:len(w.spaces)] {
-		if c.place != f.client && c.filters && c.has(f.to.Addr()) {
-			return &replica.Lost{Space: c.space, Why: replica.ReversePath}
+	for i, ns := range w.net.spaces {
+		at := ""
+		if i != f.client {
+			_ = ns.Do(func() error {
+				if at = w.captures[i].deviceOf(f.to.Addr()); !reversePaths() {
+					at = ""
+				}
+				return nil
+			})
+		}
+		if at != "" {
+			return &replica.Lost{Space: i, Why: replica.ReversePath, Device: at}
 		}
 	}
 	return &replica.Lost{Space: w.captures[f.client].space, Why: replica.NoNeighbour}
