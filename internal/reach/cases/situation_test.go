@@ -21,7 +21,7 @@ import (
 //	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random. "unlisted":
 //	              in testdata/reports, only the report on the port says it.
 //	-- answers -- as -update writes them
-//	-- traps --   in testdata/traps, instead of dials: CODE PORTS: a part of what is said about them
+//	-- traps --   in testdata/traps: CODE PORTS: a part of what is said about them
 //	-- client --  in testdata/reports: the address that --client gives
 //	-- remedies -- in testdata/remedies: of each dial, as -update writes them
 //	-- says --    in testdata/reports: PORT: a text of the port's report; 0 is the list; ! in front:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,8 @@ import (
 )
 
 // TestTraps plants faults that only the real machine has, among others. A machine whose ports are
-// as Docker publishes them must have none.
+// as Docker publishes them must have none. If the situation has dials, the commands that the traps
+// recommend are then run on the machine, and the answers are what real clients get after them.
 func TestTraps(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -27,19 +29,30 @@ func TestTraps(t *testing.T) {
 			t.Parallel()
 			m := start(t, s)
 			deadline := time.Now().Add(patience)
+			var got []string
 			for {
-				got := m.traps()
+				got = m.traps()
 				wrong := unlike(got, s.traps)
 				if wrong == "" {
-					return
+					break
 				}
 				if time.Now().After(deadline) { // a hung program takes a few seconds
 					t.Fatalf("%s\n%s", wrong, strings.Join(got, "\n"))
 				}
 			}
+			if len(s.dials) == 0 {
+				return
+			}
+			for _, x := range command.FindAllString(strings.Join(got, "\n"), -1) {
+				m.sh(strings.TrimPrefix(x, "sudo "))
+			}
+			m.compareClients(t, s)
 		})
 	}
 }
+
+// command matches a command in a trap's remedy.
+var command = regexp.MustCompile(`sudo [^;()\n]+`)
 
 // unlike returns what distinguishes the traps from those expected.
 func unlike(got, want []string) string {
