@@ -140,3 +140,27 @@ func TestRewritten(t *testing.T) {
 		return nil
 	})
 }
+
+// The table keeps a connection that has ended, and Take returns it only once.
+func TestTake(t *testing.T) {
+	translated(t, func() error {
+		_, through := connected(t)
+		c, err := net.Dial("tcp4", dialed.String())
+		if err != nil {
+			return err
+		}
+		from := c.LocalAddr().(*net.TCPAddr).AddrPort()
+		if err := errors.Join(c.(*net.TCPConn).SetLinger(0), c.Close()); err != nil {
+			return err
+		}
+		pick := func(x Translation) bool { return x.To == dialed }
+		for _, want := range [][]netip.AddrPort{{from}, nil} {
+			open, ended, err := Take("tcp", false, pick)
+			if err != nil || len(open) != 1 || open[0].From != through || len(ended) != len(want) ||
+				len(want) > 0 && ended[0].From != want[0] {
+				t.Errorf("open %+v, ended %+v, %v, want %v", open, ended, err, want)
+			}
+		}
+		return nil
+	})
+}

@@ -3,12 +3,7 @@ package conntrack
 import (
 	"fmt"
 	"net/netip"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
-
-var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
 
 // Rewrite selects connections by how rules rewrote them.
 type Rewrite struct {
@@ -29,40 +24,27 @@ const (
 	Changed Source = "changed"
 )
 
-func (s Source) is(f *netlink.ConntrackFlow) bool {
-	return s == Any || f.Reverse.DstIP.Equal(f.Forward.SrcIP) == (s == Kept)
-}
-
 // Rewritten returns the clients of the selected connections, including ended ones that are still in
 // the table.
 func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
-	to, now := r.To, r.Now
-	number, ok := protocols[r.Proto]
-	if !ok {
-		return nil, fmt.Errorf("count rewritten connections: unknown protocol %q", r.Proto)
-	}
-	family := netlink.InetFamily(unix.AF_INET)
-	if to.Addr().Unmap().Is6() {
-		family = unix.AF_INET6
-	}
-	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+	all, err := list(r.Proto, r.To.Addr().Unmap().Is6(), r.Selects)
 	if err != nil {
-		return nil, fmt.Errorf("list conntrack's table: %w", err)
+		return nil, fmt.Errorf("count rewritten connections: %w", err)
 	}
 	var out []netip.AddrPort
-	for _, f := range flows {
-		if f.Forward.Protocol == number && at(f.Forward.DstIP, f.Forward.DstPort) == plain(to) &&
-			at(f.Reverse.SrcIP, f.Reverse.SrcPort) == plain(now) &&
-			is(f.Forward.SrcIP, r.From) && is(f.Reverse.DstIP, r.As) && r.Source.is(f) {
-			out = append(out, at(f.Forward.SrcIP, f.Forward.SrcPort))
-		}
+	for _, t := range all {
+		out = append(out, t.From)
 	}
 	return out, nil
 }
 
-func is(ip []byte, want netip.Addr) bool {
-	a, _ := netip.AddrFromSlice(ip)
-	return !want.IsValid() || a.Unmap() == want.Unmap()
+// Selects reports whether rules rewrote a connection of r.Proto as r says.
+func (r Rewrite) Selects(t Translation) bool {
+	is := func(a netip.AddrPort, want netip.Addr) bool {
+		return !want.IsValid() || a.Addr() == want.Unmap()
+	}
+	return t.To == plain(r.To) && t.Now == plain(r.Now) && is(t.From, r.From) && is(t.As, r.As) &&
+		(r.Source == Any || (t.As.Addr() == t.From.Addr()) == (r.Source == Kept))
 }
 
 func at(ip []byte, port uint16) netip.AddrPort {

@@ -8,35 +8,91 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
+
 // Translation is how NAT rewrites a connection.
 type Translation struct {
 	From, To netip.AddrPort // the client and the address that it dials
 	As, Now  netip.AddrPort // the same behind NAT
 }
 
+func translation(f *netlink.ConntrackFlow) Translation {
+	return Translation{at(f.Forward.SrcIP, f.Forward.SrcPort), at(f.Forward.DstIP,
+		f.Forward.DstPort), at(f.Reverse.DstIP, f.Reverse.DstPort), at(f.Reverse.SrcIP,
+		f.Reverse.SrcPort)}
+}
+
 // Translations lists the connections of a protocol and address family that pick accepts, whether
 // they got an answer or not. A connection that a rule dropped is not in the table.
 func Translations(proto string, six bool, pick func(Translation) bool) ([]Translation, error) {
-	family := netlink.InetFamily(unix.AF_INET)
-	if six {
-		family = unix.AF_INET6
-	}
 	// To list a namespace's few connections, the kernel walks the whole machine's table.
 	if use, err := Read(); err == nil && use.Max > 0 && use.Entries == 0 {
 		return nil, nil
 	}
-	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+	return list(proto, six, pick)
+}
+
+func list(proto string, six bool, pick func(Translation) bool) (out []Translation, err error) {
+	number, ok := protocols[proto]
+	if !ok {
+		return nil, fmt.Errorf("list connections: unknown protocol %q", proto)
+	}
+	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family(six))
 	if err != nil {
 		return nil, fmt.Errorf("list conntrack's table: %w", err)
 	}
-	var out []Translation
 	for _, f := range flows {
-		x := Translation{at(f.Forward.SrcIP, f.Forward.SrcPort), at(f.Forward.DstIP,
-			f.Forward.DstPort), at(f.Reverse.DstIP, f.Reverse.DstPort), at(f.Reverse.SrcIP,
-			f.Reverse.SrcPort)}
-		if f.Forward.Protocol == protocols[proto] && pick(x) {
+		if x := translation(f); f.Forward.Protocol == number && pick(x) {
 			out = append(out, x)
 		}
 	}
 	return out, nil
 }
+
+func family(six bool) netlink.InetFamily {
+	if six {
+		return unix.AF_INET6
+	}
+	return unix.AF_INET
+}
+
+// Take is like Translations. It also removes TCP connections that have ended from the table, and
+// returns them apart. The kernel would keep them for up to two minutes
+// (nf_conntrack_tcp_timeout_time_wait), and a new connection from the same port takes the entry's
+// place.
+func Take(proto string, six bool, pick func(Translation) bool) (open, ended []Translation,
+	err error) {
+	if proto == "tcp" {
+		h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
+		if err != nil {
+			return nil, nil, fmt.Errorf("remove from conntrack's table: %w", err)
+		}
+		defer h.Close()
+		_, err = h.ConntrackDeleteFilters(netlink.ConntrackTable, family(six), filter(
+			func(f *netlink.ConntrackFlow) bool {
+				x := translation(f)
+				if !over(f) || !pick(x) {
+					return false
+				}
+				ended = append(ended, x)
+				return true
+			}))
+		if err != nil {
+			return nil, ended, fmt.Errorf("remove from conntrack's table: %w", err)
+		}
+	}
+	open, err = list(proto, six, pick)
+	return open, ended, err
+}
+
+// over reports whether both sides of a TCP connection have ended it, or one has reset it.
+func over(f *netlink.ConntrackFlow) bool {
+	const timeWait, closed = 7, 8 // TCP_CONNTRACK_TIME_WAIT, TCP_CONNTRACK_CLOSE
+	tcp, ok := f.ProtoInfo.(*netlink.ProtoInfoTCP)
+	return ok && (tcp.State == timeWait || tcp.State == closed)
+}
+
+type filter func(*netlink.ConntrackFlow) bool
+
+// MatchConntrackFlow calls the function.
+func (f filter) MatchConntrackFlow(x *netlink.ConntrackFlow) bool { return f(x) }

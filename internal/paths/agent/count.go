@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -98,7 +99,7 @@ func (s *server) reader(c Counter) (reader, error) {
 		}
 		return read, nil
 	case c.NAT != nil:
-		return s.counting(c, c.NAT.in(at))
+		return s.counting(c, s.translated(at).reader(*c.NAT))
 	case c.ESP != nil:
 		return c.ESP.in(at), nil
 	case c.Proxy != nil:
@@ -107,30 +108,70 @@ func (s *server) reader(c Counter) (reader, error) {
 	return nil, errNonsense
 }
 
-func (n NAT) in(at space) reader {
-	var (
-		hits uint64
-		last map[netip.AddrPort]bool
-	)
+// translated counts the connections that the rules of a namespace rewrite. It removes those that
+// have ended from the kernel's table: otherwise a connection from the port of one that has ended
+// would not count, because it takes the place of its entry.
+type translated struct {
+	space
+	mu sync.Mutex
+	of map[NAT]*natCount
+}
+
+type natCount struct {
+	hits uint64
+	open map[netip.AddrPort]bool // clients whose connections had not ended
+}
+
+// reader returns a reader that counts each connection once. Others may select the same connections.
+func (t *translated) reader(n NAT) reader {
 	return func() (sample.Counters, error) {
-		var now []netip.AddrPort
-		err := at.Do(func() (err error) {
-			now, err = conntrack.Rewritten(conntrack.Rewrite{
-				Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As, Source: n.Source})
-			return needs(capNet, err)
-		})
-		if err != nil {
-			return sample.Counters{}, err
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.of[n] == nil {
+			t.of[n] = &natCount{}
 		}
-		seen := make(map[netip.AddrPort]bool, len(now))
-		for _, client := range now {
-			if seen[client] = true; !last[client] {
-				hits++
+		related := map[conntrack.Rewrite]*natCount{}
+		for o, c := range t.of {
+			if o.Proto == n.Proto && o.To == n.To {
+				related[conntrack.Rewrite(o)] = c
 			}
 		}
-		last = seen
-		return sample.Counters{Hits: hits}, nil
+		var open, ended []conntrack.Translation
+		err := t.Do(func() (err error) {
+			open, ended, err = conntrack.Take(n.Proto, n.To.Addr().Unmap().Is6(),
+				func(x conntrack.Translation) bool {
+					for r := range related {
+						if r.Selects(x) {
+							return true
+						}
+					}
+					return false
+				})
+			return needs(capNet, err)
+		})
+		for r, c := range related {
+			c.add(r, open, ended)
+		}
+		return sample.Counters{Hits: t.of[n].hits}, err
 	}
+}
+
+func (c *natCount) add(r conntrack.Rewrite, open, ended []conntrack.Translation) {
+	now := map[netip.AddrPort]bool{} // whether it is open
+	for i, list := range [][]conntrack.Translation{ended, open} {
+		for _, x := range list {
+			if r.Selects(x) {
+				now[x.From] = i > 0
+			}
+		}
+	}
+	for client := range now {
+		if !c.open[client] {
+			c.hits++
+		}
+	}
+	maps.DeleteFunc(now, func(_ netip.AddrPort, open bool) bool { return !open })
+	c.open = now
 }
 
 func (e ESP) in(at space) reader {
@@ -147,6 +188,16 @@ func (e ESP) in(at space) reader {
 		})
 		return c, err
 	}
+}
+
+// translated returns the counts of a namespace.
+func (s *server) translated(at space) *translated {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nats[at.file] == nil {
+		s.nats[at.file] = &translated{space: at, of: map[NAT]*natCount{}}
+	}
+	return s.nats[at.file]
 }
 
 const maxReaders = 1024

@@ -27,9 +27,9 @@ type Device struct {
 	OneWay bool `json:"one_way,omitempty"`
 }
 
-// NAT selects connections that dialled To and that rules redirected to Now. Each one that was not
-// in the connection tracking table at the previous reading is a hit. Ended ones stay in the table
-// for two minutes. NAT needs CAP_NET_ADMIN.
+// NAT selects connections that dialled To and that rules redirected to Now. Each one that is in the
+// connection tracking table at a reading is a hit once. The reading removes TCP connections that
+// have ended from the table. NAT needs CAP_NET_ADMIN.
 type NAT struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`

@@ -372,6 +372,14 @@ func TestCounters(t *testing.T) {
 	if now, err := b.Counters(bounded(t), what); err != nil || now[3].Hits != after[3].Hits {
 		t.Errorf("connections that ended: %+v, %v", now, err)
 	}
+	for n := range uint64(3) { // the kernel remembers the port that each one uses again
+		fromPort(t, s.ns, published, 4000)
+		now, err := b.Counters(bounded(t), what)
+		check(t, err)
+		if want := after[3].Hits + n + 1; now[3].Hits != want || now[4].Hits != want {
+			t.Errorf("%d connections from the same port: %+v, want %d", n+1, now[3:5], want)
+		}
+	}
 	if c, err := b.Read(what[0])(); err != nil || c.ForwardBytes < 2*payload {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -450,6 +458,20 @@ func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 		t.Cleanup(func() { l.Close() })
 		go testnet.Accept(l, func(c net.Conn) { _, _ = io.Copy(c, c) })
 		return nil
+	}))
+}
+
+// fromPort makes a connection from the client's port and resets it, which leaves the port free.
+func fromPort(t *testing.T, ns *netns.NS, at netip.AddrPort, port int) {
+	t.Helper()
+	check(t, ns.Do(func() error {
+		d := net.Dialer{Timeout: testTime, LocalAddr: &net.TCPAddr{Port: port}}
+		d.SetMultipathTCP(false)
+		c, err := d.Dial("tcp", at.String())
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.(*net.TCPConn).SetLinger(0), c.Close())
 	}))
 }
 

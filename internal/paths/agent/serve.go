@@ -52,7 +52,7 @@ const (
 // All child processes have ended when Main returns.
 func Main(ctx context.Context, c Config) (err error) {
 	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{},
-		readers: map[string]reader{}}
+		readers: map[string]reader{}, nats: map[string]*translated{}}
 	if s.tls, err = openBundle(c.Bundle); err != nil {
 		return err
 	}
@@ -105,6 +105,7 @@ type server struct {
 	children  map[uint64]*child
 	meterings map[uint64]*metering
 	readers   map[string]reader // remember earlier readings
+	nats      map[string]*translated
 }
 
 func (s *server) hello() (opening, error) {
