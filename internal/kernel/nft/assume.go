@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"bytes"
 	"encoding/binary"
 	"iter"
 	"slices"
@@ -82,6 +83,11 @@ func (s Saved) HasRules(table string) bool {
 // Random reports whether a rule chooses at random.
 func (s Saved) Random() bool {
 	for r := range s.eachRule() {
+		list := r.attrs.get(unix.NFTA_RULE_EXPRESSIONS)
+		if !mentions(list, "numgen", "hash", "statistic", "HMARK") && (!mentions(list, "meta") ||
+			bytes.IndexByte(list, byte(expr.MetaKeyPRANDOM)) < 0) {
+			continue
+		}
 		for _, e := range expressions(r.attrs) {
 			switch {
 			case e.name == "numgen", e.name == "hash", xtables.RandomMatch(e.xt()):

@@ -260,20 +260,40 @@ var errAttributes = errors.New("damaged netlink attributes")
 // decode returns attributes whose data are parts of b.
 func decode(b []byte) (out attributes, err error) {
 	const flags = unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER
-	for len(b) > 0 {
-		if len(b) < unix.NLA_HDRLEN {
-			return out, errAttributes
+	n := 0
+	for rest := b; len(rest) > 0; n++ {
+		size, err := sizeOf(rest)
+		if err != nil {
+			break
 		}
-		size := int(binary.NativeEndian.Uint16(b))
-		if size < unix.NLA_HDRLEN || size > len(b) {
-			return out, errAttributes
+		rest = rest[min(len(rest), aligned(size)):]
+	}
+	out = make(attributes, 0, n)
+	for len(b) > 0 {
+		size, err := sizeOf(b)
+		if err != nil {
+			return out, err
 		}
 		out = append(out, attribute{binary.NativeEndian.Uint16(b[2:]) &^ flags,
 			b[unix.NLA_HDRLEN:size:size]})
-		b = b[min(len(b), (size+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
+		b = b[min(len(b), aligned(size)):]
 	}
 	return out, nil
 }
+
+// sizeOf returns the size of the first attribute, with its header.
+func sizeOf(b []byte) (int, error) {
+	if len(b) < unix.NLA_HDRLEN {
+		return 0, errAttributes
+	}
+	size := int(binary.NativeEndian.Uint16(b))
+	if size < unix.NLA_HDRLEN || size > len(b) {
+		return 0, errAttributes
+	}
+	return size, nil
+}
+
+func aligned(size int) int { return (size + unix.NLA_ALIGNTO - 1) &^ (unix.NLA_ALIGNTO - 1) }
 
 func (a attributes) get(kind uint16) []byte {
 	for _, x := range a {

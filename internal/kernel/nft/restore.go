@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -118,9 +119,11 @@ func partOf(m raw.Message, number int, numbers map[string]int) (part, error) {
 	case unix.NFT_MSG_NEWRULE:
 		numbers[where+" "+name]++
 		p.what = fmt.Sprintf("rule %d of %s %s", numbers[where+" "+name], where, name)
-		exprs := expressions(p.attrs)
-		err = p.mend(exprs)
-		p.compat(exprs)
+		if mentions(p.attrs.get(unix.NFTA_RULE_EXPRESSIONS), "dynset", "quota", "match", "target") {
+			exprs := expressions(p.attrs)
+			err = p.mend(exprs)
+			p.compat(exprs)
+		}
 	case unix.NFT_MSG_NEWSET:
 		p.what = "set " + where + " " + name
 		p.mask(unix.NFTA_SET_FLAGS, ^uint32(unix.NFT_SET_ANONYMOUS))
@@ -250,6 +253,14 @@ func (p *part) loadsProtocol(a attributes) bool {
 	}
 	return a.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_NETWORK_HEADER &&
 		a.number(unix.NFTA_PAYLOAD_OFFSET) == offset && a.number(unix.NFTA_PAYLOAD_LEN) == 1
+}
+
+// mentions reports whether a rule's message may have an expression with one of the names. Most rules
+// of a machine with many have none, and need not be decoded.
+func mentions(rule []byte, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return bytes.Contains(rule, []byte(name))
+	})
 }
 
 type expression struct {

@@ -32,17 +32,17 @@ func read(name string) ([]byte, error) {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }()
-	const usual = 512
+	const usual = 64
 	b := make([]byte, 0, usual)
 	for {
 		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: name, Err: err}
 		}
-		if m == 0 {
+		if b = b[:len(b)+m]; len(b) < cap(b) { // the kernel has written all
 			return b, nil
 		}
-		b = slices.Grow(b[:len(b)+m], 1)
+		b = slices.Grow(b, usual)
 	}
 }
 
