@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -39,8 +38,6 @@ func Main(in io.Reader, out io.Writer) error {
 	if len(os.Args) > 2 && os.Args[2] == jail.Arg {
 		return jail.Main(in)
 	}
-	const percent = 50 // collect garbage more often: the process only builds and then waits
-	debug.SetGCPercent(percent)
 	return replica.Serve(in, out, makeCopy)
 }
 
@@ -58,9 +55,10 @@ type machine struct {
 	guests  map[device]*segment
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
-	times   int            // number of attempts of each connection
-	same    func() *alikes // nil: to be found out
-	grants  int            // see jail.Run
+	times   int               // number of attempts of each connection
+	fresh   map[string]string // parameters of a new namespace
+	same    func() *alikes    // nil: to be found out
+	grants  int               // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex
@@ -71,14 +69,14 @@ var _ replica.Copy = (*machine)(nil)
 
 // makeCopy makes the copy. Its Lacks lists what the kernel refuses.
 func makeCopy(o replica.Order) (replica.Copy, error) {
-	there, err := standard()
+	there, fresh, err := standard()
 	if err != nil {
 		return nil, err
 	}
 	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
 		runs: map[device]bool{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
-		lacks: lacks, grants: -1}
+		lacks: lacks, fresh: fresh, grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD
 		unix.CloseOnExec(c.grants)
@@ -97,14 +95,18 @@ func random(s replica.Space) bool {
 	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random)
 }
 
-// standard lists the devices of a new namespace.
-func standard() (there []link.Saved, err error) {
+// standard returns the devices and the parameters of a new namespace.
+func standard() (there []link.Saved, fresh map[string]string, err error) {
 	ns, err := netns.New()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	err = ns.Do(func() (err error) { there, err = link.ReadLinks(); return err })
-	return there, errors.Join(err, ns.Close())
+	err = ns.Do(func() (err error) {
+		fresh = sysctl.ReadAll(nil)
+		there, err = link.ReadLinks()
+		return err
+	})
+	return there, fresh, errors.Join(err, ns.Close())
 }
 
 func (c *machine) Close() error { return c.clean.Undo() }
@@ -180,13 +182,25 @@ func (c *machine) makeSpaces() (err error) {
 		}
 		c.files = append(c.files, fd)
 		// Devices that are made later inherit some of these. All are set again at the end.
-		err = ns.Do(func() error { sysctl.SetAll(c.from.Spaces[i].Sysctls); return nil })
+		err = ns.Do(func() error { sysctl.SetAll(c.inherited(i)); return nil })
 		if err != nil {
 			return err
 		}
 	}
 	c.void, err = c.newWorld("", mute)
 	return err
+}
+
+// inherited returns the parameters of a namespace that differ from a new one's, without those of
+// devices that do not exist yet.
+func (c *machine) inherited(space int) map[string]string {
+	out := map[string]string{}
+	for key, value := range c.from.Spaces[space].Sysctls {
+		if now, ok := c.fresh[key]; ok && now != value {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 func (c *machine) open(ns *netns.NS) (fd int, err error) {

@@ -77,12 +77,19 @@ func (c *machine) findAlike() {
 	}
 }
 
+// worthwhile is the number of connections from which on it takes less to find out which are alike
+// than to make all.
+const worthwhile = 200
+
 // dialQuickly makes connections, those that are alike once. It returns the indexes in quick of
 // those to be made again.
 func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick calls,
 	answers []replica.Answer) (again []int, err error) {
-	c.findAlike()
-	same := c.same()
+	same := &alikes{}
+	if c.same != nil || len(quick.list) >= worthwhile {
+		c.findAlike()
+		same = c.same()
+	}
 	of := map[int]int{} // in quick, by the index of the answer
 	for k, i := range quick.of {
 		of[i] = k

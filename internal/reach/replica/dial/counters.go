@@ -6,40 +6,46 @@ import (
 	"strings"
 )
 
-// counters returns the kernel's counters for the calling thread's namespace. Only "rt_cache" and
-// "softnet" count packets of all namespaces.
-func counters() (map[string]int, error) {
-	const dir = "/proc/thread-self/net/"
+// The sources of counters. The last two count packets of all namespaces.
+const (
+	netstat     = "netstat"
+	snmp        = "snmp"
+	snmp6       = "snmp6"
+	tracked     = "stat/nf_conntrack"
+	routed      = "stat/rt_cache"
+	softnetStat = "softnet_stat"
+)
+
+// counters returns the kernel's counters for the calling thread's namespace. Without a part of the
+// kernel, such as IPv6, it has none of that source.
+func counters(sources ...string) (map[string]int, error) {
 	out := map[string]int{}
-	for _, name := range []string{"netstat", "snmp"} {
-		b, err := os.ReadFile(dir + name)
-		if err != nil {
+	for _, source := range sources {
+		b, err := os.ReadFile("/proc/thread-self/net/" + source)
+		switch text := string(b); {
+		case err != nil && (source == netstat || source == snmp):
 			return nil, err
-		}
-		lines := strings.Split(string(b), "\n")
-		for i := 0; i+1 < len(lines); i += 2 {
-			names, values := strings.Fields(lines[i]), strings.Fields(lines[i+1])
-			for k := 1; k < min(len(names), len(values)); k++ {
-				out[strings.TrimSuffix(names[0], ":")+"."+names[k]], _ = strconv.Atoi(values[k])
+		case err != nil:
+		case source == netstat, source == snmp:
+			lines := strings.Split(text, "\n")
+			for i := 0; i+1 < len(lines); i += 2 {
+				names, values := strings.Fields(lines[i]), strings.Fields(lines[i+1])
+				for k := 1; k < min(len(names), len(values)); k++ {
+					out[strings.TrimSuffix(names[0], ":")+"."+names[k]], _ = strconv.Atoi(values[k])
+				}
 			}
-		}
-	}
-	// A file is missing if the kernel lacks its part.
-	if b, err := os.ReadFile(dir + "snmp6"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if name, value, ok := strings.Cut(line, " "); ok {
-				out[strings.TrimSpace(name)], _ = strconv.Atoi(strings.TrimSpace(value))
+		case source == snmp6:
+			for line := range strings.Lines(text) {
+				if name, value, ok := strings.Cut(line, " "); ok {
+					out[strings.TrimSpace(name)], _ = strconv.Atoi(strings.TrimSpace(value))
+				}
 			}
+		case source == softnetStat:
+			addColumns(out, "softnet", []string{"processed", "dropped"}, text)
+		default:
+			head, rest, _ := strings.Cut(text, "\n")
+			addColumns(out, strings.TrimPrefix(source, "stat/"), strings.Fields(head), rest)
 		}
-	}
-	for _, name := range []string{"rt_cache", "nf_conntrack"} {
-		if b, err := os.ReadFile(dir + "stat/" + name); err == nil {
-			head, rest, _ := strings.Cut(string(b), "\n")
-			addColumns(out, name, strings.Fields(head), rest)
-		}
-	}
-	if b, err := os.ReadFile(dir + "softnet_stat"); err == nil {
-		addColumns(out, "softnet", []string{"processed", "dropped"}, string(b))
 	}
 	return out, nil
 }

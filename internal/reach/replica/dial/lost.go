@@ -304,7 +304,7 @@ func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replic
 	forwards := true
 	before, after, err := again(ctx, w, f, lost.Space, func() (map[string]int, error) {
 		forwards = forwarding(lost.Device, f.to.Addr())
-		return counters()
+		return counters(netstat, snmp, snmp6, routed)
 	})
 	rose := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return after[n] > before[n] })

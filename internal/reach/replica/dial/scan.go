@@ -319,7 +319,7 @@ func (s *scanner) makeRoom() error {
 func (s *scanner) lost() (n int, err error) {
 	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
 		var c map[string]int
-		err := ns.Do(func() (err error) { c, err = counters(); return err })
+		err := ns.Do(func() (err error) { c, err = counters(netstat, tracked, softnetStat); return err })
 		if err != nil {
 			return 0, err
 		}
