@@ -389,7 +389,7 @@ const answersWithin = 100 * time.Millisecond
 // candidates for that.
 func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (*found, error) {
 	dials := t.c.DialsOf(s.of)
-	dials[0].Explain = true
+	dials[0].Explain, dials[0].OnlyLost = true, true
 	late := time.AfterFunc(answersWithin, func() { t.ahead.begin(ctx, t.start) })
 	defer late.Stop()
 	answers, err := s.session.Dial(ctx, dials[:1])
@@ -400,6 +400,12 @@ func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (
 		late.Stop()
 		if len(commands) == mostSteps {
 			return nil, nil
+		}
+		if !answers[0].Explained() { // it is refused
+			dials[0].OnlyLost = false
+			if answers, err = s.session.Dial(ctx, dials[:1]); err != nil {
+				return nil, err
+			}
 		}
 		next, place := t.c.Further(s.of, commands, answers[0], s.places)
 		if len(next) == 0 {
