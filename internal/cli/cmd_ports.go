@@ -124,7 +124,8 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 			return usage(fmt.Errorf("%q is not a port: the protocol must be tcp or udp", args[0]),
 				"toll ports 8080/tcp")
 		}
-		if port, err = parsePort(number, "toll ports 8080"); err != nil {
+		if port, err = parsePort(number, "toll ports 8080; toll ports lists all ports, with the "+
+			"containers that serve them"); err != nil {
 			return err
 		}
 		f.proto = proto

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,8 @@ const (
 	tryFileFlag = "try-file"
 
 	mostCommands = 1 << 20 // bytes
+
+	notFound = 127 // the shell's exit code for a command that it does not find
 )
 
 func (t *tryFlags) add(c *cobra.Command) {
@@ -104,11 +107,20 @@ func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
 	return r, nil
 }
 
+// namesFile reports whether --try has the name of a file in place of commands.
+func (t *tryFlags) namesFile() bool {
+	info, err := os.Stat(t.commands)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // failed returns the failure for commands that failed or took ports away.
 func (t *tryFlags) failed(r *ports.Report) error {
 	switch {
 	case r.Tried == nil:
 		return nil
+	case r.Tried.Code == notFound && t.namesFile():
+		return &failure{exitFailed, fmt.Errorf("--try runs shell commands, and %s is a file",
+			t.commands), "toll ports --try-file " + t.commands}
 	case r.Tried.Code != 0:
 		return &failure{code: exitFailed}
 	case r.Expected != nil: // they are what was asked
