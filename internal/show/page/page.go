@@ -13,9 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -52,14 +50,14 @@ const plotStyle = `:where(.chart) {
 type view struct {
 	Policy, Title string
 	Command, Lede string // above and below the title; "": nothing
-	Style         template.CSS
+	Style         markup
 	Lead, Rest    []document.Section
 	Groups        []group
 	Paths         []document.PathGroup
 	Facts         []document.FactGroup
 	Charts        []chart // of all groups
 
-	ChartData, Report, Bundle, Script template.JS
+	ChartData, Report, Bundle, Script markup
 }
 
 type group struct {
@@ -78,12 +76,13 @@ func Write(w io.Writer, d document.Document) error {
 	if err != nil {
 		return err
 	}
-	return pages.Execute(w, v)
+	_, err = io.WriteString(w, string(v.page()))
+	return err
 }
 
 func viewOf(d document.Document) (v view, err error) {
 	v = view{Title: printable.Capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections,
-		Style: template.CSS(asset("page.css")), Script: template.JS(asset("file.js"))}
+		Style: markup(asset("page.css")), Script: markup(asset("file.js"))}
 	if d.Page != nil {
 		p := d.Page()
 		v.Title, v.Command, v.Lede = p.Title, p.Command, p.Lede
@@ -95,14 +94,14 @@ func viewOf(d document.Document) (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.Report = template.JS(report) // safe in a script: json escapes <, > and &
+	v.Report = markup(report) // safe in a script: json escapes <, > and &
 	scripts := []string{string(v.Script)}
 	if len(v.Charts) > 0 {
 		data, err := json.Marshal(v.Charts)
 		if err != nil {
 			return v, err
 		}
-		v.ChartData, v.Bundle = template.JS(data), template.JS(asset("page.js"))
+		v.ChartData, v.Bundle = markup(data), markup(asset("page.js"))
 		scripts = append(scripts, string(v.Bundle))
 	}
 	v.Policy = policy(scripts, []string{string(v.Style), plotStyle})
@@ -134,85 +133,4 @@ func policy(scripts, styles []string) string {
 	}
 	return "default-src 'none'; script-src " + sums(scripts) + "; style-src " + sums(styles) +
 		"; base-uri 'none'; form-action 'none'"
-}
-
-var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"class":   func(s document.Style) string { return classes[s] },
-	"kind":    func(b document.Block) string { return kinds[fmt.Sprintf("%T", b)] },
-	"delta":   func(c document.Counter) uint64 { return c.After - c.Before },
-	"heading": heading,
-	"many":    func(gs []group) bool { return len(gs) > mostLinks },
-	"cell":    tableCell,
-	"spans":   spans,
-	"nobreak": nobreak,
-	"long": func(l document.List) bool {
-		return l.Topic != document.Answer && len(l.Items) > mostPointsOpen
-	},
-	"unknown": func(b document.Block) (string, error) {
-		return "", fmt.Errorf("no form for %T", b)
-	},
-}).ParseFS(assets, "assets/page.html"))
-
-var flags = regexp.MustCompile(`(^|[ (])(--?[a-z][\w-]*)`)
-
-// nobreak returns text as HTML that keeps numbers with their units, and flags whole.
-func nobreak(text string) template.HTML {
-	text = template.HTMLEscapeString(document.Unbroken(text))
-	return template.HTML(flags.ReplaceAllString(text, `$1<span class="flag">$2</span>`))
-}
-
-const mostPointsOpen = 8
-
-// mostLinks is the largest number of groups of charts whose links stand above the charts. More are
-// folded up.
-const mostLinks = 6
-
-var classes = map[document.Style]string{
-	document.Strong: "strong", document.Faint: "faint", document.Good: "good",
-	document.Bad: "bad", document.Doubtful: "doubtful"}
-
-var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list",
-	"document.Command": "command",
-	"document.Table":   "table", "document.Route": "route"}
-
-func heading(level int) int { return min(6, 2+level) }
-
-type span struct {
-	Text    string
-	Columns int
-}
-
-func spans(t document.Table) []span {
-	var out []span
-	several := false
-	for i := 0; i < len(t.Columns); {
-		s := span{t.Columns[i].Head[0], min(max(1, t.Columns[i].Span), len(t.Columns)-i)}
-		out, several = append(out, s), several || s.Columns > 1
-		i += s.Columns
-	}
-	if !several {
-		return nil
-	}
-	return out
-}
-
-type cellView struct {
-	Cell  document.Cell
-	Head  bool
-	Class string
-}
-
-// mostExact is the largest number of cells of a table that shows exact values. Larger tables have
-// them only in the page's data.
-const mostExact = 1000
-
-func tableCell(t document.Table, column int, c document.Cell) cellView {
-	class := classes[c.Style]
-	if column < len(t.Columns) && t.Columns[column].Right {
-		class = strings.TrimSpace("right " + class)
-	}
-	if len(t.Rows)*len(t.Columns) > mostExact {
-		c.Number = nil
-	}
-	return cellView{c, column == 0, class}
 }

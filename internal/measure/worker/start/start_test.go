@@ -43,3 +43,18 @@ func initializedBy(t *testing.T, arg string) string {
 	_ = cmd.Run() // a worker without a request fails
 	return trace.String()
 }
+
+// If any linked function looks methods up by name, as templates do, the linker keeps all methods.
+func TestLinkerDropsUnusedMethods(t *testing.T) {
+	program, err := os.ReadFile(pathtest.Toll(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"github.com/spf13/cobra.(*Command).ExecuteContext": true,
+		"github.com/spf13/cobra.(*Command).SetUsageTemplate": false,
+		"text/template.(*state).evalField":                   false} {
+		if got := bytes.Contains(program, []byte(name)); got != want {
+			t.Errorf("toll contains %s: %t, want %t", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package page
+
+import (
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+func tableOf(t document.Table) markup {
+	label := t.Instead
+	if label == "" {
+		label = "Table"
+	}
+	return put(`<div class="wide" role="group" tabindex="0" aria-label="%s"><table>`, label) + "\n" +
+		optional("<caption>%s</caption>\n", t.Instead) +
+		when(t.Headed(), headOf(t)) + "<tbody>\n" +
+		each(t.Rows, func(r document.Row) markup { return rowOf(t, r) }) +
+		"</tbody>\n</table></div>"
+}
+
+func headOf(t document.Table) markup {
+	spans := spansOf(t)
+	var over markup
+	if spans != nil {
+		over = "<tr>" + each(spans, spanOf) + "</tr>"
+	}
+	return "<thead>" + over + "<tr>" + each(t.Columns, func(c document.Column) markup {
+		text := c.Title()
+		if spans != nil {
+			text = c.Head[1]
+		}
+		return put(`<th scope="col"%s>%s</th>`, when(c.Right, ` class="right"`), text)
+	}) + "</tr></thead>\n"
+}
+
+type span struct {
+	Text    string
+	Columns int
+}
+
+func spanOf(s span) markup {
+	if s.Columns > 1 {
+		return put(`<th scope="colgroup" colspan="%v">%s</th>`, s.Columns, s.Text)
+	}
+	return put(`<th scope="col">%s</th>`, s.Text)
+}
+
+// spansOf returns the first line of heads, or nil if none of them spans several columns.
+func spansOf(t document.Table) []span {
+	var out []span
+	several := false
+	for i := 0; i < len(t.Columns); {
+		s := span{t.Columns[i].Head[0], min(max(1, t.Columns[i].Span), len(t.Columns)-i)}
+		out, several = append(out, s), several || s.Columns > 1
+		i += s.Columns
+	}
+	if !several {
+		return nil
+	}
+	return out
+}
+
+func rowOf(t document.Table, r document.Row) markup {
+	columns := len(t.Columns)
+	var cells markup
+	for i, c := range r.Cells {
+		cells += cellOf(t, i, c)
+	}
+	return when(len(r.Above) > 0, put("<tr class=\"above\"><th scope=\"rowgroup\" colspan=\"%v\">"+
+		"%s</th></tr>\n", columns, textOf(r.Above))) +
+		put("<tr%s>%s</tr>\n", classOf(r.Style), cells) +
+		when(r.Note != "", put("<tr class=\"below\"><td colspan=\"%v\">%s</td></tr>\n", columns,
+			nobreak(r.Note)))
+}
+
+// mostExact is the largest number of cells of a table that shows exact values. Larger tables have
+// them only in the page's data.
+const mostExact = 1000
+
+func cellOf(t document.Table, column int, c document.Cell) markup {
+	if column == 0 {
+		return put(`<th scope="row">%s%s</th>`, c.Text, c.Mark)
+	}
+	class := classes[c.Style]
+	if column < len(t.Columns) && t.Columns[column].Right {
+		class = strings.TrimSpace("right " + class)
+	}
+	text := put("%s", c.Text)
+	if c.Number != nil && len(t.Rows)*len(t.Columns) <= mostExact {
+		text = put(`<data value="%v">%s</data>`, c.Number.Value, text)
+	}
+	return put(`<td%s>%s%s</td>`, optional(` class="%s"`, class), text, c.Mark)
+}
