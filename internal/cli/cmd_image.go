@@ -15,8 +15,8 @@ func newImage(e env) *cobra.Command {
 		Short: "Write toll's image for the nodes of a cluster",
 		Long: `image writes an image for docker load that contains this toll and nothing else. toll
 mesh, --on swarm and --on kubernetes need it on every node: load it there, or push it to
-a registry (--image). The same toll writes the same image; for Kubernetes it is that of
-kubectl-toll.`,
+a registry (--image). Its layer is compressed by gzip. The same toll writes the same
+image; for Kubernetes it is that of kubectl-toll.`,
 		Example: `  toll image | ssh node-b docker load
   kubectl-toll image | ssh node-b ctr -n k8s.io images import -
   for n in node-b node-c; do toll image | ssh $n docker load; done`,
@@ -26,7 +26,7 @@ kubectl-toll.`,
 				return usage(errors.New("cannot write an image to a terminal"),
 					"toll image | ssh NODE docker load")
 			}
-			name, archive, err := dockerapi.Archive("", dockerapi.NodeRepository)
+			name, archive, err := dockerapi.PackedArchive("", dockerapi.NodeRepository)
 			if err != nil {
 				return err
 			}

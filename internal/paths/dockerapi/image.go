@@ -51,7 +51,7 @@ func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag str
 	if keep {
 		labels = kept()
 	}
-	tag, archive, err := archiveAs(repository, program, labels)
+	tag, archive, err := archiveAs(repository, program, labels, unpacked)
 	if err != nil {
 		return "", fmt.Errorf("make image: %w", err)
 	}
@@ -115,15 +115,28 @@ func (d *Daemon) RemoveImages() error {
 // the static program in file ("": this program). The name is the image's digest in a repository
 // such as "example.org/toll". The same program gives the same image.
 func Archive(file, repository string) (name string, archive []byte, err error) {
+	return archived(file, repository, unpacked)
+}
+
+// PackedArchive returns the same image, of the same name, with its layer compressed for the way to
+// another machine. (containerd's ctr refuses an archive that is compressed as a whole.)
+func PackedArchive(file, repository string) (name string, archive []byte, err error) {
+	return archived(file, repository, local.Pack)
+}
+
+func archived(file, repository string, pack func([]byte) []byte) (name string, archive []byte,
+	err error) {
 	program, err := read(file)
 	if err != nil {
 		return "", nil, err
 	}
-	if name, archive, err = archiveAs(repository, program, kept()); err != nil {
+	if name, archive, err = archiveAs(repository, program, kept(), pack); err != nil {
 		return "", nil, fmt.Errorf("make image: %w", err)
 	}
 	return name, archive, nil
 }
+
+func unpacked(layer []byte) []byte { return layer }
 
 // read returns the contents of a file. "" is this program, even if its file was replaced.
 func read(file string) ([]byte, error) {
@@ -163,9 +176,9 @@ func static(file string) error {
 }
 
 // archiveAs returns an image of one layer in the layout of `docker save`, which all engines load,
-// and its name. Equal programs and labels make equal images.
-func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte,
-	err error) {
+// and its name. pack may compress the layer. Equal programs and labels make equal images.
+func archiveAs(repository string, program []byte, labels map[string]string,
+	pack func([]byte) []byte) (tag string, _ []byte, err error) {
 	layer, err := tarOf(file{InImage[1:], program, 0o755})
 	if err != nil {
 		return "", nil, err
@@ -188,7 +201,7 @@ func archiveAs(repository string, program []byte, labels map[string]string) (tag
 		return "", nil, err
 	}
 	const mode = 0o644
-	b, err := tarOf(file{id + ".json", config, mode}, file{"layer.tar", layer, mode},
+	b, err := tarOf(file{id + ".json", config, mode}, file{"layer.tar", pack(layer), mode},
 		file{"manifest.json", manifest, mode})
 	return tag, b, err
 }

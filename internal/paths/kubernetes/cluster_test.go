@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 1 && os.Args[1] == "image" {
-		_, archive, err := dockerapi.Archive("", dockerapi.NodeRepository)
+		_, archive, err := dockerapi.PackedArchive("", dockerapi.NodeRepository)
 		if err == nil {
 			_, err = os.Stdout.Write(archive)
 		}

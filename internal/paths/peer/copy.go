@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -15,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
@@ -123,7 +120,7 @@ func (c *connection) copy(file string) error {
 		return err
 	}
 	if unpack == "gzip" {
-		content = pack(content)
+		content = local.Pack(content)
 	}
 	if err := c.say(fmt.Sprintf("%d\n", len(content))); err != nil {
 		return err
@@ -144,27 +141,6 @@ func (c *connection) copy(file string) error {
 		watch.Reset(stalled)
 	}
 	return nil
-}
-
-// pack compresses b for gzip -d. The pieces are compressed at once, each as a member of the result.
-func pack(b []byte) []byte {
-	const piece = 4 << 20 // the result is half a per cent larger than that of a single piece
-	parts := slices.Collect(slices.Chunk(b, piece))
-	packed := make([]bytes.Buffer, len(parts))
-	var all sync.WaitGroup
-	for i, part := range parts {
-		all.Go(func() {
-			z := gzip.NewWriter(&packed[i])
-			_, _ = z.Write(part) // a buffer takes all
-			_ = z.Close()
-		})
-	}
-	all.Wait()
-	var out []byte
-	for i := range packed {
-		out = append(out, packed[i].Bytes()...)
-	}
-	return out
 }
 
 // Forget removes the copies of toll in the user's cache on the peer, and returns their directory,

@@ -2,13 +2,10 @@ package peer
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -77,7 +75,7 @@ func (s *shell) copy(program string, cut bool) (kept bool) {
 	if s.hear("kept", "lacks") == "kept" {
 		return true
 	}
-	packed := string(pack([]byte(program)))
+	packed := string(local.Pack([]byte(program)))
 	s.say(fmt.Sprintf("%d\n", len(packed)))
 	s.hear("send")
 	if cut {
@@ -220,23 +218,5 @@ func TestForget(t *testing.T) {
 		if _, err := os.Stat(cache); (err == nil) != strings.Contains(tt.want, " not ") {
 			t.Errorf("%s: %v", tt.want, err)
 		}
-	}
-}
-
-func TestPack(t *testing.T) {
-	b := make([]byte, 9<<20+1) // several pieces
-	random := rand.NewChaCha8([32]byte{})
-	_, _ = random.Read(b[:1<<20])
-	z, err := gzip.NewReader(bytes.NewReader(pack(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, b) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-	cmd := exec.Command("gzip", "-dc")
-	cmd.Stdin = bytes.NewReader(pack(b))
-	if got, err := cmd.Output(); err != nil || !bytes.Equal(got, b) {
-		t.Errorf("gzip: %d bytes, %v", len(got), err)
 	}
 }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		os.Exit(asAgent(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "image" {
-		if _, archive, err := dockerapi.Archive("", dockerapi.NodeRepository); err == nil {
+		if _, archive, err := dockerapi.PackedArchive("", dockerapi.NodeRepository); err == nil {
 			_, _ = os.Stdout.Write(archive)
 		}
 		os.Exit(0)
