@@ -28,34 +28,62 @@ var contentionSince = func(own func() float64) func() sample.Contention {
 	return machine.Machine{}.Contention(own)
 }
 
-// watchContention waits until other programs leave enough CPU time. After a minute it returns an
-// error. With --busy it does not wait. It does not watch this machine if the traffic runs between
-// other machines or to endpoints that toll did not start.
+// watchContention watches this machine's CPUs while the paths are built. c.Before then waits until
+// other programs leave enough CPU time; after a minute it returns an error. With --busy it does not
+// wait. It does not watch this machine if the traffic runs between other machines or to endpoints
+// that toll did not start. With --live it waits before it returns: there is no screen yet.
 func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	c *engine.Config) error {
 	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
 		return nil
 	}
-	goOn := f.busy || busyEnv.set()
-	before, err := waitForCPUs(ctx, p, c.Clock, goOn)
-	p.clear()
-	if err != nil {
-		return err
+	goOn, clock := f.busy || busyEnv.set(), c.Clock
+	since := contentionSince(ownCPU)
+	c.Contention, c.EndIfBusy = contentionSince, !goOn
+	c.Before = func(ctx context.Context) (*sample.Contention, error) {
+		before, err := lookAtLeast(ctx, clock, since)
+		if err == nil && before.TooBusy() {
+			before, err = waitForCPUs(ctx, p, clock, goOn)
+			p.clear()
+		}
+		if err == nil && before.TooBusy() && f.busy && !f.quiet {
+			warn(e, "the machine is too busy to measure: "+contentionWords(before))
+		}
+		return &before, err
 	}
-	c.Before, c.EndIfBusy = &before, !goOn
-	c.Contention = contentionSince
-	if before.TooBusy() && f.busy && !f.quiet {
-		warn(e, "the machine is too busy to measure: "+contentionWords(before))
+	if !f.live {
+		return nil
 	}
-	return nil
+	before, err := c.Before(ctx)
+	c.Before = func(context.Context) (*sample.Contention, error) { return before, nil }
+	return err
 }
 
-// waitForCPUs waits until other programs leave enough CPU time. With goOn it does not wait.
+// ownCPU returns the CPU time of this process and of what it started, in s. It lacks what toll makes
+// others do: a container engine, the kernel's threads. So what is left may be too much for others,
+// but not too little.
+func ownCPU() float64 {
+	return max(meter.ProcessCPU(os.Getpid()), meter.FamilyCPU(os.Getpid())).Seconds()
+}
+
+// lookAtLeast returns what since reports once it has watched for busyLook.
+func lookAtLeast(ctx context.Context, clock engine.Clock,
+	since func() sample.Contention) (sample.Contention, error) {
+	c := since()
+	left := busyLook - int64(c.Elapsed*float64(time.Second))
+	if left <= 0 {
+		return c, nil
+	}
+	err := clock.Sleep(ctx, clock.Now()+left)
+	return since(), err
+}
+
+// waitForCPUs waits until other programs leave enough CPU time, while toll does nothing. With goOn
+// it does not wait.
 func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock,
 	goOn bool) (sample.Contention, error) {
 	look := func(took int64) (sample.Contention, error) {
-		own := func() float64 { return meter.ProcessCPU(os.Getpid()).Seconds() }
-		since := contentionSince(own)
+		since := contentionSince(ownCPU)
 		err := clock.Sleep(ctx, clock.Now()+took)
 		return since(), err
 	}

@@ -216,7 +216,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if err := f.out.open(e); err != nil {
 		return err
 	}
-	if err := f.savable(); err != nil { // before a busy machine is waited for
+	if err := f.savable(); err != nil { // before anything is built
 		return err
 	}
 	bar := newProgress(e.stderr, f.quiet)

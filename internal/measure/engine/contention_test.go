@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"runtime"
 	"testing"
@@ -137,4 +138,32 @@ func ended(t *testing.T) float64 {
 		t.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// The wait for free CPUs takes no part of the budget, and follows the building of paths.
+func TestBeforeWaits(t *testing.T) {
+	const long = 1000 // s
+	b, others, built := &fake.Builder{}, 0.3, 0
+	q := request()
+	q.Rounds, q.Budget = 1, long/10
+	r := try(t, context.Background(), b, q, func(c *engine.Config) {
+		c.Before = func(ctx context.Context) (*sample.Contention, error) {
+			built = b.Open
+			return &sample.Contention{Elapsed: 1, CPUs: 2, Others: &others},
+				c.Clock.Sleep(ctx, c.Clock.Now()+long*int64(time.Second))
+		}
+	})
+	if r.err != nil || r.end.Elapsed >= long || r.end.Reason != sample.EndedByRounds || built == 0 {
+		t.Fatalf("%d paths were built, %+v, %v", built, r.end, r.err)
+	}
+	if c := r.file.Header.Contention; c == nil || *c.Others != others {
+		t.Errorf("the header has %+v", c)
+	}
+	busy := errors.New("busy")
+	r = try(t, context.Background(), b, q, func(c *engine.Config) {
+		c.Before = func(context.Context) (*sample.Contention, error) { return nil, busy }
+	})
+	if !errors.Is(r.err, busy) || r.file != nil {
+		t.Errorf("%v, and a file: %t", r.err, r.file != nil)
+	}
 }

@@ -64,8 +64,9 @@ type Config struct {
 	First float64
 	// Tracer traces the epochs that the plan selects; nil: none is traced.
 	Tracer Tracer
-	// Before is this machine's contention before the run; nil: unknown.
-	Before *sample.Contention
+	// Before is called once the paths are built, and returns this machine's contention until then. An
+	// error ends the run before it measures. Nil: contention is unknown.
+	Before func(context.Context) (*sample.Contention, error)
 	// Contention returns a function that reports what others took of this machine's CPUs since the
 	// call. own returns the run's CPU time in s, or NaN if unknown. Nil: contention is unknown.
 	Contention func(own func() float64) func() sample.Contention
@@ -223,6 +224,12 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	if err == nil && c.Built != nil {
 		err = c.Built(r.Plan)
 	}
+	var before *sample.Contention
+	if err == nil && c.Before != nil {
+		asked := c.Clock.Now() // no part of the budget is spent on waiting
+		before, err = c.Before(ctx)
+		r.began += c.Clock.Now() - asked
+	}
 	if err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
@@ -238,7 +245,7 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	}
 	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Command: c.Command,
 		Environment: c.Environment,
-		Plan:        r.Plan, Paths: described, Contention: c.Before}); err != nil {
+		Plan:        r.Plan, Paths: described, Contention: before}); err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
 	r.survey()
