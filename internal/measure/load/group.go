@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
@@ -110,7 +109,6 @@ func (c *threadGroup) live(t *thread, cpu int, loop func(*thread), open func(*th
 		err = t.attach(open)
 	}
 	if err == nil {
-		t.noteOptions()
 		t.tid.Store(int32(unix.Gettid()))
 	}
 	c.opened <- err
@@ -166,36 +164,9 @@ func (c *threadGroup) Run(when Schedule) (Stats, error) {
 	}
 	watched := make(chan struct{})
 	go func() { c.watch(when); close(watched) }()
-	if err := c.await(when); err != nil {
-		return Stats{}, err
-	}
+	<-c.done
 	<-watched
 	return c.stats()
-}
-
-// overdue is how long after its end a load may go on before await checks its sockets. It is shorter
-// than the engine's timeout. Tests change it.
-var overdue = 2 * time.Second
-
-// await waits until all threads have ended. If they are overdue and another program changed one of
-// their sockets, they may be blocked forever, so await returns an error without them.
-func (c *threadGroup) await(when Schedule) error {
-	left := max(when.To, when.End, when.Hold) - clock.Now()
-	select {
-	case <-c.done:
-		return nil
-	case <-time.After(time.Duration(max(0, left)) + overdue):
-	}
-	for _, t := range c.threads {
-		if t.tid.Load() == 0 { // it has no connection yet
-			continue
-		}
-		if err := t.untouched(); err != nil {
-			return err
-		}
-	}
-	<-c.done
-	return nil
 }
 
 // Close closes the connections. If Run was not called, it only ends the threads, and the process's

@@ -47,9 +47,6 @@ func (c *threadGroup) stats() (Stats, error) {
 		errs = append(errs, err)
 	}
 	for _, t := range c.threads {
-		if err := t.untouched(); err != nil {
-			errs = append(errs, err)
-		}
 		if t.err != nil {
 			errs = append(errs, t.err)
 			continue

@@ -51,8 +51,6 @@ type thread struct {
 	fds    []int
 	stream *streamEnd
 
-	noted []noted // of each of its sockets
-
 	brief *brief
 
 	active, bounded bool
