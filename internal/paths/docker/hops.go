@@ -5,9 +5,46 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 const thisMachine = local.ThisMachine
+
+// Hops returns the hops at a place of a route that every mode has in the same form.
+func (s *site) Hops(at recipe.At) []path.Hop {
+	switch at.Kind() {
+	case mode.HopLoopback:
+		return s.loopbacks(at)
+	case mode.HopBridge:
+		return s.crossed(at)
+	}
+	return nil
+}
+
+func (s *site) loopbacks(at recipe.At) []path.Hop {
+	switch {
+	case at.Last() && len(s.Servers) > 0 && !s.Servers[0].shares:
+		return s.EachServer(func(i int) path.Hop { return s.Servers[i].loopbackHop() })
+	case at.First():
+		return []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
+	}
+	return []path.Hop{local.LoopbackHop(s.engine.ns, s.engine.name)}
+}
+
+func (s *site) crossed(at recipe.At) []path.Hop {
+	switch at.Crosses(s.away != nil) {
+	case recipe.Switched:
+		return []path.Hop{s.switchedHop(s.network)}
+	case recipe.FirstLeg:
+		return []path.Hop{s.bridgeLeg(s.network, "in")}
+	case recipe.SecondLeg:
+		return []path.Hop{s.bridgeLeg(s.network, "out")}
+	case recipe.Leaving:
+		return []path.Hop{s.bridgeHop(cmp.Or(s.away, s.network), false)}
+	}
+	return []path.Hop{s.bridgeHop(s.network, true)}
+}
 
 func (b *box) Hop(toServer bool) path.Hop {
 	devices := []local.TunedDevice{{Space: b.ns, Name: b.device, Inside: true}}

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -33,18 +32,13 @@ func (s *site) pipework() error {
 			return s.engine.ns.Do(func() error { return link.SetMaster(b.port, l.bridge) })
 		})
 	}
-	p := s.path
 	s.ownRules()
-	if p.Spec.From == mode.FromContainer {
+	if s.path.Spec.From == mode.FromContainer {
 		if err := s.letThrough(l.bridge); err != nil {
 			return err
 		}
 	}
-	own := s.bridgeHop(s.network, true)
-	return s.onLAN([]path.Hop{own}, func() []path.Hop {
-		p.Guards = append(p.Guards, local.Unused(own))
-		return []path.Hop{s.switchedHop(s.network)}
-	})
+	return s.onLAN()
 }
 
 // lan is a switch to which the machine is connected.
@@ -93,24 +87,16 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	})
 }
 
-// onLAN sets the path's hops. direct has those from the machine to the servers' devices, switched
-// those from container to container.
-func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
+// onLAN places the ends on a switch of toll's.
+func (s *site) onLAN() error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
 		return err
 	}
-	p := s.path
-	if p.Spec.From == mode.FromHost {
-		s.PlaceClients(s.machine())
-		p.Hops = append(direct, s.ServerHops()...)
-		return nil
-	}
-	if err := s.addClients(func(int) wanted { return wanted{network: "none"} }); err != nil {
-		return err
-	}
-	p.Hops = slices.Concat(s.ClientHops(), switched(), s.ServerHops())
-	return nil
+	return s.placeClients(func() error {
+		s.path.Guards = append(s.path.Guards, local.Unused(s.bridgeHop(s.network, true)))
+		return s.addClients(func(int) wanted { return wanted{network: "none"} })
+	})
 }
 
 // plug gives the container a veth pair. join adds the outer end to the switch.

@@ -41,16 +41,14 @@ func (s *site) host() error {
 
 func (s *site) hostOutside() error {
 	s.at = s.engine.machine
-	wire, err := s.serveOutside()
-	if err != nil {
+	if err := s.serveOutside(); err != nil {
 		return err
 	}
-	s.path.Hops = []path.Hop{wire}
 	if s.path.Spec.From == mode.FromHost {
 		s.PlaceClients(s.machine())
 		return nil
 	}
-	err = s.addClients(func(int) wanted { return wanted{network: "host"} })
+	err := s.addClients(func(int) wanted { return wanted{network: "host"} })
 	if err != nil || s.engine.hosts == s.engine.machine {
 		return err
 	}
@@ -79,16 +77,9 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 			return err
 		}
 	}
-	if r := s.remote(); r != nil {
-		s.path.Hops, err = s.placeRemote(r, nil)
-		return err
-	}
-	s.path.Hops = []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
-	if s.path.Spec.From == mode.FromHost {
-		s.PlaceClients(s.machine())
-		return nil
-	}
-	return s.addClients(func(int) wanted { return wanted{network: "host"} })
+	return s.placeClients(func() error {
+		return s.addClients(func(int) wanted { return wanted{network: "host"} })
+	})
 }
 
 func (s *site) addUserNetwork(options map[string]string) (err error) {
@@ -131,9 +122,6 @@ func (s *site) shared() error {
 			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
 		}
 		s.path.Guards = append(s.path.Guards, local.Unused(b.Hop(true)))
-		h := b.loopbackHop()
-		h.Clients = s.path.Spec.TalkTo(i)
-		s.path.Hops = append(s.path.Hops, h)
 	}
 	return s.addClients(func(i int) wanted {
 		return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id}
@@ -200,11 +188,10 @@ func (s *site) bridgeDefault() error {
 
 func (s *site) onBridge() error {
 	if s.path.Spec.To.Outside() {
-		masq, err := s.rewritten()
-		if err != nil {
+		if err := s.rewritten(); err != nil {
 			return err
 		}
-		return s.outside(masq)
+		return s.outside()
 	}
 	if err := s.addServers(s.plain); err != nil {
 		return err
@@ -212,17 +199,7 @@ func (s *site) onBridge() error {
 	if err := s.findPorts(s.Servers); err != nil {
 		return err
 	}
-	p := s.path
-	if p.Spec.From == mode.FromHost {
-		s.PlaceClients(s.machine())
-		p.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
-		return nil
-	}
-	if err := s.plainClients(); err != nil {
-		return err
-	}
-	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
-	return nil
+	return s.placeClients(s.plainClients)
 }
 
 func (s *site) noMasquerade() error {
@@ -232,15 +209,18 @@ func (s *site) noMasquerade() error {
 	return s.guard(s.masquerade(path.Untouched))
 }
 
-// rewritten returns the hop of the rule that rewrites the source address of packets that leave the
-// network.
-func (s *site) rewritten() (path.Hop, error) {
+// rewritten gives the path the hop of the rule that rewrites the source address of packets that
+// leave the network.
+func (s *site) rewritten() error {
 	h, err := s.masquerade(path.Matches)
 	if errors.Is(err, errNoRule) {
 		err = &machine.UnsupportedError{Missing: "this Docker writes no rule that rewrites its containers' addresses (\"iptables\", \"ip-masq\")",
 			Remedy: "routed, which needs none", Err: err}
 	}
-	return h, err
+	if err == nil {
+		s.Give(mode.HopSNAT, h)
+	}
+	return err
 }
 
 func (s *site) masquerade(expect path.Expect) (path.Hop, error) {
@@ -261,7 +241,6 @@ func (s *site) routed() error {
 	if s.dual() {
 		options[routed6Option] = "routed"
 	}
-	r := s.remote()
 	var err error
 	if Apart(s.path.Spec) {
 		err = s.routedTo(s.engine.docker.Remote, options)
@@ -293,29 +272,16 @@ func (s *site) routed() error {
 	if err := s.noMasquerade(); err != nil {
 		return err
 	}
-	last := append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
-	if r != nil {
-		before, err := s.placeRemote(r, nil)
-		s.path.Hops = append(before, last...)
-		return err
-	}
-	if s.path.Spec.From == mode.FromHost {
-		s.PlaceClients(s.machine())
-		s.path.Hops = last
-		return nil
-	}
-	second, err := s.addNetwork("bridge", options)
-	if err != nil {
-		return err
-	}
-	if err := s.addClients(func(int) wanted { return wanted{network: second.name} }); err != nil {
-		return err
-	}
-	if err := s.findPorts(s.Clients); err != nil {
-		return err
-	}
-	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(second, false)}, last)
-	return nil
+	return s.placeClients(func() error {
+		if s.away, err = s.addNetwork("bridge", options); err != nil {
+			return err
+		}
+		err := s.addClients(func(int) wanted { return wanted{network: s.away.name} })
+		if err != nil {
+			return err
+		}
+		return s.findPorts(s.Clients)
+	})
 }
 
 const routedOption = "com.docker.network.bridge.gateway_mode_ipv4"
@@ -359,8 +325,7 @@ func (s *site) linked() error {
 		h.Clients = s.path.Spec.Alone(i)
 		rules = append(rules, h)
 	}
-	s.path.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switchedHop(s.network)},
-		s.ServerHops())
+	s.Give(mode.HopAccept, rules...)
 	return nil
 }
 

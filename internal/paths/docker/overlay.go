@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -63,21 +62,20 @@ func (s *site) overlay() error {
 	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
 		return err
 	}
-	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switchedHop(n)}, s.ServerHops())
 	return s.guardTunnel(ns)
 }
 
-// outOfOverlay sets the hops to the outside, which begin at the containers' second device.
+// outOfOverlay places the ends of a path to the outside, which begins at the containers' second
+// device.
 func (s *site) outOfOverlay(n *bridgeNet) error {
-	wire, err := s.serveOutside()
+	err := s.serveOutside()
 	if err != nil {
 		return err
 	}
 	if s.network, err = s.engine.network(s.ctx, gatewayNetwork); err != nil {
 		return err
 	}
-	masq, err := s.rewritten()
-	if err != nil {
+	if err := s.rewritten(); err != nil {
 		return err
 	}
 	s.attach = func(b *box) error {
@@ -95,7 +93,6 @@ func (s *site) outOfOverlay(n *bridgeNet) error {
 	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
 		return err
 	}
-	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.network, false), masq, wire})
 	ns, err := s.enterOverlay(n.id)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -36,14 +35,9 @@ func (s *site) subInterfaces() error {
 		return err
 	}
 	if r := s.remote(); r != nil {
-		before, err := s.placeRemote(r, &Segment{
+		return s.placeRemote(r, &Segment{
 			Driver: driver, Kind: kind, Subnet: n.subnet,
 			Client: opposite(n.subnet, s.Dial[0].Addr())})
-		if err != nil {
-			return err
-		}
-		s.path.Hops = slices.Concat(before, s.ServerHops())
-		return nil
 	}
 	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
 		return err
@@ -51,21 +45,18 @@ func (s *site) subInterfaces() error {
 	if err := s.addressed(slices.Concat(s.Servers, s.Clients)); err != nil {
 		return err
 	}
-	var between []path.Hop
 	if s.path.Spec.Mode == mode.MacvlanVEPA {
 		s.path.Facts["switch"] = "the one behind " + s.engine.docker.Parent + " reflects frames"
-		between = []path.Hop{s.reflectedHop()}
+		s.Give(mode.HopWire, s.reflectedHop())
 	}
-	s.path.Hops = slices.Concat(s.ClientHops(), between, s.ServerHops())
 	return nil
 }
 
-// outOfCard sets the hops from the clients' sub-interfaces to the other machine. That machine has
+// outOfCard places the ends of a path from sub-interfaces to the other machine. That machine has
 // no address in the clients' network, so it gets routes to the clients. The clients get routes to
 // it, except in ipvlan's routed modes.
 func (s *site) outOfCard() error {
-	wire, err := s.serveOutside()
-	if err != nil {
+	if err := s.serveOutside(); err != nil {
 		return err
 	}
 	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
@@ -84,7 +75,6 @@ func (s *site) outOfCard() error {
 			return fmt.Errorf("%s: %w", c.what, err)
 		}
 	}
-	s.path.Hops = append(s.ClientHops(), wire)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
@@ -182,22 +181,17 @@ func (s *site) publishRewritten() (err error) {
 	if err != nil {
 		return err
 	}
-	if s.path.Spec.From == mode.FromHost {
-		s.PlaceClients(s.machine())
-		s.path.Hops = slices.Concat(rewritten, []path.Hop{s.bridgeHop(s.network, true)},
-			s.ServerHops())
-		return nil
+	s.Give(mode.HopDNAT, rewritten[:len(ports)]...)
+	s.Give(mode.HopSNAT, rewritten[len(ports):]...)
+	if s.path.Spec.From == mode.FromContainer && s.switchesRewritten() {
+		s.GiveAt(mode.HopBridge, func(at recipe.At) []path.Hop {
+			if at.Before(mode.HopDNAT) {
+				return nil
+			}
+			return s.crossed(at)
+		})
 	}
-	if err := s.plainClients(); err != nil {
-		return err
-	}
-	before, after := []path.Hop{}, []path.Hop{s.switchedHop(s.network)}
-	if !s.switchesRewritten() {
-		before = []path.Hop{s.bridgeLeg(s.network, "in")}
-		after = []path.Hop{s.bridgeLeg(s.network, "out")}
-	}
-	s.path.Hops = slices.Concat(s.ClientHops(), before, rewritten, after, s.ServerHops())
-	return nil
+	return s.placeClients(s.plainClients)
 }
 
 // switchesRewritten reports whether rules see bridged frames. If so, rewritten frames are switched

@@ -207,7 +207,7 @@ func (s *site) publishByUser() error {
 	if err != nil {
 		return err
 	}
-	var relays, last []path.Hop
+	var relays []path.Hop
 	spliced := r.splices(s.path.Spec.To)
 	for i, p := range ports {
 		b := s.Servers[i]
@@ -223,7 +223,8 @@ func (s *site) publishByUser() error {
 		}
 		proxy := local.Proxy{Space: s.at.ns, PID: pid, Listens: p.Port(),
 			Target: netip.AddrPortFrom(b.Addr(), serverPort)}
-		inner := local.ContainerHop(mode.HopTap, b.ns, b.what, b.device, "", true)
+		b.kind = mode.HopTap
+		inner := b.Hop(true)
 		guard := b.loopbackHop()
 		if spliced {
 			proxy.Dials = b.ns
@@ -232,14 +233,13 @@ func (s *site) publishByUser() error {
 			proxy.Tap, proxy.Frames = b.ns, inner.Read
 		}
 		relay := local.RelayHop(s.path, r.kind, proxy, s.program(r), s.at.name)
-		relay.Clients, inner.Clients = s.path.Spec.TalkTo(i), s.path.Spec.TalkTo(i)
 		guard = local.Unused(guard)
-		guard.Clients = s.path.Spec.TalkTo(i)
-		relays, last = append(relays, relay), append(last, inner)
+		relay.Clients, guard.Clients = s.path.Spec.TalkTo(i), s.path.Spec.TalkTo(i)
+		relays = append(relays, relay)
 		s.path.Guards = append(s.path.Guards, guard)
 	}
+	s.Give(r.kind, relays...)
 	s.PlaceClients(s.machine())
-	s.path.Hops = slices.Concat([]path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}, relays, last)
 	return nil
 }
 

@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -111,44 +109,28 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// translated sets the hops of ports that rules rewrite. If a docker-proxy listens on a port, it
+// translated builds the path to ports that rules rewrite. If a docker-proxy listens on a port, it
 // becomes a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	dnat, err := s.dnatHops(ports)
 	if err != nil {
 		return err
 	}
-	if s.path.Spec.From == mode.FromContainer {
-		if err := s.plainClients(); err != nil {
-			return err
-		}
-		// With bridge-nf-call-iptables the rewritten frame is switched to the server's port.
-		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)},
-			s.ServerHops())
-		return nil
-	}
-	if r := s.remote(); r != nil {
-		before, err := s.placeRemote(r, nil)
-		if err != nil {
-			return err
-		}
-		s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)},
-			s.ServerHops())
-		return nil
+	s.Give(mode.HopDNAT, dnat...)
+	if s.path.Spec.From != mode.FromHost {
+		return s.placeClients(s.plainClients)
 	}
 	// Docker writes this rule if it starts no docker-proxy.
 	ofHost := func(expect path.Expect) (path.Hop, error) {
 		return s.ruleHop(mode.HopSNAT, expect, "nat", "POSTROUTING", "-o "+s.network.bridge,
 			"--src-type LOCAL", "-j MASQUERADE")
 	}
-	var before []path.Hop
-	if s.engine.kit != nil {
-		before = append(before, local.LoopbackHop(s.at.ns, s.at.name))
-		relays, err := s.fromMachine(ports)
-		if err != nil {
+	if s.path.Spec.Mode == mode.RootlessPublishTap {
+		if err := s.taps(ports); err != nil {
 			return err
 		}
-		before = append(before, relays...)
+	} else {
+		s.kits(ports, false)
 	}
 	if preserved, err := s.firstClient(ports[0]); err != nil {
 		return err
@@ -157,12 +139,11 @@ func (s *site) translated(ports []netip.AddrPort) error {
 			return err
 		}
 	} else if masq, err := ofHost(path.Matches); err == nil {
-		dnat = append(dnat, masq)
+		s.Give(mode.HopSNAT, masq)
 	} else if !errors.Is(err, errNoRule) {
 		return err
 	}
 	s.PlaceClients(s.machine())
-	s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
 }
 
@@ -240,29 +221,15 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			return err
 		}
 	}
-	if s.path.Spec.From == mode.FromContainer {
-		if err := s.plainClients(); err != nil {
-			return err
-		}
-		s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg(s.network, "in")},
-			proxies,
-			[]path.Hop{s.bridgeLeg(s.network, "out")}, s.ServerHops())
-		return nil
-	}
-	before := []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
-	if r := s.remote(); r != nil {
-		var err error
-		if before, err = s.placeRemote(r, nil); err != nil {
-			return err
-		}
-	} else {
-		s.PlaceClients(s.machine())
+	s.Give(mode.HopProxy, proxies...)
+	err := s.placeClients(s.plainClients)
+	if err != nil || s.path.Spec.From == mode.FromContainer {
+		return err
 	}
 	if _, err := s.firstClient(ports[0]); err != nil {
 		return err
 	}
-	s.path.Hops = slices.Concat(before, s.kits(ports, true), proxies,
-		[]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+	s.kits(ports, true)
 	return nil
 }
 
@@ -305,7 +272,6 @@ func (s *site) fast() error {
 		return err
 	}
 	s.PlaceClients(s.machine())
-	s.path.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
 	return nil
 }
 
@@ -317,14 +283,7 @@ func (s *site) fastLinks() error {
 	for _, b := range s.Servers {
 		names = append(names, b.port)
 	}
-	return s.engine.ns.Do(func() error {
-		for _, name := range names {
-			if err := link.SetMaxSize(name, bigtcp.Size); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return local.LargerPackets(s.engine.ns, names...)
 }
 
 // secondProxy adds the docker-proxy of the second port. It needs no hop: the machine's count of

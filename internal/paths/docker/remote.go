@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -155,42 +154,50 @@ func (s *site) routedTo(r *Remote, options map[string]string) error {
 	return r.Route(s.ctx, s.path, subnet, false)
 }
 
-func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
+// placeClients places the clients on the other machine or as processes on this one, or else calls
+// contained, which adds their containers.
+func (s *site) placeClients(contained func() error) error {
+	switch r := s.remote(); {
+	case r != nil:
+		return s.placeRemote(r, nil)
+	case s.path.Spec.From == mode.FromHost:
+		s.PlaceClients(s.machine())
+		return nil
+	}
+	return contained()
+}
+
+func (s *site) placeRemote(r *Remote, on *Segment) error {
 	place, hops, err := r.Client(s.ctx, s.path, s.Dial[0], on)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	s.Approach(hops)
 	s.PlaceClients(place)
 	for i := range s.path.Clients {
 		s.path.Clients[i].Machine = r.Machine
 	}
-	return hops, nil
+	return nil
 }
 
-// serveOutside places the server on the other machine and returns the hop to it.
-func (s *site) serveOutside() (path.Hop, error) {
+// serveOutside places the server on the other machine.
+func (s *site) serveOutside() error {
 	r := s.engine.docker.Remote
 	place, dial, wire, err := r.Server(s.ctx, s.path)
 	if err != nil {
-		return path.Hop{}, err
+		return err
 	}
+	s.Give(mode.HopWire, wire)
 	s.path.Facts["server"] = "a process on the other machine"
 	s.Listen(place, dial.Port(), dial)
 	s.path.Servers[0].Machine = r.Machine
-	return wire, nil
+	return nil
 }
 
-// outside sets the hops from the clients' containers on a bridge to the other machine. between are
-// the hops of rules.
-func (s *site) outside(between ...path.Hop) error {
-	wire, err := s.serveOutside()
-	if err != nil {
+// outside places the ends of a path from containers on a bridge to the other machine.
+func (s *site) outside() error {
+	if err := s.serveOutside(); err != nil {
 		return err
 	}
-	if err := s.plainClients(); err != nil {
-		return err
-	}
-	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.network, false)}, between,
-		[]path.Hop{wire})
-	return nil
+	return s.plainClients()
 }

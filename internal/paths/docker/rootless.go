@@ -256,30 +256,33 @@ func rootlessPorts(publish func(*site) error) func(*site) error {
 	}
 }
 
-// taps returns the hops from the machine's sockets to the engine's tap device. One process listens
-// on all ports: RootlessKit, or a program that RootlessKit started.
-func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
+// taps gives the path the hops from the machine's sockets to the engine's tap device. One process
+// listens on all ports: RootlessKit, or a program that RootlessKit started.
+func (s *site) taps(ports []netip.AddrPort) error {
 	e := s.engine
 	pid, err := e.relay()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	tap := path.Hop{Kind: mode.HopTap, Name: rootless.Tap, Where: e.name,
 		Read: local.Device(e.ns, rootless.Tap, true)}
 	relay := local.Proxy{Space: e.machine.ns, PID: pid, Others: true, Second: s.path.Second,
 		Frames: tap.Read}
-	hops = local.PortHops(s.path, driverHops[e.kit.Driver], relay, e.kit.Driver, e.machine.name,
-		func(r *local.Proxy, i int) { r.Tap, r.Listens = s.Servers[i].ns, ports[i].Port() })
-	return append(hops, tap), nil
+	kind := driverHops[e.kit.Driver]
+	s.Give(mode.HopTap, tap)
+	s.Give(kind, local.PortHops(s.path, kind, relay, e.kit.Driver, e.machine.name,
+		func(r *local.Proxy, i int) {
+			r.Tap, r.Listens = s.Servers[i].ns, ports[i].Port()
+		})...)
+	return nil
 }
 
-// kits returns the hops of RootlessKit, which listens on all ports, or nil if the engine is not
-// rootless. With proxy, RootlessKit dials docker-proxy, and the last hop is the loopback device of
-// the engine's network.
-func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
+// kits gives the path the hops of RootlessKit, which listens on all ports, unless the engine is not
+// rootless. With proxy, RootlessKit dials docker-proxy.
+func (s *site) kits(ports []netip.AddrPort, proxy bool) {
 	e := s.engine
 	if e.kit == nil {
-		return nil
+		return
 	}
 	name := rootless.RootlessKit
 	if e.kit.Version != "" {
@@ -287,12 +290,9 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 	}
 	relay := local.Proxy{Space: e.machine.ns, Dials: e.ns, PID: e.kit.Kit, Others: true,
 		Beside: proxy, Second: s.path.Second}
-	hops = local.PortHops(s.path, mode.HopRootlessKit, relay, name, e.machine.name,
-		func(r *local.Proxy, i int) { r.Listens, r.Target = ports[i].Port(), ports[i] })
-	if proxy {
-		hops = append(hops, local.LoopbackHop(e.ns, e.name))
-	}
-	return hops
+	s.Give(mode.HopRootlessKit, local.PortHops(s.path, mode.HopRootlessKit, relay, name,
+		e.machine.name,
+		func(r *local.Proxy, i int) { r.Listens, r.Target = ports[i].Port(), ports[i] })...)
 }
 
 // firstClient connects to the machine's own address and reports whether the server sees the
@@ -310,14 +310,6 @@ func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
 	}
 	s.path.Facts["source address"] = ends.String()
 	return ends.Preserved(), nil
-}
-
-// fromMachine returns the hops from the machine to a rootless engine's rules.
-func (s *site) fromMachine(ports []netip.AddrPort) ([]path.Hop, error) {
-	if s.path.Spec.Mode == mode.RootlessPublishTap {
-		return s.taps(ports)
-	}
-	return s.kits(ports, false), nil
 }
 
 // taken reports whether a process of the machine listens on the port.

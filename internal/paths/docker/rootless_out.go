@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -80,7 +79,7 @@ func (s *site) outOfEngine() error {
 	return s.throughTap(s.engine.spot, rootless.Tap)
 }
 
-// outOfBridges sets the hops out of a container on a bridge of a user's Podman. Published ports,
+// outOfBridges builds the path out of a container on a bridge of a user's Podman. Published ports,
 // which bypass the bridge, do not matter there.
 func (s *site) outOfBridges() error {
 	s.spot = s.engine.spot
@@ -110,8 +109,7 @@ func (s *site) leavesBy() (device string, err error) {
 	return "", cmp.Or(err, fmt.Errorf("%s has no default route", s.spot.name))
 }
 
-// throughTap inserts the hops of a network's tap device and of the process that holds it, before
-// the wire's hop.
+// throughTap gives the path the hops of a network's tap device and of the process that holds it.
 func (s *site) throughTap(of spot, device string) error {
 	pid, program, err := s.engine.driver(of)
 	if err != nil {
@@ -122,18 +120,18 @@ func (s *site) throughTap(of spot, device string) error {
 	if s.engine.Podman != nil {
 		name = s.program(userRelay{kind: driverHops[program], program: program})
 	}
-	driver := local.RelayHop(s.path, driverHops[program], local.Proxy{Space: s.at.ns,
-		Tap: s.Clients[0].ns, Frames: tap.Read, Outward: true, PID: pid, Others: true,
-		Target: s.Dial[0]}, name, s.at.name)
-	s.path.Hops = slices.Insert(s.path.Hops, len(s.path.Hops)-1, tap, driver)
+	s.Give(mode.HopTap, tap)
+	s.Give(driverHops[program], local.RelayHop(s.path, driverHops[program], local.Proxy{
+		Space: s.at.ns, Tap: s.Clients[0].ns, Frames: tap.Read, Outward: true, PID: pid,
+		Others: true, Target: s.Dial[0]}, name, s.at.name))
 	return nil
 }
 
-// outByUser sets the hops out of a rootless Podman container that has the tap device itself.
+// outByUser builds the path out of a rootless Podman container that has the tap device itself.
 func (s *site) outByUser(network string) error {
 	s.ownRules()
 	s.path.Facts["network"] = "as by podman run --network " + network
-	wire, err := s.serveOutside()
+	err := s.serveOutside()
 	if err != nil {
 		return err
 	}
@@ -144,7 +142,6 @@ func (s *site) outByUser(network string) error {
 	if c.device, err = onlyDevice(c); err != nil {
 		return err
 	}
-	s.path.Hops = []path.Hop{wire}
 	s.path.Guards = append(s.path.Guards, local.Unused(c.loopbackHop()))
 	return s.throughTap(spot{c.ns, c.what}, c.device)
 }

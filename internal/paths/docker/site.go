@@ -40,8 +40,9 @@ type site struct {
 	prefix string
 	made   int // the number of names given out
 
-	network *bridgeNet
-	bridges []string // the machine's bridges that are hops or guards
+	network *bridgeNet // the servers'
+	away    *bridgeNet // the clients', if it is another one; or nil
+	bridges []string   // the machine's bridges that are hops or guards
 	kind    mode.HopKind
 	tuned   local.Tuned
 	recipe.Ends[*box]

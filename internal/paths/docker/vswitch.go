@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -52,35 +53,34 @@ func (s *site) vswitch() error {
 		p.Facts["datapath"] = "userspace (datapath_type=netdev), Open vSwitch " + version
 		p.Facts["offloads"] = "checksum and segmentation off in the containers: the userspace datapath forwards packets without finishing either"
 	}
-	of := func(boxes *[]*box) func() []string {
-		return func() (out []string) {
-			for _, b := range *boxes {
-				out = append(out, ports[b])
-			}
-			return out
+	of := func(boxes []*box) (out []string) {
+		for _, b := range boxes {
+			out = append(out, ports[b])
 		}
+		return out
 	}
-	toServers := of(&s.Servers)
-	own := func() []string { return []string{ovs.Local} }
-	return s.onLAN([]path.Hop{s.switchHop(sw, l.bridge, toServers, own)}, func() []path.Hop {
-		p.Guards = append(p.Guards, local.Unused(s.bridgeHop(s.network, true)))
-		return []path.Hop{s.switchHop(sw, l.bridge, toServers, of(&s.Clients))}
+	s.GiveAt(mode.HopOVS, func(recipe.At) []path.Hop {
+		clients := of(s.Clients)
+		if clients == nil {
+			clients = []string{ovs.Local}
+		}
+		return []path.Hop{s.switchHop(sw, l.bridge, of(s.Servers), clients)}
 	})
+	return s.onLAN()
 }
 
-func (s *site) switchHop(sw ovs.Machines, bridge string,
-	toServer, toClient func() []string) path.Hop {
+func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine,
 		Read: func() (c sample.Counters, err error) {
 			now, err := sw.Ports(bridge)
 			if err != nil {
 				return c, err
 			}
-			f, err := ovs.Sent(now, toServer())
+			f, err := ovs.Sent(now, toServer)
 			if err != nil {
 				return c, err
 			}
-			b, err := ovs.Sent(now, toClient())
+			b, err := ovs.Sent(now, toClient)
 			return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
 				BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
 		}}

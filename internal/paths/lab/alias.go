@@ -43,28 +43,17 @@ func (s *site) natAlias() error {
 	for i := range s.Dial {
 		s.Dial[i] = netip.AddrPortFrom(d.aliases[i].addr, serverPort)
 	}
-	p := s.path
-	rules := s.EachServer(func(i int) path.Hop {
-		return s.ruleHop(s.a, mode.HopDNAT, "nat", aliasChain(i), tagAlias, path.Matches)
-	})
-	p.Guards = []path.Hop{s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
-	if p.Spec.From == mode.FromHost {
-		s.PlaceClients(on(s.a))
-		p.Hops = slices.Concat(rules, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)},
-			s.ServerHops())
-		return nil
-	}
-	if err := s.dockerClients(d); err != nil {
+	s.path.Guards = []path.Hop{s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
+	if err := s.placeClients(func() error { return s.dockerClients(d) }); err != nil {
 		return err
 	}
-	for i := range s.Clients {
-		h := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING",
+	s.Give(mode.HopDNAT, s.EachServer(func(i int) path.Hop {
+		return s.ruleHop(s.a, mode.HopDNAT, "nat", aliasChain(i), tagAlias, path.Matches)
+	})...)
+	s.Give(mode.HopSNAT, s.EachClient(func(i int) path.Hop {
+		return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING",
 			numbered(tagAliasSNAT, len(s.Servers)+i), path.Matches)
-		h.Clients = p.Spec.Alone(i)
-		rules = append(rules, h)
-	}
-	// As with a published port, rewritten frames stay on the bridge.
-	p.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switched(s.home)}, s.ServerHops())
+	})...)
 	return nil
 }
 

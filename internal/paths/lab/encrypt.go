@@ -23,14 +23,15 @@ const (
 	espKey  = 16       // bytes: AES-128
 )
 
-func (s *site) encrypt() ([]path.Hop, error) {
+// encrypt encrypts what the machines send each other, and gives the path the hops of that.
+func (s *site) encrypt() error {
 	key := make([]byte, espKey)
 	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("make a key: %w", err)
 	}
 	var tag [4]byte
 	if _, err := rand.Read(tag[:]); err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("make a key: %w", err)
 	}
 	toServer := transform(key, tag, s.b.addr.Addr(), s.a.addr.Addr())
 	toClient := transform(key, tag, s.a.addr.Addr(), s.b.addr.Addr())
@@ -50,12 +51,12 @@ func (s *site) encrypt() ([]path.Hop, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
 	s.path.Facts["encryption"] = "ESP in transport mode, AES-128-GCM with a tag of 64 bits"
-	hop := func(m *hostMachine) path.Hop { return espHop(m, toServer, toClient) }
-	return []path.Hop{hop(s.b), s.wireHop(), hop(s.a)}, nil
+	s.GiveBoth(mode.HopESP, espHop(s.b, toServer, toClient), espHop(s.a, toServer, toClient))
+	return nil
 }
 
 func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {

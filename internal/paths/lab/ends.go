@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 type seat struct {
@@ -83,6 +84,20 @@ func (s *site) addClients(on *hostMachine, attach func(seat) (*container, error)
 			return err
 		}
 		s.AddClient(c)
+	}
+	return nil
+}
+
+// placeClients places the clients as processes on their machine, or else calls contained, which
+// adds their containers.
+func (s *site) placeClients(contained func() error) error {
+	switch s.path.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+	default:
+		return contained()
 	}
 	return nil
 }

@@ -7,11 +7,90 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 type device = local.TunedDevice
+
+// Hops returns the hops at a place of a route that every mode has in the same form.
+func (s *site) Hops(at recipe.At) []path.Hop {
+	switch at.Kind() {
+	case mode.HopLoopback:
+		return s.loopbacks(at)
+	case mode.HopWire:
+		return []path.Hop{s.wireHop()}
+	case mode.HopBridge:
+		return []path.Hop{s.crossed(at)}
+	case mode.HopDNAT:
+		return s.publishedRules()
+	case mode.HopSNAT:
+		return s.masquerade(at)
+	case mode.HopAccept:
+		return s.EachClient(func(i int) path.Hop {
+			return s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)
+		})
+	}
+	return nil
+}
+
+func (s *site) loopbacks(at recipe.At) []path.Hop {
+	switch {
+	case at.Last() && len(s.Servers) > 0:
+		return s.EachServer(func(i int) path.Hop {
+			return s.loHop(s.Servers[i].ns, s.Servers[i].name)
+		})
+	case at.First():
+		return []path.Hop{s.loHop(s.a.ns, s.a.name)}
+	}
+	return []path.Hop{s.loHop(s.engine.ns, s.engine.name)}
+}
+
+func (s *site) crossed(at recipe.At) path.Hop {
+	switch at.Crosses(s.away.bridge != "") {
+	case recipe.Switched:
+		return s.switchedHop(s.a.ns, s.a.name, s.home.bridge, ports(s.Clients), ports(s.Servers))
+	case recipe.FirstLeg:
+		return s.bridgeLeg("in")
+	case recipe.SecondLeg:
+		return s.bridgeLeg("out")
+	case recipe.Leaving:
+		m, n := s.clientsNetwork(at)
+		return s.bridgeHop(m, n.bridge, false)
+	}
+	return s.bridgeHop(s.engine, s.home.bridge, true)
+}
+
+// clientsNetwork returns the network of clients in containers, and its machine.
+func (s *site) clientsNetwork(at recipe.At) (*hostMachine, network) {
+	m, n := s.engine, s.home
+	if at.Away() {
+		m = s.b
+	}
+	if s.away.bridge != "" {
+		n = s.away
+	}
+	return m, n
+}
+
+// masquerade returns the hop of the rule that rewrites the source addresses of what leaves the
+// clients' network, or of what the machine itself sends to a published port. Docker writes the
+// latter rule only without docker-proxy.
+func (s *site) masquerade(at recipe.At) []path.Hop {
+	m, n, tag := s.engine, s.home, tagLocalMasq
+	if at.Before(mode.HopWire) {
+		tag = tagMasq
+		m, n = s.clientsNetwork(at)
+	} else if at.From == mode.FromContainer || s.preserved {
+		return nil
+	}
+	tag += tagOf(dockerNet{network: n})
+	if !m.has(s.family(), tag) {
+		return nil
+	}
+	return []path.Hop{s.ruleHop(m, mode.HopSNAT, "nat", "POSTROUTING", tag, path.Matches)}
+}
 
 func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
 	return s.tuned.MadeOf(h, devices...)
@@ -83,6 +162,15 @@ func ruleOf(family nft.Family, m *hostMachine, kind mode.HopKind, table, chain, 
 			})
 			return out, err
 		}}
+}
+
+// has reports whether Docker wrote a rule with the tag.
+func (m *hostMachine) has(family nft.Family, tag string) bool {
+	return slices.ContainsFunc(m.rules, func(c nft.Chain) bool {
+		return c.Family == family && slices.ContainsFunc(c.Rules, func(r nft.Rule) bool {
+			return r.Tag == tag
+		})
+	})
 }
 
 // find returns the table and the chain in which Docker wrote the rules with the tag, or the given

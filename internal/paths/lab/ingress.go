@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -99,45 +100,33 @@ func (s *site) publishIngress() error {
 		return err
 	}
 	s.dialPublished()
-	dnat := s.EachServer(func(i int) path.Hop {
+	s.Give(mode.HopDNAT, s.EachServer(func(i int) path.Hop {
 		return s.portRule(mode.HopDNAT, "nat", ingressChain, tagPublish, i, path.Matches)
+	})...)
+	s.Give(mode.HopIPVS, s.ipvsHop(box))
+	s.GiveAt(mode.HopBridge, func(at recipe.At) []path.Hop {
+		switch {
+		case at.After(mode.HopIPVS):
+			return []path.Hop{s.overlaySwitch(b, []string{box.port}, ports(s.Servers))}
+		case at.After(mode.HopDNAT):
+			return []path.Hop{s.bridgeHop(s.a, gwbridge.bridge, true)}
+		}
+		return []path.Hop{s.crossed(at)}
 	})
-	last := slices.Concat(dnat, []path.Hop{s.bridgeHop(s.a, gwbridge.bridge, true), s.ipvsHop(box),
-		s.overlaySwitch(b, []string{box.port}, ports(s.Servers))}, s.ServerHops())
 	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name)),
 		local.Unused(s.vxlanHop(b, true))}
 	if p.Spec.From != mode.FromContainer {
 		p.Guards = append(p.Guards, s.noNAT())
 	}
-	return s.ingressClients(last, len(dnat))
-}
-
-// ingressClients places the clients and sets the path's hops: those up to the node, then last. The
-// first dnat hops of last are DNAT; the SNAT hop is inserted after them.
-func (s *site) ingressClients(last []path.Hop, dnat int) error {
-	p := s.path
-	switch p.Spec.From {
-	case mode.FromHost:
-		s.PlaceClients(on(s.a))
-		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagLocalMasq, path.Matches)
-		p.Hops = slices.Insert(last, dnat, masq)
-	case mode.FromContainer:
-		if err := s.dockerClients(daemon{}); err != nil {
-			return err
+	return s.placeClients(func() error {
+		if p.Spec.From == mode.FromRemoteContainer {
+			return s.remoteClients(dockerNet{network: remoteNet})
 		}
-		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)},
-			slices.Insert(last, dnat, masq))
-	case mode.FromRemote:
-		s.PlaceClients(on(s.b))
-		p.Hops = append([]path.Hop{s.wireHop()}, last...)
-	case mode.FromRemoteContainer:
-		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.masqueraded(s.b, remoteNet), last)
-	}
-	return nil
+		s.away = tollNet
+		s.Give(mode.HopSNAT,
+			s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches))
+		return s.dockerClients(daemon{})
+	})
 }
 
 func (s *site) mesh() (d daemon, services []service) {

@@ -1,11 +1,10 @@
 package lab
 
 import (
-	"slices"
-
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -22,11 +21,12 @@ func (s *site) pipework() error {
 			}
 			return c, s.cardMTU(c)
 		},
-		between: func(m *hostMachine, toServer, toClient []string) []path.Hop {
-			if toClient == nil {
-				return []path.Hop{s.bridgeHop(m, outer.bridge, true)}
+		kind: mode.HopBridge,
+		between: func(m *hostMachine, toServer, toClient []string) path.Hop {
+			if len(toClient) == 0 {
+				return s.bridgeHop(m, outer.bridge, true)
 			}
-			return []path.Hop{s.switchedHop(m.ns, m.name, outer.bridge, toClient, toServer)}
+			return s.switchedHop(m.ns, m.name, outer.bridge, toClient, toServer)
 		},
 	})
 }
@@ -35,13 +35,13 @@ type lan struct {
 	foreign []string
 	prepare func(*hostMachine) error
 	attach  func(m *hostMachine, at seat) (*container, error)
-	// between returns the hops from the clients' ports to the servers' ports. No client port means
-	// the machine itself.
-	between func(m *hostMachine, toServer, toClient []string) []path.Hop
+	// between returns the hop of the kind between the clients' ports and the servers' ports. No
+	// client port means the machine itself. A nil between means that there is no such hop.
+	kind    mode.HopKind
+	between func(m *hostMachine, toServer, toClient []string) path.Hop
 }
 
 func (s *site) onLAN(l lan) error {
-	p := s.path
 	ready := func(m *hostMachine) error {
 		if err := s.install(m, daemon{foreign: l.foreign}); err != nil {
 			return err
@@ -57,38 +57,37 @@ func (s *site) onLAN(l lan) error {
 	if err := s.addServers(attachTo(s.a)); err != nil {
 		return err
 	}
-	toServer, card := ports(s.Servers), []string{wireName}
-	if p.Spec.To.Outside() {
-		toServer = card
-	}
-	switch p.Spec.From {
-	case mode.FromHost:
-		s.PlaceClients(on(s.a))
-		p.Hops = l.between(s.a, toServer, nil)
-	case mode.FromContainer:
-		if err := s.addClients(s.a, attachTo(s.a)); err != nil {
-			return err
+	err := s.placeClients(func() error {
+		if s.path.Spec.From == mode.FromContainer {
+			return s.addClients(s.a, attachTo(s.a))
 		}
-		p.Hops = append(s.ClientHops(), l.between(s.a, toServer, ports(s.Clients))...)
-	case mode.FromRemote:
-		s.PlaceClients(on(s.b))
-		p.Hops = append([]path.Hop{s.wireHop()}, l.between(s.a, toServer, card)...)
-	case mode.FromRemoteContainer:
 		if err := ready(s.b); err != nil {
 			return err
 		}
-		if err := s.addClients(s.b, attachTo(s.b)); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.ClientHops(), l.between(s.b, card, ports(s.Clients)),
-			[]path.Hop{s.wireHop()}, l.between(s.a, toServer, card))
+		return s.addClients(s.b, attachTo(s.b))
+	})
+	if err != nil {
+		return err
 	}
-	if p.Spec.To.Outside() {
-		p.Hops = append(p.Hops, s.wireHop())
+	if l.between != nil {
+		s.GiveAt(l.kind, func(at recipe.At) []path.Hop { return []path.Hop{s.between(l, at)} })
 	}
-	p.Hops = append(p.Hops, s.ServerHops()...)
-	p.Guards = []path.Hop{s.noDefaultNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
+	s.path.Guards = []path.Hop{s.noDefaultNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
 	return nil
+}
+
+func (s *site) between(l lan, at recipe.At) path.Hop {
+	m, toServer, toClient := s.a, ports(s.Servers), ports(s.Clients)
+	card := []string{wireName}
+	switch {
+	case at.Away():
+		m, toServer = s.b, card
+	case at.To.Outside():
+		toServer = card
+	case at.After(mode.HopWire):
+		toClient = card
+	}
+	return l.between(m, toServer, toClient)
 }
 
 // cardMTU sets the container's MTU to the card's, because a switch drops larger packets.

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -55,12 +54,9 @@ func (s *site) onMachine(server path.Place) {
 	default:
 		s.PlaceClients(on(s.a))
 	}
-	lo := s.loHop(s.a.ns, s.a.name)
 	if wired {
-		p.Hops, p.Guards = []path.Hop{s.wireHop()}, []path.Hop{local.Unused(lo)}
-		return
+		p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
 	}
-	p.Hops = []path.Hop{lo}
 }
 
 func (s *site) shared() error {
@@ -81,9 +77,6 @@ func (s *site) shared() error {
 		pod := s.Servers[i%len(s.Servers)]
 		s.PlaceClient(contained(s.a, pod.ns, "another container with the network of "+pod.name))
 	}
-	p.Hops = s.EachServer(func(i int) path.Hop {
-		return s.loHop(s.Servers[i].ns, s.Servers[i].name)
-	})
 	return nil
 }
 
@@ -91,45 +84,20 @@ func (s *site) bridge() error {
 	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
 	}
-	return s.onBridge(tollNet, s.noNAT())
+	p, unused := s.path, s.loHop(s.a.ns, s.a.name)
+	if !p.Spec.To.Outside() {
+		p.Guards = []path.Hop{s.noNAT()}
+		if p.Spec.From == mode.FromContainer { // switched: the machine's own stack must not see it
+			unused = s.bridgeHop(s.a, s.home.bridge, true)
+		}
+	}
+	p.Guards = append(p.Guards, local.Unused(unused))
+	return s.placeClients(func() error { return s.dockerClients(daemon{}) })
 }
 
 func (s *site) bridgeDefault() error {
-	d := daemon{others: s.addresses(docker0)}
-	if err := s.install(s.a, d); err != nil {
-		return err
-	}
-	if err := s.addServers(s.attach(docker0, d)); err != nil {
-		return err
-	}
-	return s.onBridge(docker0, s.noDefaultNAT())
-}
-
-func (s *site) onBridge(n network, noNAT path.Hop) error {
-	p := s.path
-	if p.Spec.To.Outside() {
-		if err := s.addClients(s.a, s.attach(n, daemon{})); err != nil {
-			return err
-		}
-		p.Hops = s.masqueraded(s.engine, n)
-		p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
-		return nil
-	}
-	p.Guards = []path.Hop{noNAT}
-	own := s.bridgeHop(s.a, n.bridge, true)
-	if p.Spec.From == mode.FromHost {
-		s.PlaceClients(on(s.a))
-		p.Hops = append([]path.Hop{own}, s.ServerHops()...)
-		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
-		return nil
-	}
-	if err := s.addClients(s.a, s.attach(n, daemon{})); err != nil {
-		return err
-	}
-	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switched(n)}, s.ServerHops())
-	// Packets are switched, so the machine's own stack must not see them.
-	p.Guards = append(p.Guards, local.Unused(own))
-	return nil
+	s.home = docker0
+	return s.bridge()
 }
 
 func (s *site) addresses(n network) (out []netip.Prefix) {
@@ -180,6 +148,7 @@ func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach
 // remoteClients places clients in containers on machine B. Docker's rules protect them, unless the
 // network is routed.
 func (s *site) remoteClients(n dockerNet) error {
+	s.away = n.network
 	for _, at := range s.clientSeats(s.b) {
 		n.containers = append(n.containers, n.of(at))
 	}
@@ -189,15 +158,4 @@ func (s *site) remoteClients(n dockerNet) error {
 	return s.addClients(s.b, func(at seat) (*container, error) {
 		return s.bridged(s.b, n.network, at)
 	})
-}
-
-// masqueraded returns the hops from clients' containers on a network of m out to the wire.
-func (s *site) masqueraded(m *hostMachine, n network) []path.Hop {
-	tag := tagMasq + tagOf(dockerNet{network: n})
-	return append(s.ClientHops(), s.bridgeHop(m, n.bridge, false),
-		s.ruleHop(m, mode.HopSNAT, "nat", "POSTROUTING", tag, path.Matches), s.wireHop())
-}
-
-func (s *site) switched(n network) path.Hop {
-	return s.switchedHop(s.a.ns, s.a.name, n.bridge, ports(s.Clients), ports(s.Servers))
 }

@@ -35,23 +35,12 @@ func (s *site) netkitPairs() error {
 		return err
 	}
 	p.Guards = []path.Hop{s.noDefaultNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
-	switch p.Spec.From {
-	case mode.FromHost:
-		s.PlaceClients(on(s.a))
-		p.Hops = s.ServerHops()
-	case mode.FromContainer:
-		if err := s.addClients(s.a, s.netkitPair); err != nil {
-			return err
-		}
-		p.Hops = append(s.ClientHops(), s.ServerHops()...)
-	case mode.FromRemote:
+	if p.Spec.From == mode.FromRemote {
 		if err := route(s.b, tollNet, s.a); err != nil {
 			return err
 		}
-		s.PlaceClients(on(s.b))
-		p.Hops = append([]path.Hop{s.wireHop()}, s.ServerHops()...)
 	}
-	return nil
+	return s.placeClients(func() error { return s.addClients(s.a, s.netkitPair) })
 }
 
 func (at seat) netkit() string { return "nk-" + at.end }

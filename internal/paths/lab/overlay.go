@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -82,8 +81,7 @@ func (s *site) overlay() error {
 		if err := s.addClients(s.a, a.attach(s)); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(),
-			[]path.Hop{s.overlaySwitch(a, ports(s.Clients), ports(s.Servers))}, s.ServerHops())
+		s.Give(mode.HopBridge, s.overlaySwitch(a, ports(s.Clients), ports(s.Servers)))
 		p.Guards = append(p.Guards, local.Unused(s.vxlanHop(a, true)))
 		return nil
 	}
@@ -92,7 +90,6 @@ func (s *site) overlay() error {
 
 // acrossOverlay puts the clients on the other machine.
 func (s *site) acrossOverlay(a *sandbox, d daemon) error {
-	p := s.path
 	b, err := s.sandbox(s.b, d, a.net)
 	if err != nil {
 		return err
@@ -110,17 +107,15 @@ func (s *site) acrossOverlay(a *sandbox, d daemon) error {
 			return err
 		}
 	}
-	between := []path.Hop{s.wireHop()}
 	if d.encrypted {
-		if between, err = s.encrypt(); err != nil {
+		if err := s.encrypt(); err != nil {
 			return err
 		}
 	}
 	tunnel := []string{overlayVXLAN}
-	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{
-		s.overlaySwitch(b, ports(s.Clients), tunnel), s.vxlanHop(b, false)},
-		between, []path.Hop{s.vxlanHop(a, true), s.overlaySwitch(a, tunnel, ports(s.Servers))},
-		s.ServerHops())
+	s.GiveBoth(mode.HopBridge, s.overlaySwitch(b, ports(s.Clients), tunnel),
+		s.overlaySwitch(a, tunnel, ports(s.Servers)))
+	s.GiveBoth(mode.HopVXLAN, s.vxlanHop(b, false), s.vxlanHop(a, true))
 	return nil
 }
 
@@ -142,7 +137,7 @@ func (s *site) outOfOverlay(a *sandbox) error {
 		c.device, c.port, c.portNS = gatewayLeg, port, s.a.ns
 		return c, nil
 	})
-	p.Hops = s.masqueraded(s.a, gwbridge)
+	s.away = gwbridge
 	return err
 }
 

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
@@ -38,52 +37,33 @@ func (s *site) pod() error {
 	if err := s.addServers(s.podOn(s.a, podsOnA)); err != nil {
 		return err
 	}
-	own := s.bridgeHop(s.a, podsOnA.bridge, true)
-	last := append([]path.Hop{own}, s.ServerHops()...)
 	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
-	switch p.Spec.From {
-	case mode.FromHost:
-		s.PlaceClients(on(s.a))
-		p.Hops = last
-	case mode.FromContainer:
-		if p.Spec.To.Outside() {
-			p.Facts["data path"] += ", a route between the machines"
-			if err := route(s.b, podsOnA, s.a); err != nil {
-				return err
-			}
-			if err := s.addClients(s.a, s.podOn(s.a, podsOnA)); err != nil {
-				return err
-			}
-			p.Hops = append(s.ClientHops(), s.bridgeHop(s.a, podsOnA.bridge, false), s.wireHop())
-			return nil
-		}
-		if err := s.addClients(s.a, s.podOn(s.a, podsOnA)); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switched(podsOnA)}, s.ServerHops())
-		p.Guards = append(p.Guards, local.Unused(own)) // switched, not routed
-	case mode.FromRemote:
+	if p.Spec.From == mode.FromRemote || p.Spec.To.Outside() {
 		p.Facts["data path"] += ", a route between the machines"
 		if err := route(s.b, podsOnA, s.a); err != nil {
 			return err
 		}
-		s.PlaceClients(on(s.b))
-		p.Hops = append([]path.Hop{s.wireHop()}, last...)
-	case mode.FromRemoteContainer:
-		p.Facts["data path"] += ", routes between the machines"
+	}
+	return s.placeClients(s.clientPods)
+}
+
+func (s *site) clientPods() error {
+	if s.path.Spec.From == mode.FromRemoteContainer {
+		s.path.Facts["data path"] += ", routes between the machines"
+		s.away = podsOnB
 		if err := s.node(s.b, podsOnB); err != nil {
 			return err
 		}
 		if err := s.addClients(s.b, s.podOn(s.b, podsOnB)); err != nil {
 			return err
 		}
-		if err := s.routeBoth(podsOnA, podsOnB); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.ClientHops(),
-			[]path.Hop{s.bridgeHop(s.b, podsOnB.bridge, false), s.wireHop()}, last)
+		return s.routeBoth(podsOnA, podsOnB)
 	}
-	return nil
+	if !s.path.Spec.To.Outside() { // switched, not routed
+		s.path.Guards = append(s.path.Guards,
+			local.Unused(s.bridgeHop(s.a, podsOnA.bridge, true)))
+	}
+	return s.addClients(s.a, s.podOn(s.a, podsOnA))
 }
 
 func (s *site) node(m *hostMachine, n network) error {

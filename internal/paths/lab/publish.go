@@ -2,10 +2,7 @@ package lab
 
 import (
 	"net/netip"
-	"slices"
-	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -48,34 +45,15 @@ func (s *site) translated(d daemon) error {
 			return err
 		}
 	}
-	dnat := s.publishedRules()
-	last := append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
-	switch p.Spec.From {
-	case mode.FromHost:
-		s.PlaceClients(on(s.a))
-		if d.noProxy {
-			dnat = append(dnat, s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING",
-				s.homeTag(tagLocalMasq), path.Matches))
-		} else {
-			p.Guards = append(p.Guards, s.noNAT())
-		}
-		p.Hops = slices.Concat(dnat, last)
-	case mode.FromContainer:
-		if err := s.dockerClients(d); err != nil {
-			return err
-		}
-		// With bridge-nf-call-iptables, rewritten frames are switched to the server's port.
-		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
-	case mode.FromRemote:
-		s.PlaceClients(on(s.b))
-		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, dnat, last)
-	case mode.FromRemoteContainer:
-		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.masqueraded(s.b, remoteNet), dnat, last)
+	if p.Spec.From == mode.FromHost && !d.noProxy {
+		p.Guards = append(p.Guards, s.noNAT())
 	}
-	return nil
+	return s.placeClients(func() error {
+		if p.Spec.From == mode.FromContainer {
+			return s.dockerClients(d)
+		}
+		return s.remoteClients(dockerNet{network: remoteNet})
+	})
 }
 
 func (s *site) relayed(d daemon) error {
@@ -108,24 +86,11 @@ func (s *site) relayed(d daemon) error {
 	if !d.noIPTables {
 		p.Guards = append(p.Guards, s.noNAT())
 	}
-	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)},
-		s.ServerHops())
-	switch p.Spec.From {
-	case mode.FromHost:
-		s.PlaceClients(on(s.a))
-		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
-	case mode.FromContainer:
-		if err := s.dockerClients(d); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg("in")}, proxies,
-			[]path.Hop{s.bridgeLeg("out")}, s.ServerHops())
-	case mode.FromRemote:
-		s.PlaceClients(on(s.b))
-		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
+	s.Give(mode.HopProxy, proxies...)
+	if p.Spec.From == mode.FromRemote {
 		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
 	}
-	return nil
+	return s.placeClients(func() error { return s.dockerClients(d) })
 }
 
 func (s *site) quietProxies() error {
@@ -183,7 +148,6 @@ func (s *site) fast() error {
 	}
 	s.path.Guards = append(s.path.Guards, s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name)))
 	s.PlaceClients(on(s.a))
-	s.path.Hops = append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
 	return nil
 }
 
@@ -191,7 +155,7 @@ func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
 	}
-	return s.tuned.Set(s.path, mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)}, nil)
+	return local.LargerPackets(s.a.ns, append(ports(s.Servers), s.home.bridge)...)
 }
 
 func (s *site) anywhere() netip.Addr {

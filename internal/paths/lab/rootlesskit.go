@@ -3,7 +3,6 @@ package lab
 import (
 	"net/netip"
 	"os/exec"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -122,7 +121,7 @@ func (s *site) rootlessPublish() error {
 		return err
 	}
 	s.path.Facts["proxy"] = kit.Name + ", then " + s.path.Facts["proxy"]
-	s.path.Hops = slices.Insert(s.path.Hops, 1, kit, s.loHop(s.engine.ns, s.engine.name))
+	s.Give(mode.HopRootlessKit, kit)
 	s.path.Guards = append(s.path.Guards, local.Unused(s.tapHop()))
 	return nil
 }
@@ -142,17 +141,13 @@ func (s *site) rootlessPublishNAT() error {
 	}
 	s.dialPublished()
 	p := s.path
-	first := s.arriving()
-	rules := s.publishedRules()
-	hidden := s.ruleHop(s.engine, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagLocalMasq),
-		path.Matches)
+	s.arriving()
+	s.Give(mode.HopRootlessKit, kit)
 	if transparent && p.Spec.To != mode.ToLoopback {
-		p.Guards = append(p.Guards, local.Unused(hidden))
-	} else {
-		rules = append(rules, hidden)
+		s.preserved = true
+		p.Guards = append(p.Guards, s.ruleHop(s.engine, mode.HopSNAT, "nat", "POSTROUTING",
+			s.homeTag(tagLocalMasq), path.Untouched))
 	}
-	p.Hops = slices.Concat([]path.Hop{first, kit}, rules,
-		[]path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)}, s.ServerHops())
 	p.Guards = append(p.Guards, local.Unused(s.tapHop()),
 		local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return nil
@@ -185,25 +180,21 @@ func (s *site) rootlessPublishTap() error {
 	}
 	slirps := local.PortHops(p, mode.HopSlirp, slirp, name, s.a.name,
 		func(r *local.Proxy, i int) { r.Tap, r.Listens = s.Servers[i].ns, s.Dial[i].Port() })
-	first := s.arriving()
-	dnat := s.publishedRules()
-	p.Hops = slices.Concat([]path.Hop{first}, slirps, []path.Hop{s.tapHop()}, dnat,
-		[]path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)}, s.ServerHops())
+	s.arriving()
+	s.Give(mode.HopSlirp, slirps...)
+	s.Give(mode.HopTap, s.tapHop())
 	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return s.tellSource()
 }
 
-// arriving places the clients of published ports. It returns the hop on which their packets arrive
-// at machine A: the wire or the loopback device.
-func (s *site) arriving() path.Hop {
-	lo := s.loHop(s.a.ns, s.a.name)
+// arriving places the clients of published ports, which are processes.
+func (s *site) arriving() {
 	if s.path.Spec.From != mode.FromRemote {
 		s.PlaceClients(on(s.a))
-		return lo
+		return
 	}
-	s.path.Guards = append(s.path.Guards, local.Unused(lo))
+	s.path.Guards = append(s.path.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
 	s.PlaceClients(on(s.b))
-	return s.wireHop()
 }
 
 func (s *site) rootlessOut() error {
@@ -214,7 +205,7 @@ func (s *site) rootlessOut() error {
 	if err := s.dockerServers(daemon{rootless: loopback}, false); err != nil {
 		return err
 	}
-	if err := s.onBridge(s.home, path.Hop{}); err != nil {
+	if err := s.dockerClients(daemon{}); err != nil {
 		return err
 	}
 	slirp, name, err := s.slirp(r)
@@ -223,9 +214,10 @@ func (s *site) rootlessOut() error {
 	}
 	slirp.Outward = true
 	p := s.path
-	p.Hops = slices.Insert(p.Hops, len(p.Hops)-1, s.tapHop(),
-		local.RelayHop(p, mode.HopSlirp, slirp, name, s.a.name))
-	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
+	s.Give(mode.HopTap, s.tapHop())
+	s.Give(mode.HopSlirp, local.RelayHop(p, mode.HopSlirp, slirp, name, s.a.name))
+	p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)),
+		local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return nil
 }
 

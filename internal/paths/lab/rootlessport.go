@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -36,8 +35,8 @@ func (s *site) rootlessPort() error {
 	if err != nil {
 		return err
 	}
-	p, out := s.path, s.path.Spec.To.Outside()
-	var relays, inner []path.Hop
+	p := s.path
+	var relays []path.Hop
 	err = s.addServers(func(at seat) (*container, error) {
 		c, err := s.bridged(s.engine, podman1, at)
 		if err != nil {
@@ -47,37 +46,34 @@ func (s *site) rootlessPort() error {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at.name, err)
 		}
-		lo := s.loHop(c.ns, c.name)
-		relay.Clients, lo.Clients = p.Spec.TalkTo(at.number), p.Spec.TalkTo(at.number)
-		relays, inner = append(relays, relay), append(inner, lo)
+		relay.Clients = p.Spec.TalkTo(at.number)
+		relays = append(relays, relay)
 		p.Guards = append(p.Guards, local.Unused(c.Hop(true)))
 		return c, nil
 	})
 	if err != nil {
 		return err
 	}
-	machineLo := s.loHop(s.a.ns, s.a.name)
-	hidden := s.ruleHop(s.engine, mode.HopSNAT, "nat", netavark, tagMasq, path.Matches)
-	switch {
-	case out:
-		err := s.addClients(s.a, func(at seat) (*container, error) {
+	s.Give(mode.HopRootlessPort, relays...)
+	err = s.placeClients(func() error {
+		return s.addClients(s.a, func(at seat) (*container, error) {
 			return s.bridged(s.engine, podman1, at)
 		})
-		if err != nil {
-			return err
-		}
-		p.Hops = append(s.ClientHops(), s.bridgeHop(s.engine, podman1.bridge, false), hidden, tap,
-			local.RelayHop(p, mode.HopPasta, pasta.proxy, pasta.name, s.a.name), s.wireHop())
-		p.Guards = append(p.Guards, local.Unused(machineLo))
+	})
+	if err != nil {
+		return err
+	}
+	if p.Spec.From != mode.FromHost {
+		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
+	}
+	hidden := s.ruleHop(s.engine, mode.HopSNAT, "nat", netavark, tagMasq, path.Matches)
+	if p.Spec.To.Outside() {
+		s.Give(mode.HopSNAT, hidden)
+		s.Give(mode.HopTap, tap)
+		s.Give(mode.HopPasta,
+			local.RelayHop(p, mode.HopPasta, pasta.proxy, pasta.name, s.a.name))
 		p.Facts["source address"] = "the machine's own"
 		return nil
-	case p.Spec.From == mode.FromRemote:
-		s.PlaceClients(on(s.b))
-		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, relays, inner)
-		p.Guards = append(p.Guards, local.Unused(machineLo))
-	default:
-		s.PlaceClients(on(s.a))
-		p.Hops = slices.Concat([]path.Hop{machineLo}, relays, inner)
 	}
 	s.dialPublished()
 	p.Facts["source address"] = "the container's own, not the client's"
@@ -104,7 +100,7 @@ func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	if err != nil {
 		return tap, pasta, err
 	}
-	s.engine = &hostMachine{name: engineName, ns: ns}
+	s.engine, s.home = &hostMachine{name: engineName, ns: ns}, podman1
 	s.more = append(s.more, spot{ns, engineName})
 	pid, err := s.startPasta(file, &container{site: s, name: engineName, ns: ns, on: s.a}, nil)
 	if err != nil {

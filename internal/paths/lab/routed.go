@@ -1,8 +1,6 @@
 package lab
 
 import (
-	"slices"
-
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -29,7 +27,6 @@ func (s *site) routed() error {
 	}); err != nil {
 		return err
 	}
-	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
 	// Docker writes no NAT rules for this network. The default network's rule for IPv4 remains.
 	p.Guards = []path.Hop{s.noDefaultNAT(),
 		local.Unused(s.loHop(s.a.ns, s.a.name))}
@@ -37,36 +34,26 @@ func (s *site) routed() error {
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
-		p.Hops = append(s.ClientHops(), s.bridgeHop(s.a, tollNet.bridge, false), s.wireHop())
 		return route(s.b, tollNet, s.a)
 	}
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
-		p.Hops = last
 	case mode.FromContainer:
-		if err := s.addClients(s.a, func(at seat) (*container, error) {
+		s.away = secondNet
+		return s.addClients(s.a, func(at seat) (*container, error) {
 			return s.bridged(s.a, secondNet, at)
-		}); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.ClientHops(),
-			[]path.Hop{s.bridgeHop(s.a, secondNet.bridge, false)}, last)
+		})
 	case mode.FromRemote:
 		if err := route(s.b, tollNet, s.a); err != nil {
 			return err
 		}
 		s.PlaceClients(on(s.b))
-		p.Hops = append([]path.Hop{s.wireHop()}, last...)
 	case mode.FromRemoteContainer:
 		if err := s.remoteClients(dockerNet{network: remoteNet, routed: true}); err != nil {
 			return err
 		}
-		if err := s.routeBoth(tollNet, remoteNet); err != nil {
-			return err
-		}
-		p.Hops = slices.Concat(s.ClientHops(),
-			[]path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last)
+		return s.routeBoth(tollNet, remoteNet)
 	}
 	return nil
 }

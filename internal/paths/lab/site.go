@@ -185,9 +185,12 @@ type site struct {
 	path   *path.Path
 	a, b   *hostMachine
 	engine *hostMachine // where Docker runs: A, or the network that RootlessKit made there
-	home   network
+	home   network      // the servers'
+	away   network      // the clients', if it is another one
 	beside bool
-	boxes  []*container
+	// preserved means that no rule rewrites the clients' addresses, although there is one.
+	preserved bool
+	boxes     []*container
 	recipe.Ends[*container]
 	more  []spot
 	tuned local.Tuned

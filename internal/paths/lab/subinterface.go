@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -18,6 +17,7 @@ func (s *site) macvlan() error {
 		if err := s.reflect(); err != nil {
 			return err
 		}
+		s.Give(mode.HopWire, local.ReflectedHop(s.a.ns, s.a.name, wireName))
 	}
 	return s.subInterfaces(mode.HopMacvlan, func(si link.SubInterface) error {
 		return link.AddMacvlan(si, kind)
@@ -68,12 +68,6 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 			}
 			return c, c.resolves()
 		},
-		between: func(*hostMachine, []string, []string) []path.Hop {
-			if s.reflects() {
-				return []path.Hop{s.reflectedHop()}
-			}
-			return nil
-		},
 	})
 }
 
@@ -106,5 +100,3 @@ func (s *site) reflect() error {
 	}
 	return s.b.ns.Do(func() error { return link.SetHairpin(wireName) })
 }
-
-func (s *site) reflectedHop() path.Hop { return local.ReflectedHop(s.a.ns, s.a.name, wireName) }

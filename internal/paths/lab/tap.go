@@ -43,34 +43,31 @@ func (s *site) behindTap(h tapHolder) error {
 	}
 	p, out := s.path, s.path.Spec.To.Outside()
 	spliced := h.splices(p.Spec.To)
-	var hops tapHops
-	attach := func(at seat) (*container, error) { return s.attachTap(h, at, &hops) }
+	var relays, unused []path.Hop
+	attach := func(at seat) (*container, error) {
+		c, relay, err := s.attachTap(h, at)
+		if err != nil {
+			return nil, err
+		}
+		guard := s.loHop(c.ns, c.name)
+		if spliced {
+			guard = c.Hop(true)
+		}
+		relay.Clients = s.clientsOf(at)
+		guard.Clients = relay.Clients
+		relays, unused = append(relays, relay), append(unused, local.Unused(guard))
+		return c, nil
+	}
 	if err := s.addServers(attach); err != nil {
 		return err
 	}
-	first := s.wireHop()
-	switch {
-	case out:
-		if err := s.addClients(s.a, attach); err != nil {
-			return err
-		}
-	case p.Spec.From == mode.FromRemote:
-		s.PlaceClients(on(s.b))
-	default:
-		s.PlaceClients(on(s.a))
-		first = s.loHop(s.a.ns, s.a.name)
+	if err := s.placeClients(func() error { return s.addClients(s.a, attach) }); err != nil {
+		return err
 	}
+	s.Give(h.kind, relays...)
 	p.Facts["data path"] = tapDevice
-	unused := hops.inner
-	switch {
-	case out:
-		p.Hops = slices.Concat(hops.taps, hops.relays, []path.Hop{first})
-	case spliced:
+	if spliced {
 		p.Facts["data path"] = "spliced sockets"
-		p.Hops = slices.Concat([]path.Hop{first}, hops.relays, hops.inner)
-		unused = hops.taps
-	default:
-		p.Hops = slices.Concat([]path.Hop{first}, hops.relays, hops.taps)
 	}
 	if !out {
 		s.dialPublished()
@@ -78,46 +75,36 @@ func (s *site) behindTap(h tapHolder) error {
 	if err := s.tellSource(); err != nil {
 		return err
 	}
-	for _, h := range unused {
-		p.Guards = append(p.Guards, local.Unused(h))
-	}
-	if first.Kind == mode.HopWire {
+	p.Guards = append(p.Guards, unused...)
+	if p.Spec.From != mode.FromHost {
 		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
 	}
 	return nil
 }
 
-// tapHops has one hop of each kind for each container.
-type tapHops struct{ taps, relays, inner []path.Hop }
+// clientsOf returns the client list of hops of the container at the seat.
+func (s *site) clientsOf(at seat) []int {
+	if s.path.Spec.To.Outside() {
+		return s.path.Spec.Alone(at.number)
+	}
+	return s.path.Spec.TalkTo(at.number)
+}
 
-func (s *site) attachTap(h tapHolder, at seat, hops *tapHops) (*container, error) {
+func (s *site) attachTap(h tapHolder, at seat) (*container, path.Hop, error) {
 	c, pid, name, err := s.heldBy(h, at)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at.name, err)
+		return nil, path.Hop{}, fmt.Errorf("%s: %w", at.name, err)
 	}
 	p, out := s.path, s.path.Spec.To.Outside()
+	c.kind, c.device = mode.HopTap, h.device
 	proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at.number),
 		Target: netip.AddrPortFrom(c.Addr(), serverPort), Outward: out}
-	tap := s.madeOf(local.ContainerHop(mode.HopTap, c.ns, c.name, h.device, "", !out),
-		device{Space: c.ns, Name: h.device, Inside: true})
 	if h.splices(p.Spec.To) {
 		proxy.Dials = c.ns
 	} else {
-		proxy.Tap, proxy.Frames = c.ns, tap.Read
+		proxy.Tap, proxy.Frames = c.ns, c.Hop(!out).Read
 	}
-	clients := p.Spec.TalkTo(at.number)
-	if out {
-		clients = p.Spec.Alone(at.number)
-	}
-	for _, add := range []struct {
-		to  *[]path.Hop
-		hop path.Hop
-	}{{&hops.taps, tap}, {&hops.inner, s.loHop(c.ns, c.name)},
-		{&hops.relays, local.RelayHop(p, h.kind, proxy, name, s.a.name)}} {
-		add.hop.Clients = clients
-		*add.to = append(*add.to, add.hop)
-	}
-	return c, nil
+	return c, local.RelayHop(p, h.kind, proxy, name, s.a.name), nil
 }
 
 // tellSource records which client address the server sees. It makes a connection to find out,

@@ -47,11 +47,12 @@ func (s *site) vswitch() error {
 			}
 			return c, s.cardMTU(c)
 		},
-		between: func(m *hostMachine, toServer, toClient []string) []path.Hop {
-			if toClient == nil {
+		kind: mode.HopOVS,
+		between: func(m *hostMachine, toServer, toClient []string) path.Hop {
+			if len(toClient) == 0 {
 				toClient = []string{ovs.Local}
 			}
-			return []path.Hop{s.ovsHop(m, switches[m], toServer, toClient)}
+			return s.ovsHop(m, switches[m], toServer, toClient)
 		},
 	})
 	if err != nil || link.HasOVS() {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // Ports inside containers.
@@ -29,6 +30,7 @@ type Ends[C Container] struct {
 	Servers, Clients []C
 	// Dial has the address that clients dial, by server.
 	Dial []netip.AddrPort
+	Given
 
 	path *path.Path
 }
@@ -94,6 +96,18 @@ func (e *Ends[C]) Connect() {
 	}
 }
 
+func (e *Ends[C]) assemble(ways []mode.Route, rest func(At) []path.Hop) ([]path.Hop, error) {
+	return e.Given.assemble(ways, func(a At) []path.Hop {
+		switch {
+		case a.ofClients():
+			return e.ClientHops()
+		case a.ofServers():
+			return e.ServerHops()
+		}
+		return rest(a)
+	})
+}
+
 // EachServer returns a hop for each server. Only the bytes of the server's clients cross it.
 func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	var out []path.Hop
@@ -101,6 +115,17 @@ func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	for i := range n {
 		h := hop(i)
 		h.Clients = e.path.Spec.TalkTo(i)
+		out = append(out, h)
+	}
+	return out
+}
+
+// EachClient returns a hop for each client. Only its bytes cross it.
+func (e *Ends[C]) EachClient(hop func(i int) path.Hop) []path.Hop {
+	var out []path.Hop
+	for i := range e.Clients {
+		h := hop(i)
+		h.Clients = e.path.Spec.Alone(i)
 		out = append(out, h)
 	}
 	return out
@@ -114,13 +139,7 @@ func (e *Ends[C]) ServerHops() []path.Hop {
 	return e.EachServer(func(i int) path.Hop { return e.Servers[i].Hop(true) })
 }
 
-// ClientHops returns the hops of the clients' own devices.
+// ClientHops returns the hops of the clients' own devices, or nil if no client is in a container.
 func (e *Ends[C]) ClientHops() []path.Hop {
-	var out []path.Hop
-	for i, c := range e.Clients {
-		h := c.Hop(false)
-		h.Clients = e.path.Spec.Alone(i)
-		out = append(out, h)
-	}
-	return out
+	return e.EachClient(func(i int) path.Hop { return e.Clients[i].Hop(false) })
 }

@@ -33,6 +33,13 @@ func (s *site) step(name string) error {
 
 func (s *site) Finish() error { s.Connect(); return s.step("finish") }
 
+func (s *site) Hops(at At) []path.Hop {
+	if at.Kind() == mode.HopLoopback {
+		return s.ServerHops()
+	}
+	return nil
+}
+
 // box is a container whose device's kind is its name.
 type box string
 
@@ -45,7 +52,6 @@ func shared(s *site) error {
 		s.AddServer("lo")
 	}
 	s.PlaceClients(nil)
-	s.path.Hops = s.ServerHops()
 	return s.step("recipe")
 }
 
@@ -54,7 +60,7 @@ func TestBuildUndoes(t *testing.T) {
 		Clients: 3}
 	wrong := func(s *site) error {
 		err := shared(s)
-		s.path.Hops = append(s.path.Hops, path.Hop{Kind: mode.HopVeth})
+		s.Give(mode.HopVeth, path.Hop{Kind: mode.HopVeth})
 		return err
 	}
 	for _, tt := range []struct {
@@ -68,8 +74,8 @@ func TestBuildUndoes(t *testing.T) {
 		{"recipe", "recipe", shared, spec, "begin recipe, undo recipe, undo begin", "it broke"},
 		{"finish", "finish", shared, spec,
 			"begin recipe finish, undo finish, undo recipe, undo begin", "it broke"},
-		{"other-hops", "", wrong, spec, "begin recipe finish, undo finish, undo recipe, undo begin",
-			"built lo·veth, the catalogue says lo"},
+		{"other-hops", "", wrong, spec, "begin recipe, undo recipe, undo begin",
+			"the path has veth, the catalogue says lo"},
 		{"no-recipe", "", nil, spec, "", "not supported here"},
 		{"no-route", "", shared, path.Spec{Mode: mode.Shared, From: mode.FromHost,
 			To: mode.ToLoopback}, "", "not supported here"},
@@ -153,5 +159,115 @@ func TestNames(t *testing.T) {
 	got := Names(map[mode.Name]bool{mode.Overlay: true, mode.Host: false, "teleport": true})
 	if !slices.Equal(got, []string{"host", "overlay"}) {
 		t.Errorf("got %v, want those of the catalogue, in its order", got)
+	}
+}
+
+// TestAssemble shows which of the catalogue's ways a path takes.
+func TestAssemble(t *testing.T) {
+	published := mode.Route{From: mode.FromContainer, To: mode.ToAddress}
+	along := func(hops ...mode.HopKind) mode.Route {
+		r := published
+		r.Hops = hops
+		return r
+	}
+	ways := []mode.Route{
+		along(mode.HopVeth, mode.HopBridge, mode.HopProxy, mode.HopBridge, mode.HopVeth),
+		along(mode.HopVeth, mode.HopDNAT, mode.HopBridge, mode.HopVeth),
+		along(mode.HopVeth, mode.HopBridge, mode.HopDNAT, mode.HopSNAT, mode.HopBridge,
+			mode.HopVeth),
+	}
+	for _, tt := range []struct {
+		name     string
+		give     []mode.HopKind
+		approach []mode.HopKind
+		want     string
+	}{
+		{"proxy", []mode.HopKind{mode.HopProxy}, nil,
+			"veth client, bridge first leg, proxy, bridge second leg, veth server"},
+		{"rule", []mode.HopKind{mode.HopDNAT}, nil,
+			"veth client, DNAT, bridge switched, veth server"},
+		{"rules", []mode.HopKind{mode.HopDNAT, mode.HopSNAT}, nil,
+			"veth client, bridge first leg, DNAT, MASQ, bridge second leg, veth server"},
+		{"nothing", nil, nil,
+			"error the path lacks proxy, the catalogue says veth·bridge·proxy·bridge·veth"},
+		{"another", []mode.HopKind{mode.HopIPVS}, nil,
+			"error the path has IPVS, the catalogue says veth·bridge·proxy·bridge·veth"},
+		{"approach", []mode.HopKind{mode.HopDNAT}, []mode.HopKind{mode.HopVeth},
+			"veth approach, DNAT, bridge switched, veth server"},
+		{"approach-by-wire", []mode.HopKind{mode.HopDNAT}, []mode.HopKind{mode.HopWire},
+			"error the path has DNAT, the catalogue says veth·bridge·proxy·bridge·veth"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &path.Path{Spec: path.Spec{From: published.From, To: published.To}}
+			e := NewEnds[end](p)
+			e.AddServer("server")
+			e.AddClient("client")
+			for _, k := range tt.give {
+				e.Give(k, path.Hop{Kind: k})
+			}
+			var approach []path.Hop
+			for _, k := range tt.approach {
+				approach = append(approach, path.Hop{Kind: k, Name: "approach"})
+			}
+			e.Approach(approach)
+			hops, err := e.assemble(ways, func(at At) []path.Hop {
+				if at.Kind() != mode.HopBridge {
+					return nil
+				}
+				return []path.Hop{{Kind: mode.HopBridge, Name: map[Crossing]string{
+					Arriving: "arriving", Leaving: "leaving", Switched: "switched",
+					FirstLeg: "first leg", SecondLeg: "second leg"}[at.Crosses(false)]}}
+			})
+			var got []string
+			for _, h := range hops {
+				got = append(got, strings.TrimSpace(string(h.Kind)+" "+h.Name))
+			}
+			if err != nil {
+				got = []string{"error " + err.Error()}
+			}
+			if all := strings.Join(got, ", "); all != tt.want {
+				t.Errorf("got %s, want %s", all, tt.want)
+			}
+		})
+	}
+}
+
+// end is a container with a veth pair.
+type end string
+
+func (end) Place() path.Place   { return nil }
+func (end) Addr() netip.Addr    { return netip.MustParseAddr("192.0.2.1") }
+func (e end) Hop(bool) path.Hop { return path.Hop{Kind: mode.HopVeth, Name: string(e)} }
+
+func TestCrosses(t *testing.T) {
+	for _, tt := range []struct {
+		route string // hops of one bridge in brackets
+		from  mode.Placement
+		to    mode.Target
+		apart bool
+		want  Crossing
+	}{
+		{"[bridge] veth", mode.FromHost, mode.ToContainer, false, Arriving},
+		{"wire DNAT [bridge] veth", mode.FromRemote, mode.ToAddress, false, Arriving},
+		{"veth [bridge] veth", mode.FromContainer, mode.ToContainer, false, Switched},
+		{"veth ACCEPT [bridge] veth", mode.FromContainer, mode.ToContainer, false, Switched},
+		{"veth [bridge] bridge veth", mode.FromContainer, mode.ToContainer, true, Leaving},
+		{"veth bridge [bridge] veth", mode.FromContainer, mode.ToContainer, true, Arriving},
+		{"veth [bridge] MASQ wire", mode.FromContainer, mode.ToOutside, false, Leaving},
+		{"veth [bridge] wire bridge veth", mode.FromRemoteContainer, mode.ToContainer, false,
+			Leaving},
+		{"veth bridge wire [bridge] veth", mode.FromRemoteContainer, mode.ToContainer, false,
+			Arriving},
+	} {
+		at := At{Route: mode.Route{From: tt.from, To: tt.to}}
+		for i, k := range strings.Fields(tt.route) {
+			if strings.HasPrefix(k, "[") {
+				at.index = i
+			}
+			at.Hops = append(at.Hops, mode.HopKind(strings.Trim(k, "[]")))
+		}
+		if got := at.Crosses(tt.apart); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.route, got, tt.want)
+		}
 	}
 }

@@ -70,13 +70,14 @@ func (s *site) publishIngress() error {
 	sent := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
 	chosen := &agent.NAT{Proto: string(proto), To: sent.Now,
 		Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
-	return s.dialled(server, dial, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
-		s.server.Hop(mode.HopBridge, bridge, false),
-		// IPVS's statistics would count all services of the swarm.
-		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now),
-			Where: outer.Where, Expect: path.Matches,
-			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
-		task.switched(way.port, task.port), server.hop(true)})
+	s.Give(mode.HopDNAT, s.server.dnatHop(sent))
+	// IPVS's statistics would count all services of the swarm.
+	s.Give(mode.HopIPVS, path.Hop{Kind: mode.HopIPVS,
+		Name:  fmt.Sprintf("%s → %s", chosen.To, chosen.Now),
+		Where: outer.Where, Expect: path.Matches,
+		Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})})
+	return s.dialled(server, dial, s.server.Hop(mode.HopBridge, bridge, false),
+		task.switched(way.port, task.port))
 }
 
 func (r *run) ingressNetwork(ctx context.Context) (network.Summary, error) {

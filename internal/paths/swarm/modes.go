@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/moby/moby/api/types/network"
@@ -14,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -22,7 +22,6 @@ func (s *site) host() error {
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
 	s.serve(s.server.Agent.As("container on node "+s.server.Name), at,
 		s.client.Agent.As("container on node "+s.client.Name), at)
-	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
 }
 
@@ -43,8 +42,8 @@ func (s *site) publishNAT() error {
 	}
 	rewritten := agent.NAT{Proto: string(proto), To: dial,
 		Now: netip.AddrPortFrom(server.Addr, serverPort)}
-	return s.dialled(server, dial, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
-		s.server.Hop(mode.HopBridge, bridge, false), server.hop(true)})
+	s.Give(mode.HopDNAT, s.server.dnatHop(rewritten))
+	return s.dialled(server, dial, s.server.Hop(mode.HopBridge, bridge, false))
 }
 
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
@@ -73,44 +72,52 @@ func (e *end) dnatHop(n agent.NAT) path.Hop {
 	return e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", n.To, n.Now), n)
 }
 
-// dialled places the client and sets the path's hops. last has the hops from the wire to the
-// server.
-func (s *site) dialled(server *box, dial netip.AddrPort,
-	last []path.Hop) error {
-	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
-	if s.path.Spec.From == mode.FromRemote {
-		s.serve(server.Agent, listen, s.client.Agent, dial)
-		s.path.Hops = last
-		return nil
+// dialled places the client of a server in a container. bridges has the hops of the bridges on the
+// server's node: its own, and the routing mesh's.
+func (s *site) dialled(server *box, dial netip.AddrPort, bridges ...path.Hop) error {
+	s.to = server
+	place, own := s.client.Agent, path.Hop{}
+	if s.path.Spec.From == mode.FromRemoteContainer {
+		client, err := s.box(published, s.client.Node, any4)
+		if err != nil {
+			return err
+		}
+		if own, err = s.masqueraded(client, dial); err != nil {
+			return err
+		}
+		place = client.Agent
 	}
-	client, err := s.box(published, s.client.Node, any4)
-	if err != nil {
-		return err
-	}
-	out, err := s.masqueraded(client, dial)
-	if err != nil {
-		return err
-	}
-	s.serve(server.Agent, listen, client.Agent, dial)
-	s.path.Hops = append(out, last...)
+	s.serve(server.Agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), place, dial)
+	s.GiveAt(mode.HopBridge, func(at recipe.At) []path.Hop {
+		switch {
+		case at.Away():
+			return []path.Hop{own}
+		case at.After(mode.HopIPVS):
+			return bridges[1:]
+		}
+		return bridges[:1]
+	})
 	return nil
 }
 
-// masqueraded returns the hops from a client's container out of its node.
-func (s *site) masqueraded(client *box, dial netip.AddrPort) ([]path.Hop, error) {
-	bridge, err := s.bridgeOf(s.client, client)
+// masqueraded gives the path the rule by which packets of a client's container leave its node, and
+// returns the hop of the bridge before.
+func (s *site) masqueraded(client *box, dial netip.AddrPort) (bridge path.Hop, err error) {
+	name, err := s.bridgeOf(s.client, client)
 	if err != nil {
-		return nil, err
+		return bridge, err
 	}
-	n := agent.NAT{Proto: string(s.proto()), To: dial, Now: dial, From: client.Addr,
-		As: s.client.Addr}
-	return []path.Hop{client.hop(false), s.client.Hop(mode.HopBridge, bridge, true),
-		s.client.NAT(mode.HopSNAT, fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), n)}, nil
+	s.from = client
+	s.Give(mode.HopSNAT, s.client.NAT(mode.HopSNAT,
+		fmt.Sprintf("%s → %s", client.Addr, s.client.Addr),
+		agent.NAT{Proto: string(s.proto()), To: dial, Now: dial, From: client.Addr,
+			As: s.client.Addr}))
+	return s.client.Hop(mode.HopBridge, name, true), nil
 }
 
 func (s *site) bridgeOut() error { return s.outside(published, any4) }
 
-// overlayOut sets the hops from a task on an overlay network to the outside, through
+// overlayOut builds the path from a task on an overlay network to the outside, through
 // docker_gwbridge.
 func (s *site) overlayOut() error {
 	v, err := s.run.service(s.ctx, onOverlay)
@@ -128,12 +135,12 @@ func (s *site) outside(kind role, within func(netip.Prefix) bool) error {
 		return err
 	}
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
-	out, err := s.masqueraded(client, at)
+	bridge, err := s.masqueraded(client, at)
 	if err != nil {
 		return err
 	}
 	s.serve(s.server.Agent.As("process on node "+s.server.Name), at, client.Agent, at)
-	s.path.Hops = append(out, s.wireHop())
+	s.Give(mode.HopBridge, bridge)
 	return nil
 }
 
@@ -176,15 +183,13 @@ func (s *site) overlay() error {
 	}
 	s.serve(server.Agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.Agent,
 		netip.AddrPortFrom(server.Addr, serverPort))
-	between := []path.Hop{s.wireHop()}
+	s.to, s.from = server, client
+	s.GiveBoth(mode.HopBridge, here.switched(here.port, here.vxlan),
+		there.switched(there.vxlan, there.port))
+	s.GiveBoth(mode.HopVXLAN, here.tunnel(false), there.tunnel(true))
 	if kind == encrypted {
-		if between, err = s.encryption(); err != nil {
-			return err
-		}
+		return s.encryption()
 	}
-	s.path.Hops = slices.Concat([]path.Hop{
-		client.hop(false), here.switched(here.port, here.vxlan), here.tunnel(false)}, between,
-		[]path.Hop{there.tunnel(true), there.switched(there.vxlan, there.port), server.hop(true)})
 	return nil
 }
 
@@ -270,18 +275,19 @@ func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	return h
 }
 
-func (s *site) encryption() ([]path.Hop, error) {
+func (s *site) encryption() error {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
 	var hops []path.Hop
 	for _, e := range []*end{s.client, s.server} {
 		read := e.Agent.Read(esp)
 		if err := s.encrypts(e.Node, read); err != nil {
-			return nil, err
+			return err
 		}
 		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name,
 			Read: read})
 	}
-	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
+	s.GiveBoth(mode.HopESP, hops[0], hops[1])
+	return nil
 }
 
 // encrypts waits until a node has the ESP states for the path's other node: the engine may set them

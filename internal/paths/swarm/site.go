@@ -24,7 +24,9 @@ type site struct {
 	path *path.Path
 
 	server, client *end
-	spots          []cluster.Spot // added by the recipe
+	to, from       *box // containers of the ends; nil: processes
+	recipe.Given
+	spots []cluster.Spot // added by the recipe
 }
 
 type end struct {
@@ -130,6 +132,19 @@ var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
 func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
 func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
+
+// Hops returns the hops at a place of a route that every mode has in the same form.
+func (s *site) Hops(at recipe.At) []path.Hop {
+	switch k := at.Kind(); {
+	case k == mode.HopWire:
+		return []path.Hop{s.wireHop()}
+	case k == mode.HopVeth && at.First():
+		return []path.Hop{s.from.hop(false)}
+	case k == mode.HopVeth:
+		return []path.Hop{s.to.hop(true)}
+	}
+	return nil
+}
 
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place,
 	dial netip.AddrPort) {

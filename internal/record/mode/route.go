@@ -42,6 +42,15 @@ func (k HopKind) Relays() bool {
 		HopGvisor}, k)
 }
 
+// Rule reports whether the hop is a rule of the packet filter.
+func (k HopKind) Rule() bool { return k == HopDNAT || k == HopSNAT || k == HopAccept }
+
+// OfContainer reports whether a container can have such a device. A tap device is a container's, or
+// a rootless engine's.
+func (k HopKind) OfContainer() bool {
+	return slices.Contains([]HopKind{HopVeth, HopNetkit, HopTap, HopMacvlan, HopIPvlan}, k)
+}
+
 // Route is a route to a mode's server, or out of a mode's container.
 type Route struct {
 	From Placement

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -69,4 +71,16 @@ func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error 
 	}
 	f.path.Guards = append(f.path.Guards, proxy)
 	return nil
+}
+
+// LargerPackets turns on BIG TCP for links of a space.
+func LargerPackets(space Space, links ...string) error {
+	return space.Do(func() error {
+		for _, name := range links {
+			if err := link.SetMaxSize(name, bigtcp.Size); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -206,7 +206,7 @@ func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
 	}
 	for _, t := range p.Spec.Tune.List() {
-		if err := d.Set(p, t, spaces); err != nil {
+		if err := d.set(p, t, spaces); err != nil {
 			return fmt.Errorf("tune %s=%s: %w", t.Key, t.Value, err)
 		}
 	}
@@ -224,8 +224,7 @@ func limitsOf(t mode.Tunes) map[string]int {
 	return out
 }
 
-// Set applies one setting to the path.
-func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
+func (d Tuned) set(p *path.Path, t mode.Tune, spaces []Space) error {
 	switch t.Key {
 	case mode.Rmem:
 		return everywhere(spaces, func() error { return setMemory(tcpRmem, t.Number()) })
