@@ -109,7 +109,7 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	if fromAfar(s) {
 		return nil
 	}
-	if t.proxy && relays(s) {
+	if t.proxy && recipe.Proxied(s) {
 		return &machine.UnsupportedError{
 			Missing: "on this route, docker-proxy gets the connections to this Docker's ports",
 			Remedy:  `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
@@ -150,7 +150,7 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	switch {
 	case err != nil:
 		return err
-	case proxy && relays(s):
+	case proxy && recipe.Proxied(s):
 		return e.checkRelay(s)
 	case s.To == mode.ToLoopback6:
 		return &machine.UnsupportedError{

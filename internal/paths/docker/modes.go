@@ -59,14 +59,11 @@ func (s *site) hostOutside() error {
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
-		anywhere, dial := anyAddr, loopback
-		if s.path.Spec.To.Six() {
-			anywhere, dial = netip.IPv6Unspecified(), loopback6
-		}
+		dial := s.path.Spec.Loopback()
 		if r := s.remote(); r != nil {
 			dial = r.at(s.path.Spec.To.Six())
 		}
-		port, err := s.freePort(anywhere)
+		port, err := s.freePort(s.path.Spec.Anywhere())
 		if err != nil {
 			return err
 		}
@@ -117,10 +114,7 @@ func (s *site) shared() error {
 		return err
 	}
 	for i, b := range s.Servers {
-		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
-		if s.path.Spec.To.Six() {
-			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
-		}
+		s.Dial[i] = netip.AddrPortFrom(s.path.Spec.Loopback(), serverPort)
 		s.path.Guards = append(s.path.Guards, local.Unused(b.Hop(true)))
 	}
 	return s.addClients(func(i int) wanted {

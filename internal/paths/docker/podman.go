@@ -155,21 +155,18 @@ func (s *site) publishRewritten() (err error) {
 	if err != nil {
 		return err
 	}
-	ports, err := s.published()
-	if err != nil {
+	if err := s.published(); err != nil {
 		return err
 	}
 	masq := metered{kind: mode.HopSNAT, name: fmt.Sprintf("nat mark %#x to %s", hostPortMark,
 		s.servers())}
 	var all []metered
-	for i, p := range ports {
+	for i, p := range s.Dial {
 		server := s.Servers[i].Addr()
 		m := metered{kind: mode.HopDNAT, clients: s.path.Spec.TalkTo(i),
 			name: fmt.Sprintf("nat %s to %s", p, netip.AddrPortFrom(server, serverPort))}
-		m.rules = append(m.rules, s.rewrites(p, netip.AddrPortFrom(server, serverPort)))
-		if n := s.path.Second; n != 0 {
-			m.rules = append(m.rules, s.rewrites(netip.AddrPortFrom(p.Addr(), n),
-				netip.AddrPortFrom(server, n)))
+		for _, port := range s.Ports(i) {
+			m.rules = append(m.rules, s.rewrites(port.Dial, port.Target))
 		}
 		all = append(all, m)
 		masq.rules = append(masq.rules, []nft.Match{nft.Marked(hostPortMark), to(server)})
@@ -181,8 +178,8 @@ func (s *site) publishRewritten() (err error) {
 	if err != nil {
 		return err
 	}
-	s.Give(mode.HopDNAT, rewritten[:len(ports)]...)
-	s.Give(mode.HopSNAT, rewritten[len(ports):]...)
+	s.Give(mode.HopDNAT, rewritten[:len(s.Dial)]...)
+	s.Give(mode.HopSNAT, rewritten[len(s.Dial):]...)
 	if s.path.Spec.From == mode.FromContainer && s.switchesRewritten() {
 		s.GiveAt(mode.HopBridge, func(at recipe.At) []path.Hop {
 			if at.Before(mode.HopDNAT) {

@@ -29,19 +29,12 @@ type userRelay struct {
 	network string // as podman run's --network; "": a network of toll's
 	kind    mode.HopKind
 	program string // prefix of the process's name
-	splices func(mode.Target) bool
 }
 
-func always(mode.Target) bool { return true }
-func never(mode.Target) bool  { return false }
-
 var userRelays = map[mode.Name]userRelay{
-	mode.Pasta: {"pasta", mode.HopPasta, "pasta", func(t mode.Target) bool {
-		return t.Over4() == mode.ToLoopback
-	}},
-	mode.Slirp4netns: {"slirp4netns:port_handler=slirp4netns", mode.HopSlirp, "slirp4netns",
-		never},
-	mode.RootlessPort: {"", mode.HopRootlessPort, "rootlessport", always},
+	mode.Pasta:        {"pasta", mode.HopPasta, "pasta"},
+	mode.Slirp4netns:  {"slirp4netns:port_handler=slirp4netns", mode.HopSlirp, "slirp4netns"},
+	mode.RootlessPort: {"", mode.HopRootlessPort, "rootlessport"},
 }
 
 // From this version on Podman refuses --network slirp4netns.
@@ -203,13 +196,11 @@ func (s *site) publishByUser() error {
 		s.path.Facts["network"] = "as by podman run --network " + r.network
 		s.network = &bridgeNet{name: r.network}
 	}
-	ports, err := s.published()
-	if err != nil {
+	if err := s.published(); err != nil {
 		return err
 	}
 	var relays []path.Hop
-	spliced := r.splices(s.path.Spec.To)
-	for i, p := range ports {
+	for i, p := range s.Dial {
 		b := s.Servers[i]
 		if s.path.Spec.To.Six() {
 			s.path.Servers[i].Listen = netip.AddrPortFrom(netip.IPv6Unspecified(), serverPort)
@@ -224,13 +215,11 @@ func (s *site) publishByUser() error {
 		proxy := local.Proxy{Space: s.at.ns, PID: pid, Listens: p.Port(),
 			Target: netip.AddrPortFrom(b.Addr(), serverPort)}
 		b.kind = mode.HopTap
-		inner := b.Hop(true)
 		guard := b.loopbackHop()
-		if spliced {
-			proxy.Dials = b.ns
-			inner, guard = guard, inner
+		if recipe.Spliced(s.path.Spec) {
+			proxy.Dials, guard = b.ns, b.Hop(true)
 		} else {
-			proxy.Tap, proxy.Frames = b.ns, inner.Read
+			proxy.Tap, proxy.Frames = b.ns, b.Hop(true).Read
 		}
 		relay := local.RelayHop(s.path, r.kind, proxy, s.program(r), s.at.name)
 		guard = local.Unused(guard)

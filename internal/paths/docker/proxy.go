@@ -2,7 +2,6 @@ package docker
 
 import (
 	"errors"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 )
 
 // errNoProxy means that the daemon starts no docker-proxy ("userland-proxy": false).
@@ -19,7 +19,7 @@ var errNoProxy = errors.New("no docker-proxy listens on the published port")
 
 // findProxy returns the PID of the port's docker-proxy. It looks for the arguments that dockerd
 // passes to docker-proxy.
-func (e *engine) findProxy(proto string, host, to netip.AddrPort) (int, error) {
+func (e *engine) findProxy(proto string, p recipe.Port) (int, error) {
 	here, err := e.netns()
 	if err != nil {
 		return 0, err
@@ -28,8 +28,9 @@ func (e *engine) findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	want := []string{"-proto", proto, "-host-port", strconv.Itoa(int(host.Port())),
-		"-container-ip", to.Addr().String(), "-container-port", strconv.Itoa(int(to.Port()))}
+	want := []string{"-proto", proto, "-host-port", strconv.Itoa(int(p.Dial.Port())),
+		"-container-ip", p.Target.Addr().String(), "-container-port",
+		strconv.Itoa(int(p.Target.Port()))}
 	for _, f := range files {
 		line, err := os.ReadFile(f)
 		if err != nil {
@@ -64,13 +65,13 @@ func (s *site) proto() string {
 	return "tcp"
 }
 
-func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
-	pid, err := s.engine.findProxy(s.proto(), host, to)
+func (s *site) proxyHop(p recipe.Port) (path.Hop, error) {
+	pid, err := s.engine.findProxy(s.proto(), p)
 	if err != nil {
 		return path.Hop{}, err
 	}
 	name := "docker-proxy" + local.ProxyVersion("/proc/"+strconv.Itoa(pid)+"/exe")
-	proxy := local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to,
+	proxy := local.Proxy{Space: s.engine.ns, PID: pid, Listens: p.Dial.Port(), Target: p.Target,
 		Beside: s.engine.kit != nil} // RootlessKit dials the proxy
 	return local.ProxyHop(s.path, proxy, name, s.engine.name), nil
 }

@@ -3,37 +3,33 @@ package docker
 import (
 	"errors"
 	"net/netip"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// published makes servers with published ports and returns their addresses. Each port is bound only
-// to the address that clients dial.
-func (s *site) published() ([]netip.AddrPort, error) {
-	at := loopback
-	switch s.path.Spec.To {
-	case mode.ToLoopback6:
-		at = loopback6
-	case mode.ToAddress, mode.ToAddress6:
-		if r := s.remote(); r != nil {
-			at = r.at(s.path.Spec.To.Six())
-			break
-		}
-		var err error
-		if at, err = ownAddress(s.at.ns, s.path.Spec.To.Six()); err != nil {
-			return nil, err
-		}
+// published makes servers with published ports. Each port is bound only to the address that clients
+// dial.
+func (s *site) published() error {
+	at := s.path.Spec.Loopback()
+	var err error
+	if r := s.remote(); r != nil {
+		at = r.at(s.path.Spec.To.Six())
+	} else if s.path.Spec.To.Over4() == mode.ToAddress {
+		at, err = ownAddress(s.at.ns, s.path.Spec.To.Six())
 	}
-	var out []netip.AddrPort
-	err := s.addServers(func(int) (wanted, error) {
+	if err != nil {
+		return err
+	}
+	var dial []netip.AddrPort
+	err = s.addServers(func(int) (wanted, error) {
 		port, err := s.freePort(at)
 		if err != nil {
 			return wanted{}, err
 		}
-		out = append(out, netip.AddrPortFrom(at, port))
+		dial = append(dial, netip.AddrPortFrom(at, port))
 		o := wanted{network: s.network.name, publish: []bound{
 			{netip.AddrPortFrom(at, port), serverPort}}}
 		if s.path.Spec.Second {
@@ -46,13 +42,13 @@ func (s *site) published() ([]netip.AddrPort, error) {
 		return o, nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.Dial = slices.Clone(out)
+	s.Dial = dial
 	if _, relayed := userRelays[s.path.Spec.Mode]; relayed { // the servers' own addresses are not dialled
-		return out, nil
+		return nil
 	}
-	return out, s.findPorts(s.Servers)
+	return s.findPorts(s.Servers)
 }
 
 func (s *site) publish() error {
@@ -70,30 +66,26 @@ func (s *site) publishDefault() error {
 }
 
 func (s *site) publishedAnyhow() error {
-	ports, err := s.published()
-	if err != nil {
+	if err := s.published(); err != nil {
 		return err
 	}
-	_, err = s.engine.findProxy(s.proto(), ports[0], netip.AddrPortFrom(s.Servers[0].Addr(), serverPort))
+	_, err := s.engine.findProxy(s.proto(), s.Ports(0)[0])
 	switch {
 	case errors.Is(err, errNoProxy):
-		return s.translated(ports)
+		return s.translated()
 	case err != nil:
 		return err
 	case s.relays():
-		return s.relayed(ports)
+		return s.relayed()
 	}
-	return s.translated(ports)
+	return s.translated()
 }
-
-// relays reports whether docker-proxy, if it listens on the port, receives the path's connections.
-func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
 // relays reports whether docker-proxy, if it listens on the port, receives the path's connections.
 // Over IPv6, rules handle connections to a network with IPv6.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
-	return relays(s.path.Spec) && !byRules
+	return recipe.Proxied(s.path.Spec) && !byRules
 }
 
 // publishNAT builds a path without docker-proxy: the daemon has "userland-proxy": false, or clients
@@ -102,17 +94,16 @@ func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
 	}
-	ports, err := s.published()
-	if err != nil {
+	if err := s.published(); err != nil {
 		return err
 	}
-	return s.translated(ports)
+	return s.translated()
 }
 
 // translated builds the path to ports that rules rewrite. If a docker-proxy listens on a port, it
 // becomes a guard.
-func (s *site) translated(ports []netip.AddrPort) error {
-	dnat, err := s.dnatHops(ports)
+func (s *site) translated() error {
+	dnat, err := s.dnatHops()
 	if err != nil {
 		return err
 	}
@@ -126,13 +117,13 @@ func (s *site) translated(ports []netip.AddrPort) error {
 			"--src-type LOCAL", "-j MASQUERADE")
 	}
 	if s.path.Spec.Mode == mode.RootlessPublishTap {
-		if err := s.taps(ports); err != nil {
+		if err := s.taps(); err != nil {
 			return err
 		}
 	} else {
-		s.kits(ports, false)
+		s.kits(false)
 	}
-	if preserved, err := s.firstClient(ports[0]); err != nil {
+	if preserved, err := s.firstClient(); err != nil {
 		return err
 	} else if preserved || s.path.Spec.Mode == mode.RootlessPublishTap {
 		if err := s.guard(ofHost(path.Untouched)); err != nil {
@@ -148,8 +139,8 @@ func (s *site) translated(ports []netip.AddrPort) error {
 }
 
 // dnatHops returns the rules of the ports, and makes guards of docker-proxies that listen on them.
-func (s *site) dnatHops(ports []netip.AddrPort) (hops []path.Hop, err error) {
-	for i, p := range ports {
+func (s *site) dnatHops() (hops []path.Hop, err error) {
+	for i, p := range s.Dial {
 		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second,
 			func(port uint16) []string {
 				inner := port // the second port has the same number in the container
@@ -164,11 +155,8 @@ func (s *site) dnatHops(ports []netip.AddrPort) (hops []path.Hop, err error) {
 		}
 		h.Clients = s.path.Spec.TalkTo(i)
 		hops = append(hops, h)
-		if err := s.quietProxy(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
-			return nil, err
-		}
-		if n := s.path.Second; n != 0 {
-			if err := s.quietProxy(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
+		for _, port := range s.Ports(i) {
+			if err := s.quietProxy(port); err != nil {
 				return nil, err
 			}
 		}
@@ -176,8 +164,8 @@ func (s *site) dnatHops(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	return hops, nil
 }
 
-func (s *site) quietProxy(at, to netip.AddrPort) error {
-	h, err := s.proxyHop(at, to)
+func (s *site) quietProxy(p recipe.Port) error {
+	h, err := s.proxyHop(p)
 	if errors.Is(err, errNoProxy) {
 		return nil
 	}
@@ -193,27 +181,27 @@ func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
 	}
-	ports, err := s.published()
-	if err != nil {
+	if err := s.published(); err != nil {
 		return err
 	}
-	return s.relayed(ports)
+	return s.relayed()
 }
 
-func (s *site) relayed(ports []netip.AddrPort) error {
+func (s *site) relayed() error {
 	var proxies []path.Hop
-	for i, p := range ports {
-		h, err := s.proxyHop(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort))
-		if err != nil {
-			return err
-		}
-		h.Clients = s.path.Spec.TalkTo(i)
-		proxies = append(proxies, h)
-		if err := s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(p.Port()), "-j DNAT"); err != nil {
-			return err
-		}
-		if err := s.secondProxy(p.Addr()); err != nil {
-			return err
+	for i := range s.Dial {
+		for n, port := range s.Ports(i) {
+			h, err := s.proxyHop(port)
+			if err != nil {
+				return err
+			}
+			if n == 0 { // the machine's count of relayed connections includes the second port's
+				h.Clients = s.path.Spec.TalkTo(i)
+				proxies = append(proxies, h)
+			}
+			if err := s.noDNAT(port.Dial.Port()); err != nil {
+				return err
+			}
 		}
 	}
 	if s.network.name != defaultNetwork { // the default network carries others' traffic
@@ -226,10 +214,10 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	if err != nil || s.path.Spec.From == mode.FromContainer {
 		return err
 	}
-	if _, err := s.firstClient(ports[0]); err != nil {
+	if _, err := s.firstClient(); err != nil {
 		return err
 	}
-	s.kits(ports, true)
+	s.kits(true)
 	return nil
 }
 
@@ -238,32 +226,23 @@ func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
 	}
-	ports, err := s.published()
-	if err != nil {
+	if err := s.published(); err != nil {
 		return err
 	}
 	f, err := local.NewFast(s.path, s.engine.ns)
 	if err != nil {
 		return err
 	}
-	lead := func(dial, target netip.AddrPort) error {
-		proxy, err := s.proxyHop(dial, target)
-		if err != nil {
-			return err
-		}
-		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
-		s.path.Proxies = nil
-		if err := f.Lead(proxy, pid, dial, target); err != nil {
-			return err
-		}
-		return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(dial.Port()), "-j DNAT")
-	}
-	for i, p := range ports {
-		if err := lead(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
-			return err
-		}
-		if n := s.path.Second; n != 0 {
-			if err := lead(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
+	for i := range s.Dial {
+		for _, port := range s.Ports(i) {
+			proxy, err := s.proxyHop(port)
+			if err == nil {
+				err = f.Lead(proxy, port.Dial, port.Target)
+			}
+			if err == nil {
+				err = s.noDNAT(port.Dial.Port())
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -286,15 +265,7 @@ func (s *site) fastLinks() error {
 	return local.LargerPackets(s.engine.ns, names...)
 }
 
-// secondProxy adds the docker-proxy of the second port. It needs no hop: the machine's count of
-// relayed connections includes its sockets.
-func (s *site) secondProxy(at netip.Addr) error {
-	if !s.path.Spec.Second {
-		return nil
-	}
-	n := s.path.Second
-	if _, err := s.proxyHop(netip.AddrPortFrom(at, n), netip.AddrPortFrom(s.Servers[0].Addr(), n)); err != nil {
-		return err
-	}
-	return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(n), "-j DNAT")
+// noDNAT adds a guard against the rule that rewrites connections to a port.
+func (s *site) noDNAT(port uint16) error {
+	return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(port), "-j DNAT")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -258,7 +257,7 @@ func rootlessPorts(publish func(*site) error) func(*site) error {
 
 // taps gives the path the hops from the machine's sockets to the engine's tap device. One process
 // listens on all ports: RootlessKit, or a program that RootlessKit started.
-func (s *site) taps(ports []netip.AddrPort) error {
+func (s *site) taps() error {
 	e := s.engine
 	pid, err := e.relay()
 	if err != nil {
@@ -272,14 +271,14 @@ func (s *site) taps(ports []netip.AddrPort) error {
 	s.Give(mode.HopTap, tap)
 	s.Give(kind, local.PortHops(s.path, kind, relay, e.kit.Driver, e.machine.name,
 		func(r *local.Proxy, i int) {
-			r.Tap, r.Listens = s.Servers[i].ns, ports[i].Port()
+			r.Tap, r.Listens = s.Servers[i].ns, s.Dial[i].Port()
 		})...)
 	return nil
 }
 
 // kits gives the path the hops of RootlessKit, which listens on all ports, unless the engine is not
 // rootless. With proxy, RootlessKit dials docker-proxy.
-func (s *site) kits(ports []netip.AddrPort, proxy bool) {
+func (s *site) kits(proxy bool) {
 	e := s.engine
 	if e.kit == nil {
 		return
@@ -292,19 +291,19 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) {
 		Beside: proxy, Second: s.path.Second}
 	s.Give(mode.HopRootlessKit, local.PortHops(s.path, mode.HopRootlessKit, relay, name,
 		e.machine.name,
-		func(r *local.Proxy, i int) { r.Listens, r.Target = ports[i].Port(), ports[i] })...)
+		func(r *local.Proxy, i int) { r.Listens, r.Target = s.Dial[i].Port(), s.Dial[i] })...)
 }
 
 // firstClient connects to the machine's own address and reports whether the server sees the
 // client's address. RootlessKit 3 installs rules and routes when the first such client connects.
 // RootlessKit sends datagrams from an address of its own.
-func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
+func (s *site) firstClient() (preserved bool, err error) {
 	if s.engine.kit == nil || s.path.Spec.To != mode.ToAddress || s.path.Spec.UDP {
 		return false, nil
 	}
 	const limit = 10 * time.Second
 	b := s.Servers[0]
-	ends, err := local.ConnectOnce(s.at.ns, b.ns, at, netip.AddrPortFrom(b.Addr(), serverPort), limit)
+	ends, err := local.ConnectOnce(s.at.ns, b.ns, s.Dial[0], s.Ports(0)[0].Target, limit)
 	if err != nil {
 		return false, err
 	}

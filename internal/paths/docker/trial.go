@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -104,7 +105,8 @@ func (s *site) tryPort(on netip.Addr, taken *bool) (bool, error) {
 	if *taken, err = s.engine.taken(port); err != nil {
 		return false, err
 	}
-	_, err = s.engine.findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
+	_, err = s.engine.findProxy("tcp",
+		recipe.Port{Dial: at, Target: netip.AddrPortFrom(b.addr, serverPort)})
 	if errors.Is(err, errNoProxy) {
 		return false, nil
 	}

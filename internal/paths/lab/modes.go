@@ -31,18 +31,10 @@ func (s *site) host() error {
 
 func (s *site) onMachine(server path.Place) {
 	p := s.path
-	wired := true
-	switch p.Spec.To {
-	case mode.ToLoopback:
-		wired = false
-		s.serve(server, loopback)
-	case mode.ToLoopback6:
-		wired = false
-		s.serve(server, loopback6)
-	case mode.ToAddress, mode.ToAddress6:
-		s.serve(server, s.a.Addr())
-	case mode.ToOutside, mode.ToOutside6:
+	if p.Spec.To.Outside() {
 		s.serveOutside()
+	} else {
+		s.serve(server, s.dialled())
 	}
 	switch p.Spec.From {
 	case mode.FromRemote:
@@ -54,7 +46,7 @@ func (s *site) onMachine(server path.Place) {
 	default:
 		s.PlaceClients(on(s.a))
 	}
-	if wired {
+	if p.Spec.To.Over4() != mode.ToLoopback {
 		p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
 	}
 }
@@ -66,11 +58,7 @@ func (s *site) shared() error {
 	p := s.path
 	p.Guards = []path.Hop{s.noNAT()}
 	for i, c := range s.Servers {
-		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
-		if p.Spec.To.Six() {
-			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
-			p.Servers[i].Listen = netip.AddrPortFrom(netip.IPv6Unspecified(), serverPort)
-		}
+		s.Dial[i] = netip.AddrPortFrom(s.path.Spec.Loopback(), serverPort)
 		p.Guards = append(p.Guards, local.Unused(c.Hop(true)))
 	}
 	for i := range s.clientSeats(s.a) {

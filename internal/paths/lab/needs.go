@@ -107,7 +107,7 @@ func (l *Lab) needsOfPublish(s path.Spec) []need {
 		return []need{needProxy}
 	case l.ProxyPath == noProxy:
 		return l.needsOfNAT(s)
-	case s.UDP && !relays(s): // the proxy is a guard
+	case s.UDP && !recipe.Proxied(s): // the proxy is a guard
 		return []need{needProcessIO, needProxy}
 	}
 	return l.needsOfProxy(s)

@@ -18,9 +18,6 @@ func (s *site) pasta() error {
 		kind:    mode.HopPasta,
 		device:  wireName,
 		start:   (*site).startPasta,
-		splices: func(to mode.Target) bool {
-			return to == mode.ToLoopback || to == mode.ToLoopback6
-		},
 	})
 	f := s.path.Facts
 	if strings.Contains(f["proxy"], rootless.Passt2023) && f["data path"] == tapDevice &&

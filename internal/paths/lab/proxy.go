@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -73,14 +74,15 @@ func proxyVersion(file string) string {
 
 // startProxy starts docker-proxy and waits until it listens. Like dockerd, it passes the pipe for
 // the proxy's report as descriptor 3.
-func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
+func (s *site) startProxy(at netip.Addr, p recipe.Port) (path.Hop, error) {
+	listen, target := p.Dial.Port(), p.Target
 	file, name := s.lab.findProxy()
 	proto := "tcp"
 	if s.path.Spec.UDP {
 		proto = "udp"
 	}
 	args := []string{"-proto", proto,
-		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
+		"-host-ip", at.String(), "-host-port", strconv.Itoa(int(listen)),
 		"-container-ip", target.Addr().String(), "-container-port",
 		strconv.Itoa(int(target.Port()))}
 	if file == "" {
@@ -109,7 +111,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	// The server is in a container, so every connection that the machine accepted is the proxy's.
 	return local.ProxyHop(s.path, local.Proxy{Space: s.engine.ns, PID: cmd.Process.Pid,
-		Listens: listen.Port(), Target: target, Beside: s.engine != s.a}, name,
+		Listens: listen, Target: target, Beside: s.engine != s.a}, name,
 		s.engine.name), nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -19,7 +20,7 @@ func (s *site) publishProxy() error {
 
 func (s *site) publish() error {
 	d := daemon{noProxy: s.lab.ProxyPath == noProxy}
-	if relays(s.path.Spec) && !d.noProxy {
+	if recipe.Proxied(s.path.Spec) && !d.noProxy {
 		return s.relayed(d)
 	}
 	return s.translated(d)
@@ -29,9 +30,6 @@ func (s *site) publishDefault() error {
 	s.home = docker0
 	return s.publish()
 }
-
-// relays reports whether docker-proxy, if it runs, receives the path's connections.
-func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
 func (s *site) translated(d daemon) error {
 	if err := s.dockerServers(d, true); err != nil {
@@ -62,22 +60,22 @@ func (s *site) relayed(d daemon) error {
 		return err
 	}
 	s.dialPublished()
-	listen := s.anywhere()
+	listen := s.path.Spec.Anywhere()
 	if d.rootless.IsValid() {
-		listen = s.near()
+		listen = s.path.Spec.Loopback()
 	}
 	var proxies []path.Hop
-	for i, c := range s.Servers {
-		proxy, err := s.startProxy(netip.AddrPortFrom(listen, s.Dial[i].Port()),
-			netip.AddrPortFrom(c.Addr(), serverPort))
-		if err != nil {
-			return err
+	for i := range s.Servers {
+		for n, port := range s.Ports(i) {
+			proxy, err := s.startProxy(listen, port)
+			if err != nil {
+				return err
+			}
+			if n == 0 { // the second port's proxy counts with it
+				proxy.Clients = p.Spec.TalkTo(i)
+				proxies = append(proxies, proxy)
+			}
 		}
-		if err := s.startSecondProxy(listen, c.Addr()); err != nil {
-			return err
-		}
-		proxy.Clients = s.path.Spec.TalkTo(i)
-		proxies = append(proxies, proxy)
 		if !d.noIPTables {
 			p.Guards = append(p.Guards, s.portRule(
 				mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
@@ -94,22 +92,13 @@ func (s *site) relayed(d daemon) error {
 }
 
 func (s *site) quietProxies() error {
-	start := func(port uint16, target netip.AddrPort) error {
-		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), port), target)
-		if err != nil {
-			return err
-		}
-		local.Quiet(s.path, s.a.ns, proxy)
-		return nil
-	}
-	for i, c := range s.Servers {
-		if err := start(s.Dial[i].Port(), netip.AddrPortFrom(c.Addr(), serverPort)); err != nil {
-			return err
-		}
-		if s.path.Spec.Second {
-			if err := start(secondPort, netip.AddrPortFrom(c.Addr(), secondPort)); err != nil {
+	for i := range s.Servers {
+		for _, port := range s.Ports(i) {
+			proxy, err := s.startProxy(s.path.Spec.Anywhere(), port)
+			if err != nil {
 				return err
 			}
+			local.Quiet(s.path, s.a.ns, proxy)
 		}
 	}
 	return nil
@@ -125,21 +114,13 @@ func (s *site) fast() error {
 	if err != nil {
 		return err
 	}
-	lead := func(dial, target netip.AddrPort) error {
-		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), dial.Port()), target)
-		if err != nil {
-			return err
-		}
-		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
-		s.path.Proxies = nil
-		return f.Lead(proxy, pid, dial, target)
-	}
-	for i, c := range s.Servers {
-		if err := lead(s.Dial[i], netip.AddrPortFrom(c.Addr(), serverPort)); err != nil {
-			return err
-		}
-		if s.path.Spec.Second {
-			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), secondPort), netip.AddrPortFrom(c.Addr(), secondPort)); err != nil {
+	for i := range s.Servers {
+		for _, port := range s.Ports(i) {
+			proxy, err := s.startProxy(s.path.Spec.Anywhere(), port)
+			if err == nil {
+				err = f.Lead(proxy, port.Dial, port.Target)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -158,38 +139,22 @@ func (s *site) fastLinks() error {
 	return local.LargerPackets(s.a.ns, append(ports(s.Servers), s.home.bridge)...)
 }
 
-func (s *site) anywhere() netip.Addr {
-	if s.path.Spec.To.Six() {
-		return netip.IPv6Unspecified()
-	}
-	return anyAddr
-}
-
-// near returns the loopback address of the path's family.
-func (s *site) near() netip.Addr {
-	if s.path.Spec.To.Six() {
-		return loopback6
-	}
-	return loopback
-}
-
 func (s *site) publishedRules() []path.Hop {
 	return s.EachServer(func(i int) path.Hop {
 		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
 	})
 }
 
-func (s *site) dialPublished() {
-	to := s.a.addr.Addr()
-	switch s.path.Spec.To {
-	case mode.ToLoopback:
-		to = loopback
-	case mode.ToLoopback6:
-		to = loopback6
-	case mode.ToAddress6:
-		to = s.a.addr6.Addr()
+// dialled returns the address of the server's machine that the path's clients dial.
+func (s *site) dialled() netip.Addr {
+	if s.path.Spec.To.Over4() == mode.ToLoopback {
+		return s.path.Spec.Loopback()
 	}
+	return s.a.Addr()
+}
+
+func (s *site) dialPublished() {
 	for i := range s.Dial {
-		s.Dial[i] = netip.AddrPortFrom(to, s.published(i))
+		s.Dial[i] = netip.AddrPortFrom(s.dialled(), s.published(i))
 	}
 }

@@ -46,7 +46,7 @@ func (s *site) startKit(k rootless.Kit, to netip.Addr) (r *rootless.Running, fil
 	for i := range s.serverSeats() {
 		for _, p := range s.ports(none, uint16(publishedPort+i)) {
 			k.Published = append(k.Published, rootless.Published{
-				At: netip.AddrPortFrom(s.anywhere(), p.port),
+				At: netip.AddrPortFrom(s.path.Spec.Anywhere(), p.port),
 				To: netip.AddrPortFrom(to, p.port)})
 		}
 	}
@@ -83,7 +83,7 @@ func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, e
 // connects to the server from the client's address, unless that is a loopback address. It never
 // sends datagrams from the client's address.
 func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
-	r, file, err := s.startKit(dockersKit, s.near())
+	r, file, err := s.startKit(dockersKit, s.path.Spec.Loopback())
 	if err != nil {
 		return hop, false, err
 	}
@@ -198,7 +198,7 @@ func (s *site) arriving() {
 }
 
 func (s *site) rootlessOut() error {
-	r, _, err := s.startKit(dockersKit, s.near())
+	r, _, err := s.startKit(dockersKit, s.path.Spec.Loopback())
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,6 @@ func (s *site) gvisor() error {
 		kind:    mode.HopGvisor,
 		device:  rootless.Tap,
 		start:   (*site).startGvisor,
-		splices: func(mode.Target) bool { return false },
 	})
 }
 

@@ -176,7 +176,8 @@ func (s *site) startRootlessPort(c *container, port uint16) (hop path.Hop, err e
 	defer r.Close()
 	defer ready.Close()
 	cmd, stderr := marked(self, kitArg, file)
-	if cmd.Stdin, err = rootless.PortConfig(ports, s.anywhere(), c.addr.Addr()); err != nil {
+	cmd.Stdin, err = rootless.PortConfig(ports, s.path.Spec.Anywhere(), c.addr.Addr())
+	if err != nil {
 		return hop, err
 	}
 	cmd.Stdout, cmd.ExtraFiles = stderr, []*os.File{exit, ready, target}

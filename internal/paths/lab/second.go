@@ -31,12 +31,3 @@ func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int,
 		numbered(tag, i+1), e).Read)
 	return h
 }
-
-func (s *site) startSecondProxy(listen, target netip.Addr) error {
-	if !s.path.Spec.Second {
-		return nil
-	}
-	_, err := s.startProxy(netip.AddrPortFrom(listen, secondPort),
-		netip.AddrPortFrom(target, secondPort))
-	return err
-}

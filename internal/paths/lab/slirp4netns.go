@@ -15,7 +15,6 @@ func (s *site) slirp4netns() error {
 		kind:    mode.HopSlirp,
 		device:  rootless.SlirpTap,
 		start:   (*site).startSlirp,
-		splices: func(mode.Target) bool { return false },
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -28,8 +29,6 @@ type tapHolder struct {
 	device  string // the tap device
 	// start starts the program and configures the container's device.
 	start func(s *site, file string, c *container, ports []rootless.Port) (pid int, err error)
-	// splices reports whether the program uses sockets in the container instead of the tap device.
-	splices func(mode.Target) bool
 }
 
 const tapDevice = "tap device"
@@ -42,7 +41,7 @@ func (s *site) behindTap(h tapHolder) error {
 		return err
 	}
 	p, out := s.path, s.path.Spec.To.Outside()
-	spliced := h.splices(p.Spec.To)
+	spliced := recipe.Spliced(p.Spec)
 	var relays, unused []path.Hop
 	attach := func(at seat) (*container, error) {
 		c, relay, err := s.attachTap(h, at)
@@ -99,7 +98,7 @@ func (s *site) attachTap(h tapHolder, at seat) (*container, path.Hop, error) {
 	c.kind, c.device = mode.HopTap, h.device
 	proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at.number),
 		Target: netip.AddrPortFrom(c.Addr(), serverPort), Outward: out}
-	if h.splices(p.Spec.To) {
+	if recipe.Spliced(p.Spec) {
 		proxy.Dials = c.ns
 	} else {
 		proxy.Tap, proxy.Frames = c.ns, c.Hop(!out).Read

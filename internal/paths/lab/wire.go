@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -75,18 +76,14 @@ func ParseWire(text string) (w sample.Wire, err error) {
 }
 
 func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
-	known, _ := mode.Find(m)
-	r, ok := known.Route(from, to)
-	return ok && slices.Contains(r.Hops, mode.HopWire)
+	return recipe.Crosses(m, from, to, mode.HopWire)
 }
 
 // Applies reports whether w affects the path: the path crosses the wire, or has a device with the
 // card's MTU.
 func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
-	known, _ := mode.Find(m)
-	r, _ := known.Route(from, to)
-	card := recipes[m].onSwitch || slices.Contains(r.Hops, mode.HopMacvlan) ||
-		slices.Contains(r.Hops, mode.HopIPvlan)
+	card := recipes[m].onSwitch || recipe.Crosses(m, from, to, mode.HopMacvlan) ||
+		recipe.Crosses(m, from, to, mode.HopIPvlan)
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 

@@ -63,6 +63,22 @@ func (s Spec) Alone(client int) []int {
 	return []int{client}
 }
 
+// Loopback returns the loopback address of the family that clients dial.
+func (s Spec) Loopback() netip.Addr {
+	if s.To.Six() {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// Anywhere returns the unspecified address of that family.
+func (s Spec) Anywhere() netip.Addr {
+	if s.To.Six() {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}
+
 func (s Spec) String() string {
 	out := fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
 	if n, m := s.Count(); n > 1 || m > 1 {

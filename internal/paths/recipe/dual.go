@@ -1,6 +1,8 @@
 package recipe
 
 import (
+	"slices"
+
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -22,6 +24,21 @@ func Dual(s path.Spec) bool {
 	}
 	return s.To.Six() && s.To != mode.ToLoopback6
 }
+
+// Proxied reports whether docker-proxy, if it listens on the published port, receives the path's
+// connections.
+func Proxied(s path.Spec) bool { return Crosses(mode.Publish, s.From, s.To, mode.HopProxy) }
+
+// Crosses reports whether the usual route of a mode has a hop of the kind.
+func Crosses(m mode.Name, from mode.Placement, to mode.Target, k mode.HopKind) bool {
+	known, _ := mode.Find(m)
+	r, _ := known.Route(from, to)
+	return slices.Contains(r.Hops, k)
+}
+
+// Spliced reports whether a program that publishes the path's ports uses sockets in the containers
+// instead of a tap device.
+func Spliced(s path.Spec) bool { return !Crosses(s.Mode, s.From, s.To, mode.HopTap) }
 
 // Names returns the modes of a backend's recipes, in the catalogue's order.
 func Names[R any](recipes map[mode.Name]R) []string {

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -84,6 +85,20 @@ func (e *Ends[C]) PlaceClients(place path.Place) {
 	for range m {
 		e.PlaceClient(place)
 	}
+}
+
+// Port is a port of a server, as clients dial it and in the server's container.
+type Port struct{ Dial, Target netip.AddrPort }
+
+// Ports returns the ports of a server in a container: the load's, and any second one.
+func (e *Ends[C]) Ports(server int) []Port {
+	dial, to := e.Dial[server], e.Servers[server].Addr()
+	out := []Port{{dial, netip.AddrPortFrom(to, ServerPort)}}
+	if e.path.Spec.Second {
+		n := cmp.Or(e.path.Second, SecondPort)
+		out = append(out, Port{netip.AddrPortFrom(dial.Addr(), n), netip.AddrPortFrom(to, n)})
+	}
+	return out
 }
 
 // Connect sets the servers that the clients dial.

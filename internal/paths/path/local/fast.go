@@ -38,9 +38,11 @@ func NewFast(p *path.Path, space Space) (*Fast, error) {
 	return f, nil
 }
 
-// Lead redirects the clients of a published port. It makes the port's proxy, given by its hop and
-// PID, a guard: the proxy must have no connection.
-func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error {
+// Lead redirects the clients of a published port. It makes the proxy that was added last, given by
+// its hop, a guard: the proxy must have no connection.
+func (f *Fast) Lead(proxy path.Hop, dial, target netip.AddrPort) error {
+	pid := f.path.Proxies[len(f.path.Proxies)-1].PID
+	f.path.Proxies = nil
 	err := f.space.Do(func() error {
 		l, err := shortcut.ListenerOf(pid, dial.Port())
 		if err != nil {

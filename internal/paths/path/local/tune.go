@@ -122,14 +122,11 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 // forwarding reports whether a bridge of the route forwards frames from port to port. byRules means
 // that the mode also needs rules that see these frames.
 func forwarding(m mode.Name, r mode.Route) (forwards, byRules bool) {
-	rules := []mode.HopKind{mode.HopDNAT, mode.HopSNAT, mode.HopAccept}
 	ports := []mode.HopKind{mode.HopVeth, mode.HopVXLAN}
 	if m == mode.Pipework {
 		ports = append(ports, mode.HopWire)
 	}
-	devices := slices.DeleteFunc(slices.Clone(r.Hops), func(h mode.HopKind) bool {
-		return slices.Contains(rules, h)
-	})
+	devices := slices.DeleteFunc(slices.Clone(r.Hops), mode.HopKind.Rule)
 	for i := 1; i+1 < len(devices); i++ {
 		if devices[i] == mode.HopBridge && slices.Contains(ports, devices[i-1]) &&
 			slices.Contains(ports, devices[i+1]) {
