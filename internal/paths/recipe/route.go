@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -130,7 +131,7 @@ func (g *Given) assemble(ways []mode.Route, rest func(At) []path.Hop) (out []pat
 }
 
 func (g *Given) along(w mode.Route, rest func(At) []path.Hop) (out []path.Hop, err error) {
-	for k := range g.byKind {
+	for _, k := range slices.Sorted(maps.Keys(g.byKind)) {
 		if !slices.Contains(w.Hops, k) {
 			return nil, fmt.Errorf("the path has %s, the catalogue says %s", k, w)
 		}
