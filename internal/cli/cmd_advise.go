@@ -66,13 +66,12 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 		},
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost, mode.FromContainer, mode.FromRemote)
-	fl.StringSliceVar(&f.to, "to", nil,
-		"outside: the way out (default the way in, or the way out of modes without one)")
-	offer(fl, "to", []string{string(mode.ToOutside), string(mode.ToOutside6)})
-	fl.StringSliceVar(&levers, "lever", nil,
-		"try only these (default all for the mode)")
+	addTarget(fl, list(&f.to),
+		"outside: the way out (default the way in, or the way out of modes without one)",
+		[]string{string(mode.ToOutside), string(mode.ToOutside6)})
+	add(fl, flagDef{name: "lever", group: toMeasure, value: list(&levers), word: "LEVER",
+		help: "try only these (default all for the mode)", main: "advise", offer: lever.Names()})
 	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR,
 		workload.UDP)
 	f.addPin(fl, sample.PinFar)
@@ -80,7 +79,6 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)
-	f.out.addDetails(fl)
 	setDefault(fl.Lookup("budget"), adviseBudget.String())
 	return c
 }

@@ -61,21 +61,19 @@ With --peer it only removes the copies of toll that are kept on those machines.`
 		},
 	}
 	fl := c.Flags()
-	fl.StringSliceVar(&p.names, peerFlag, nil,
-		"[user@]HOST[:PORT],…: only remove the copies of toll that are kept on these machines")
-	fl.BoolVar(
-		&d.Others, "others", false,
-		"also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run")
-	fl.StringVar(&k.Kubeconfig, "kubeconfig", "",
-		"also clean the cluster that --on kubernetes uses")
-	fl.StringVar(&k.Context, "context", "", "also clean the cluster of this context")
-	fl.StringVar(&k.Namespace, "namespace", "",
-		"look in this namespace (default the context's)")
-	for _, other := range []string{"others", "kubeconfig", "context", "namespace"} {
+	add(fl, flagDef{name: othersFlag, group: where, value: toggle(&d.Others),
+		help: "also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run"})
+	addAccess(fl, &k, nil, "also clean the cluster that --on kubernetes uses",
+		"also clean the cluster of this context", "look in this namespace (default the context's)")
+	add(fl, flagDef{name: peerFlag, group: where, value: list(&p.names), word: "HOST",
+		help: "[user@]HOST[:PORT],…: only remove the copies of toll that are kept on these machines"})
+	for _, other := range []string{othersFlag, "kubeconfig", "context", "namespace"} {
 		c.MarkFlagsMutuallyExclusive(peerFlag, other)
 	}
 	return c
 }
+
+const othersFlag = "others"
 
 type cleanPeers struct{ names []string }
 

@@ -32,17 +32,15 @@ when every verdict is certain, when every ratio is known to --precision, or when
 		RunE: f.command(e, f.sweep.into),
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
 	f.addTo(fl)
 	f.addLoads(fl, loadNames, workload.Bulk, workload.RR)
 	f.sweep.add(fl)
-	f.addTune(fl)
 	f.addBaseline(fl)
+	f.addTune(fl)
 	f.addPin(fl, bothPins)
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)
-	f.out.addDetails(fl)
 	return c
 }

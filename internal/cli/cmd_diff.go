@@ -62,13 +62,13 @@ if nothing could be judged; each case has an exit code of its own.`,
 			return worseThan(r, failAbove)
 		}),
 	}
-	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above",
-		fmt.Sprintf(
-			"exit %d if a ratio is certainly worse by more than this, %d if nothing could be judged", exitWorse, exitUnjudged))
-	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
+	out.addMore(c.Flags(), "also print all figures, and those of each run")
 	out.add(c.Flags(), document.ADifference)
-	c.Flags().BoolVar(&out.details, "details", false,
-		"also print all figures, and those of each run")
+	add(c.Flags(), flagDef{name: "fail-above", group: toWrite, value: shareFlag(&failAbove, 0.05),
+		help: fmt.Sprintf(
+			"exit %d if a ratio is certainly worse by more than this, %d if nothing could be judged",
+			exitWorse, exitUnjudged)})
+	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
 	return c
 }
 

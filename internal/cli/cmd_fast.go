@@ -49,9 +49,10 @@ It needs root. docs/fastpath.md says what changes and what does not.`,
 
 const minLease, maxLease = time.Second, 24 * time.Hour
 
-func leaseFlag(c *cobra.Command, to *time.Duration) {
-	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease",
-		"end after this time unless renewed: 1s to 24h")
+func addLease(c *cobra.Command, to *time.Duration) {
+	add(c.Flags(), flagDef{name: "lease", group: howLong,
+		value: timeFlag(to, fast.Lease, minLease, maxLease),
+		help:  "end after this time unless renewed: 1s to 24h"})
 }
 
 func asRoot(e env) error {
@@ -86,10 +87,12 @@ are not named are turned off.`,
   sudo toll fast on --all --lease 1h`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
-	c.Flags().BoolVar(&f.all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)},
-		"what is turned on: "+joinParts(fast.Parts(), ", "))
-	leaseFlag(c, &f.lease)
+	add(c.Flags(),
+		flagDef{name: "all", group: toMeasure, value: toggle(&f.all),
+			help: "every port that a container publishes, now or later"},
+		flagDef{name: "parts", group: toMeasure, value: list(&f.parts, string(fast.Connect)),
+			help: "what is turned on: " + strings.Join(partWords(), ", "), offer: partWords()})
+	addLease(c, &f.lease)
 	f.out.add(c.Flags(), document.FastState)
 	return c
 }
@@ -169,19 +172,18 @@ func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 	return err
 }
 
-func joinParts(parts []fast.Part, between string) string {
-	var out []string
-	for _, p := range parts {
+func partWords() (out []string) {
+	for _, p := range fast.Parts() {
 		out = append(out, string(p))
 	}
-	return strings.Join(out, between)
+	return out
 }
 
 func parseParts(words []string) (out []fast.Part, err error) {
 	for _, w := range words {
 		p, err := suggest.Parse("part", w, fast.Parts())
 		if err != nil {
-			return nil, usage(err, "--parts "+joinParts(fast.Parts(), ","))
+			return nil, usage(err, "--parts "+strings.Join(partWords(), ","))
 		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)
@@ -314,6 +316,6 @@ toll-fast.`,
 			return err
 		}),
 	}
-	leaseFlag(c, &lease)
+	addLease(c, &lease)
 	return c
 }

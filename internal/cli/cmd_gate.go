@@ -64,12 +64,14 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 		},
 		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.run(e, c, args) }),
 	}
-	c.Flags().StringVar(&f.rules, "rules", "",
-		"read sentences from this file, one on a line; # begins a comment")
-	c.Flags().StringVar(&f.unclear, "unclear", "fail",
-		"what an unclear sentence does: fail or pass")
-	c.Flags().StringSliceVar(&f.confirm, "confirm", nil,
-		"repeat the run up to N times while a sentence is violated: it is unclear unless it is violated each time; or FILE,…: the results files of further runs")
+	add(c.Flags(),
+		flagDef{name: "rules", group: toRead, value: text(&f.rules, ""), word: "FILE",
+			help: "read sentences from this file, one on a line; # begins a comment"},
+		flagDef{name: "confirm", group: toRead, value: list(&f.confirm), word: "N|FILE",
+			help:  "repeat the run up to N times while a sentence is violated: it is unclear unless it is violated each time; or FILE,…: the results files of further runs",
+			files: resultsFile},
+		flagDef{name: "unclear", group: toRead, value: text(&f.unclear, "fail"), word: "fail|pass",
+			help: "what an unclear sentence does: fail or pass", offer: []string{"fail", "pass"}})
 	f.out.add(c.Flags(), document.AGate)
 	return c
 }
@@ -211,13 +213,9 @@ func readRules(e env, name string) ([]rule, error) {
 	return out, nil
 }
 
-// repeated lists the commands of results files that toll runs again. The flags in notRepeated,
-// which name programs, machines or files, are refused. Others may have written the results file.
-var (
-	repeated    = []string{"compare", "ladder", "trace", "scale", "advise"}
-	notRepeated = []string{"proxy", peerFlag, "peer-dial", "peer-binary", "peer-sudo", "kubeconfig",
-		"image", "control", outputFlag, saveFlag, forceFlag, "dry-run", helpAllFlag}
-)
+// repeated lists the commands of results files that toll runs again. Flags that trust the command
+// line are refused, because others may have written the results file.
+var repeated = []string{"compare", "ladder", "trace", "scale", "advise"}
 
 func checkRepeated(args []string) error {
 	root := newRoot(env{stdout: io.Discard, stderr: io.Discard})
@@ -239,8 +237,8 @@ func checkRepeated(args []string) error {
 	}
 	if err == nil {
 		c.Flags().Visit(func(f *pflag.Flag) {
-			own := f.Name == "proxy" && slices.Contains([]string{"own", "off"}, f.Value.String())
-			if slices.Contains(notRepeated, f.Name) && !own {
+			own := f.Name == proxyFlag && slices.Contains(ownProxies, f.Value.String())
+			if (usedAs(f, trusts) || f.Name == helpAllFlag) && !own {
 				err = fmt.Errorf("a results file may not set --%s", f.Name)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,16 +32,16 @@ func shownCommands(t *testing.T) (out []*cobra.Command) {
 	return out
 }
 
-// A new flag or command needs an entry in flagGroups or commandGroups.
+// A new flag has a group, a new command an entry in commandGroups.
 func TestFlagsAndCommandsAreGrouped(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		if !c.HasParent() {
 			continue
 		}
-		for _, g := range grouped(c.Flags()) {
+		for _, g := range grouped(c, c.Flags()) {
 			for _, f := range g.flags {
-				if g.title == otherFlags && len(grouped(c.Flags())) > 1 {
-					t.Errorf("%s: --%s is in no group of flagGroups", c.CommandPath(), f.Name)
+				if g.title == otherFlags && len(grouped(c, c.Flags())) > 1 {
+					t.Errorf("%s: --%s has no group", c.CommandPath(), f.Name)
 				}
 			}
 		}
@@ -129,17 +128,16 @@ func TestShortHelp(t *testing.T) {
 		})
 		if !shortened(c) {
 			if len(all) > mostShown {
-				t.Errorf("%s shows %d flags: it needs a line in mainFlags", c.CommandPath(),
-					len(all))
+				t.Errorf("%s shows %d flags: name its main ones", c.CommandPath(), len(all))
 			}
 			continue
 		}
-		main := mainFlagsOf(c)
-		for _, name := range main {
-			if !slices.Contains(all, name) {
-				t.Errorf("%s has no flag --%s", c.CommandPath(), name)
+		var main []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if isMain(c, f) && !f.Hidden {
+				main = append(main, f.Name)
 			}
-		}
+		})
 		short, long := helpOf(c, helpWidth, false), helpOf(c, helpWidth, true)
 		rest := fmt.Sprintf("%d more flags: %s --help-all", len(all)-len(main), c.CommandPath())
 		if n := strings.Count(short, "\n  --") + strings.Count(short, "\n  -6, --"); n != len(main) || n > 14 || !strings.Contains(strings.ReplaceAll(short, "\n", " "), rest) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
@@ -52,10 +53,15 @@ environment none is.
 			return out.print(e, view.History(l))
 		}),
 	}
-	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "list this many; 0: all")
+	addLast(c.Flags(), &last, "list this many; 0: all")
 	out.add(c.Flags(), document.AHistory)
 	c.AddCommand(newHistoryShow(e), newHistoryTrend(e), newHistoryClear(e))
 	return c
+}
+
+func addLast(fl *pflag.FlagSet, to *int, help string) {
+	add(fl, flagDef{name: "last", group: toRead, value: wholeFlag(to, 20, 0, unlimited[int]()),
+		help: help})
 }
 
 func newHistoryShow(e env) *cobra.Command {
@@ -75,8 +81,8 @@ func newHistoryShow(e env) *cobra.Command {
 			return out.printReport(e, judgeFile(e, f))
 		}),
 	}
-	out.add(c.Flags(), document.AReport)
 	out.addDetails(c.Flags())
+	out.add(c.Flags(), document.AReport)
 	return c
 }
 
@@ -119,9 +125,9 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 			return out.print(e, view.Trends(l, names, out.details))
 		}),
 	}
-	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "draw this many runs; 0: all")
+	addLast(c.Flags(), &last, "draw this many runs; 0: all")
+	out.addMore(c.Flags(), "each run of every ratio, with its interval")
 	out.add(c.Flags(), document.AHistory)
-	c.Flags().BoolVar(&out.details, "details", false, "each run of every ratio, with its interval")
 	return c
 }
 

@@ -51,12 +51,14 @@ nothing else. Its first lines explain how to use that account.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
-	fl.StringVar(&m.Namespace, "namespace", "toll", "the namespace to make")
-	fl.StringVar(&m.Account, "account", "toll", "the service account to make, and the roles' name")
-	fl.StringSliceVar(&m.Nodes, "nodes", nil,
-		"only these nodes may be seen, so every run has to name them (default all of the cluster)")
-	fl.BoolVar(&m.Unprivileged, "unprivileged", false,
-		"for runs with --unprivileged: the namespace forbids privileged pods")
+	add(fl,
+		flagDef{name: "namespace", group: where, value: text(&m.Namespace, "toll"), word: "NAME",
+			help: "the namespace to make"},
+		flagDef{name: "account", group: where, value: text(&m.Account, "toll"), word: "NAME",
+			help: "the service account to make, and the roles' name"},
+		flagDef{name: "nodes", group: where, value: list(&m.Nodes), word: "NODES",
+			help: "only these nodes may be seen, so every run has to name them (default all of the cluster)"},
+		flagDef{name: "unprivileged", group: where, value: toggle(&m.Unprivileged),
+			help: "for runs with --unprivileged: the namespace forbids privileged pods"})
 	return c
 }

@@ -59,21 +59,18 @@ in the kernel the time goes (toll trace).`,
 		},
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
 	outward := []string{string(mode.ToOutside), string(mode.ToOutside6)}
-	fl.StringSliceVar(&f.to, "to", nil,
-		"outside: the way out of a container to another machine; with a 6, over IPv6")
-	offer(fl, "to", outward)
-	fl.BoolVar(&traced, "trace", false,
-		"also trace round trips in the kernel, to show where each price comes from; needs root")
+	addTarget(fl, list(&f.to),
+		"outside: the way out of a container to another machine; with a 6, over IPv6", outward)
+	add(fl, flagDef{name: "trace", group: toMeasure, value: toggle(&traced), main: "ladder",
+		help: "also trace round trips in the kernel, to show where each price comes from; needs root"})
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
 	f.addPin(fl, sample.PinFar)
 	f.onePin = true
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)
-	f.out.addDetails(fl)
 	return c
 }
 

@@ -66,17 +66,13 @@ there by ssh, and the machines dial each other.`,
 		},
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	on := meshBackends()
-	last := len(on) - 1
-	fl.StringSliceVar(&f.on, "on", on[:1], "where the nodes are: "+strings.Join(
-		on[:last], ", ")+" or "+on[last])
-	offer(fl, "on", on)
+	f.addOn(fl, on[:1], on, "where the nodes are: "+either(on))
 	f.mesh = true
 	f.addSettings(fl, comparesRuns)
 	f.addMeshModes(fl, &m)
-	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once",
-		"measure at most this many pairs at a time (default all pairs of a round)")
+	add(fl, flagDef{name: "at-once", group: howLong, value: wholeFlag(&m.atOnce, 0, 0, unlimited[int]()),
+		help: "measure at most this many pairs at a time (default all pairs of a round)"})
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
 	f.addSweeps(fl, &m)
@@ -97,8 +93,8 @@ func (f *runFlags) addMeshModes(fl *pflag.FlagSet, m *meshFlags) {
 		}
 	}
 	slices.Sort(all)
-	fl.StringVar(&m.mode, "mode", "", help)
-	offer(fl, "mode", slices.Compact(all))
+	add(fl, flagDef{name: "mode", group: toMeasure, value: text(&m.mode, ""), word: "MODE", help: help,
+		main: "mesh", offer: slices.Compact(all)})
 }
 
 func (f *runFlags) usualMesh(on string) string {
@@ -108,9 +104,7 @@ func (f *runFlags) usualMesh(on string) string {
 
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 	takes := []string{workload.RR, workload.Bulk}
-	fl.StringSliceVar(&f.loads.kinds, "load", takes,
-		"the traffic: rr (request/response), bulk (TCP stream, in both directions)")
-	offer(fl, "load", loadWords(takes))
+	f.addLoad(fl, takes, takes, "rr (request/response), bulk (TCP stream, in both directions)")
 	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
 		return flag == "streams" || flag == "request" || flag == "reply"
 	})
@@ -118,8 +112,8 @@ func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 
 func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	f.addRounds(fl)
-	fl.Var(wholeFlag(&m.sweeps, 0, 0, unlimited[int]()), "sweeps",
-		"visit every pair this many times, regardless of budget and precision")
+	add(fl, flagDef{name: "sweeps", group: howLong, value: wholeFlag(&m.sweeps, 0, 0, unlimited[int]()),
+		help: "visit every pair this many times, regardless of budget and precision"})
 	_ = fl.MarkHidden("rounds")
 }
 

@@ -95,9 +95,8 @@ their paths.`,
 		},
 	}
 	f.addBuilder(c.Flags(), checksPaths)
+	out.addMore(c.Flags(), "also print what each mode gives up, and its paths")
 	out.add(c.Flags(), document.ModeList)
-	c.Flags().BoolVar(&out.details, "details", false,
-		"also print what each mode gives up, and its paths")
 	return c
 }
 

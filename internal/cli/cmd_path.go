@@ -59,16 +59,13 @@ order, with the counters of each hop before and after.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(
-		&f.from, "from", "",
-		"where the client runs: "+mode.OfModes.Help()+" (default the first that the mode has)")
-	offerFrom(fl, mode.OfModes)
-	fl.StringVar(
-		&f.to, "to", "",
-		"what the client dials: "+targetsHelp+" (default the first that the mode has)")
-	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
-	fl.StringSliceVar(&f.tune, "tune", nil,
-		"settings to put on the path: "+tuneWords+"; join several by +")
+	add(fl, flagDef{name: "from", group: toMeasure, value: text(&f.from, ""), word: "PLACE",
+		help: "where the client runs: " + mode.OfModes.Help() + " (default the first that the mode has)",
+		main: "path", offer: fromWords(mode.OfModes)})
+	addTarget(fl, text(&f.to, ""),
+		"what the client dials: "+targetsHelp+" (default the first that the mode has)", targetWords())
+	addFamilies(fl, nil, &f.ipv6, "dial")
+	addTunes(fl, &f.tune, "settings to put on the path: "+tuneWords+"; join several by +")
 	f.addBuilder(fl, buildsPath)
 	f.out.add(fl, document.APath)
 	return c

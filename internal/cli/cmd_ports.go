@@ -77,17 +77,20 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
 		},
 		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.show(c, e, args) }),
 	}
-	c.Flags().StringVar(&f.results, "results", "",
-		"results file to take the costs of such paths from (toll compare --save)")
-	c.Flags().StringVar(&f.client, "client", "",
-		"the `ADDRESS` of the other machine (default any)")
-	c.Flags().StringVar(&f.save, saveFlag, "",
-		"also write what was read to this `FILE`, for --from-file (as root)")
-	c.Flags().StringVar(&f.reread, fromFileFlag, "",
-		"judge a `FILE` of --save instead of this machine")
-	f.try.add(c)
-	f.with.add(c)
-	f.out.add(c.Flags(), document.PortList)
+	fl := c.Flags()
+	add(fl,
+		flagDef{name: "client", group: toMeasure, value: text(&f.client, ""), word: "ADDRESS",
+			help: "the address of the other machine (default any)"},
+		flagDef{name: fromFileFlag, group: toRead, value: text(&f.reread, ""), word: "FILE",
+			help: "judge a file of --save instead of this machine", files: machineFile},
+		flagDef{name: "results", group: toRead, value: text(&f.results, ""), word: "FILE",
+			help:  "results file to take the costs of such paths from (toll compare --save)",
+			files: resultsFile})
+	f.try.add(fl)
+	f.with.add(fl)
+	f.out.add(fl, document.PortList)
+	add(fl, flagDef{name: saveFlag, group: toWrite, value: text(&f.save, ""), word: "FILE",
+		help: "also write what was read to this file, for --from-file (as root)", files: machineFile})
 	return c
 }
 

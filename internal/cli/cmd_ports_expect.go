@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -24,12 +25,14 @@ const (
 	againstFlag   = "against"
 )
 
-func (w *comparedWith) add(c *cobra.Command) {
-	c.Flags().StringVar(&w.expect, expectFlag, "",
-		"check the lines of this `FILE`, such as \"other machines reach only 443/tcp\"")
-	c.Flags().BoolVar(&w.now, expectNowFlag, false, "write lines for --expect that hold now")
-	c.Flags().StringVar(&w.against, againstFlag, "",
-		"say who gained and lost what since this `FILE` of --save")
+func (w *comparedWith) add(fl *pflag.FlagSet) {
+	add(fl,
+		flagDef{name: againstFlag, group: toMeasure, value: text(&w.against, ""), word: "FILE",
+			help: "say who gained and lost what since this file of --save", files: machineFile},
+		flagDef{name: expectFlag, group: toRead, value: text(&w.expect, ""), word: "FILE",
+			help: "check the lines of this file, such as \"other machines reach only 443/tcp\""},
+		flagDef{name: expectNowFlag, group: toRead, value: toggle(&w.now),
+			help: "write lines for --expect that hold now"})
 }
 
 // any reports whether a flag is given.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -26,10 +27,12 @@ const (
 	notFound = 127 // the shell's exit code for a command that it does not find
 )
 
-func (t *tryFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&t.commands, tryFlag, "",
-		"run these shell `COMMANDS` in a copy of this machine, and say who would gain and lose what")
-	c.Flags().StringVar(&t.file, tryFileFlag, "", "as --try, with the commands of this `FILE`")
+func (t *tryFlags) add(fl *pflag.FlagSet) {
+	add(fl,
+		flagDef{name: tryFlag, group: toRead, value: text(&t.commands, ""), word: "COMMANDS",
+			help: "run these shell commands in a copy of this machine, and say who would gain and lose what"},
+		flagDef{name: tryFileFlag, group: toRead, value: text(&t.file, ""), word: "FILE",
+			help: "as --try, with the commands of this file"})
 }
 
 func (t *tryFlags) any() bool { return t.commands != "" || t.file != "" }

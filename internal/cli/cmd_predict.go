@@ -60,14 +60,15 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
-	fl.Var(wholeFlag(&w.Queries, 20, 1, mostPredicted), "queries",
-		"queries of a page, one after another")
-	fl.Var(sizeFlag(&w.Bytes, 1<<10, 1, math.MaxInt32), "bytes", "bytes of a reply")
-	fl.Var(numberFlag(&w.QPS, 0, 0, mostPredicted), "qps",
-		"queries per second of the whole application (default: no CPU is predicted)")
-	fl.Var(numberFlag(&w.Tokens, 0, 0, mostPredicted), "tokens-per-second",
-		"streamed tokens per second of the whole application; needs the load stream in the file")
+	add(fl,
+		flagDef{name: "bytes", group: toSend, value: sizeFlag(&w.Bytes, 1<<10, 1, math.MaxInt32),
+			help: "bytes of a reply"},
+		flagDef{name: "tokens-per-second", group: toSend, value: numberFlag(&w.Tokens, 0, 0, mostPredicted),
+			help: "streamed tokens per second of the whole application; needs the load stream in the file"},
+		flagDef{name: "queries", group: toSend, value: wholeFlag(&w.Queries, 20, 1, mostPredicted),
+			help: "queries of a page, one after another"},
+		flagDef{name: "qps", group: toSend, value: numberFlag(&w.QPS, 0, 0, mostPredicted),
+			help: "queries per second of the whole application (default: no CPU is predicted)"})
 	out.add(fl, document.APrediction)
 	return c
 }

@@ -53,10 +53,11 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 			return out.print(e, view.Published(r))
 		}),
 	}
-	c.Flags().StringSliceVar(&against, "against", nil,
-		"results files to compare the published ratios with (toll compare --save)")
-	out.add(c.Flags(), document.AComparison)
+	add(c.Flags(), flagDef{name: againstFlag, group: toMeasure, value: list(&against), word: "FILE",
+		help:  "results files to compare the published ratios with (toll compare --save)",
+		files: resultsFile})
 	out.addDetails(c.Flags())
+	out.add(c.Flags(), document.AComparison)
 	return c
 }
 

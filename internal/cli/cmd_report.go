@@ -44,8 +44,8 @@ func newReport(e env) *cobra.Command {
 			return out.printReport(e, judgeFile(e, f))
 		}),
 	}
-	out.add(c.Flags(), document.AReport)
 	out.addDetails(c.Flags())
+	out.add(c.Flags(), document.AReport)
 	return c
 }
 

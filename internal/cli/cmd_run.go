@@ -29,29 +29,27 @@ type programFlags struct {
 }
 
 func (f *programFlags) add(fl *pflag.FlagSet) {
-	var names []string
-	for _, r := range program.Recipes() {
-		names = append(names, r.Name)
-	}
-	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(
-		names, ", "))
-	fl.StringVar(
-		&f.server, "server", "",
-		"the server's command line, for a shell; {port} stands for the port to listen on")
-	fl.StringVar(
-		&f.client, "client", "",
-		"the client's command line; {host} {port}, or {addr}, stand for the server's address")
-	fl.StringVar(
-		&f.ready, "ready", "",
-		"how toll knows that the server is ready: tcp or udp (it has opened its port), or a regular expression for its output (default tcp)")
-	fl.StringArrayVar(&f.metrics, "metric", nil,
-		"NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
-	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds",
-		"the value of {seconds}, for clients that take how long to run")
-	fl.Var(timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout), "timeout",
-		"how long the server may take to get ready, and the client to end")
-	fl.BoolVar(&f.noRoot, "no-root", false,
-		"run them as an ordinary user, in a user namespace: some servers refuse to run as root")
+	recipes := recipeWords()
+	add(fl,
+		flagDef{name: "recipe", group: toMeasure, value: text(&f.recipe, ""), word: "NAME",
+			help: "a well-known pair of programs: " + strings.Join(recipes, ", "),
+			main: "run", offer: recipes},
+		flagDef{name: "server", group: toMeasure, value: text(&f.server, ""), word: "COMMAND", main: "run",
+			help: "the server's command line, for a shell; {port} stands for the port to listen on"},
+		flagDef{name: "client", group: toMeasure, value: text(&f.client, ""), word: "COMMAND", main: "run",
+			help: "the client's command line; {host} {port}, or {addr}, stand for the server's address"},
+		flagDef{name: "ready", group: toMeasure, value: text(&f.ready, ""), word: "WHEN", main: "run",
+			help:  "how toll knows that the server is ready: tcp or udp (it has opened its port), or a regular expression for its output (default tcp)",
+			offer: []string{"tcp", "udp"}},
+		flagDef{name: "metric", group: toMeasure, value: texts(&f.metrics), word: "METRIC", main: "run",
+			help: "NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)"},
+		flagDef{name: "seconds", group: toMeasure, value: wholeFlag(&f.seconds, 1, 1, maxSeconds),
+			help: "the value of {seconds}, for clients that take how long to run"},
+		flagDef{name: "no-root", group: toMeasure, value: toggle(&f.noRoot),
+			help: "run them as an ordinary user, in a user namespace: some servers refuse to run as root"},
+		flagDef{name: "timeout", group: howLong,
+			value: timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout),
+			help:  "how long the server may take to get ready, and the client to end"})
 }
 
 const (
@@ -106,16 +104,14 @@ network. The client is a program of this machine.`,
 		},
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	p.add(fl)
 	addFrom(fl, &f.from, mode.OfModes|mode.OfServers, mode.FromHost)
 	f.addTo(fl)
 	fl.Lookup("to").Usage = runToHelp
-	f.addTune(fl)
 	f.addBaseline(fl)
+	f.addTune(fl)
 	f.addRun(fl)
 	f.onlyLocal(fl, peerOfRun...)
-	f.out.addDetails(fl)
 	return c
 }
 

@@ -94,13 +94,11 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 			"leave the mode or HOST:PORT out")
 	}
 	flags := []string{"server", "ready", "tune", "on"}
-	for _, b := range backends {
-		f.own[b.name].VisitAll(func(x *pflag.Flag) {
-			if !slices.Contains(peerOfRun, x.Name) {
-				flags = append(flags, x.Name)
-			}
-		})
-	}
+	fl.VisitAll(func(x *pflag.Flag) {
+		if len(owners(x)) > 0 && !slices.Contains(peerOfRun, x.Name) {
+			flags = append(flags, x.Name)
+		}
+	})
 	for _, name := range flags {
 		if fl.Changed(name) {
 			return usage(fmt.Errorf("--%s cannot be combined with HOST:PORT: %s", name, why),

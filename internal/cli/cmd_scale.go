@@ -58,26 +58,29 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
-	fl.StringSliceVar(&s.clients, "clients", nil,
-		"numbers of client containers, with one server (default 1,2,4,8,16)")
-	fl.StringSliceVar(&s.pairs, "pairs", nil, "numbers of pairs of a server and a client")
-	fl.StringSliceVar(&s.procs, "procs", nil,
-		"client containers x processes in each, with one server: 4x16")
-	fl.StringSliceVar(&s.shapes, "shape", nil,
-		"servers x client containers x processes in each: 2x8x4")
 	addFrom(fl, &f.from, mode.OfModes, mode.FromContainer)
 	f.addTo(fl)
+	for _, x := range []flagDef{
+		{name: "clients", value: list(&s.clients),
+			help: "numbers of client containers, with one server (default 1,2,4,8,16)"},
+		{name: "pairs", value: list(&s.pairs), help: "numbers of pairs of a server and a client"},
+		{name: "procs", value: list(&s.procs), word: "CxP",
+			help: "client containers x processes in each, with one server: 4x16"},
+		{name: "shape", value: list(&s.shapes), word: "SHAPE",
+			help: "servers x client containers x processes in each: 2x8x4"},
+	} {
+		x.group, x.main = toMeasure, "scale"
+		add(fl, x)
+	}
 	f.addLoads(fl, crowdLoads, workload.Bulk)
 	for _, name := range crowdless() {
 		_ = fl.MarkHidden(name) // fails for flags that do not exist
 	}
-	f.addTune(fl)
 	f.addBaseline(fl)
+	f.addTune(fl)
 	f.addWindow(fl)
 	f.addRun(fl)
 	f.onlyLocal(fl)
-	f.out.addDetails(fl)
 	return c
 }
 

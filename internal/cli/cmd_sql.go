@@ -22,20 +22,23 @@ type sqlFlags struct {
 
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
-	fl.StringVar(
-		&f.query, "query", "",
-		"the query (default one that returns about 1 KiB and reads no table)")
-	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries",
-		"queries of a page, one after another")
-	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions",
-		"sessions at one time, each with a connection of its own")
-	fl.StringVar(&f.passwordEnv, "password-env", "",
-		"environment variable that holds the password (PostgreSQL's PGPASSWORD and ~/.pgpass are read anyway)")
-	fl.Var(timeFlag(&f.timeout, 10*time.Second, minWait, maxWait), "timeout",
-		"longest time for a login and for a page")
+	add(fl,
+		flagDef{name: "query", group: toMeasure, value: text(&f.query, ""), word: "SQL", main: "sql",
+			help: "the query (default one that returns about 1 KiB and reads no table)"},
+		flagDef{name: passwordFlag, group: toMeasure, value: text(&f.passwordEnv, ""), word: "VARIABLE",
+			help: "environment variable that holds the password (PostgreSQL's PGPASSWORD and ~/.pgpass are read anyway)",
+			main: "sql"},
+		sessionsOf(&f.sessions),
+		flagDef{name: "queries", group: toSend, value: wholeFlag(&f.queries, 20, 1, workload.MaxQueries),
+			help: "queries of a page, one after another", main: "sql"},
+		flagDef{name: "timeout", group: howLong, value: timeFlag(&f.timeout, 10*time.Second, minWait, maxWait),
+			help: "longest time for a login and for a page"})
 }
 
-const sqlWarmup = 0.05
+const (
+	sqlWarmup    = 0.05
+	passwordFlag = "password-env"
+)
 
 func newSQL(e env) *cobra.Command {
 	var (
@@ -62,7 +65,7 @@ can read them.`,
 			if err != nil {
 				return err
 			}
-			password, err := secret("password-env", s.passwordEnv)
+			password, err := secret(passwordFlag, s.passwordEnv)
 			if err != nil {
 				return err
 			}
@@ -79,10 +82,8 @@ can read them.`,
 		},
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	s.add(fl)
 	f.addWindow(fl)
 	f.addEndpoints(fl)
-	f.out.addDetails(fl)
 	return c
 }

@@ -35,30 +35,41 @@ const chatPrompt = "Tell a long story about a container ship and the keeper of a
 
 func (f *chatFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
-	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
-	fl.StringVar(&f.prompt, "prompt", chatPrompt, "what each request asks")
-	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "the most tokens of a response")
-	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests",
-		"requests of each session in a visit, one after another")
-	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions",
-		"sessions at one time, each with a connection of its own")
-	fl.BoolVar(
-		&f.batch, "batch", false,
-		"also ask for whole responses, which are not streamed, in the same rounds")
-	fl.BoolVar(&f.noStream, "no-stream", false, "ask for whole responses only")
-	fl.BoolVar(&f.compressed, "compressed", false,
-		"accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then")
-	fl.StringVar(&f.requestFile, requestFlag, "",
-		"file with the JSON object that each request sends, instead of --prompt and --tokens; "+
-			"toll sets stream, and model if it has none")
-	fl.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the API key")
-	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall",
-		"a gap between two tokens that is longer is a stall")
-	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout",
-		"longest wait for a connection and for the next token; a response may take ten times that")
+	add(fl,
+		flagDef{name: "model", group: toMeasure, value: text(&f.model, ""), word: "NAME", main: "stream",
+			help: "the model (default the first that the server lists)"},
+		flagDef{name: "prompt", group: toMeasure, value: text(&f.prompt, chatPrompt), main: "stream",
+			help: "what each request asks"},
+		flagDef{name: requestFlag, group: toMeasure, value: text(&f.requestFile, ""), word: "FILE",
+			help: "file with the JSON object that each request sends, instead of --prompt and --tokens; " +
+				"toll sets stream, and model if it has none", files: machineFile},
+		flagDef{name: "compressed", group: toMeasure, value: toggle(&f.compressed),
+			help: "accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then"},
+		flagDef{name: keyFlag, group: toMeasure, value: text(&f.keyEnv, ""), word: "VARIABLE",
+			help: "environment variable that holds the API key", main: "stream"},
+		flagDef{name: "batch", group: toSend, value: toggle(&f.batch), main: "stream",
+			help: "also ask for whole responses, which are not streamed, in the same rounds"},
+		sessionsOf(&f.sessions),
+		flagDef{name: "tokens", group: toSend, value: wholeFlag(&f.tokens, 64, 1, maxChatTokens),
+			help: "the most tokens of a response", main: "stream"},
+		flagDef{name: "requests", group: toSend, value: wholeFlag(&f.requests, 1, 1, maxRequests),
+			help: "requests of each session in a visit, one after another"},
+		flagDef{name: "no-stream", group: toSend, value: toggle(&f.noStream),
+			help: "ask for whole responses only"},
+		flagDef{name: "stall", group: toSend,
+			value: timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait),
+			help:  "a gap between two tokens that is longer is a stall"},
+		flagDef{name: "timeout", group: howLong, value: timeFlag(&f.timeout, 30*time.Second, minWait, maxWait),
+			help: "longest wait for a connection and for the next token; a response may take ten times that"})
+}
+
+func sessionsOf(to *int) flagDef {
+	return flagDef{name: "sessions", group: toSend, value: wholeFlag(to, 1, 1, maxChatSessions),
+		help: "sessions at one time, each with a connection of its own", main: "stream sql"}
 }
 
 const (
+	keyFlag         = "api-key-env"
 	maxChatTokens   = 100_000
 	maxRequests     = 1000
 	maxChatSessions = 256
@@ -102,7 +113,7 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return err
 			}
-			key, err := secret("api-key-env", s.keyEnv)
+			key, err := secret(keyFlag, s.keyEnv)
 			if err != nil {
 				return err
 			}
@@ -118,10 +129,8 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 		},
 	}
 	fl := c.Flags()
-	fl.SortFlags = false
 	s.add(fl)
 	f.addEndpoints(fl)
-	f.out.addDetails(fl)
 	return c
 }
 

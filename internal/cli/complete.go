@@ -3,17 +3,13 @@ package cli
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
-	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // The suffixes of files that are completed.
@@ -26,7 +22,7 @@ func completeValues(root *cobra.Command) {
 	}
 	for _, c := range all {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if complete := completionOf(c, f); complete != nil {
+			if complete := completionOf(f); complete != nil {
 				// Only a flag that does not exist makes this fail.
 				_ = c.RegisterFlagCompletionFunc(f.Name, complete)
 			}
@@ -35,13 +31,6 @@ func completeValues(root *cobra.Command) {
 			c.ValidArgsFunction = complete
 		}
 	}
-}
-
-// offers is the annotation of a flag with completions that the command decides.
-const offers = "offers"
-
-func offer(fl *pflag.FlagSet, flag string, words []string) {
-	_ = fl.SetAnnotation(flag, offers, words) // fails for flags that do not exist
 }
 
 func argumentsOf(command string) cobra.CompletionFunc {
@@ -64,52 +53,18 @@ func argumentsOf(command string) cobra.CompletionFunc {
 	return nil
 }
 
-func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
-	if value, is := f.Value.(*formatFlag); is {
-		return oneOf(func() []string { return format.Names(value.kind) }, many)
-	}
-	list := oneOf
-	if _, is := f.Value.(pflag.SliceValue); is {
-		list = func(of func() []string, _ int) cobra.CompletionFunc { return listed(of) }
-	}
-	if words := f.Annotations[offers]; words != nil {
-		return list(func() []string { return words }, many)
-	}
-	switch f.Name {
-	case "to":
-		return list(func() []string {
-			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own",
-				"address6\tthe machine's own, of IPv6",
-				"container\tthe container's own", "container6\tthe container's own, of IPv6",
-				"outside\ta server on another machine",
-				"outside6\ta server on another machine, of IPv6"}
-		}, many)
-	case "tune":
-		return list(tuneStarts, many)
-	case "lever":
-		return list(lever.Names, many)
-	case "on":
-		return list(backendNames, many)
-	case "baseline":
-		return oneOf(modeWords, many)
-	case "pin":
-		return oneOf(func() []string {
-			return []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone}
-		}, many)
-	case "recipe":
-		return oneOf(recipeWords, many)
-	case "against", "results":
+func completionOf(f *pflag.Flag) cobra.CompletionFunc {
+	words := func() []string { return f.Annotations[offers] }
+	_, several := f.Value.(pflag.SliceValue)
+	switch files := note(f, ofFiles); {
+	case len(words()) > 0 && several:
+		return listed(words)
+	case len(words()) > 0:
+		return oneOf(words, many)
+	case files == resultsFile && !usedAs(f, shows):
 		return results(many)
-	case fromFileFlag:
-		return endingIn(machineFile)
-	case saveFlag:
-		if c.Name() == "ports" {
-			return endingIn(machineFile)
-		}
-		return endingIn(resultsFile)
-	}
-	if choice := choices()[f.Name]; choice != nil {
-		return oneOf(func() []string { return choice }, many)
+	case files != "":
+		return endingIn(files)
 	}
 	return nil
 }
@@ -204,6 +159,15 @@ func loadWords(names []string) []string {
 	return out
 }
 
+// targetWords returns the words of --to.
+func targetWords() []string {
+	return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own",
+		"address6\tthe machine's own, of IPv6",
+		"container\tthe container's own", "container6\tthe container's own, of IPv6",
+		"outside\ta server on another machine",
+		"outside6\ta server on another machine, of IPv6"}
+}
+
 // tuneStarts returns completions for tunes. They end at the = where many values are possible.
 func tuneStarts() (out []string) {
 	for _, form := range mode.Forms() {
@@ -226,19 +190,6 @@ func recipeWords() []string {
 	}
 	return out
 }
-
-// choices maps the name of a load's flag to its words.
-var choices = sync.OnceValue(func() map[string][]string {
-	out := map[string][]string{}
-	for _, w := range workload.All() {
-		for _, f := range w.Flags {
-			if choice, is := f.Value.(workload.Choice); is && out[f.Name] == nil {
-				out[f.Name] = choice.Words
-			}
-		}
-	}
-	return out
-})
 
 // bashWords makes bash complete @1 as one word: bash itself breaks words at an @, and replaces only
 // what follows the last one.

@@ -25,21 +25,23 @@ type builderFlags struct {
 	nodes []string // names of a cluster's nodes
 	image string   // image of a cluster's containers
 	of    map[string]settings
-	own   map[string]*pflag.FlagSet
 	all   *pflag.FlagSet
 }
 
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
-		"what builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(
-			backendNames()[:2], ","))
+	f.addOn(fl, []string{sample.Lab}, backendNames(), "what builds the modes: "+
+		listBackends(backends, "")+", or several: "+strings.Join(backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
 }
 
 func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
-	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
-		"who builds: "+listBackends(backends, " or "))
+	f.addOn(fl, []string{sample.Lab}, backendNames(), "who builds: "+listBackends(backends, " or "))
 	f.addSettings(fl, k)
+}
+
+func (f *builderFlags) addOn(fl *pflag.FlagSet, preset, names []string, help string) {
+	add(fl, flagDef{name: "on", group: where, value: list(&f.on, preset...), word: "BACKEND", help: help,
+		main: measuring + " path", offer: names})
 }
 
 // onlyLocal removes the backends with distant ends, which the command refuses, and their flags from
@@ -47,7 +49,7 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 func (f *builderFlags) onlyLocal(fl *pflag.FlagSet, but ...string) {
 	names := namesOf(localBackends())
 	fl.VisitAll(func(x *pflag.Flag) {
-		x.Hidden = x.Hidden || len(f.owners(x.Name)) > 0 && !f.usedBy(x.Name, names) &&
+		x.Hidden = x.Hidden || len(owners(x)) > 0 && !usedBy(x, names) &&
 			!slices.Contains(but, x.Name)
 	})
 	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), "") +
@@ -63,15 +65,11 @@ func localBackends() []backend {
 }
 
 func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
-	f.of, f.own, f.all = map[string]settings{}, map[string]*pflag.FlagSet{}, fl
+	f.of, f.all = map[string]settings{}, fl
 	for _, b := range backends {
-		own := pflag.NewFlagSet(b.name, pflag.ContinueOnError)
-		own.SortFlags = false
-		f.own[b.name] = own
 		if !f.mesh || b.meshModes != nil {
 			f.of[b.name] = b.settings(f)
-			f.of[b.name].add(own, k)
-			fl.AddFlagSet(own)
+			f.of[b.name].add(fl, k)
 		}
 	}
 }
@@ -138,16 +136,16 @@ func (f *builderFlags) fit(on []string) error {
 	for _, b := range backends {
 		used := slices.Contains(on, b.name)
 		others := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == b.name })
-		switch flag := given(f.own[b.name], func(flag string) bool {
-			return used || !f.usedBy(flag, on)
+		switch x := given(f.all, func(x *pflag.Flag) bool {
+			return slices.Contains(owners(x), b.name) && (used || !usedBy(x, on))
 		}); {
-		case flag == "":
+		case x == nil:
 		case b.model && len(others) > 0:
-			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", flag, b.name,
-				others[0]), "--on "+b.name+", or leave --"+flag+" out")
+			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", x.Name, b.name,
+				others[0]), "--on "+b.name+", or leave --"+x.Name+" out")
 		case !used:
-			return usage(fmt.Errorf("--%s is for %s only", flag,
-				strings.Join(f.owners(flag), " and ")), "--on "+b.name+", or leave --"+flag+" out")
+			return usage(fmt.Errorf("--%s is for %s only", x.Name,
+				strings.Join(owners(x), " and ")), "--on "+b.name+", or leave --"+x.Name+" out")
 		}
 		if used {
 			if err := f.of[b.name].check(); err != nil {
@@ -158,30 +156,23 @@ func (f *builderFlags) fit(on []string) error {
 	return nil
 }
 
-func (f *builderFlags) owners(flag string) []string {
-	var out []string
-	for _, b := range backends {
-		if f.own[b.name].Lookup(flag) != nil {
-			out = append(out, b.name)
-		}
-	}
-	return out
-}
+// owners returns the backends whose flag it is.
+func owners(x *pflag.Flag) []string { return x.Annotations[ofOnes] }
 
-func (f *builderFlags) usedBy(flag string, on []string) bool {
-	return slices.ContainsFunc(f.owners(flag), func(name string) bool {
+func usedBy(x *pflag.Flag, on []string) bool {
+	return slices.ContainsFunc(owners(x), func(name string) bool {
 		return slices.Contains(on, name)
 	})
 }
 
-// given returns the first flag that looked selects and whose value is not its default, or "".
-func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
+// given returns the first flag that looked selects and whose value is not its default, or nil.
+func given(fl *pflag.FlagSet, looked func(*pflag.Flag) bool) (first *pflag.Flag) {
 	fl.VisitAll(func(x *pflag.Flag) {
-		if name == "" && x.Value.String() != x.DefValue && looked(x.Name) {
-			name = x.Name
+		if first == nil && x.Value.String() != x.DefValue && looked(x) {
+			first = x
 		}
 	})
-	return name
+	return first
 }
 
 // defaults returns the backends' defaults, or nil for the flags' own.

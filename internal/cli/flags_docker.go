@@ -19,10 +19,12 @@ type dockerFlags struct {
 func (f *builderFlags) docker() *dockerFlags { return f.of[docker.Name].(*dockerFlags) }
 
 func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
-	fl.StringVar(
-		&f.parent, "parent", "", "docker, podman: the network card for macvlan and ipvlan networks")
+	both := []string{docker.Name, sample.Podman}
+	add(fl, flagDef{name: "parent", group: where, value: text(&f.parent, ""), word: "CARD", of: both,
+		help: "the network card for macvlan and ipvlan networks"})
 	if k >= comparesRuns {
-		fl.BoolVar(&f.keepImage, "keep-image", false, "docker, podman: keep toll's image for the next run")
+		add(fl, flagDef{name: "keep-image", group: where, value: toggle(&f.keepImage), of: both,
+			help: "keep toll's image for the next run"})
 	}
 }
 

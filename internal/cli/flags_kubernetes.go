@@ -9,7 +9,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -23,24 +22,31 @@ type kubernetesFlags struct {
 }
 
 func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
-	for _, name := range []string{"nodes", "image"} {
-		fl.AddFlag(f.all.own[swarm.Name].Lookup(name))
-	}
-	fl.StringVar(&f.access.Context, "context", "",
-		"kubernetes: the kubeconfig's context (default the current one)")
-	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "",
-		"kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
-	fl.StringVar(&f.access.Namespace, "namespace", "",
-		"kubernetes: where pods and services are made (default the context's)")
-	fl.BoolVar(&f.unprivileged, "unprivileged", false,
-		"kubernetes: only pods without any privilege; paths are witnessed at their ends only")
+	own := []string{sample.Kubernetes}
+	addAccess(fl, &f.access, own, "the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)",
+		"the kubeconfig's context (default the current one)",
+		"where pods and services are made (default the context's)")
+	add(fl, flagDef{name: "unprivileged", group: where, value: toggle(&f.unprivileged), of: own,
+		help: "only pods without any privilege; paths are witnessed at their ends only"})
 	if f.all.mesh {
-		fl.StringSliceVar(&f.labels, labelFlag, nil,
-			"kubernetes: key of a node label by which links are also grouped; may be repeated (default region, zone and rack)")
+		add(fl, flagDef{name: labelFlag, group: toMeasure, value: list(&f.labels), word: "KEY", of: own,
+			help: "key of a node label by which links are also grouped; may be repeated (default region, zone and rack)"})
 		return
 	}
-	fl.BoolVar(&f.outside, "outside", false,
-		"kubernetes: the client of --from remote is this machine, outside the cluster; with --nodes a,b the pod is on a, and b is dialled")
+	add(fl, flagDef{name: "outside", group: where, value: toggle(&f.outside), of: own,
+		help: "the client of --from remote is this machine, outside the cluster; with --nodes a,b the pod is on a, and b is dialled"})
+}
+
+// addAccess adds the flags that name a cluster, as kubectl does.
+func addAccess(fl *pflag.FlagSet, to *cluster.Access, of []string,
+	kubeconfig, context, namespace string) {
+	add(fl,
+		flagDef{name: "kubeconfig", group: where, value: text(&to.Kubeconfig, ""), word: "FILE", of: of,
+			help: kubeconfig, use: trusts},
+		flagDef{name: "context", group: where, value: text(&to.Context, ""), word: "NAME", of: of,
+			help: context},
+		flagDef{name: "namespace", group: where, value: text(&to.Namespace, ""), word: "NAME", of: of,
+			help: namespace})
 }
 
 func (f *kubernetesFlags) check() error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -27,34 +26,35 @@ type labRules struct {
 }
 
 func (f *labFlags) add(fl *pflag.FlagSet, k commandKind) {
-	fl.StringVar(&f.rules.engine, "engine", "",
-		"the Docker Engine whose rules the machines have: "+strings.Join(mode.Engines, ", ")+
-			" (default "+mode.DefaultEngine+")")
-	offer(fl, "engine", mode.Engines)
-	if k >= buildsPath {
-		fl.StringVar(
-			f.wire, "wire", "",
-			"the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as possible)")
-		fl.StringVar(
-			&f.proxy, "proxy", "",
-			`docker-proxy to use: a file, "own", or "off" for publish without it (default the installed one, else own)`)
-		fl.IntVar(&f.rules.ports, "ports", 0,
-			"other published ports of the server's machine, each of a container of its own")
+	own := func(from commandKind, x flagDef) {
+		if x.group, x.of = where, []string{sample.Lab}; k >= from {
+			add(fl, x)
+		}
 	}
-	if k >= comparesRuns {
-		fl.StringVar(&f.congestion, "congestion", "",
-			"TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
-	}
+	own(buildsPath, flagDef{name: "wire", value: text(f.wire, ""), word: "WIRE",
+		help: "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as possible)"})
+	own(comparesRuns, flagDef{name: "congestion", value: text(&f.congestion, ""), word: "NAME",
+		help: "TCP congestion control, such as cubic or reno (default the machine's, as in containers)"})
+	own(buildsPath, flagDef{name: proxyFlag, value: text(&f.proxy, ""), word: "FILE", use: trusts,
+		help:  `docker-proxy to use: a file, "own", or "off" for publish without it (default the installed one, else own)`,
+		offer: ownProxies})
+	own(checksPaths, flagDef{name: "engine", value: text(&f.rules.engine, ""), word: "NAME", main: "path",
+		help: "the Docker Engine whose rules the machines have: " + strings.Join(mode.Engines, ", ") +
+			" (default " + mode.DefaultEngine + ")", offer: mode.Engines})
+	own(buildsPath, flagDef{name: "ports", value: wholeFlag(&f.rules.ports, 0, 0, mode.MaxPorts),
+		help: "other published ports of the server's machine, each of a container of its own"})
 }
+
+const proxyFlag = "proxy"
+
+// ownProxies are the values of --proxy that name no file.
+var ownProxies = []string{"own", "off"}
 
 func (f *labFlags) defaults([]string) (*defaults, error) { return nil, nil }
 
 var parseEngine = closed("engine", mode.Engines...)
 
 func (f *labFlags) check() error {
-	if n := f.rules.ports; n < 0 || n > mode.MaxPorts {
-		return usage(fmt.Errorf("--ports must be from 0 to %d, %d was given", mode.MaxPorts, n), "")
-	}
 	if f.rules.engine == "" {
 		return nil
 	}

@@ -23,9 +23,9 @@ import (
 const liveFlag = "live"
 
 func (f *runFlags) addLive(fl *pflag.FlagSet) {
-	fl.BoolVar(
-		&f.live, liveFlag, false,
-		"show the tables on the whole terminal as they form, with keys (? lists them)")
+	add(fl, flagDef{name: liveFlag, group: toWrite, value: toggle(&f.live), use: shows,
+		help: "show the tables on the whole terminal as they form, with keys (? lists them)",
+		main: "compare ladder trace advise"})
 }
 
 func (f *runFlags) checkLive(c *cobra.Command) error {

@@ -65,8 +65,7 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 		w, _ := workload.Find(n)
 		words = append(words, n+" ("+w.Gist+")")
 	}
-	fl.StringSliceVar(&f.loads.kinds, "load", kinds, "the traffic: "+strings.Join(words, ", "))
-	offer(fl, "load", loadWords(takes))
+	f.addLoad(fl, kinds, takes, strings.Join(words, ", "))
 	f.loads.add(fl, loadNames, func(string) bool { return true })
 	for name := range f.loads.flags {
 		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool {
@@ -79,6 +78,11 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 	}
 }
 
+func (f *runFlags) addLoad(fl *pflag.FlagSet, preset, takes []string, help string) {
+	add(fl, flagDef{name: "load", group: toSend, value: list(&f.loads.kinds, preset...), word: "LOAD",
+		help: "the traffic: " + help, main: measuring, offer: loadWords(takes)})
+}
+
 func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag string) bool) {
 	f.given, f.flags = fl.Changed, map[string]loadFlag{}
 	for _, n := range loads {
@@ -88,12 +92,16 @@ func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag stri
 				continue
 			}
 			f.flags[x.Name] = newLoadFlag(x.Value)
-			flag := fl.VarPF(f.flags[x.Name].value, x.Name, "", flagHelp(x.Name, loads))
-			switch x.Value.(type) {
-			case workload.Toggle:
-				flag.NoOptDefVal = "true"
-			case workload.Rate: // its help already names the default
-				flag.DefValue = ""
+			one := flagDef{name: x.Name, group: toSend, value: f.flags[x.Name].value,
+				help: flagHelp(x.Name, loads)}
+			if v, is := x.Value.(workload.Choice); is {
+				if one.word, one.offer = "HOW", v.Words; len(v.Words) == 2 {
+					one.word = strings.Join(v.Words, "|")
+				}
+			}
+			add(fl, one)
+			if _, is := x.Value.(workload.Rate); is { // its help already names the default
+				fl.Lookup(x.Name).DefValue = ""
 			}
 		}
 	}

@@ -31,8 +31,8 @@ type meshPeers struct {
 }
 
 func (f *meshPeers) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.StringVar(&f.network, "peers-network", "",
-		"peer: the network over which the machines dial each other, such as 10.0.0.0/24 (default the addresses that ssh uses)")
+	add(fl, ofPeer(flagDef{name: "peers-network", value: text(&f.network, ""), word: "NETWORK",
+		help: "the network over which the machines dial each other, such as 10.0.0.0/24 (default the addresses that ssh uses)"}))
 	f.how.add(fl)
 }
 

@@ -29,14 +29,27 @@ type outputFlags struct {
 
 func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	o.format = formatFlag{format.All()[0].Name, kind}
-	fl.Var(&o.format, formatName, either(format.Names(kind)))
-	fl.StringVar(&o.file, outputFlag, "", "write to this file instead of the standard output")
-	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
+	names := format.Names(kind)
+	add(fl,
+		flagDef{name: formatName, group: toWrite, value: &o.format, word: "FORMAT",
+			help: either(names), main: measuring + " path", offer: names, use: shows},
+		flagDef{name: outputFlag, group: toWrite, value: text(&o.file, ""), word: "FILE",
+			help: "write to this file instead of the standard output", main: "path",
+			use: shows | trusts},
+		flagDef{name: forceFlag, group: toWrite, value: toggle(&o.force),
+			help: "overwrite files that exist", use: shows | trusts})
 }
 
 func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
-	fl.BoolVar(&o.details, "details", false,
-		"also print CPU time, percentiles, paths and all warnings")
+	if fl.Lookup("details") != nil {
+		return
+	}
+	o.addMore(fl, "also print CPU time, percentiles, paths and all warnings")
+}
+
+func (o *outputFlags) addMore(fl *pflag.FlagSet, help string) {
+	add(fl, flagDef{name: "details", group: toWrite, value: toggle(&o.details), help: help,
+		main: measuring, use: shows})
 }
 
 func (o *outputFlags) printReport(e env, r judge.Report) error {

@@ -26,13 +26,20 @@ type peerFlags struct {
 }
 
 func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.StringVar(
-		&f.host, peerFlag, "",
-		"peer: [user@]HOST[:PORT], the client's machine, which ssh reaches (--on peer may be left out)")
-	fl.StringVar(
-		&f.dial, "peer-dial", "",
-		"peer: this machine's address that the peer dials (default the one that ssh uses)")
+	f.addHost(fl, "the client's machine, which ssh reaches (--on peer may be left out)")
+	add(fl, ofPeer(flagDef{name: "peer-dial", value: text(&f.dial, ""), word: "ADDRESS",
+		help: "this machine's address that the peer dials (default the one that ssh uses)"}))
 	f.how.add(fl)
+}
+
+func (f *peerFlags) addHost(fl *pflag.FlagSet, help string) {
+	add(fl, ofPeer(flagDef{name: peerFlag, value: text(&f.host, ""), word: "HOST",
+		help: "[user@]HOST[:PORT], " + help, main: "compare ladder path run stream sql"}))
+}
+
+func ofPeer(x flagDef) flagDef {
+	x.group, x.of, x.use = where, []string{peer.Name}, trusts
+	return x
 }
 
 type peerHow struct {
@@ -41,9 +48,11 @@ type peerHow struct {
 }
 
 func (f *peerHow) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.binary, "peer-binary", "",
-		"peer: the toll to copy there, for a machine of another architecture (default this toll)")
-	fl.BoolVar(&f.sudo, "peer-sudo", false, "peer: run toll there as root, by sudo -n")
+	add(fl,
+		ofPeer(flagDef{name: "peer-binary", value: text(&f.binary, ""), word: "FILE",
+			help: "the toll to copy there, for a machine of another architecture (default this toll)"}),
+		ofPeer(flagDef{name: "peer-sudo", value: toggle(&f.sudo),
+			help: "run toll there as root, by sudo -n"}))
 }
 
 func (f *peerHow) check() error {

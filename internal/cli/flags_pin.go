@@ -19,7 +19,8 @@ const bothPins = sample.PinFar + "," + sample.PinNear
 const pinHelp = "CPUs of client and server: far (one each), near (one for both), none (the scheduler's choice), or CLIENT,SERVER"
 
 func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
-	fl.StringVar(&f.pin, "pin", pins, pinHelp)
+	add(fl, flagDef{name: "pin", group: toSend, value: text(&f.pin, pins), word: "CPUS", help: pinHelp,
+		main: "compare ladder", offer: []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone}})
 }
 
 // Tests without a kernel replace placeCPUs.

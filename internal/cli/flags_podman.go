@@ -17,9 +17,7 @@ import (
 // podmanFlags has no flags of its own; it uses docker's.
 type podmanFlags struct{ all *builderFlags }
 
-func (f *podmanFlags) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.AddFlagSet(f.all.own[docker.Name])
-}
+func (f *podmanFlags) add(*pflag.FlagSet, commandKind) {}
 
 func (f *podmanFlags) defaults(others []string) (*defaults, error) {
 	if len(others) > 0 || docker.FindRootlessPodman() == 0 {

@@ -52,73 +52,101 @@ func addFrom(fl *pflag.FlagSet, into *[]string, of mode.Clients, usual ...mode.P
 	for _, p := range usual {
 		words = append(words, string(p))
 	}
-	fl.StringSliceVar(into, "from", words, "where the client runs: "+of.Help())
-	offerFrom(fl, of)
+	add(fl, flagDef{name: "from", group: toMeasure, value: list(into, words...), word: "PLACE",
+		help: "where the client runs: " + of.Help(), main: measuring, offer: fromWords(of)})
 }
 
-func offerFrom(fl *pflag.FlagSet, of mode.Clients) {
-	var words []string
+func fromWords(of mode.Clients) (words []string) {
 	for _, p := range of.Placements() {
 		words = append(words, string(p)+"\t"+p.Words())
 	}
-	offer(fl, "from", words)
+	return words
 }
 
 func (f *runFlags) addTo(fl *pflag.FlagSet) {
-	fl.StringSliceVar(
-		&f.to, "to", nil,
-		"what the client dials: "+targetsHelp+" (default all but outside over IPv4, and docker-proxy at ::1)")
-	fl.BoolVarP(&f.ipv4, "ipv4", "4", false,
-		"dial over IPv4; with -6, over both, to see what IPv6 costs")
-	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
+	addTarget(fl, list(&f.to), "what the client dials: "+targetsHelp+
+		" (default all but outside over IPv4, and docker-proxy at ::1)", targetWords())
+	addFamilies(fl, &f.ipv4, &f.ipv6, "dial")
+}
+
+func addTarget(fl *pflag.FlagSet, to pflag.Value, help string, words []string) {
+	add(fl, flagDef{name: "to", group: toMeasure, value: to, word: "TARGET", help: help,
+		main: "trace advise path", offer: words})
+}
+
+// addFamilies adds -4, unless four is nil, and -6. dial is a verb, or the verb and its object.
+func addFamilies(fl *pflag.FlagSet, four, six *bool, dial string) {
+	if four != nil {
+		add(fl, flagDef{name: "ipv4", short: "4", group: toMeasure, value: toggle(four),
+			help: dial + " over IPv4; with -6, over both, to see what IPv6 costs"})
+	}
+	add(fl, flagDef{name: "ipv6", short: "6", group: toMeasure, value: toggle(six),
+		help: dial + " over IPv6", main: "compare path"})
 }
 
 func (f *runFlags) addTune(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.tune, "tune", nil,
-		"measure each mode also with these settings: "+tuneWords+"; + joins the settings of a variant")
+	addTunes(fl, &f.tune, "measure each mode also with these settings: "+tuneWords+
+		"; + joins the settings of a variant")
+}
+
+func addTunes(fl *pflag.FlagSet, to *[]string, help string) {
+	add(fl, flagDef{name: "tune", group: toMeasure, value: list(to), word: "TUNE", help: help,
+		main: "compare trace path", offer: tuneStarts()})
 }
 
 func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
-	fl.StringVar(&f.baseline, "baseline", string(mode.Host),
-		"the mode that others are compared with")
+	f.addBase(fl, string(mode.Host), "the mode that others are compared with")
+}
+
+func (f *runFlags) addBase(fl *pflag.FlagSet, preset, help string) {
+	add(fl, flagDef{name: "baseline", group: toMeasure, value: text(&f.baseline, preset),
+		word: "MODE", help: help, main: "compare", offer: modeWords()})
 }
 
 func (f *runFlags) addWindow(fl *pflag.FlagSet) {
-	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window",
-		"how long each visit measures, after the warm-up")
+	add(fl, flagDef{name: "window", group: howLong,
+		value: timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow),
+		help:  "how long each visit measures, after the warm-up"})
 }
 
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
+	f.out.addDetails(fl)
+	f.addLive(fl)
 	f.addRounds(fl)
 	fl.Lookup("budget").Usage = "end within this time; a given budget that is too short for a verdict " +
 		"is refused"
-	fl.BoolVar(&f.busy, "busy", false, "measure even while other programs use the CPUs")
-	f.addLive(fl)
+	add(fl, flagDef{name: "busy", group: howLong, value: toggle(&f.busy),
+		help: "measure even while other programs use the CPUs"})
 }
 
 func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
-	fl.StringVar(&f.baseline, "baseline", "",
-		"the endpoint that others are compared with (default the first)")
-	f.addRounds(fl)
+	f.addBase(fl, "", "the endpoint that others are compared with (default the first)")
+	f.out.addDetails(fl)
 	f.addLive(fl)
+	f.addRounds(fl)
 }
 
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
-	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget",
-		"end within this time; the default grows to the rounds that a verdict needs")
-	fl.Var(shareFlag(&f.precision, 0.02), "precision",
-		"end when every ratio is known to ± this much")
-	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds",
-		"make this many rounds, regardless of precision and, unless --budget is given, too, of the time")
-	fl.Var(
-		seedFlag(&f.seed), "seed", "seed of the random order (default a new one, which is printed)")
-	fl.StringVar(
-		&f.save, saveFlag, "",
-		"also write every measurement to this file, for toll report and others")
+	add(fl,
+		flagDef{name: "budget", group: howLong, main: measuring,
+			value: timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()),
+			help:  "end within this time; the default grows to the rounds that a verdict needs"},
+		flagDef{name: precisionFlag, group: howLong, value: shareFlag(&f.precision, 0.02),
+			help: "end when every ratio is known to ± this much"},
+		flagDef{name: "rounds", group: howLong, value: wholeFlag(&f.rounds, 0, 0, unlimited[int]()),
+			help: "make this many rounds, regardless of precision and, unless --budget is given, too, of the time"},
+		flagDef{name: "seed", group: howLong, value: seedFlag(&f.seed),
+			help: "seed of the random order (default a new one, which is printed)"},
+		flagDef{name: saveFlag, group: toWrite, value: text(&f.save, ""), word: "FILE",
+			help: "also write every measurement to this file, for toll report and others",
+			main: measuring, files: resultsFile, use: shows | trusts})
 	f.out.add(fl, document.AReport)
-	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
-	fl.BoolVar(&f.noHistory, "no-history", false,
-		"neither keep the run in the history (toll history) nor learn from it")
-	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
+	add(fl,
+		flagDef{name: "dry-run", group: toWrite, value: toggle(&f.dryRun),
+			help: "print the plan and measure nothing", use: trusts},
+		flagDef{name: "no-history", group: toWrite, value: toggle(&f.noHistory),
+			help: "neither keep the run in the history (toll history) nor learn from it"},
+		flagDef{name: "quiet", group: toWrite, value: toggle(&f.quiet),
+			help: "print no progress on the standard error", use: shows})
 }

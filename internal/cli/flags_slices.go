@@ -33,12 +33,14 @@ type sliceFlags struct {
 }
 
 func (f *sliceFlags) add(fl *pflag.FlagSet) {
-	fl.Var(shareFlag(&f.same, 0.03), "same",
-		"a difference within this counts as none: the verdict is same")
 	slice := timeFlag(&f.slice, 4*time.Millisecond, minSlice, maxSlice)
 	slice.orZero = true
-	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+
-		": how long a turn is; if not given, bulk takes 16ms, query 10ms, and many streams longer; 0: measure one mode after another for --window each, as with other loads")
+	add(fl,
+		flagDef{name: "same", group: howLong, value: shareFlag(&f.same, 0.03),
+			help: "a difference within this counts as none: the verdict is same"},
+		flagDef{name: sliceFlag, group: howLong, value: slice,
+			help: strings.Join(loadsWith(sliceFlag), ", ") +
+				": how long a turn is; if not given, bulk takes 16ms, query 10ms, and many streams longer; 0: measure one mode after another for --window each, as with other loads"})
 	fl.Lookup("window").Usage += "; 50ms for loads measured in turns"
 }
 

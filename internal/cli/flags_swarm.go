@@ -27,12 +27,16 @@ func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	if f.all.mesh {
 		which = " (default all that take tasks)"
 	}
-	fl.StringSliceVar(&f.all.nodes, "nodes", nil,
-		"swarm, kubernetes: the nodes, by name or ID"+which)
-	fl.StringVar(&f.all.image, "image", "",
-		"swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
-	fl.StringVar(&f.control, "control", "",
-		"swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
+	both := []string{swarm.Name, sample.Kubernetes}
+	add(fl,
+		flagDef{name: "nodes", group: where, value: list(&f.all.nodes), word: "NODES", of: both,
+			help: "the nodes, by name or ID" + which, main: "mesh"},
+		flagDef{name: "image", group: where, value: text(&f.all.image, ""), word: "IMAGE", of: both,
+			help: "toll's image in a registry (default its own, which every node must have: see toll image)",
+			use:  trusts},
+		flagDef{name: "control", group: where, value: text(&f.control, ""), word: "ADDRESS",
+			of: both[:1], use: trusts,
+			help: "ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)"})
 }
 
 func (f *swarmFlags) defaults(others []string) (*defaults, error) {

@@ -23,9 +23,9 @@ type sweepFlags struct {
 }
 
 func (f *sweepFlags) add(fl *pflag.FlagSet) {
-	fl.StringArrayVar(&f.given, "sweep", nil,
-		"measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
-			"; also "+strings.Join(axisNames()[1:], ", "))
+	add(fl, flagDef{name: "sweep", group: toSend, value: texts(&f.given), word: "OPTION=VALUES",
+		help: "measure the load at several values of one option, and say from which on a mode costs more: " +
+			sweepExample + "; also " + strings.Join(axisNames()[1:], ", "), main: "compare"})
 }
 
 const sweepExample = "request=1,64,1400,16k"

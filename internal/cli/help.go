@@ -20,30 +20,6 @@ type named struct {
 	names []string
 }
 
-var flagGroups = []named{
-	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline",
-		"against", "trace", attachFlag, "hooks", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn",
-		"query", "model", "prompt", "request-json", "compressed", "recipe", "server", "client",
-		"ready", "metric", "seconds", "no-root",
-		"password-env", "api-key-env", "all", "parts", "measure"}},
-	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last", "try", "try-file",
-		"expect", "expect-now"}},
-	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",
-		"nodelay", "request", "reply", "connections",
-		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens",
-		"tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
-	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice",
-		"window", "timeout", "at-once", "seed", "lease"}},
-	{"Where the modes are built", []string{
-		"on", "wire", "congestion", "proxy", "engine", "ports", "parent", "keep-image", "others", "kubeconfig",
-		"context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
-		"peer", "peer-dial", "peers-network", "peer-binary", "peer-sudo"}},
-	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history",
-		"fail-above", "dry-run", "quiet"}},
-}
-
-const otherFlags = "Other flags"
-
 // helpOf returns the help with all flags or only the main ones. Commands in examples are not
 // broken, so that they can be copied.
 func helpOf(c *cobra.Command, columns int, all bool) string {
@@ -66,7 +42,7 @@ func helpOf(c *cobra.Command, columns int, all bool) string {
 	if !all {
 		flags, left = selected(c, flags)
 	}
-	groups := grouped(flags)
+	groups := grouped(c, flags)
 	if len(groups) == 1 {
 		groups[0].title = "Flags"
 	}
@@ -75,7 +51,7 @@ func helpOf(c *cobra.Command, columns int, all bool) string {
 		for _, f := range g.flags {
 			lines += flagText(f, columns)
 		}
-		section(&b, g.title, lines)
+		section(&b, string(g.title), lines)
 	}
 	b.WriteString("\n")
 	if left > 0 {
@@ -131,78 +107,35 @@ func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
 }
 
 type flagGroup struct {
-	title string
+	title group
 	flags []*pflag.Flag
 }
 
-func grouped(fl *pflag.FlagSet) []flagGroup {
-	out := make([]flagGroup, len(flagGroups)+1)
-	for i, g := range flagGroups {
-		out[i].title = g.title
-		for _, n := range g.names {
-			if f := fl.Lookup(n); f != nil && !f.Hidden {
-				out[i].flags = append(out[i].flags, f)
+// grouped returns the flags by group, the command's main ones first.
+func grouped(c *cobra.Command, fl *pflag.FlagSet) (out []flagGroup) {
+	for _, g := range groups {
+		of := flagGroup{title: g}
+		fl.VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !f.Hidden &&
+				group(cmp.Or(note(f, inGroup), string(otherFlags))) == g {
+				of.flags = append(of.flags, f)
 			}
+		})
+		slices.SortStableFunc(of.flags, func(a, b *pflag.Flag) int {
+			return cmp.Compare(rankOf(c, a), rankOf(c, b))
+		})
+		if len(of.flags) > 0 {
+			out = append(out, of)
 		}
 	}
-	rest := &out[len(flagGroups)]
-	rest.title = otherFlags
-	fl.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(flagGroups, func(g named) bool {
-			return slices.Contains(g.names, f.Name)
-		}) {
-			rest.flags = append(rest.flags, f)
-		}
-	})
-	return slices.DeleteFunc(out, func(g flagGroup) bool { return len(g.flags) == 0 })
+	return out
 }
 
-var valueNames = map[string]string{
-	"from":          "PLACE",
-	"to":            "TARGET",
-	"load":          "LOAD",
-	"on":            "BACKEND",
-	"baseline":      "MODE",
-	"mode":          "MODE",
-	"label":         "KEY",
-	"tune":          "TUNE",
-	"lever":         "LEVER",
-	"format":        "FORMAT",
-	"send":          "HOW",
-	"nodelay":       "on|off",
-	"pin":           "CPUS",
-	"rules":         "FILE",
-	"confirm":       "N|FILE",
-	"unclear":       "fail|pass",
-	"wire":          "WIRE",
-	"congestion":    "NAME",
-	"engine":        "NAME",
-	"parent":        "CARD",
-	"nodes":         "NODES",
-	"image":         "IMAGE",
-	"control":       "ADDRESS",
-	"kubeconfig":    "FILE",
-	"context":       "NAME",
-	"namespace":     "NAME",
-	"account":       "NAME",
-	"peer":          "HOST",
-	"peer-dial":     "ADDRESS",
-	"peers-network": "NETWORK",
-	"peer-binary":   "FILE",
-	"dsn":           "URL",
-	"recipe":        "NAME",
-	"server":        "COMMAND",
-	"client":        "COMMAND",
-	"ready":         "WHEN",
-	"metric":        "METRIC",
-	"query":         "SQL",
-	"model":         "NAME",
-	"password-env":  "VARIABLE",
-	"api-key-env":   "VARIABLE",
-	"sweep":         "OPTION=VALUES",
-	"shape":         "SHAPE",
-	"procs":         "CxP",
-	"output":        "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "try-file": "FILE", "proxy": "FILE",
+func rankOf(c *cobra.Command, f *pflag.Flag) int {
+	if isMain(c, f) {
+		return 0
+	}
+	return 1
 }
 
 var typeNames = map[string]string{
@@ -220,7 +153,7 @@ var typeNames = map[string]string{
 func flagText(f *pflag.Flag, columns int) string {
 	value, text := pflag.UnquoteUsage(f)
 	if !strings.Contains(f.Usage, "`") {
-		value = cmp.Or(valueNames[f.Name], typeNames[f.Value.Type()])
+		value = cmp.Or(note(f, asWord), typeNames[f.Value.Type()])
 	}
 	name := "  --" + f.Name
 	if f.Shorthand != "" {
@@ -262,37 +195,13 @@ func footer(c *cobra.Command) []string {
 
 const helpAllFlag = "help-all"
 
-// mainFlags lists the flags in each command's short help. Commands without an entry show all flags.
-var mainFlags = map[string][]string{
-	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer",
-		"live", "details", "format", "save"},
-	"ladder": {"from", "trace", "load", "pin", "budget", "on", "peer", "live", "details",
-		"format", "save"},
-	"trace": {"from", "to", "against", attachFlag, "hooks", "load", "tune", "budget", "on", "live", "details",
-		"format", "save"},
-	"advise": {"from", "to", "load", "lever", "budget", "on", "live", "details", "format", "save"},
-	"path":   {"from", "to", "ipv6", "tune", "on", "peer", "engine", "format", "output"},
-	"scale": {"from", "load", "clients", "pairs", "procs", "shape", "budget", "on", "details",
-		"format", "save"},
-	"run": {"recipe", "server", "client", "ready", "metric", "from", "budget", "on", "peer",
-		"details", "format", "save"},
-	"mesh": {"mode", "nodes", "load", "budget", "on", "format", "save"},
-	"stream": {"from", "peer", "model", "prompt", "tokens", "sessions", "batch", "api-key-env",
-		"budget", "details", "format", "save"},
-	"sql": {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details",
-		"format", "save"},
-}
-
 const mostShown = 24
 
-// mainFlagsOf returns the command's entry in mainFlags, whose key is the command's path without
-// toll.
-func mainFlagsOf(c *cobra.Command) []string {
-	_, path, _ := strings.Cut(c.CommandPath(), " ")
-	return mainFlags[path]
+// shortened reports whether the command's help leaves flags out.
+func shortened(c *cobra.Command) (is bool) {
+	c.Flags().VisitAll(func(f *pflag.Flag) { is = is || isMain(c, f) })
+	return is
 }
-
-func shortened(c *cobra.Command) bool { return mainFlagsOf(c) != nil }
 
 // addHelpAll adds --help-all if the help leaves flags out.
 func addHelpAll(c *cobra.Command) {
@@ -323,10 +232,11 @@ func selected(c *cobra.Command, fl *pflag.FlagSet) (shown *pflag.FlagSet, left i
 		return fl, 0
 	}
 	shown = pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown.SortFlags = false
 	fl.VisitAll(func(f *pflag.Flag) {
 		switch {
 		case f.Hidden || f.Name == "help":
-		case slices.Contains(mainFlagsOf(c), f.Name):
+		case isMain(c, f):
 			shown.AddFlag(f)
 		default:
 			left++

@@ -96,6 +96,7 @@ machine's own Docker Engine instead.`,
 	root.AddCommand(newHistory(e))
 	root.AddCommand(newKubernetes(e))
 	forKubectl(root)
+	describeOthers(root)
 	completeValues(root)
 	addTopics(root)
 	helpful(root)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -318,9 +319,19 @@ func (f *runFlags) saveHint(err error) string {
 	return ""
 }
 
-// forOutput maps the flags that only affect output to whether they take a value.
-var forOutput = map[string]bool{"save": true, "output": true, "format": true,
-	"force": false, "live": false, "details": false, "quiet": false}
+// onlyShow maps the flags that only change what is printed to whether they take a value.
+func onlyShow() map[string]bool {
+	out := map[string]bool{}
+	root := newRoot(env{stdout: io.Discard, stderr: io.Discard})
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if usedAs(f, shows) {
+				out[f.Name] = f.NoOptDefVal == ""
+			}
+		})
+	}
+	return out
+}
 
 // commandOf returns the command line without output flags. It returns nil for a mesh, and for the
 // user's own programs or servers, whose command lines may contain passwords.
@@ -346,11 +357,11 @@ func typed(d document.Document, args []string) document.Document {
 
 // withoutOutput returns the arguments that are not output flags; not nil.
 func withoutOutput(args []string) []string {
-	out := []string{}
+	out, drops := []string{}, onlyShow()
 	for i := 0; i < len(args); i++ {
 		name, is := strings.CutPrefix(args[i], "--")
 		name, _, joined := strings.Cut(name, "=")
-		valued, drop := forOutput[name]
+		valued, drop := drops[name]
 		switch {
 		case !is || !drop:
 			out = append(out, args[i])
