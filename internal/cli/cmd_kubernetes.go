@@ -26,7 +26,7 @@ func newKubernetes(e env) *cobra.Command {
 }
 
 func newManifest(e env) *cobra.Command {
-	var m cluster.Manifest
+	m := cluster.Manifest{Account: "toll"}
 	c := &cobra.Command{
 		Use:   "manifest",
 		Short: "Print a namespace, an account and the least rights that toll needs",
@@ -54,8 +54,6 @@ nothing else. Its first lines explain how to use that account.`,
 	add(fl,
 		flagDef{name: "namespace", group: where, value: text(&m.Namespace, "toll"), word: "NAME",
 			help: "the namespace to make"},
-		flagDef{name: "account", group: where, value: text(&m.Account, "toll"), word: "NAME",
-			help: "the service account to make, and the roles' name"},
 		flagDef{name: "nodes", group: where, value: list(&m.Nodes), word: "NODES",
 			help: "only these nodes may be seen, so every run has to name them (default all of the cluster)"},
 		flagDef{name: "unprivileged", group: where, value: toggle(&m.Unprivileged),

@@ -22,7 +22,7 @@ type chatFlags struct {
 	model, prompt, keyEnv string
 	tokens                int
 	requests, sessions    int
-	stall, timeout        time.Duration
+	timeout               time.Duration
 	places                placeFlags
 	batch, noStream       bool
 	compressed            bool
@@ -56,9 +56,6 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 			help: "requests of each session in a visit, one after another"},
 		flagDef{name: "no-stream", group: toSend, value: toggle(&f.noStream),
 			help: "ask for whole responses only"},
-		flagDef{name: "stall", group: toSend,
-			value: timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait),
-			help:  "a gap between two tokens that is longer is a stall"},
 		flagDef{name: "timeout", group: howLong, value: timeFlag(&f.timeout, 30*time.Second, minWait, maxWait),
 			help: "longest wait for a connection and for the next token; a response may take ten times that"})
 }
@@ -182,6 +179,9 @@ func (f *chatFlags) readRequest(e env, fl *pflag.FlagSet) error {
 	return nil
 }
 
+// stall is the shortest gap between two tokens that counts as a stall.
+const stall = 200 * time.Millisecond
+
 // usualResponse is the duration, in seconds, that is assumed for a response until one was timed.
 const usualResponse = 2
 
@@ -191,7 +191,7 @@ func (f *chatFlags) loads() (out []sample.Load) {
 		asked bool
 	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
 		o := sample.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt,
-			Request: f.requestName, Stall: f.stall.Seconds()}
+			Request: f.requestName, Stall: stall.Seconds()}
 		if k.kind == workload.Batch {
 			o.Stall = 0 // a whole response has no gaps
 		}

@@ -110,7 +110,7 @@ var table = []Metric{
 	{Name: QueryP50, Unit: "s", Times: TimeQuery, Quantile: 50, Words: "The median time of one query of a page."},
 	{Name: QueryP99, Unit: "s", Times: TimeQuery, Quantile: 99, Words: "The time of a query that 99 % stay below."},
 	{Name: GapSlow, Unit: "s", Words: "The mean of the slowest tenth of the gaps between tokens."},
-	{Name: Stalls, Unit: "stalls", Sum: true, Words: "Gaps that are longer than --stall."},
+	{Name: Stalls, Unit: "stalls", Sum: true, Words: "Gaps that are longer than 200 ms."},
 	{Name: Words, Unit: "tokens", Words: "Tokens of a response, by the server's own count if it sends one; streamed tokens without one are events."},
 	{Name: WordRate, Unit: "1/s", Higher: true, Words: "Tokens of a response per second from its request on, by the server's own count if it sends one; streamed tokens without one are events."},
 	{Name: OtherEvents, Unit: "events", Sum: true, Words: "Events of the server that were no part of a response, such as pings."},
