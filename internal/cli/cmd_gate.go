@@ -30,7 +30,7 @@ import (
 
 type gateFlags struct {
 	out     outputFlags
-	rules   string
+	expect  string
 	unclear string
 	confirm []string // further files, or the number of repetitions
 }
@@ -54,7 +54,7 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 		Example: `  toll gate run.jsonl 'publish-proxy.throughput >= 0.9 of host'
   toll gate run.jsonl 'bridge.latency <= 50us from container' \
       'bridge.cpu < 150% of host load rr'
-  toll gate run.jsonl --rules network.rules --confirm 2 --unclear pass`,
+  toll gate run.jsonl --expect network.rules --confirm 2 --unclear pass`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(errors.New("gate needs a results file"),
@@ -65,7 +65,7 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.run(e, c, args) }),
 	}
 	add(c.Flags(),
-		flagDef{name: "rules", group: toRead, value: text(&f.rules, ""), word: "FILE",
+		flagDef{name: expectFlag, group: toRead, value: text(&f.expect, ""), word: "FILE",
 			help: "read sentences from this file, one on a line; # begins a comment"},
 		flagDef{name: "confirm", group: toRead, value: list(&f.confirm), word: "N|FILE",
 			help:  "repeat the run up to N times while a sentence is violated: it is unclear unless it is violated each time; or FILE,…: the results files of further runs",
@@ -77,7 +77,7 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 }
 
 func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
-	if err := f.out.check(place{"", args[0]}, place{"rules", f.rules}); err != nil {
+	if err := f.out.check(place{"", args[0]}, place{expectFlag, f.expect}); err != nil {
 		return err
 	}
 	if _, err := parseOne(f.unclear, closed("value of --unclear", "fail", "pass")); err != nil {
@@ -87,7 +87,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	for _, text := range args[1:] {
 		rules = append(rules, rule{text: text})
 	}
-	read, err := readRules(e, f.rules)
+	read, err := readRules(e, f.expect)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func readRules(e env, name string) ([]rule, error) {
 	}
 	f, err := openInput(e, name)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--rules: %w", err), "")
+		return nil, usage(fmt.Errorf("--expect: %w", err), "")
 	}
 	defer f.Close()
 	var out []rule
@@ -197,17 +197,17 @@ func readRules(e env, name string) ([]rule, error) {
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if text = strings.TrimSpace(text); text != "" {
-			out = append(out, rule{text, fmt.Sprintf("--rules %s: line %d", name, n)})
+			out = append(out, rule{text, fmt.Sprintf("--expect %s: line %d", name, n)})
 		}
 		if len(out) > mostRules {
-			return nil, usage(fmt.Errorf("--rules %s: more than %d sentences", name, mostRules), "")
+			return nil, usage(fmt.Errorf("--expect %s: more than %d sentences", name, mostRules), "")
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, usage(fmt.Errorf("--rules %s: %w", name, err), "")
+		return nil, usage(fmt.Errorf("--expect %s: %w", name, err), "")
 	}
 	if len(out) == 0 {
-		return nil, usage(fmt.Errorf("--rules %s: the file has no sentence", name),
+		return nil, usage(fmt.Errorf("--expect %s: the file has no sentence", name),
 			"one on a line, such as bridge.throughput >= 0.9 of host")
 	}
 	return out, nil
