@@ -30,7 +30,7 @@ file with rr, and bulk for larger replies ("-" is standard input, @1 the newest 
 and computes what an application would see: the time of a page of N queries, and the
 share of a core that N queries per second take. It prints its arithmetic.`,
 		Example: `  toll compare --load rr,bulk --save run.jsonl
-  toll predict run.jsonl --queries 20 --bytes 4k --qps 500
+  toll predict run.jsonl --queries 20 --bytes 4k --rate 500
   toll predict @1`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
@@ -67,7 +67,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 			help: "streamed tokens per second of the whole application; needs the load stream in the file"},
 		flagDef{name: "queries", group: toSend, value: wholeFlag(&w.Queries, 20, 1, mostPredicted),
 			help: "queries of a page, one after another"},
-		flagDef{name: "qps", group: toSend, value: numberFlag(&w.QPS, 0, 0, mostPredicted),
+		flagDef{name: "rate", group: toSend, value: numberFlag(&w.QPS, 0, 0, mostPredicted),
 			help: "queries per second of the whole application (default: no CPU is predicted)"})
 	out.add(fl, document.APrediction)
 	return c
