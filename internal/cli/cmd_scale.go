@@ -15,16 +15,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-type shapeFlags struct {
-	clients, pairs, procs, shapes []string
-}
-
 var crowdLoads = names(func(w workload.Workload) bool { return w.Crowds })
 
 func newScale(e env) *cobra.Command {
 	var (
-		f runFlags
-		s shapeFlags
+		f       runFlags
+		clients []string
 	)
 	c := &cobra.Command{
 		Use:   "scale [MODE…]",
@@ -35,8 +31,8 @@ each; client i uses server i modulo the number of servers. It prints the total
 throughput, each client's share, how fair the shares are, and the CPU time.`,
 		Example: `  toll scale
   toll scale bridge pipework ovs --clients 1,2,4,8,16,20
-  toll scale bridge ovs --pairs 1,2,4,20
-  toll scale bridge --procs 1x1,1x4,4x1,4x4,16x16
+  toll scale bridge ovs --clients 1x1x1,2x2x1,20x20x1      pairs of a server and a client
+  toll scale bridge --clients 1x1,1x4,4x1,4x4,16x16
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
 		RunE: f.command(e, func(r *plan.Request) (err error) {
 			if err := only(*r, "scale", crowdLoads...); err != nil {
@@ -51,7 +47,7 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 			}
 			here := machine.Machine{}
 			r.Turn = turn(here)
-			if r.Shapes, err = s.parse(); err != nil {
+			if r.Shapes, err = parseShapes(clients); err != nil {
 				return err
 			}
 			return crowdHeadroom(here, r.Shapes, f.loads.mostThreads())
@@ -60,18 +56,9 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 	fl := c.Flags()
 	addFrom(fl, &f.from, mode.OfModes, mode.FromContainer)
 	f.addTo(fl)
-	for _, x := range []flagDef{
-		{name: "clients", value: list(&s.clients),
-			help: "numbers of client containers, with one server (default 1,2,4,8,16)"},
-		{name: "pairs", value: list(&s.pairs), help: "numbers of pairs of a server and a client"},
-		{name: "procs", value: list(&s.procs), word: "CxP",
-			help: "client containers x processes in each, with one server: 4x16"},
-		{name: "shape", value: list(&s.shapes), word: "SHAPE",
-			help: "servers x client containers x processes in each: 2x8x4"},
-	} {
-		x.group, x.main = toMeasure, "scale"
-		add(fl, x)
-	}
+	add(fl, flagDef{name: "clients", group: toMeasure, value: list(&clients, "1", "2", "4", "8", "16"),
+		word: "SHAPES", main: "scale",
+		help: "numbers of client containers N, with one server; CxP: with P processes in each; SxCxP: and S servers"})
 	f.addLoads(fl, crowdLoads, workload.Bulk)
 	for _, name := range crowdless() {
 		_ = fl.MarkHidden(name) // fails for flags that do not exist
@@ -119,63 +106,45 @@ func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) err
 	return nil
 }
 
-func (s shapeFlags) parse() ([]sample.Shape, error) {
-	if len(s.clients)+len(s.pairs)+len(s.procs)+len(s.shapes) == 0 {
-		s.clients = []string{"1", "2", "4", "8", "16"}
-	}
-	var out []sample.Shape
-	for _, f := range []struct {
-		flag    string
-		words   []string
-		numbers int
-		example string
-		shape   func(n []int) sample.Shape
-	}{
-		{"clients", s.clients, 1, "--clients 1,2,4", func(n []int) sample.Shape {
-			return sample.Shape{Servers: 1, Clients: n[0], Procs: 1}
-		}},
-		{"pairs", s.pairs, 1, "--pairs 1,2,4", func(n []int) sample.Shape {
-			return sample.Shape{Servers: n[0], Clients: n[0], Procs: 1}
-		}},
-		{"procs", s.procs, 2, "--procs 1x1,4x16", func(n []int) sample.Shape {
-			return sample.Shape{Servers: 1, Clients: n[0], Procs: n[1]}
-		}},
-		{"shape", s.shapes, 3, "--shape 2x8x4", func(n []int) sample.Shape {
-			return sample.Shape{Servers: n[0], Clients: n[1], Procs: n[2]}
-		}},
-	} {
-		for _, w := range f.words {
-			n, err := product(w, f.numbers)
-			if err != nil {
-				return nil, usage(fmt.Errorf("--%s %q: %w", f.flag, w, err), f.example)
-			}
-			shape := f.shape(n)
-			if err := fits(shape); err != nil {
-				return nil, usage(fmt.Errorf("--%s %s: %w", f.flag, w, err), f.example)
-			}
-			if !slices.Contains(out, shape) {
-				out = append(out, shape)
-			}
+// parseShapes parses words such as 4, 4x16 and 2x8x4: client containers, processes in each, and
+// before both the servers.
+func parseShapes(words []string) (out []sample.Shape, err error) {
+	for _, w := range words {
+		s := sample.Shape{Servers: 1, Procs: 1}
+		n, err := product(w)
+		switch len(n) {
+		case 1:
+			s.Clients = n[0]
+		case 2:
+			s.Clients, s.Procs = n[0], n[1]
+		case 3:
+			s.Servers, s.Clients, s.Procs = n[0], n[1], n[2]
+		}
+		if err == nil {
+			err = fits(s)
+		}
+		if err != nil {
+			return nil, usage(fmt.Errorf("--clients %s: %w", w, err), "--clients 1,4,4x16,2x8x4")
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
 		}
 	}
 	return out, nil
 }
 
-func product(word string, numbers int) ([]int, error) {
-	parts := strings.FieldsFunc(word, func(r rune) bool { return r == 'x' || r == '×' })
-	if len(parts) != numbers {
-		if numbers == 1 {
-			return nil, fmt.Errorf("must be a number")
-		}
-		return nil, fmt.Errorf("must be %d numbers with an x between them", numbers)
-	}
-	out := make([]int, numbers)
-	for i, p := range parts {
-		n, err := strconv.Atoi(p)
+// product returns the numbers of a word such as 4x16, one to three.
+func product(word string) (out []int, err error) {
+	const most = 3
+	for part := range strings.SplitSeq(strings.ReplaceAll(word, "×", "x"), "x") {
+		n, err := strconv.Atoi(part)
 		if err != nil || n < 1 || n > sample.MaxEnds {
 			return nil, fmt.Errorf("numbers must be from 1 to %d", sample.MaxEnds)
 		}
-		out[i] = n
+		out = append(out, n)
+	}
+	if len(out) > most {
+		return nil, fmt.Errorf("must be at most %d numbers with an x between them", most)
 	}
 	return out, nil
 }

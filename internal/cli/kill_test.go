@@ -183,7 +183,7 @@ func TestInterrupt(t *testing.T) {
 		{"root-SIGINT", nil, syscall.SIGINT, 130, "compare bridge publish-proxy --load rr"},
 		{"root-SIGTERM", nil, syscall.SIGTERM, 143, "compare bridge publish-proxy --load rr"},
 		{"user-SIGINT", nobody, syscall.SIGINT, 130, "compare bridge publish-proxy --load rr"},
-		{"crowd", nobody, syscall.SIGINT, 130, "scale bridge --shape 2x4x2"},
+		{"crowd", nobody, syscall.SIGINT, 130, "scale bridge --clients 2x4x2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
@@ -254,8 +254,8 @@ func TestKillToll(t *testing.T) {
 		{"pasta-while-building", nil, "compare pasta", "--config-net"},
 		{"slirp4netns-while-building", nil, "compare slirp4netns", "--disable-host-loopback"},
 		{"slirp4netns-while-measuring", nil, "compare slirp4netns", " worker"},
-		{"crowd", nil, "scale publish-proxy --procs 8x8", " worker"},
-		{"crowd-of-a-user", nobody, "scale bridge --procs 8x8", " worker"},
+		{"crowd", nil, "scale publish-proxy --clients 8x8", " worker"},
+		{"crowd-of-a-user", nobody, "scale bridge --clients 8x8", " worker"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)

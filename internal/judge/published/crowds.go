@@ -19,8 +19,8 @@ const (
 var crowdCommands = []Command{
 	{Args: "scale " + string(aliasNAT) + " pipework link ovs --clients 1,2,4,8,16,20",
 		Save: "clients.jsonl"},
-	{Args: "scale " + string(aliasNAT) + " pipework link ovs --pairs 1,2,4,20", Save: "pairs.jsonl"},
-	{Args: "scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16",
+	{Args: "scale " + string(aliasNAT) + " pipework link ovs --clients 1x1x1,2x2x1,4x4x1,20x20x1", Save: "pairs.jsonl"},
+	{Args: "scale pipework link ovs --clients 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16",
 		Save: "procs.jsonl"},
 }
 
