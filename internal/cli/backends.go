@@ -111,9 +111,9 @@ var backends = []backend{
 		words: "to other machines by ssh",
 		settings: func(f *builderFlags) settings {
 			if f.mesh {
-				return &meshPeers{}
+				return &meshPeers{all: f}
 			}
-			return &peerFlags{}
+			return &peerFlags{all: f}
 		},
 		meshModes: peer.Modes,
 	},

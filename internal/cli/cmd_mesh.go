@@ -57,7 +57,7 @@ there by ssh, and the machines dial each other.`,
   toll mesh --on kubernetes
   toll mesh --on kubernetes --mode pod --label example.org/rack
   toll mesh a b rack2=me@c:2222
-  toll mesh localhost a b --peers-network 10.0.0.0/24`,
+  toll mesh localhost a b --address 10.0.0.0/24`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())

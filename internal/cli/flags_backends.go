@@ -24,8 +24,10 @@ type builderFlags struct {
 
 	nodes []string // names of a cluster's nodes
 	image string   // image of a cluster's containers
-	of    map[string]settings
-	all   *pflag.FlagSet
+	// address is where the other machines reach this one, or in a mesh of machines their network.
+	address string
+	of      map[string]settings
+	all     *pflag.FlagSet
 }
 
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {

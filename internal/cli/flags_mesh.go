@@ -21,18 +21,16 @@ import (
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$`)
 
 type meshPeers struct {
-	hosts   []string // the command's arguments
-	network string
-	how     peerHow
+	all   *builderFlags
+	hosts []string // the command's arguments
+	how   peerHow
 
 	to    []peer.Host  // hosts, parsed
 	names []string     // names of the machines; "": as written
-	in    netip.Prefix // network, parsed
+	in    netip.Prefix // the address, parsed
 }
 
 func (f *meshPeers) add(fl *pflag.FlagSet, _ commandKind) {
-	add(fl, ofPeer(flagDef{name: "peers-network", value: text(&f.network, ""), word: "NETWORK",
-		help: "the network over which the machines dial each other, such as 10.0.0.0/24 (default the addresses that ssh uses)"}))
 	f.how.add(fl)
 }
 
@@ -56,13 +54,13 @@ func (f *meshPeers) check() error {
 			f.to[0]),
 			"toll mesh localhost "+f.to[0].String()+" measures between this machine and that one")
 	}
-	if err := f.how.check(); err != nil || f.network == "" {
+	if err := f.how.check(); err != nil || f.all.address == "" {
 		return err
 	}
-	in, err := netip.ParsePrefix(f.network)
+	in, err := netip.ParsePrefix(f.all.address)
 	if err != nil {
-		return usage(fmt.Errorf("--peers-network %q: must be a network", f.network),
-			"--peers-network 10.0.0.0/24")
+		return usage(fmt.Errorf("--address %q: must be a network", f.all.address),
+			"--address 10.0.0.0/24")
 	}
 	f.in = in.Masked()
 	return nil

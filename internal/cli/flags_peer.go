@@ -18,17 +18,16 @@ import (
 const peerFlag = "peer"
 
 type peerFlags struct {
-	host, dial string
-	how        peerHow
+	all  *builderFlags // nil: the peer does not dial this machine
+	host string
+	how  peerHow
 
 	to peer.Host  // host, parsed
-	at netip.Addr // dial, parsed
+	at netip.Addr // the address, parsed
 }
 
 func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	f.addHost(fl, "the client's machine, which ssh reaches (--on peer may be left out)")
-	add(fl, ofPeer(flagDef{name: "peer-dial", value: text(&f.dial, ""), word: "ADDRESS",
-		help: "this machine's address that the peer dials (default the one that ssh uses)"}))
 	f.how.add(fl)
 }
 
@@ -84,13 +83,13 @@ func (f *peerFlags) check() (err error) {
 	if err := f.how.check(); err != nil {
 		return err
 	}
-	if f.dial == "" {
+	if f.all == nil || f.all.address == "" {
 		return nil
 	}
-	if f.at, err = netip.ParseAddr(f.dial); err != nil || f.at.IsUnspecified() ||
+	if f.at, err = netip.ParseAddr(f.all.address); err != nil || f.at.IsUnspecified() ||
 		f.at.IsMulticast() {
-		return usage(fmt.Errorf("--peer-dial %q: must be an address of this machine", f.dial),
-			"--peer-dial 192.0.2.1")
+		return usage(fmt.Errorf("--address %q: must be an address of this machine", f.all.address),
+			"--address 192.0.2.1")
 	}
 	f.at = f.at.Unmap()
 	return nil

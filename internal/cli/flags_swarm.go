@@ -10,22 +10,24 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 type swarmFlags struct {
-	all     *builderFlags
-	control string
+	all *builderFlags
 
-	at netip.AddrPort // control, parsed
+	at netip.AddrPort // the address, parsed
 }
 
 func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	which := ": of the server, of the client (default the first two)"
+	address := "this machine's address that the others dial, on a swarm also with :PORT (default as the swarm knows it, or as ssh uses it)"
 	if f.all.mesh {
 		which = " (default all that take tasks)"
+		address = "this machine's address that the nodes dial, also with :PORT; with machines, the network over which they dial each other, such as 10.0.0.0/24 (default as the swarm knows it, or as ssh uses them)"
 	}
 	both := []string{swarm.Name, sample.Kubernetes}
 	add(fl,
@@ -34,9 +36,8 @@ func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 		flagDef{name: "image", group: where, value: text(&f.all.image, ""), word: "IMAGE", of: both,
 			help: "toll's image in a registry (default its own, which every node must have: see toll image)",
 			use:  trusts},
-		flagDef{name: "control", group: where, value: text(&f.control, ""), word: "ADDRESS",
-			of: both[:1], use: trusts,
-			help: "ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)"})
+		flagDef{name: "address", group: where, value: text(&f.all.address, ""), word: "ADDRESS",
+			of: []string{swarm.Name, peer.Name}, help: address, use: trusts})
 }
 
 func (f *swarmFlags) defaults(others []string) (*defaults, error) {
@@ -70,22 +71,22 @@ func (f *swarmFlags) check() error {
 	if err := checkNames(f.all.nodes); err != nil {
 		return err
 	}
-	if f.control == "" {
+	if f.all.address == "" {
 		return nil
 	}
-	at, err := netip.ParseAddrPort(f.control)
+	at, err := netip.ParseAddrPort(f.all.address)
 	if err != nil {
-		addr, addrErr := netip.ParseAddr(f.control)
+		addr, addrErr := netip.ParseAddr(f.all.address)
 		if addrErr != nil {
-			return usage(fmt.Errorf("--control %q: must be an address of this machine", f.control),
-				"--control 192.0.2.1 or --control 192.0.2.1:7000")
+			return usage(fmt.Errorf("--address %q: must be an address of this machine", f.all.address),
+				"--address 192.0.2.1 or --address 192.0.2.1:7000")
 		}
 		at = netip.AddrPortFrom(addr, 0)
 	}
 	if at.Addr().Unmap().IsUnspecified() {
-		return usage(fmt.Errorf("--control %s: the nodes' agents cannot dial %s", f.control,
+		return usage(fmt.Errorf("--address %s: the nodes' agents cannot dial %s", f.all.address,
 			at.Addr()),
-			"the address of this machine that the nodes reach: --control 192.0.2.1")
+			"the address of this machine that the nodes reach: --address 192.0.2.1")
 	}
 	f.at = at
 	return nil

@@ -232,11 +232,11 @@ func (f *fleet) address() error {
 		if len(m.addrs) == 0 {
 			m.err = &machine.UnsupportedError{Missing: m.name +
 				" has no address that the others could dial",
-				Remedy: "--peers-network with a network in which all machines have an address"}
+				Remedy: "--address with a network in which all machines have an address"}
 			if f.cluster.Network.IsValid() {
 				m.err = &machine.UnsupportedError{Missing: fmt.Sprintf(
 					"%s has no address in %s", m.name, f.cluster.Network),
-					Remedy: "--peers-network with a network in which all machines have an address"}
+					Remedy: "--address with a network in which all machines have an address"}
 			}
 			continue
 		}
@@ -322,7 +322,7 @@ func (f *fleet) way(ctx context.Context, client, server *member) (w way, err err
 	}
 	return w, &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"%s has no route to %s", client.name, server.name), Err: last,
-		Remedy: "--peers-network with a network in which both have an address"}
+		Remedy: "--address with a network in which both have an address"}
 }
 
 func route(ctx context.Context, client, server *member, at netip.Addr) (w way, err error) {

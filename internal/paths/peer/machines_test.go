@@ -154,7 +154,7 @@ func TestPeer(t *testing.T) {
 		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'",
 			"--to address6 --peer [fd78::2]:22", 0,
 			[]string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
-		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --peer-dial fd78::1",
+		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --address fd78::1",
 			0, []string{"Witnessed", "dialling [fd78::1]:",
 				"settings not watched on: peer 10.78.0.2: needs root"}},
 		{"sudo", "known", "", "--peer plain@" + there + " --peer-sudo", 0, []string{"Witnessed"}},
@@ -178,13 +178,13 @@ func TestPeer(t *testing.T) {
 			[]string{"runs no ssh server there"}},
 		{"other-family", "known", "", "--to address6 --peer " + there, 0,
 			[]string{"Witnessed", "dialling [fd78::1]:"}},
-		{"named-family", "known", "", "--to address6 --peer " + there + " --peer-dial 10.78.0.1", 3,
+		{"named-family", "known", "", "--to address6 --peer " + there + " --address 10.78.0.1", 3,
 			[]string{"the peer dials 10.78.0.1, which is of the other address family"}},
 		{"outward", "known", "", "--from host --to outside --peer " + there, 0,
 			[]string{"Witnessed", "dialling 10.78.0.2:", "wire    eth0⇄eth0"}},
 		{"outward-six-plain-user", "known", "", "--from host --to outside6 --peer plain@" + there,
 			0, []string{"Witnessed", "dialling [fd78::2]:"}},
-		{"not-own-address", "known", "", "--peer " + there + " --peer-dial 10.78.0.77", 3,
+		{"not-own-address", "known", "", "--peer " + there + " --address 10.78.0.77", 3,
 			[]string{"this machine has no address 10.78.0.77"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func (p *pair) mesh(t *testing.T) {
 				"toll: hint: name each machine once"}},
 		{"six",
 			"localhost " + third +
-				" --peers-network fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0,
+				" --address fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0,
 			[]string{`"address": "fd78::3"`, `"name": "localhost"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -488,7 +488,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 		}
 	}
 	for _, tt := range append(byEngine, []test{
-		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3,
+		{"six", "path publish-nat --peer " + there + " --address fd78::1", 3,
 			[]string{"which is of the other address family", "toll: hint: "}},
 		{"six-contained", "path publish-nat -6 --from remote-container --peer " + there, 3,
 			[]string{"the other machine no IPv6", "toll: hint: --from remote, or -4"}},

@@ -27,7 +27,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct b
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"router %s is between the two machines, and it has no route to the containers' network",
 			s.there.Via),
-			Remedy: "--peer-dial with this machine's address in a network that both have; or " +
+			Remedy: "--address with this machine's address in a network that both have; or " +
 				instead}
 	}
 	l, dial := link.Laid{To: to, Via: s.server}, to.Addr()

@@ -37,7 +37,7 @@ func (s *site) begin() (err error) {
 	}
 	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
 		return &machine.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server),
-			Remedy: "--peer-dial with another address of this machine", Err: err}
+			Remedy: "--address with another address of this machine", Err: err}
 	}
 	if s.client = s.there.Source; !s.client.IsValid() {
 		return fmt.Errorf("the peer has no address for packets to %s", s.server)
@@ -46,7 +46,7 @@ func (s *site) begin() (err error) {
 	if err != nil {
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this machine has no route to the peer's address %s", s.client),
-			Remedy: "--peer-dial with an address of this machine in a network that both have",
+			Remedy: "--address with an address of this machine in a network that both have",
 			Err:    err}
 	}
 	if s.there.Device == loopback || s.here.Device == loopback {
@@ -72,7 +72,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 		return at,
 			&machine.UnsupportedError{
 				Missing: "this machine's address as seen by the peer cannot be determined",
-				Remedy:  "--peer-dial with an address of this machine that the peer reaches"}
+				Remedy:  "--address with an address of this machine that the peer reaches"}
 	}
 	var own bool
 	var others []netip.Addr
@@ -99,17 +99,17 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	case !own && s.run.peer.Address.IsValid():
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this machine has no address %s", at),
-			Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
+			Remedy: "ip address lists them: --address with one that the peer reaches"}
 	case !own:
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"to the peer, ssh's connection comes from %s, which is not an address of this machine: NAT or another machine is between the two", at),
-			Remedy: "--peer-dial with an address of this machine that the peer reaches directly"}
+			Remedy: "--address with an address of this machine that the peer reaches directly"}
 	case at.Is6() == six:
 		return at, nil
 	case s.run.peer.Address.IsValid():
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the peer dials %s, which is of the other address family", at),
-			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --peer-dial with this machine's address of that family"}
+			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --address with this machine's address of that family"}
 	}
 	return s.beside(at, others)
 }
@@ -136,7 +136,7 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	}
 	return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the peer reaches this machine at %[2]s, which is of the other address family, and on that wire the two machines have no %[1]s addresses", family, at),
-		Remedy: "--peer-dial with an " + family +
+		Remedy: "--address with an " + family +
 			" address of this machine that the peer reaches, or the other family"}
 }
 

@@ -72,7 +72,7 @@ func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 		Remedy: "docker node ls and docker node ps " + node + " show more", Err: err}
 	if task.State == swarm.TaskStateRunning || gaveUp(task) {
 		u.Remedy = fmt.Sprintf(
-			"the nodes must reach %s (TCP): check firewalls, or choose another address by --control", r.hub.Addr())
+			"the nodes must reach %s (TCP): check firewalls, or choose another address by --address", r.hub.Addr())
 	}
 	return u
 }

@@ -103,7 +103,7 @@ func (r *run) listen() (err error) {
 		if err != nil {
 			return &machine.UnsupportedError{
 				Missing: "the swarm does not know this node's address, which agents dial",
-				Remedy:  "--control with an address of this machine that the nodes reach", Err: err}
+				Remedy:  "--address with an address of this machine that the nodes reach", Err: err}
 		}
 		at = netip.AddrPortFrom(known, at.Port())
 	}
@@ -113,7 +113,7 @@ func (r *run) listen() (err error) {
 	if r.hub, err = agent.Listen(at, r.key, r.swarm.Version); err != nil {
 		return &machine.UnsupportedError{Missing: "this machine cannot listen on " + at.String() +
 			", the address that the nodes' agents dial",
-			Remedy: "run toll on the manager itself, or --control with an address of this machine that the nodes reach", Err: err}
+			Remedy: "run toll on the manager itself, or --address with an address of this machine that the nodes reach", Err: err}
 	}
 	return nil
 }
