@@ -132,7 +132,7 @@ func TestAbsurdFlags(t *testing.T) {
 		"duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
 	for command, needs := range commands(t) {
 		for _, f := range visible(t, command) {
-			if f.Name == "help" || f.Name == "others" || slices.Contains(free, f.Name) {
+			if f.Name == "help" || slices.Contains(free, f.Name) {
 				continue
 			}
 			values, ok := absurd[f.Value.Type()]

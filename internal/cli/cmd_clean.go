@@ -61,19 +61,17 @@ With --peer it only removes the copies of toll that are kept on those machines.`
 		},
 	}
 	fl := c.Flags()
-	add(fl, flagDef{name: othersFlag, group: where, value: toggle(&d.Others),
+	add(fl, flagDef{name: forceFlag, group: where, value: toggle(&d.Others),
 		help: "also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run"})
 	addAccess(fl, &k, nil, "also clean the cluster that --on kubernetes uses",
 		"also clean the cluster of this context", "look in this namespace (default the context's)")
 	add(fl, flagDef{name: peerFlag, group: where, value: list(&p.names), word: "HOST",
 		help: "[user@]HOST[:PORT],…: only remove the copies of toll that are kept on these machines"})
-	for _, other := range []string{othersFlag, "kubeconfig", "context", "namespace"} {
+	for _, other := range []string{forceFlag, "kubeconfig", "context", "namespace"} {
 		c.MarkFlagsMutuallyExclusive(peerFlag, other)
 	}
 	return c
 }
-
-const othersFlag = "others"
 
 type cleanPeers struct{ names []string }
 
@@ -111,7 +109,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *cluster.Access) er
 		}
 	}
 	spared := func(what, why string) {
-		say(e.stdout, fmt.Sprintf("left alone: %s, %s; toll clean --others removes it",
+		say(e.stdout, fmt.Sprintf("left alone: %s, %s; toll clean --force removes it",
 			printable.Line(what), why))
 	}
 	ofDocker, dockerErr := d.Run(ctx)

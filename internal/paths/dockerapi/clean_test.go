@@ -185,7 +185,7 @@ func TestCleanOfTheUnseen(t *testing.T) {
 		t.Errorf("of a run that died: removed %t, left %q", removed, c.Left)
 	}
 	if _, removed := clean(t.TempDir(), true); !removed {
-		t.Error("--others does not remove it")
+		t.Error("--force does not remove it")
 	}
 }
 

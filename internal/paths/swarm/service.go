@@ -211,7 +211,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 		case dockerapi.NotManager(err):
 			return &machine.UnsupportedError{Missing: fmt.Sprintf(
 				"remove %s %s: this node is no longer a manager of the swarm", kind, name),
-				Remedy: "toll clean --others on a manager", Err: err}
+				Remedy: "toll clean --force on a manager", Err: err}
 		case !time.Now().Before(r.patience()):
 			return fmt.Errorf("remove %s %s: %w", kind, name, err)
 		}

@@ -286,11 +286,11 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 		if !strings.Contains(out, "left alone: service toll-else") {
 			t.Errorf("toll clean: %s", out)
 		}
-		if _, out, _ = c.toll(t, 1, toll, "clean", "--others"); !strings.Contains(out,
+		if _, out, _ = c.toll(t, 1, toll, "clean", "--force"); !strings.Contains(out,
 			"removed service toll-else") {
-			t.Errorf("toll clean --others: %s", out)
+			t.Errorf("toll clean --force: %s", out)
 		}
-		clean(t, "toll clean --others")
+		clean(t, "toll clean --force")
 	})
 
 	for what, fault := range map[string][2]string{
