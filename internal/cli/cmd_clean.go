@@ -66,10 +66,8 @@ With --peer it only removes the copies of toll that are kept on those machines.`
 	addAccess(fl, &k, nil, "also clean the cluster that --on kubernetes uses",
 		"also clean the cluster of this context", "look in this namespace (default the context's)")
 	add(fl, flagDef{name: peerFlag, group: where, value: list(&p.names), word: "HOST",
-		help: "[user@]HOST[:PORT],…: only remove the copies of toll that are kept on these machines"})
-	for _, other := range []string{forceFlag, "kubeconfig", "context", "namespace"} {
-		c.MarkFlagsMutuallyExclusive(peerFlag, other)
-	}
+		help: "[user@]HOST[:PORT],…: only remove the copies of toll that are kept on these machines",
+		not:  forceFlag + " kubeconfig context namespace"})
 	return c
 }
 

@@ -82,7 +82,7 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
 		flagDef{name: "client", group: toMeasure, value: text(&f.client, ""), word: "ADDRESS",
 			help: "the address of the other machine (default any)"},
 		flagDef{name: fromFileFlag, group: toRead, value: text(&f.reread, ""), word: "FILE",
-			help: "judge a file of --save instead of this machine", files: machineFile},
+			help: "judge a file of --save instead of this machine", files: machineFile, not: saveFlag},
 		flagDef{name: "results", group: toRead, value: text(&f.results, ""), word: "FILE",
 			help:  "results file to take the costs of such paths from (toll compare --save)",
 			files: resultsFile})
@@ -95,16 +95,9 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
 }
 
 func (f *portsFlags) check() error {
-	switch {
-	case f.save != "" && f.reread != "":
-		return usage(errors.New("--save and --from-file contradict each other"),
-			"toll ports --from-file "+f.reread)
-	case f.results == "-" && f.reread == "-":
+	if f.results == "-" && f.reread == "-" {
 		return usage(errors.New("--results and --from-file cannot both read standard input"),
 			"give one of them another file")
-	}
-	if err := f.try.check(f); err != nil {
-		return err
 	}
 	if f.out.format.name == junitName && f.with.expect == "" {
 		return usage(errors.New("--format junit writes what --expect judges"),

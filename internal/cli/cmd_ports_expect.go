@@ -30,27 +30,18 @@ func (w *comparedWith) add(fl *pflag.FlagSet) {
 		flagDef{name: againstFlag, group: toMeasure, value: text(&w.against, ""), word: "FILE",
 			help: "say who gained and lost what since this file of --save", files: machineFile},
 		flagDef{name: expectFlag, group: toRead, value: text(&w.expect, ""), word: "FILE",
-			help: "check the lines of this file, such as \"other machines reach only 443/tcp\""},
+			help: "check the lines of this file, such as \"other machines reach only 443/tcp\"",
+			not:  againstFlag + " " + expectNowFlag},
 		flagDef{name: expectNowFlag, group: toRead, value: toggle(&w.now),
-			help: "write lines for --expect that hold now"})
+			help: "write lines for --expect that hold now", not: againstFlag})
 }
 
 // any reports whether a flag is given.
 func (w *comparedWith) any() bool { return w.now || w.expect != "" || w.against != "" }
 
-// check returns an error for flags that exclude each other. port 0 stands for all.
+// check returns an error if the flags are about all ports, and port is not 0, which stands for all.
 func (w *comparedWith) check(port uint16) error {
-	n := 0
-	for _, given := range []bool{w.expect != "", w.now, w.against != ""} {
-		if given {
-			n++
-		}
-	}
-	switch {
-	case n > 1:
-		return usage(errors.New("--expect, --expect-now and --against exclude each other"),
-			"toll ports --expect FILE")
-	case port != 0 && (w.expect != "" || w.now):
+	if port != 0 && (w.expect != "" || w.now) {
 		return usage(errors.New("--expect and --expect-now are about all ports"),
 			"toll ports --expect FILE")
 	}

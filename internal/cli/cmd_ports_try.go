@@ -30,24 +30,14 @@ const (
 func (t *tryFlags) add(fl *pflag.FlagSet) {
 	add(fl,
 		flagDef{name: tryFlag, group: toRead, value: text(&t.commands, ""), word: "COMMANDS",
-			help: "run these shell commands in a copy of this machine, and say who would gain and lose what"},
+			help: "run these shell commands in a copy of this machine, and say who would gain and lose what",
+			not:  againstFlag + " " + expectNowFlag + " " + saveFlag + " " + tryFileFlag},
 		flagDef{name: tryFileFlag, group: toRead, value: text(&t.file, ""), word: "FILE",
-			help: "as --try, with the commands of this file"})
+			help: "as --try, with the commands of this file",
+			not:  againstFlag + " " + expectNowFlag + " " + saveFlag})
 }
 
 func (t *tryFlags) any() bool { return t.commands != "" || t.file != "" }
-
-// check returns an error for flags that exclude each other.
-func (t *tryFlags) check(f *portsFlags) error {
-	const example = "toll ports --try 'iptables -P INPUT DROP'"
-	switch {
-	case t.commands != "" && t.file != "":
-		return usage(errors.New("--try and --try-file exclude each other"), example)
-	case t.any() && (f.with.against != "" || f.with.now || f.save != ""):
-		return usage(errors.New("--try goes with neither --against, --expect-now nor --save"), example)
-	}
-	return nil
-}
 
 // read returns the commands.
 func (t *tryFlags) read(e env, in io.Reader) (string, error) {

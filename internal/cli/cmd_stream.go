@@ -43,7 +43,7 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 			help: "what each request asks"},
 		flagDef{name: requestFlag, group: toMeasure, value: text(&f.requestFile, ""), word: "FILE",
 			help: "file with the JSON object that each request sends, instead of --prompt and --tokens; " +
-				"toll sets stream, and model if it has none", files: machineFile},
+				"toll sets stream, and model if it has none", files: machineFile, not: "prompt tokens"},
 		flagDef{name: "compressed", group: toMeasure, value: toggle(&f.compressed),
 			help: "accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then"},
 		flagDef{name: keyFlag, group: toMeasure, value: text(&f.keyEnv, ""), word: "VARIABLE",
@@ -151,12 +151,6 @@ func (f *chatFlags) readRequest(e env, fl *pflag.FlagSet) error {
 	}
 	fails := func(err error) error {
 		return usage(fmt.Errorf("--%s %s: %w", requestFlag, f.requestFile, err), "")
-	}
-	for _, name := range []string{"prompt", "tokens"} {
-		if fl.Changed(name) {
-			return usage(fmt.Errorf("--%s is not used with --%s", name, requestFlag),
-				"leave it out, and write it into the file")
-		}
 	}
 	file, err := openInput(e, f.requestFile)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type flagDef struct {
 	of          []string // the backends whose flag it is; nil: it belongs to none
 	offer       []string // completions; a tab begins a description
 	files       string   // the suffix of the files that completion offers
+	not         string   // the flags that it excludes
 	use         use
 }
 
@@ -64,6 +66,7 @@ const (
 	offers  = "offers"
 	ofFiles = "files"
 	usedFor = "use"
+	notWith = "not"
 )
 
 // add adds flags to those of a command. The help of a backend's flag begins with the backend's name,
@@ -87,7 +90,7 @@ func add(fl *pflag.FlagSet, flags ...flagDef) {
 func (x flagDef) describe(f *pflag.Flag) {
 	f.Annotations = map[string][]string{inGroup: {string(x.group)}, asWord: {x.word},
 		mainOf: strings.Fields(x.main), ofOnes: x.of, offers: x.offer, ofFiles: {x.files},
-		usedFor: {strconv.Itoa(int(x.use))}}
+		usedFor: {strconv.Itoa(int(x.use))}, notWith: strings.Fields(x.not)}
 }
 
 // describeOthers describes flags that commands add without add.
@@ -114,6 +117,19 @@ func describeOthers(root *cobra.Command) {
 func usedAs(f *pflag.Flag, u use) bool {
 	n, _ := strconv.Atoi(note(f, usedFor)) // 0 for flags that add did not add
 	return use(n)&u != 0
+}
+
+// checkExclusive returns an error if two flags were given that exclude each other.
+func checkExclusive(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		for _, name := range f.Annotations[notWith] {
+			if c.Flags().Changed(name) && err == nil {
+				err = usage(fmt.Errorf("--%s and --%s exclude each other", f.Name, name),
+					"leave one of them out")
+			}
+		}
+	})
+	return err
 }
 
 // note returns the flag's annotation, or "".

@@ -280,5 +280,5 @@ func prepare(c *cobra.Command, _ []string) error {
 		return &failure{code: exitOK}
 	}
 	nameStdout(c)
-	return cmp.Or(checkSwitches(c), checkEmpty(c), ownHeadroom())
+	return cmp.Or(checkSwitches(c), checkEmpty(c), checkExclusive(c), ownHeadroom())
 }

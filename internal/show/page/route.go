@@ -7,7 +7,7 @@ func routeOf(r document.Route) markup {
 		optional(`<p class="bad">%s</p>`, r.Ends)
 }
 
-func stepOf(s document.Step) markup {
+func stepOf(s document.RoutePoint) markup {
 	counters := each(s.Counters, func(c document.Counter) markup {
 		return put(`<div><dt>%s</dt><dd>%v <span aria-hidden="true">→</span> %v <b>+%v</b></dd></div>`,
 			c.What, c.Before, c.After, c.After-c.Before)
