@@ -47,13 +47,7 @@ order, with the counters of each hop before and after.`,
   toll path bridge -6
   toll path overlay --from remote-container --wire mtu=9000
   sudo toll path publish-proxy --on docker`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(fmt.Errorf("path takes one mode, %d were given", len(args)),
-					"toll path bridge --from container")
-			}
-			return nil
-		},
+		Args: oneArgument("mode", "toll path bridge --from container"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.draw(c.Context(), e, args[0])
 		},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -26,13 +25,7 @@ func newReport(e env) *cobra.Command {
 		Example: `  toll report run.jsonl
   toll report run.jsonl --format json --output run.json
   ssh server cat run.jsonl | toll report -`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(fmt.Errorf("report takes one results file, %d were given", len(args)),
-					"toll report run.jsonl")
-			}
-			return nil
-		},
+		Args: oneArgument("results file", "toll report run.jsonl"),
 		RunE: atOnce(func(c *cobra.Command, args []string) error {
 			if err := out.check(place{"", args[0]}); err != nil {
 				return err

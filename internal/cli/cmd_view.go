@@ -29,13 +29,7 @@ that is still being written is followed until its run ends.`,
 		Example: `  toll view run.jsonl
   toll view @1
   ssh server tail -n +1 -f run.jsonl | toll view -`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(fmt.Errorf("view takes one results file, %d were given", len(args)),
-					"toll view run.jsonl")
-			}
-			return nil
-		},
+		Args: oneArgument("results file", "toll view run.jsonl"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return viewFile(c.Context(), e, args[0], c.InOrStdin())
 		},

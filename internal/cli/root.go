@@ -118,6 +118,16 @@ func noCommand(c *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }
 
+// oneArgument returns the check of a command that takes one argument. example is a valid command line.
+func oneArgument(what, example string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return usage(fmt.Errorf("%s takes one %s, %d were given", c.Name(), what, len(args)), example)
+	}
+}
+
 func commandNames(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
 		if !c.Hidden {
