@@ -249,19 +249,16 @@ func (f *portsFlags) about(facts *ports.Facts, client netip.Addr) error {
 }
 
 func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
-	if name != "-" {
-		f, err := openInput(e, name)
-		if err != nil {
-			hint := "sudo toll ports --save FILE makes one"
-			if errors.Is(err, fs.ErrPermission) {
-				hint = mayRead
-			}
-			return nil, nil, &failure{exitBadFile, err, hint}
+	f, err := input(e, name, in)
+	if err != nil {
+		hint := "sudo toll ports --save FILE makes one"
+		if errors.Is(err, fs.ErrPermission) {
+			hint = mayRead
 		}
-		defer f.Close()
-		in = f
+		return nil, nil, &failure{exitBadFile, err, hint}
 	}
-	facts, m, err := collect.Load(in)
+	defer f.Close()
+	facts, m, err := collect.Load(f)
 	if err != nil {
 		hint := "--from-file needs a file that toll ports --save wrote"
 		var large interface{ Hint() string }

@@ -70,17 +70,17 @@ func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client ne
 }
 
 func (w *comparedWith) judge(c *cobra.Command, e env, r *ports.Report, client netip.Addr) error {
-	in, name := c.InOrStdin(), "standard input"
-	if w.expect != "-" {
-		f, err := openInput(e, w.expect)
-		if err != nil {
-			return &failure{exitBadFile, err, "toll ports --expect-now --output FILE makes one"}
-		}
-		defer f.Close()
-		in, name = f, w.expect
-	}
-	lines, err := ports.ParseExpectations(in, client)
+	f, err := input(e, w.expect, c.InOrStdin())
 	if err != nil {
+		return &failure{exitBadFile, err, "toll ports --expect-now --output FILE makes one"}
+	}
+	defer f.Close()
+	lines, err := ports.ParseExpectations(f, client)
+	if err != nil {
+		name := w.expect
+		if name == "-" {
+			name = "standard input"
+		}
 		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
 			"a line is such as: other machines reach only 22/tcp 443/tcp"}
 	}

@@ -44,15 +44,12 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	if t.file == "" {
 		return t.commands, nil
 	}
-	if t.file != "-" {
-		f, err := openInput(e, t.file)
-		if err != nil {
-			return "", &failure{exitBadFile, err, "--try-file names a file of shell commands"}
-		}
-		defer f.Close()
-		in = f
+	file, err := input(e, t.file, in)
+	if err != nil {
+		return "", &failure{exitBadFile, err, "--try-file names a file of shell commands"}
 	}
-	b, err := io.ReadAll(io.LimitReader(in, mostCommands+1))
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, mostCommands+1))
 	if err == nil && len(b) > mostCommands {
 		err = fmt.Errorf("more than %d bytes of commands", mostCommands)
 	}

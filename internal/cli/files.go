@@ -51,6 +51,14 @@ func openInput(e env, name string) (*os.File, error) {
 	return os.Open(name)
 }
 
+// input opens a file to read, or returns the standard input for "-".
+func input(e env, name string, stdin io.Reader) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	return openInput(e, name)
+}
+
 func exists(p place) error { return fmt.Errorf("--%s %s: the file exists", p.flag, p.name) }
 
 func overwriteHint(p place) string {
