@@ -57,12 +57,12 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 			here := lever.Host{CPUs: facts.CPUs,
 				Congestion: cmp.Or(c.Flags().Lookup("congestion").Value.String(), facts.Congestion)}
 			var later []sample.Plan
-			f.plan = func(r plan.Request) (p sample.Plan, err error) {
-				p, later, err = advice(r, here, levers)
-				return p, err
-			}
-			f.steps = func(c *engine.Config) { searching(c, later) }
-			return f.command(e, toAdvise)(c, args)
+			return f.study(e, study{request: toAdvise,
+				plan: func(r plan.Request) (p sample.Plan, err error) {
+					p, later, err = advice(r, here, levers)
+					return p, err
+				},
+				steps: func(c *engine.Config) { searching(c, later) }})(c, args)
 		},
 	}
 	fl := c.Flags()
@@ -75,7 +75,6 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR,
 		workload.UDP)
 	f.addPin(fl, sample.PinFar)
-	f.onePin = true
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)

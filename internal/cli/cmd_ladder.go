@@ -67,7 +67,6 @@ in the kernel the time goes (toll trace).`,
 		help: "also trace round trips in the kernel, to show where each price comes from; needs root"})
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
 	f.addPin(fl, sample.PinFar)
-	f.onePin = true
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)

@@ -175,7 +175,6 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 			warn(e, printable.Line(path.OneLine(err)))
 		}
 	}
-	f.budgetSet = given.Changed("budget")
 	if err := f.fitBudget(e, &p); err != nil {
 		return err
 	}

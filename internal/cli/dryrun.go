@@ -142,7 +142,7 @@ func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 		return nil
 	}
 	least := math.Ceil(plan.LeastTime(*p))
-	if !f.budgetSet {
+	if !f.loads.given("budget") {
 		if p.Budget = least; !f.quiet {
 			warn(e, over)
 		}

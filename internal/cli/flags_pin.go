@@ -19,6 +19,7 @@ const bothPins = sample.PinFar + "," + sample.PinNear
 const pinHelp = "CPUs of client and server: far (one each), near (one for both), none (the scheduler's choice), or CLIENT,SERVER"
 
 func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
+	f.onePin = pins != bothPins
 	add(fl, flagDef{name: "pin", group: toSend, value: text(&f.pin, pins), word: "CPUS", help: pinHelp,
 		main: "compare ladder", offer: []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone}})
 }
@@ -27,7 +28,7 @@ func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
 var placeCPUs = machine.Machine{}.Place
 
 func (f *runFlags) pinInto(r *plan.Request) (err error) {
-	if len(f.sweep.given) > 0 && !f.pinSet { // one curve for each mode is enough
+	if len(f.sweep.given) > 0 && !f.loads.given("pin") { // one curve for each mode is enough
 		f.pin = sample.PinFar
 	}
 	r.Pin = f.pin
@@ -63,7 +64,7 @@ func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 		cpus, err := placeCPUs(n, f.loads.mostThreads())
 		var cannot *machine.PinError
 		if errors.As(err, &cannot) {
-			if f.pinSet {
+			if f.loads.given("pin") {
 				return nil, usage(err, cannot.Hint())
 			}
 			if len(names) > 1 {

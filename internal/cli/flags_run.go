@@ -5,8 +5,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -20,9 +18,6 @@ type runFlags struct {
 	tune           []string
 	rounds         int
 	window, budget time.Duration
-	windowSet      bool
-	budgetSet      bool
-	pinSet         bool
 	onePin         bool // the command measures one placement on CPUs only
 	precision      float64
 	baseline, pin  string
@@ -39,10 +34,6 @@ type runFlags struct {
 	busy           bool              // measure even on a busy machine
 	trace          *sample.TracePlan // what is traced; nil: nothing
 	hooksForNAT    bool              // trace by hook if a path has NAT and the kernel can
-
-	// plan makes the plan; nil: plan.Make. steps changes the run's steps; it may be nil.
-	plan  func(plan.Request) (sample.Plan, error)
-	steps func(*engine.Config)
 }
 
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container, outside (the container's way out to another machine); with a 6 (loopback6 is ::1), over IPv6"

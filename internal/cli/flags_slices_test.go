@@ -107,9 +107,11 @@ func slicing(slice, window time.Duration, kinds ...string) *runFlags {
 	f := &runFlags{window: 250 * time.Millisecond, precision: 0.02,
 		builderFlags: builderFlags{on: []string{sample.Lab}},
 		slicing:      sliceFlags{same: 0.03, slice: slice},
-		loads:        loadFlags{kinds: kinds, given: func(string) bool { return false }}}
+		loads: loadFlags{kinds: kinds, given: func(flag string) bool {
+			return window > 0 && flag == "window"
+		}}}
 	if window > 0 {
-		f.window, f.windowSet = window, true
+		f.window = window
 	}
 	return f
 }

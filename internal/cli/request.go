@@ -50,7 +50,7 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
 		return r, err
 	}
-	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), f.budgetSet
+	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), f.loads.given("budget")
 	r.Precision, r.Seed = f.precision, f.seed
 	if err := f.pinInto(&r); err != nil {
 		return r, err
@@ -152,7 +152,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 		return nil, err
 	}
 	asked := 0.
-	if f.windowSet {
+	if f.loads.given("window") {
 		asked = window
 	}
 	f.slicing.asked = f.loads.given(sliceFlag)
@@ -177,7 +177,7 @@ func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 	if f.window.Seconds() >= least {
 		return f.window.Seconds(), nil
 	}
-	if f.windowSet {
+	if f.loads.given("window") {
 		return 0,
 			usage(
 				fmt.Errorf(

@@ -28,16 +28,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// command returns the function that runs the command. change changes the request of the common
-// flags first; it may be nil.
+// A study is what a command makes of the common flags.
+type study struct {
+	request func(*plan.Request) error               // changes their request; may be nil
+	plan    func(plan.Request) (sample.Plan, error) // nil: plan.Make
+	steps   func(*engine.Config)                    // changes the run's steps; may be nil
+}
+
+// command returns the function that runs a command which only changes the request.
 func (f *runFlags) command(e env,
 	change func(*plan.Request) error) func(*cobra.Command, []string) error {
+	return f.study(e, study{request: change})
+}
+
+func (f *runFlags) study(e env, s study) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
-		if !c.Flags().Changed("seed") {
+		if f.loads.given = c.Flags().Changed; !f.loads.given("seed") {
 			f.seed = uint64(rand.Uint32())
 		}
-		f.budgetSet = c.Flags().Changed("budget")
-		f.windowSet, f.pinSet = c.Flags().Changed("window"), c.Flags().Changed("pin")
 		if f.quiet {
 			defer sayNothing()()
 		}
@@ -52,8 +60,8 @@ func (f *runFlags) command(e env,
 			args = usual
 		}
 		req, err := f.toRequest(args)
-		if err == nil && change != nil {
-			err = change(&req)
+		if err == nil && s.request != nil {
+			err = s.request(&req)
 		}
 		if err != nil {
 			return err
@@ -62,7 +70,7 @@ func (f *runFlags) command(e env,
 			unpace(&req)
 		}
 		remedy(&req)
-		return f.run(c.Context(), e, req)
+		return f.run(c.Context(), e, req, s)
 	}
 }
 
@@ -81,8 +89,8 @@ func (f *runFlags) fromInside(fl *pflag.FlagSet, modes []string) {
 	}
 }
 
-func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error) {
-	planned := f.plan
+func (f *runFlags) run(ctx context.Context, e env, req plan.Request, s study) (err error) {
+	planned := s.plan
 	if planned == nil {
 		planned = plan.Make
 	}
@@ -140,8 +148,11 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		if !f.quiet {
 			warnSkipped(e, p, req.Modes)
 		}
-		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders, Tracer: tracer,
-			Built: measurable})
+		c := engine.Config{Plan: p, Builders: builders, Tracer: tracer, Built: measurable}
+		if s.steps != nil {
+			s.steps(&c)
+		}
+		return f.measure(ctx, e, c)
 	})
 }
 
@@ -244,9 +255,6 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 		live := judge.Live(h)
 		bar.standings = func() []standing { return standingsOf(live.Standings()) }
 		return live
-	}
-	if f.steps != nil {
-		f.steps(&c)
 	}
 	var w *watch
 	if f.live {
