@@ -123,7 +123,7 @@ var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309
 
 // The command line refuses no text for these flags.
 var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query",
-	"image", "proxy", "congestion", "parent", "keep-image", "metric",
+	"image", "proxy", "congestion", "parent", "metric",
 	"peer"} // TestParseHost has the invalid hosts
 
 func TestAbsurdFlags(t *testing.T) {

@@ -45,9 +45,9 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--wire mtu=9000", "lab,docker", "--wire works only with --on lab, not with docker"},
 		{"--congestion reno", "swarm", "--congestion works only with --on lab, not with swarm"},
 		{"--parent eth0", "lab", "--parent is for docker and podman only"},
-		{"--parent eth0 --keep-image", "lab,docker", ""},
-		{"--keep-image", "swarm", "--keep-image is for docker and podman only"},
-		{"--keep-image=false --proxy=", "swarm", ""}, // the same as if they were not given
+		{"--parent eth0", "lab,docker", ""},
+		{"--parent eth0", "swarm", "--parent is for docker and podman only"},
+		{"--outside=false --proxy=", "swarm", ""}, // the same as if they were not given
 		{"--nodes a,b", "lab", "--nodes is for swarm and kubernetes only"},
 		{"--nodes a,b --image x --context c --kubeconfig f --namespace n --unprivileged",
 			"kubernetes", ""},

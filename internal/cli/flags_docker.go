@@ -10,22 +10,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-type dockerFlags struct {
-	parent    string
-	keepImage bool
-}
+type dockerFlags struct{ parent string }
 
 // docker returns the flags that docker and podman share.
 func (f *builderFlags) docker() *dockerFlags { return f.of[docker.Name].(*dockerFlags) }
 
-func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
+func (f *dockerFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	both := []string{docker.Name, sample.Podman}
 	add(fl, flagDef{name: "parent", group: where, value: text(&f.parent, ""), word: "CARD", of: both,
 		help: "the network card for macvlan and ipvlan networks"})
-	if k >= comparesRuns {
-		add(fl, flagDef{name: "keep-image", group: where, value: toggle(&f.keepImage), of: both,
-			help: "keep toll's image for the next run"})
-	}
 }
 
 func (f *dockerFlags) defaults(others []string) (*defaults, error) {
@@ -41,5 +34,5 @@ func (f *dockerFlags) with(ctx context.Context, _ sample.Wire, use func(path.Bui
 	if entered, err := enterEngine(ctx, false); entered {
 		return err
 	}
-	return closing(&docker.Docker{Parent: f.parent, KeepImage: f.keepImage}, use)
+	return closing(&docker.Docker{Parent: f.parent}, use)
 }

@@ -32,8 +32,7 @@ func (f *podmanFlags) with(ctx context.Context, _ sample.Wire, use func(path.Bui
 	if entered, err := enterEngine(ctx, true); entered {
 		return err
 	}
-	d := f.all.docker()
-	return closing(&docker.Docker{Podman: true, Parent: d.parent, KeepImage: d.keepImage}, use)
+	return closing(&docker.Docker{Podman: true, Parent: f.all.docker().parent}, use)
 }
 
 // enterEngine runs toll again in the user namespace of this environment's Docker Engine or Podman,

@@ -157,7 +157,7 @@ func (e *engine) makeImage(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.image.tag == "" && e.image.err == nil {
-		tag, err := e.MakeImage(ctx, e.docker.Program, e.docker.KeepImage)
+		tag, err := e.MakeImage(ctx, e.docker.Program)
 		if err != nil && ctx.Err() != nil {
 			return err
 		}

@@ -38,8 +38,6 @@ type Docker struct {
 	Program string
 	// Parent is the network card for macvlan and ipvlan devices; "": none.
 	Parent string
-	// KeepImage keeps the image for the next run.
-	KeepImage bool
 	// Remote is another machine, with one end of each path between the two; nil: none.
 	Remote *Remote
 	// StateDir is the directory of journals; "": the user's state directory.

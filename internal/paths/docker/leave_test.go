@@ -2,7 +2,6 @@ package docker
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -259,29 +258,4 @@ func TestBesideDaemonRestart(t *testing.T) {
 	if s := sh(t, left); s != "" {
 		t.Errorf("after a restart, something is left:\n%s\nof %s", s, r.out)
 	}
-}
-
-func TestBesideKeepsTheImage(t *testing.T) {
-	daemon(t)
-	ctx := context.Background()
-	var tags []string
-	for range 2 {
-		b := &Docker{KeepImage: true}
-		e, err := b.connect(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.makeImage(ctx); err != nil {
-			t.Fatal(err)
-		}
-		tags = append(tags, e.image.tag)
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if tags[0] != tags[1] || !strings.Contains(sh(t, "docker images"),
-		strings.TrimPrefix(tags[0], "bridgetoll:")) {
-		t.Errorf("images %v", tags)
-	}
-	sh(t, fmt.Sprintf("docker rmi %s", tags[0]))
 }

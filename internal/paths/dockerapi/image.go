@@ -23,8 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// keptLabel is the label of images that belong to no run: those that are kept for the next run, and
-// those on the nodes of a swarm.
+// keptLabel is the label of images that belong to no run: those on the nodes of a swarm.
 const keptLabel = "io.bridgetoll.image"
 
 const repository = "bridgetoll"
@@ -40,26 +39,17 @@ const InImage = "/toll"
 const PauseArg = "pause"
 
 // MakeImage loads an image with the static program in file ("": this program) and returns its name.
-// With keep, the image stays after the run and is loaded only if the daemon does not have it.
-// Otherwise it belongs to the run: RemoveImages removes it.
-func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag string, err error) {
+// The image belongs to the run: RemoveImages removes it.
+func (d *Daemon) MakeImage(ctx context.Context, file string) (tag string, err error) {
 	program, err := read(file)
 	if err != nil {
 		return "", err
 	}
-	labels := d.Labels()
-	if keep {
-		labels = kept()
-	}
-	tag, archive, err := archiveAs(repository, program, labels, unpacked)
+	tag, archive, err := archiveAs(repository, program, d.Labels(), unpacked)
 	if err != nil {
 		return "", fmt.Errorf("make image: %w", err)
 	}
-	if keep {
-		if _, err := d.API.ImageInspect(ctx, tag); err == nil {
-			return tag, nil
-		}
-	} else if err := d.Journal.Add(Image, tag); err != nil {
+	if err := d.Journal.Add(Image, tag); err != nil {
 		return "", err
 	}
 	if err := d.Load(archive); err != nil {
@@ -97,7 +87,7 @@ func (d *Daemon) Load(archive []byte) error {
 	}
 }
 
-// RemoveImages removes the run's images, except kept ones.
+// RemoveImages removes the run's images.
 func (d *Daemon) RemoveImages() error {
 	ctx, cancel := cleanUp()
 	defer cancel()

@@ -161,7 +161,7 @@ func (o *opener) buildOn(ctx context.Context, e *engine, v *Vantage, network str
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 		o.made.Push("remove images", e.RemoveImages)
-		if e.image, err = e.MakeImage(ctx, "", false); err != nil {
+		if e.image, err = e.MakeImage(ctx, ""); err != nil {
 			return err
 		}
 	}

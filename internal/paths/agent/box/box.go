@@ -93,7 +93,7 @@ func (e *Engine) ready(ctx context.Context) error {
 		e.cards = map[agent.LAN]*card{}
 	}
 	if e.image == "" {
-		tag, err := e.daemon.MakeImage(ctx, "", false)
+		tag, err := e.daemon.MakeImage(ctx, "")
 		if err != nil {
 			return err
 		}
