@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
@@ -175,6 +177,37 @@ func TestManualNamesEveryMode(t *testing.T) {
 		if !regexp.MustCompile("(?m)^## (.*, )?" + name + "(,|$)|`" + name + "`").Match(text) {
 			t.Errorf("the page lacks %s", m.Name)
 		}
+	}
+}
+
+// othersFlags are flags of other programs in the manual.
+var othersFlags = strings.Fields("bind body-file config-net configure csv ctstate dport dports " +
+	"driver duration host mtu net network no-color no-tui now opt port port-driver publish resolve user vus")
+
+func TestManualNamesFlagsThatExist(t *testing.T) {
+	known := map[string]bool{"help": true, helpAllFlag: true}
+	for _, name := range othersFlags {
+		known[name] = true
+	}
+	for _, c := range shownCommands(t) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = known[f.Name] || !f.Hidden })
+	}
+	pages := manual(t)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages["README.md"] = string(readme)
+	named := 0
+	for page, text := range pages {
+		for _, m := range regexp.MustCompile("(?:^|[\\s`'(])--([a-z][a-z0-9-]*)").FindAllStringSubmatch(text, -1) {
+			if named++; !known[m[1]] {
+				t.Errorf("%s: there is no flag --%s", page, m[1])
+			}
+		}
+	}
+	if named < 300 {
+		t.Errorf("only %d flags are named", named)
 	}
 }
 
