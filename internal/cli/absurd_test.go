@@ -159,7 +159,7 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true",
 		"gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400",
 		"slice": "4ms"}
-	var f runFlags
+	var f traffic
 	f.addLoads(pflag.NewFlagSet("", pflag.ContinueOnError), loadNames)
 	for _, flag := range append(slices.Collect(maps.Keys(f.loads.flags)), sliceFlag) {
 		loads := loadsWith(flag)

@@ -102,7 +102,7 @@ func (f *runFlags) usualMesh(on string) string {
 	return d.mesh
 }
 
-func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
+func (f *traffic) addMeshLoads(fl *pflag.FlagSet) {
 	takes := []string{workload.RR, workload.Bulk}
 	f.addLoad(fl, takes, takes, "rr (request/response), bulk (TCP stream, in both directions)")
 	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
@@ -311,7 +311,7 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
 	if err != nil {
 		return r, err
 	}
-	if r.Loads, err = f.loadsOver(wire); err != nil {
+	if r.Loads, err = f.loadsOver(wire, f.on); err != nil {
 		return r, err
 	}
 	r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = m.sweeps, m.atOnce,

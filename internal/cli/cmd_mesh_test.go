@@ -110,7 +110,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 			if err := errors.Join(err, w.End(sample.End{Reason: sample.EndedByBudget, Sweeps: 3})); err != nil {
 				t.Fatal(err)
 			}
-			f := runFlags{out: outputFlags{format: formatFlag{name: "table"}}}
+			f := runFlags{writing: writing{out: outputFlags{format: formatFlag{name: "table"}}}}
 			err = f.judge(context.Background(), env{stdout: io.Discard, stderr: io.Discard},
 				records.Bytes(), sample.End{}, nil)
 			got := &failure{code: exitOK}
@@ -152,7 +152,7 @@ func TestExitCodeOfPathsThatBroke(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		f := runFlags{out: outputFlags{format: formatFlag{name: "table"}}}
+		f := runFlags{writing: writing{out: outputFlags{format: formatFlag{name: "table"}}}}
 		err = f.judge(context.Background(), env{stdout: &out, stderr: io.Discard}, records.Bytes(),
 			sample.End{}, nil)
 		got := &failure{code: exitOK}

@@ -300,7 +300,7 @@ func (t *tee) Write(b []byte) (int, error) {
 const saveFlag = "save"
 
 // savable returns an error if the file of --save cannot be written. It leaves no file behind.
-func (f *runFlags) savable() error {
+func (f *writing) savable() error {
 	if f.save == "" || direct(f.save) {
 		return nil
 	}
@@ -321,7 +321,7 @@ func unsaved(what string, err error) error {
 
 // unsave removes the results file of a run that recorded nothing, which would be in the way of the
 // next run. With --force it keeps the file, which may have existed before.
-func (f *runFlags) unsave() error {
+func (f *writing) unsave() error {
 	if f.save == "" || f.out.force || direct(f.save) {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (f *runFlags) unsave() error {
 	return nil
 }
 
-func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
+func (f *writing) records(e env) (t *tee, closeFile func() error, err error) {
 	t = &tee{}
 	if f.save == "" {
 		return t, func() error { return nil }, nil

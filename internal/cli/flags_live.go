@@ -22,13 +22,13 @@ import (
 
 const liveFlag = "live"
 
-func (f *runFlags) addLive(fl *pflag.FlagSet) {
+func (f *writing) addLive(fl *pflag.FlagSet) {
 	add(fl, flagDef{name: liveFlag, group: toWrite, value: toggle(&f.live), use: shows,
 		help: "show the tables on the whole terminal as they form, with keys (? lists them)",
 		main: "compare ladder trace advise"})
 }
 
-func (f *runFlags) checkLive(c *cobra.Command) error {
+func (f *writing) checkLive(c *cobra.Command) error {
 	f.title = c.CommandPath()
 	if !c.HasParent() {
 		f.title += " compare"
@@ -55,7 +55,7 @@ type watch struct {
 
 // watching starts the screen. The returned context ends when the user stops the run. The watch is
 // nil if the terminal cannot be drawn on.
-func (f *runFlags) watching(ctx context.Context, e env, bar *progress,
+func (f *writing) watching(ctx context.Context, e env, bar *progress,
 	records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
 	if err != nil {

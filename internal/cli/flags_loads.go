@@ -59,7 +59,7 @@ func loadsWith(flag string) []string {
 
 // addLoads adds --load, with kinds as the default, and the flags of all loads. Help shows the flags
 // of the loads in takes.
-func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
+func (f *traffic) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
 	var words []string
 	for _, n := range takes {
 		w, _ := workload.Find(n)
@@ -78,7 +78,7 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 	}
 }
 
-func (f *runFlags) addLoad(fl *pflag.FlagSet, preset, takes []string, help string) {
+func (f *traffic) addLoad(fl *pflag.FlagSet, preset, takes []string, help string) {
 	add(fl, flagDef{name: "load", group: toSend, value: list(&f.loads.kinds, preset...), word: "LOAD",
 		help: "the traffic: " + help, main: measuring, offer: loadWords(takes)})
 }

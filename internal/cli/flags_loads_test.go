@@ -16,7 +16,7 @@ import (
 
 func loadsOf(t *testing.T, args ...string) loadFlags {
 	t.Helper()
-	var f runFlags
+	var f traffic
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fl.Duration(sliceFlag, 0, "")
 	f.addLoads(fl, loadNames, "bulk", "rr")
@@ -28,8 +28,8 @@ func loadsOf(t *testing.T, args ...string) loadFlags {
 
 func made(t *testing.T, args ...string) ([]sample.Load, loadFlags, error) {
 	t.Helper()
-	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t, args...)}
-	loads, err := f.loadsOver(sample.Wire{})
+	f := traffic{window: 250 * time.Millisecond, loads: loadsOf(t, args...)}
+	loads, err := f.loadsOver(sample.Wire{}, nil)
 	return loads, f.loads, err
 }
 

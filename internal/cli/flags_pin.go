@@ -18,7 +18,7 @@ const bothPins = sample.PinFar + "," + sample.PinNear
 
 const pinHelp = "CPUs of client and server: far (one each), near (one for both), none (the scheduler's choice), or CLIENT,SERVER"
 
-func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
+func (f *traffic) addPin(fl *pflag.FlagSet, pins string) {
 	f.onePin = pins != bothPins
 	add(fl, flagDef{name: "pin", group: toSend, value: text(&f.pin, pins), word: "CPUS", help: pinHelp,
 		main: "compare ladder", offer: []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone}})
@@ -27,7 +27,7 @@ func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
 // Tests without a kernel replace placeCPUs.
 var placeCPUs = machine.Machine{}.Place
 
-func (f *runFlags) pinInto(r *plan.Request) (err error) {
+func (f *traffic) pinInto(r *plan.Request) (err error) {
 	if len(f.sweep.given) > 0 && !f.loads.given("pin") { // one curve for each mode is enough
 		f.pin = sample.PinFar
 	}
@@ -47,7 +47,7 @@ const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU n
 
 // pinnings returns the placements on CPUs, far before near. It omits default placements that are
 // impossible here.
-func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
+func (f *traffic) pinnings(names []string) (out []sample.Pinning, err error) {
 	for _, n := range names {
 		if n != sample.PinFar && n != sample.PinNear {
 			return nil, f.notPinning()
@@ -81,11 +81,11 @@ func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	return out, nil
 }
 
-func (f *runFlags) notPinning() error {
+func (f *traffic) notPinning() error {
 	return usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
 }
 
-func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
+func (f *traffic) cpuPair(words []string) (sample.CPUs, error) {
 	if len(words) != 2 {
 		return sample.CPUs{}, f.notPinning()
 	}

@@ -10,30 +10,50 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
+// runFlags are the flags of the commands that measure: where the modes are built, what is measured,
+// what is sent, how long, and what is written.
 type runFlags struct {
 	builderFlags
+	targets
+	traffic
+	timing
+	writing
 
-	from, to       []string
-	ipv4, ipv6     bool
-	tune           []string
-	rounds         int
-	window, budget time.Duration
-	onePin         bool // the command measures one placement on CPUs only
-	precision      float64
-	baseline, pin  string
-	seed           uint64
-	loads          loadFlags
-	sweep          sweepFlags
-	slicing        sliceFlags
-	save           string
-	out            outputFlags
-	dryRun, quiet  bool
-	live           bool
-	title          string
-	noHistory      bool
-	busy           bool              // measure even on a busy machine
-	trace          *sample.TracePlan // what is traced; nil: nothing
-	hooksForNAT    bool              // trace by hook if a path has NAT and the kernel can
+	trace       *sample.TracePlan // what is traced; nil: nothing
+	hooksForNAT bool              // trace by hook if a path has NAT and the kernel can
+}
+
+type targets struct {
+	from, to   []string
+	ipv4, ipv6 bool
+	tune       []string
+	baseline   string
+}
+
+type traffic struct {
+	loads   loadFlags
+	sweep   sweepFlags
+	slicing sliceFlags
+	window  time.Duration
+	pin     string
+	onePin  bool // the command measures one placement on CPUs only
+}
+
+type timing struct {
+	rounds    int
+	budget    time.Duration
+	precision float64
+	seed      uint64
+	busy      bool // measure even on a busy machine
+}
+
+type writing struct {
+	out           outputFlags
+	save          string
+	dryRun, quiet bool
+	live          bool
+	title         string
+	noHistory     bool
 }
 
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container, outside (the container's way out to another machine); with a 6 (loopback6 is ::1), over IPv6"
@@ -54,7 +74,7 @@ func fromWords(of mode.Clients) (words []string) {
 	return words
 }
 
-func (f *runFlags) addTo(fl *pflag.FlagSet) {
+func (f *targets) addTo(fl *pflag.FlagSet) {
 	addTarget(fl, list(&f.to), "what the client dials: "+targetsHelp+
 		" (default all but outside over IPv4, and docker-proxy at ::1)", targetWords())
 	addFamilies(fl, &f.ipv4, &f.ipv6, "dial")
@@ -75,7 +95,7 @@ func addFamilies(fl *pflag.FlagSet, four, six *bool, dial string) {
 		help: dial + " over IPv6", main: "compare path"})
 }
 
-func (f *runFlags) addTune(fl *pflag.FlagSet) {
+func (f *targets) addTune(fl *pflag.FlagSet) {
 	addTunes(fl, &f.tune, "measure each mode also with these settings: "+tuneWords+
 		"; + joins the settings of a variant")
 }
@@ -85,16 +105,16 @@ func addTunes(fl *pflag.FlagSet, to *[]string, help string) {
 		main: "compare trace path", offer: tuneStarts()})
 }
 
-func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
+func (f *targets) addBaseline(fl *pflag.FlagSet) {
 	f.addBase(fl, string(mode.Host), "the mode that others are compared with")
 }
 
-func (f *runFlags) addBase(fl *pflag.FlagSet, preset, help string) {
+func (f *targets) addBase(fl *pflag.FlagSet, preset, help string) {
 	add(fl, flagDef{name: "baseline", group: toMeasure, value: text(&f.baseline, preset),
 		word: "MODE", help: help, main: "compare", offer: modeWords()})
 }
 
-func (f *runFlags) addWindow(fl *pflag.FlagSet) {
+func (f *traffic) addWindow(fl *pflag.FlagSet) {
 	add(fl, flagDef{name: "window", group: howLong,
 		value: timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow),
 		help:  "how long each visit measures, after the warm-up"})
@@ -119,6 +139,11 @@ func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
 }
 
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
+	f.timing.add(fl)
+	f.writing.add(fl)
+}
+
+func (f *timing) add(fl *pflag.FlagSet) {
 	add(fl,
 		flagDef{name: "budget", group: howLong, main: measuring,
 			value: timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()),
@@ -128,10 +153,13 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 		flagDef{name: "rounds", group: howLong, value: wholeFlag(&f.rounds, 0, 0, unlimited[int]()),
 			help: "make this many rounds, regardless of precision and, unless --budget is given, too, of the time"},
 		flagDef{name: "seed", group: howLong, value: seedFlag(&f.seed),
-			help: "seed of the random order (default a new one, which is printed)"},
-		flagDef{name: saveFlag, group: toWrite, value: text(&f.save, ""), word: "FILE",
-			help: "also write every measurement to this file, for toll report and others",
-			main: measuring, files: resultsFile, use: shows | trusts})
+			help: "seed of the random order (default a new one, which is printed)"})
+}
+
+func (f *writing) add(fl *pflag.FlagSet) {
+	add(fl, flagDef{name: saveFlag, group: toWrite, value: text(&f.save, ""), word: "FILE",
+		help: "also write every measurement to this file, for toll report and others",
+		main: measuring, files: resultsFile, use: shows | trusts})
 	f.out.add(fl, document.AReport)
 	add(fl,
 		flagDef{name: "dry-run", group: toWrite, value: toggle(&f.dryRun),

@@ -104,12 +104,13 @@ func TestTurnsSlice(t *testing.T) {
 }
 
 func slicing(slice, window time.Duration, kinds ...string) *runFlags {
-	f := &runFlags{window: 250 * time.Millisecond, precision: 0.02,
-		builderFlags: builderFlags{on: []string{sample.Lab}},
-		slicing:      sliceFlags{same: 0.03, slice: slice},
-		loads: loadFlags{kinds: kinds, given: func(flag string) bool {
-			return window > 0 && flag == "window"
-		}}}
+	f := &runFlags{builderFlags: builderFlags{on: []string{sample.Lab}},
+		timing: timing{precision: 0.02},
+		traffic: traffic{window: 250 * time.Millisecond,
+			slicing: sliceFlags{same: 0.03, slice: slice},
+			loads: loadFlags{kinds: kinds, given: func(flag string) bool {
+				return window > 0 && flag == "window"
+			}}}}
 	if window > 0 {
 		f.window = window
 	}

@@ -25,37 +25,51 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Modes, err = parseModes(args, r.On); err != nil {
 		return r, err
 	}
-	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
+	if err := f.targets.into(&r); err != nil {
 		return r, err
-	}
-	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
-		return r, err
-	}
-	r.To = inFamilies(r.To, f.ipv4, f.ipv6)
-	if f.baseline != "" {
-		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
-			return r, err
-		}
-	}
-	if r.Tunes, err = parseAll(f.tune, mode.ParseTunes); err != nil {
-		return r, err
-	}
-	if slices.ContainsFunc(r.Tunes, mode.Tunes.OfMachine) {
-		f.slicing.held = heldVisits
 	}
 	if r.Wire, err = parseWire(f.wire); err != nil {
 		return r, err
 	}
-	f.slicing.queued = queues(r)
-	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
-		return r, err
+	f.timing.into(&r, f.loads.given)
+	return r, f.traffic.into(&r, f.on)
+}
+
+func (f *targets) into(r *plan.Request) (err error) {
+	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
+		return err
 	}
-	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), f.loads.given("budget")
+	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
+		return err
+	}
+	r.To = inFamilies(r.To, f.ipv4, f.ipv6)
+	if f.baseline != "" {
+		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
+			return err
+		}
+	}
+	r.Tunes, err = parseAll(f.tune, mode.ParseTunes)
+	return err
+}
+
+func (f *timing) into(r *plan.Request, given func(flag string) bool) {
+	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), given("budget")
 	r.Precision, r.Seed = f.precision, f.seed
-	if err := f.pinInto(&r); err != nil {
-		return r, err
+}
+
+// into adds what is sent to a request that has everything else.
+func (f *traffic) into(r *plan.Request, on []string) (err error) {
+	if slices.ContainsFunc(r.Tunes, mode.Tunes.OfMachine) {
+		f.slicing.held = heldVisits
 	}
-	return r, f.slicing.into(&r, f.loads.given)
+	f.slicing.queued = queues(*r)
+	if r.Loads, err = f.loadsOver(r.Wire, on); err != nil {
+		return err
+	}
+	if err := f.pinInto(r); err != nil {
+		return err
+	}
+	return f.slicing.into(r, f.loads.given)
 }
 
 // inFamilies returns the targets unchanged if no family is chosen. An empty list means all targets.
@@ -131,8 +145,9 @@ const (
 	maxWindow = workload.MaxWindow
 )
 
-// loadsOver returns the loads of a run over a wire, or nil if the command has no flags of loads.
-func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
+// loadsOver returns the loads of a run over a wire on the backends, or nil if the command has no
+// flags of loads.
+func (f *traffic) loadsOver(w sample.Wire, on []string) ([]sample.Load, error) {
 	if len(f.loads.kinds) == 0 {
 		return nil, nil
 	}
@@ -156,7 +171,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 		asked = window
 	}
 	f.slicing.asked = f.loads.given(sliceFlag)
-	f.slicing.unpinned = f.pin == sample.PinNone && distantOf(f.on) == ""
+	f.slicing.unpinned = f.pin == sample.PinNone && distantOf(on) == ""
 	var out []sample.Load
 	for _, kind := range kinds {
 		for _, point := range f.sweep.points() {
@@ -164,7 +179,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 			if err != nil {
 				return nil, point.explain(err)
 			}
-			f.slicing.cut(&l, asked, w, f.on)
+			f.slicing.cut(&l, asked, w, on)
 			out = append(out, l)
 		}
 	}
@@ -172,7 +187,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 }
 
 // windowFor returns --window, or a longer default over a slow wire, in seconds.
-func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
+func (f *traffic) windowFor(w sample.Wire) (float64, error) {
 	least := workload.Measured * w.RoundTrip()
 	if f.window.Seconds() >= least {
 		return f.window.Seconds(), nil

@@ -11,7 +11,7 @@ import (
 )
 
 func TestLoadsOverASlowWire(t *testing.T) {
-	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t)}
+	f := traffic{window: 250 * time.Millisecond, loads: loadsOf(t)}
 	for _, tt := range []struct {
 		delay                        float64
 		bulkWarmup, rrWarmup, window float64
@@ -20,7 +20,7 @@ func TestLoadsOverASlowWire(t *testing.T) {
 		{0.001, 0.14, 0.054, 0.25},
 		{0.1, 4.1, 0.45, 2},
 	} {
-		loads, err := f.loadsOver(sample.Wire{Delay: tt.delay})
+		loads, err := f.loadsOver(sample.Wire{Delay: tt.delay}, nil)
 		if err != nil || len(loads) != 2 {
 			t.Fatal(loads, err)
 		}

@@ -77,7 +77,7 @@ func (f *runFlags) study(e env, s study) func(*cobra.Command, []string) error {
 // fromInside places the client in a container if only outward targets are requested and no
 // placement is given. If all modes are native, which has no container, it places the client on the
 // machine.
-func (f *runFlags) fromInside(fl *pflag.FlagSet, modes []string) {
+func (f *targets) fromInside(fl *pflag.FlagSet, modes []string) {
 	inward := func(to string) bool { return !mode.Target(to).Outside() }
 	contained := func(m string) bool { return m != string(mode.Native) }
 	switch {
@@ -319,7 +319,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	return nil
 }
 
-func (f *runFlags) saveHint(err error) string {
+func (f *writing) saveHint(err error) string {
 	var pathErr *os.PathError
 	if f.save != "" && errors.As(err, &pathErr) {
 		return "what was measured before is printed above; free some space or give --save another path"
