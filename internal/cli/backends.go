@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -36,34 +31,6 @@ type backend struct {
 	inner     func(args []string) (ours bool, err error)
 	leftovers func() dockerapi.Part
 }
-
-type settings interface {
-	add(fl *pflag.FlagSet, k commandKind)
-	// defaults returns the defaults of a run that also has the other backends, or nil for the
-	// flags' defaults.
-	defaults(others []string) (*defaults, error)
-	// check checks the backend's flags. It is called only if the backend is used.
-	check() error
-	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
-}
-
-type defaults struct {
-	modes    []string
-	here     bool             // client and server are on one machine
-	from     []mode.Placement // nil: the flag's default
-	one      mode.Placement   // of commands without --baseline, which measure one placement; "": from
-	baseline mode.Name        // "": the flag's
-	mesh     string           // default of --mode of toll mesh
-}
-
-// commandKind is a set of flags. Each kind includes the flags of the kinds before.
-type commandKind int
-
-const (
-	checksPaths commandKind = iota
-	buildsPath
-	comparesRuns // the commands that measure
-)
 
 // backends lists all backends. Those whose processes contain others come first.
 var backends = []backend{
@@ -201,12 +168,4 @@ func listBackends(all []backend, last string) string {
 	}
 	n := len(words) - 1
 	return strings.Join(words[:n], ", ") + last + words[n]
-}
-
-func closing(b interface {
-	path.Builder
-	Close() error
-}, use func(path.Builder) error) (err error) {
-	defer func() { err = errors.Join(err, b.Close()) }()
-	return use(b)
 }

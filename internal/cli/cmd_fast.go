@@ -13,7 +13,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -62,9 +61,6 @@ func asRoot(e env) error {
 	return &machine.UnsupportedError{Remedy: bySudo(e),
 		Missing: "only root may load BPF programs and see their maps"}
 }
-
-// bySudo returns the user's command line, quoted for a shell, with sudo.
-func bySudo(e env) string { return "sudo " + sample.CommandLine(e.args) }
 
 type onFlags struct {
 	all   bool

@@ -30,8 +30,6 @@ type meshFlags struct {
 	atOnce int
 }
 
-const labelFlag = "label"
-
 func newMesh(e env) *cobra.Command {
 	var (
 		f runFlags

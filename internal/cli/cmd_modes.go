@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -98,14 +97,6 @@ their paths.`,
 	out.addMore(c.Flags(), "also print what each mode gives up, and its paths")
 	out.add(c.Flags(), document.ModeList)
 	return c
-}
-
-func noArguments(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage(fmt.Errorf("%s takes no arguments, %q was given", c.CommandPath(), args[0]),
-			"see "+c.CommandPath()+" --help")
-	}
-	return nil
 }
 
 // checkModes returns the named modes, or all if none is named, with what can be built here. It

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -294,13 +293,4 @@ func parseClient(s string) (netip.Addr, error) {
 			"toll ports --client 203.0.113.1")
 	}
 	return a, nil
-}
-
-// parsePort returns the port that word names. example is a valid command line for the hint.
-func parsePort(word, example string) (uint16, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
-	if err != nil || n == 0 {
-		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", word), example)
-	}
-	return uint16(n), nil
 }

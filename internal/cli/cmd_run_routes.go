@@ -23,20 +23,6 @@ const (
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// isRoute reports whether a word is a route. Only routes contain one of ".:=".
-func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
-
-func splitRoutes(args []string) (modes, routes []string) {
-	for _, w := range args {
-		if isRoute(w) {
-			routes = append(routes, w)
-		} else {
-			modes = append(modes, w)
-		}
-	}
-	return modes, routes
-}
-
 // routed reports whether to has routes instead of targets, or from has places that only routes
 // have.
 func routed(to, from []string) bool {

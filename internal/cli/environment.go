@@ -23,3 +23,8 @@ func checkSwitches(c *cobra.Command) error {
 	}
 	return nil
 }
+
+var historyEnv = envSwitch{"TOLL_HISTORY", "off", "no-history"}
+
+// busyEnv also silences the warning before the run.
+var busyEnv = envSwitch{"TOLL_BUSY", "yes", "busy"}

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 const (
@@ -171,3 +173,11 @@ func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []strin
 		}
 	}
 }
+
+// signaled is the cause of a context that a signal ended.
+type signaled struct{ syscall.Signal }
+
+// bySudo returns the user's command line, quoted for a shell, with sudo.
+func bySudo(e env) string { return "sudo " + sample.CommandLine(e.args) }
+
+func (s signaled) Error() string { return "stopped by signal: " + s.String() }

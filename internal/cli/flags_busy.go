@@ -12,9 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// busyEnv also silences the warning before the run.
-var busyEnv = envSwitch{"TOLL_BUSY", "yes", "busy"}
-
 // How long a machine is watched before a run, in ns, and how long a run waits for a busy one.
 const (
 	busyLook  = int64(150 * time.Millisecond)

@@ -116,3 +116,5 @@ func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 	}
 	return d, nil
 }
+
+const labelFlag = "label"

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -170,26 +168,4 @@ func (f *formatFlag) check(k document.Kind) error {
 			"formats are: "+strings.Join(names, ", "))
 	}
 	return nil
-}
-
-// colored reports whether w is a terminal and colours are not turned off
-// (https://no-color.org).
-func colored(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := fileOf(w)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// terminalWidth returns the columns of a terminal, or 80 if w is not one.
-func terminalWidth(w io.Writer) int {
-	const usual = 80
-	if f, ok := fileOf(w); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return n
-		}
-	}
-	return usual
 }

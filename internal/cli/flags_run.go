@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -114,6 +115,11 @@ func (f *targets) addBase(fl *pflag.FlagSet, preset, help string) {
 		word: "MODE", help: help, main: "compare", offer: modeWords()})
 }
 
+const (
+	minWindow = 10 * time.Millisecond
+	maxWindow = workload.MaxWindow
+)
+
 func (f *traffic) addWindow(fl *pflag.FlagSet) {
 	add(fl, flagDef{name: "window", group: howLong,
 		value: timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow),
@@ -169,3 +175,5 @@ func (f *writing) add(fl *pflag.FlagSet) {
 		flagDef{name: "quiet", group: toWrite, value: toggle(&f.quiet),
 			help: "print no progress on the standard error", use: shows})
 }
+
+const precisionFlag = "precision"

@@ -15,8 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-const precisionFlag = "precision"
-
 // traceEpoch is the total time of the slices in a traced epoch, in s. It is shorter than usual,
 // because each round has one state and each state needs several rounds.
 const traceEpoch = 1.0

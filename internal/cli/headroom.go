@@ -57,3 +57,38 @@ func tooLittle(what string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// turn returns the seconds by which each additional client process may lengthen a thread's wait for
+// a CPU, because the process and its server thread may each run for a scheduler slice first.
+func turn(here machine.Machine) float64 {
+	const slice = 0.003 // the longest base_slice_ns that the kernel chooses
+	facts, _ := here.Read()
+	cpus := float64(max(1, len(facts.CPUsAllowed)))
+	if facts.CgroupCPUs > 0 {
+		cpus = min(cpus, facts.CgroupCPUs)
+	}
+	return 2 * slice / cpus
+}
+
+func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
+	const (
+		files      = 4 // toll's files for a process: two pipes and the process
+		toll       = 1000
+		threads    = 10
+		bytes      = 3 << 20
+		connection = 256 << 10
+	)
+	for _, s := range shapes {
+		processes := s.Servers + s.Clients*s.Procs
+		connections := s.Clients * s.Procs * streams
+		err := here.Headroom(machine.Crowd{
+			Threads: toll + threads*processes + 2*connections,
+			Files:   toll/2 + files*processes,
+			Memory:  uint64(bytes*processes + connection*connections),
+		})
+		if err != nil {
+			return tooLittle(s.String(), err)
+		}
+	}
+	return nil
+}

@@ -6,14 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
-
-const helpWidth = 80
 
 type named struct {
 	title string
@@ -167,18 +164,6 @@ func flagText(f *pflag.Flag, columns int) string {
 		text += " (default " + preset + ")"
 	}
 	return entry(name, text, len("  --write-size SIZE  "), columns)
-}
-
-func entry(name, text string, at, columns int) string {
-	const tooNarrow = 50 // columns: the text goes below the name
-	if columns < tooNarrow {
-		return name + "\n" + wrap(text, "      ", columns)
-	}
-	body := wrap(text, strings.Repeat(" ", at), columns)
-	if ansi.StringWidth(name)+2 > at {
-		return name + "\n" + body
-	}
-	return name + body[ansi.StringWidth(name):]
 }
 
 func footer(c *cobra.Command) []string {

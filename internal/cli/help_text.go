@@ -112,3 +112,17 @@ func wrap(text, margin string, columns int) string {
 	}
 	return out.String()
 }
+
+const helpWidth = 80
+
+func entry(name, text string, at, columns int) string {
+	const tooNarrow = 50 // columns: the text goes below the name
+	if columns < tooNarrow {
+		return name + "\n" + wrap(text, "      ", columns)
+	}
+	body := wrap(text, strings.Repeat(" ", at), columns)
+	if ansi.StringWidth(name)+2 > at {
+		return name + "\n" + body
+	}
+	return name + body[ansi.StringWidth(name):]
+}

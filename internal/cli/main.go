@@ -4,10 +4,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,14 +14,7 @@ import (
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies of machines
-	"github.com/bridgetoll/bridgetoll/internal/show/format"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
-
-type env struct {
-	stdout, stderr io.Writer
-	args           []string // the command line, without the program's name
-}
 
 // Main runs toll, or the part of it that another toll started, with os.Args, and returns the exit
 // code. It rewrites os.Args where toll is a plugin of another command. k is zero in programs without
@@ -76,11 +67,6 @@ func internal(err error) int {
 	return exitOK
 }
 
-// signaled is the cause of a context that a signal ended.
-type signaled struct{ syscall.Signal }
-
-func (s signaled) Error() string { return "stopped by signal: " + s.String() }
-
 // ending are the signals that end a run after its clean-up. SIGQUIT (Ctrl-\) would leave the
 // terminal to the full-screen views' settings.
 var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
@@ -105,16 +91,3 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 	}()
 	return ctx, cancel
 }
-
-// say prints text, made printable. On a terminal it breaks long lines between words.
-func say(w io.Writer, text string) { sayAfter(w, "", text) }
-
-func sayAfter(w io.Writer, before, text string) {
-	text = printable.Text(text)
-	if isTerminal(w) {
-		text = strings.Join(format.Wrap(text, terminalWidth(w)), "\n")
-	}
-	fmt.Fprintln(w, before+text)
-}
-
-func warn(e env, text string) { say(e.stderr, "toll: warning: "+text) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -139,11 +138,6 @@ func idleWire(from []string) error {
 		strings.Join(from, ", ")),
 		"leave --wire out, or add --from remote")
 }
-
-const (
-	minWindow = 10 * time.Millisecond
-	maxWindow = workload.MaxWindow
-)
 
 // loadsOver returns the loads of a run over a wire on the backends, or nil if the command has no
 // flags of loads.

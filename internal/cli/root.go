@@ -16,8 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -118,16 +116,6 @@ func noCommand(c *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }
 
-// oneArgument returns the check of a command that takes one argument. example is a valid command line.
-func oneArgument(what, example string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return nil
-		}
-		return usage(fmt.Errorf("%s takes one %s, %d were given", c.Name(), what, len(args)), example)
-	}
-}
-
 func commandNames(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
 		if !c.Hidden {
@@ -135,40 +123,6 @@ func commandNames(root *cobra.Command) (names []string) {
 		}
 	}
 	return names
-}
-
-// inLab runs f, in this process or in this program started again in a user namespace, and then
-// closes l.
-func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
-	if l.MayBuild() {
-		defer func() { err = errors.Join(err, l.Close()) }()
-		return f()
-	}
-	code, err := lab.Enter(ctx, signalOf)
-	if err != nil {
-		err = machine.Machine{}.ExplainUserNamespace(err)
-	}
-	return resultOf(code, err)
-}
-
-// signalOf returns the signal to send to the toll in a user namespace, given why the context ended.
-func signalOf(cause error) os.Signal {
-	var s signaled
-	if errors.As(cause, &s) {
-		return s.Signal
-	}
-	return os.Interrupt
-}
-
-// resultOf returns the result of the toll that ran in place of this one.
-func resultOf(code int, err error) error {
-	switch {
-	case err != nil:
-		return &failure{code: exitNothing, err: err}
-	case code != exitOK:
-		return &failure{code: code}
-	}
-	return nil
 }
 
 func flagError(c *cobra.Command, err error) error {

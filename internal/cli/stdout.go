@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // output is a command's standard output or error. It keeps the first error, so that a command whose
@@ -70,3 +75,43 @@ func fileOf(w io.Writer) (f *os.File, is bool) {
 	f, is = w.(*os.File)
 	return f, is
 }
+
+func isTerminal(w io.Writer) bool {
+	f, ok := fileOf(w)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth returns the columns of a terminal, or 80 if w is not one.
+func terminalWidth(w io.Writer) int {
+	const usual = 80
+	if f, ok := fileOf(w); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return usual
+}
+
+// colored reports whether w is a terminal and colours are not turned off
+// (https://no-color.org).
+func colored(w io.Writer) bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
+}
+
+type env struct {
+	stdout, stderr io.Writer
+	args           []string // the command line, without the program's name
+}
+
+// say prints text, made printable. On a terminal it breaks long lines between words.
+func say(w io.Writer, text string) { sayAfter(w, "", text) }
+
+func sayAfter(w io.Writer, before, text string) {
+	text = printable.Text(text)
+	if isTerminal(w) {
+		text = strings.Join(format.Wrap(text, terminalWidth(w)), "\n")
+	}
+	fmt.Fprintln(w, before+text)
+}
+
+func warn(e env, text string) { say(e.stderr, "toll: warning: "+text) }
