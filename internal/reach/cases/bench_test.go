@@ -16,46 +16,67 @@ import (
 // againstEnv names another build of toll, which then runs in turns with this one.
 const againstEnv = "BRIDGETOLL_BENCH_AGAINST"
 
-// BenchmarkPorts runs `toll ports` on a machine with 30 containers, 300 published ports and 5,000
-// rules: the list, the report on a port that a rule blocks, with its remedies, and a change.
+// BenchmarkPorts runs `toll ports` on two machines: one with 5 containers, and one with 30 containers,
+// 300 published ports and 5,000 rules. It makes the list, the report on a port that a rule blocks,
+// with its remedies, and a change.
 func BenchmarkPorts(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("namespaces of a machine need root")
 	}
 	toll := pathtest.Toll(b)
-	m := start(b, &situation{name: "crowd", setup: crowd(), cards: situations(b,
-		"k03_container_filter")[0].cards})
-	m.sh("server machine host tcp/0.0.0.0:22")
-	m.sh("iptables -A INPUT -p tcp --dport 22 -j DROP")
-	for _, c := range []struct {
-		name, says string
-		args       []string
-	}{
-		{"list", "c29", nil}, {"json", "c29", []string{"--format", "json"}},
-		{"remedy", "remedy: ", []string{"22"}},
-		{"try", "would lose 20000/tcp", []string{"--try",
-			"iptables -I FORWARD -i eth0 -p tcp -d 172.17.0.2 --dport 8000 -j DROP"}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			var ours, theirs used
-			for b.Loop() {
-				ours.add(m.use(b, toll, c.args, c.says))
-				if against := os.Getenv(againstEnv); against != "" {
-					b.StopTimer()
-					theirs.add(m.use(b, against, c.args, ""))
-					b.StartTimer()
+	for _, x := range []struct {
+		name, setup string
+		last        string // container
+	}{{"small", crowd(5, 1, 0), "c4"}, {"large", crowd(30, 10, 5000), "c29"}} {
+		m := start(b, &situation{name: "crowd", setup: x.setup, cards: situations(b,
+			"k03_container_filter")[0].cards})
+		m.sh("server machine host tcp/0.0.0.0:22")
+		m.sh("iptables -A INPUT -p tcp --dport 22 -j DROP")
+		var list used
+		for _, c := range []struct {
+			name, says string
+			args       []string
+		}{
+			{"list", x.last, nil}, {"json", x.last, []string{"--format", "json"}},
+			{"remedy", "remedy: ", []string{"22"}},
+			{"try", "would lose 20000/tcp", []string{"--try",
+				"iptables -I FORWARD -i eth0 -p tcp -d 172.17.0.2 --dport 8000 -j DROP"}},
+		} {
+			b.Run(x.name+"/"+c.name, func(b *testing.B) {
+				ours := m.inTurns(b, toll, c.args, c.says)
+				if c.name == "list" {
+					list = ours
 				}
-			}
-			n := float64(b.N)
-			b.ReportMetric(ours.cpu/n, "cpu-s/op")
-			b.ReportMetric(ours.memory/n, "MiB-largest-process")
-			if theirs.cpu > 0 {
-				b.ReportMetric(ours.cpu/theirs.cpu, "cpu-ratio")
-				b.ReportMetric(ours.wall/theirs.wall, "time-ratio")
-				b.ReportMetric(ours.memory/theirs.memory, "memory-ratio")
-			}
-		})
+				if list.cpu > 0 {
+					b.ReportMetric(ours.cpu/list.cpu, "cpu-of-list")
+				}
+			})
+		}
 	}
+}
+
+// inTurns runs toll ports in turns with the other build, if there is one, and returns the means of
+// what toll used.
+func (m *machine) inTurns(b *testing.B, toll string, args []string, says string) used {
+	b.Helper()
+	var ours, theirs used
+	for b.Loop() {
+		ours.add(m.use(b, toll, args, says))
+		if against := os.Getenv(againstEnv); against != "" {
+			b.StopTimer()
+			theirs.add(m.use(b, against, args, ""))
+			b.StartTimer()
+		}
+	}
+	n := float64(b.N)
+	b.ReportMetric(ours.cpu/n, "cpu-s/op")
+	b.ReportMetric(ours.memory/n, "MiB-largest-process")
+	if theirs.cpu > 0 {
+		b.ReportMetric(ours.cpu/theirs.cpu, "cpu-ratio")
+		b.ReportMetric(ours.wall/theirs.wall, "time-ratio")
+		b.ReportMetric(ours.memory/theirs.memory, "memory-ratio")
+	}
+	return used{ours.wall / n, ours.cpu / n, ours.memory / n}
 }
 
 // used is what runs used: seconds, and the resident memory of the largest process in MiB.
@@ -80,9 +101,9 @@ func (m *machine) use(b *testing.B, toll string, args []string, says string) use
 		float64(state.SysUsage().(*syscall.Rusage).Maxrss) / kibibytes}
 }
 
-// crowd returns the script of a machine whose firewall knows many networks.
-func crowd() string {
-	const containers, each, rules = 30, 10, 5000
+// crowd returns the script of a machine with containers that publish ports. Its firewall knows many
+// networks, by at least that many rules in all.
+func crowd(containers, each, rules int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `br docker0 172.17.0.1/16
 iptables-restore <<'R'
@@ -130,7 +151,7 @@ iptables-restore <<'R'
 			addr, to)
 		n++
 	})
-	for i := range rules - n {
+	for i := range max(0, rules-n) {
 		fmt.Fprintf(&b, "-A blocked -s 198.18.%d.%d/32 -j DROP\n", i/250, i%250)
 	}
 	b.WriteString("COMMIT\nR\n")
