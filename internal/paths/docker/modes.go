@@ -79,6 +79,8 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	})
 }
 
+func (s *site) ownNetwork() error { return s.addUserNetwork(nil) }
+
 func (s *site) addUserNetwork(options map[string]string) (err error) {
 	s.userNetwork()
 	s.network, err = s.addNetwork("bridge", options)
@@ -107,7 +109,7 @@ func (s *site) useDefaultNetwork() (err error) {
 
 // shared places clients in their server's network namespace, as in a pod.
 func (s *site) shared() error {
-	if err := s.addUserNetwork(nil); err != nil {
+	if err := s.ownNetwork(); err != nil {
 		return err
 	}
 	if err := s.addServers(s.plain); err != nil {
@@ -158,7 +160,7 @@ func (s *site) findPorts(boxes []*box) error {
 }
 
 func (s *site) bridge() error {
-	if err := s.addUserNetwork(nil); err != nil {
+	if err := s.ownNetwork(); err != nil {
 		return err
 	}
 	if err := s.onBridge(); err != nil || s.path.Spec.To.Outside() {

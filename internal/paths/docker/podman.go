@@ -25,21 +25,22 @@ func podmanLacks(what, remedy string) modeRecipe {
 }
 
 var podmanRecipes = map[mode.Name]modeRecipe{
-	mode.Native:         {build: (*site).native, alone: true},
-	mode.Host:           {build: (*site).host, alone: true},
-	mode.Shared:         {build: (*site).shared, alone: true},
-	mode.Bridge:         {build: (*site).podmanBridge},
-	mode.BridgeDefault:  {build: (*site).podmanBridgeDefault, check: (*engine).checkPodmanDefault},
-	mode.Publish:        {build: (*site).publishRewritten, check: (*engine).checkRewritten},
-	mode.PublishDefault: {build: (*site).publishRewritten, check: (*engine).checkRewritten},
-	mode.PublishNAT:     {build: (*site).publishRewritten, check: (*engine).checkRewritten},
-	mode.Pipework:       {build: (*site).pipework, check: (*engine).checkBridge, no6: plugged4},
-	mode.OVS:            {build: (*site).vswitch, check: (*engine).checkSwitch, no6: plugged4},
-	mode.MacvlanBridge:  {build: (*site).subInterfaces, check: (*engine).checkParent},
-	mode.MacvlanVEPA:    {build: (*site).subInterfaces, check: (*engine).checkVEPA},
-	mode.IPvlanL2:       {build: (*site).subInterfaces, check: (*engine).checkParent},
-	mode.IPvlanL3:       {build: (*site).subInterfaces, check: (*engine).checkParent},
-	mode.IPvlanL3S:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.Native:        {build: (*site).native, alone: true},
+	mode.Host:          {build: (*site).host, alone: true},
+	mode.Shared:        {build: (*site).shared, alone: true},
+	mode.Bridge:        {build: (*site).podmanBridge},
+	mode.BridgeDefault: {build: (*site).podmanBridgeDefault, check: (*engine).checkPodmanDefault},
+	mode.Publish:       {build: onPorts((*site).rewrittenPorts), check: (*engine).checkRewritten},
+	mode.PublishDefault: {build: onDefaultPorts((*site).rewrittenPorts),
+		check: (*engine).checkRewritten},
+	mode.PublishNAT:    {build: onPorts((*site).rewrittenPorts), check: (*engine).checkRewritten},
+	mode.Pipework:      {build: (*site).pipework, check: (*engine).checkBridge, no6: plugged4},
+	mode.OVS:           {build: (*site).vswitch, check: (*engine).checkSwitch, no6: plugged4},
+	mode.MacvlanBridge: {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.MacvlanVEPA:   {build: (*site).subInterfaces, check: (*engine).checkVEPA},
+	mode.IPvlanL2:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3S:     {build: (*site).subInterfaces, check: (*engine).checkParent},
 
 	mode.Pasta:        {build: (*site).publishByUser},
 	mode.Slirp4netns:  {build: (*site).publishByUser},
@@ -146,18 +147,7 @@ func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) erro
 // from 127.0.0.1.
 const hostPortMark = 0x2000
 
-func (s *site) publishRewritten() (err error) {
-	if s.path.Spec.Mode == mode.PublishDefault {
-		err = s.useDefaultNetwork()
-	} else {
-		err = s.addUserNetwork(nil)
-	}
-	if err != nil {
-		return err
-	}
-	if err := s.published(); err != nil {
-		return err
-	}
+func (s *site) rewrittenPorts() error {
 	masq := metered{kind: mode.HopSNAT, name: fmt.Sprintf("nat mark %#x to %s", hostPortMark,
 		s.servers())}
 	var all []metered

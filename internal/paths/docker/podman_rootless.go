@@ -127,7 +127,7 @@ func (e *engine) enterBridges(ctx context.Context) error {
 	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
 	s, err := e.newSite(ctx, p)
 	if err == nil {
-		err = s.addUserNetwork(nil)
+		err = s.ownNetwork()
 	}
 	if err == nil {
 		_, err = s.addBox(wanted{what: "container that keeps the bridges", role: "keeper",
@@ -188,7 +188,7 @@ func (s *site) publishByUser() error {
 		return s.outByUser(r.network)
 	}
 	if r.network == "" {
-		if err := s.addUserNetwork(nil); err != nil {
+		if err := s.ownNetwork(); err != nil {
 			return err
 		}
 	} else {

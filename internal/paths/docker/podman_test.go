@@ -234,7 +234,7 @@ func podmanContainer(t *testing.T) (id, network, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.addUserNetwork(nil); err != nil {
+	if err := s.ownNetwork(); err != nil {
 		t.Fatal(err)
 	}
 	c, err := s.addBox(wanted{what: "server", role: "server", network: s.network.name})

@@ -51,24 +51,31 @@ func (s *site) published() error {
 	return s.findPorts(s.Servers)
 }
 
-func (s *site) publish() error {
-	if err := s.addUserNetwork(nil); err != nil {
-		return err
-	}
-	return s.publishedAnyhow()
+// onPorts returns the recipe of a mode with published ports on a network of toll's.
+func onPorts(build func(*site) error) func(*site) error {
+	return withPorts((*site).ownNetwork, build)
 }
 
-func (s *site) publishDefault() error {
-	if err := s.useDefaultNetwork(); err != nil {
-		return err
-	}
-	return s.publishedAnyhow()
+func onDefaultPorts(build func(*site) error) func(*site) error {
+	return withPorts((*site).useDefaultNetwork, build)
 }
 
+// withPorts returns the recipe of a mode with published ports on a network. build builds the path
+// to them.
+func withPorts(network, build func(*site) error) func(*site) error {
+	return func(s *site) error {
+		if err := network(s); err != nil {
+			return err
+		}
+		if err := s.published(); err != nil {
+			return err
+		}
+		return build(s)
+	}
+}
+
+// publishedAnyhow builds the path that the engine's settings give the ports.
 func (s *site) publishedAnyhow() error {
-	if err := s.published(); err != nil {
-		return err
-	}
 	_, err := s.engine.findProxy(s.proto(), s.Ports(0)[0])
 	switch {
 	case errors.Is(err, errNoProxy):
@@ -88,20 +95,9 @@ func (s *site) relays() bool {
 	return recipe.Proxied(s.path.Spec) && !byRules
 }
 
-// publishNAT builds a path without docker-proxy: the daemon has "userland-proxy": false, or clients
-// dial the machine's own address.
-func (s *site) publishNAT() error {
-	if err := s.addUserNetwork(nil); err != nil {
-		return err
-	}
-	if err := s.published(); err != nil {
-		return err
-	}
-	return s.translated()
-}
-
-// translated builds the path to ports that rules rewrite. If a docker-proxy listens on a port, it
-// becomes a guard.
+// translated builds the path to ports that rules rewrite: the daemon has "userland-proxy": false,
+// or clients dial the machine's own address. If a docker-proxy listens on a port, it becomes a
+// guard.
 func (s *site) translated() error {
 	dnat, err := s.dnatHops()
 	if err != nil {
@@ -175,18 +171,8 @@ func (s *site) quietProxy(p recipe.Port) error {
 	return err
 }
 
-// publishProxy builds a path through docker-proxy: clients dial a loopback address or are on the
-// same bridge.
-func (s *site) publishProxy() error {
-	if err := s.addUserNetwork(nil); err != nil {
-		return err
-	}
-	if err := s.published(); err != nil {
-		return err
-	}
-	return s.relayed()
-}
-
+// relayed builds a path through docker-proxy: clients dial a loopback address or are on the same
+// bridge.
 func (s *site) relayed() error {
 	var proxies []path.Hop
 	for i := range s.Dial {
@@ -223,12 +209,6 @@ func (s *site) relayed() error {
 
 // fast builds a path on which toll fast bypasses docker-proxy. The proxy becomes a guard.
 func (s *site) fast() error {
-	if err := s.addUserNetwork(nil); err != nil {
-		return err
-	}
-	if err := s.published(); err != nil {
-		return err
-	}
 	f, err := local.NewFast(s.path, s.engine.ns)
 	if err != nil {
 		return err

@@ -243,15 +243,15 @@ func (e *engine) checkTaken(t *trial) error {
 		Remedy: driverVariable + "=builtin"}
 }
 
-// rootlessPorts returns the recipe of a mode with published ports. It calls publish, unless the
-// path is to the outside.
-func rootlessPorts(publish func(*site) error) func(*site) error {
+// rootlessPorts returns the recipe of a mode with published ports. It calls build, unless the path
+// is to the outside.
+func rootlessPorts(build func(*site) error) func(*site) error {
 	return func(s *site) error {
 		s.at = s.engine.machine
 		if s.path.Spec.To.Outside() {
 			return s.outOfEngine()
 		}
-		return publish(s)
+		return onPorts(build)(s)
 	}
 }
 

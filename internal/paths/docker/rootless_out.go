@@ -70,7 +70,7 @@ func (e *engine) driver(of spot) (pid int, program string, err error) {
 }
 
 func (s *site) outOfEngine() error {
-	if err := s.addUserNetwork(nil); err != nil {
+	if err := s.ownNetwork(); err != nil {
 		return err
 	}
 	if err := s.onBridge(); err != nil {
@@ -83,7 +83,7 @@ func (s *site) outOfEngine() error {
 // which bypass the bridge, do not matter there.
 func (s *site) outOfBridges() error {
 	s.spot = s.engine.spot
-	if err := s.addUserNetwork(nil); err != nil {
+	if err := s.ownNetwork(); err != nil {
 		return err
 	}
 	if err := s.onBridge(); err != nil {

@@ -88,17 +88,9 @@ func (s *site) machine() path.Place { return local.Place{Space: s.at.ns, Named: 
 
 // addServers adds the servers' containers. Clients dial their addresses unless the mode sets
 // others.
-func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
+func (s *site) addServers(o func(i int) (wanted, error)) error {
 	n, _ := s.path.Spec.Count()
-	wants := make([]wanted, n)
-	for i := range wants {
-		if wants[i], err = o(i); err != nil {
-			return err
-		}
-		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("server", i, n), "server",
-			s.path.Spec.UDP
-	}
-	boxes, err := s.addAttached(wants)
+	boxes, err := s.addAttached("server", n, o)
 	for _, b := range boxes {
 		s.AddServer(b)
 	}
@@ -107,20 +99,23 @@ func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 
 func (s *site) addClients(o func(i int) wanted) error {
 	_, m := s.path.Spec.Count()
-	wants := make([]wanted, m)
-	for i := range wants {
-		wants[i] = o(i)
-		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("client", i, m), "client",
-			s.path.Spec.UDP
-	}
-	boxes, err := s.addAttached(wants)
+	boxes, err := s.addAttached("client", m, func(i int) (wanted, error) { return o(i), nil })
 	for _, b := range boxes {
 		s.AddClient(b)
 	}
 	return err
 }
 
-func (s *site) addAttached(wants []wanted) ([]*box, error) {
+func (s *site) addAttached(role string, n int, o func(i int) (wanted, error)) ([]*box, error) {
+	wants := make([]wanted, n)
+	for i := range wants {
+		w, err := o(i)
+		if err != nil {
+			return nil, err
+		}
+		w.what, w.role, w.udp = recipe.Label(role, i, n), role, s.path.Spec.UDP
+		wants[i] = w
+	}
 	boxes, err := s.addBoxes(wants)
 	if err != nil {
 		return nil, err

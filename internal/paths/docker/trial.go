@@ -74,7 +74,7 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	if err != nil {
 		return err
 	}
-	if err := s.addUserNetwork(nil); err != nil {
+	if err := s.ownNetwork(); err != nil {
 		return err
 	}
 	if e.Podman != nil { // Podman makes a bridge with its first container
@@ -140,7 +140,7 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 		return t.proxy, nil
 	}
 	err := e.tried(ctx, trialOfLoopback6, func(s *site) error {
-		if err := s.addUserNetwork(nil); err != nil {
+		if err := s.ownNetwork(); err != nil {
 			return err
 		}
 		proxy, err := s.tryPort(loopback6, new(bool))
