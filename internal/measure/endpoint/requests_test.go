@@ -182,39 +182,35 @@ func partsOf(v *sample.Trace) map[sample.Part]float64 {
 	return out
 }
 
-// TestRequestsTraced plants delays in a server and in a relay, a large reply, and other clients.
+// planted is what a route's server and relay add to a request.
+type planted struct {
+	hops           int
+	serves, relays time.Duration
+	large          bool // reply
+}
+
+// TestRequestsTraced plants delays in a server and in a relay, which other clients use, too, and a
+// large reply.
 func TestRequestsTraced(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
 	}
 	const pause = 4 * time.Millisecond
-	for name, tt := range map[string]struct {
-		serves, relays time.Duration
-		body           string
-		others         int
-	}{
-		"server":      {serves: pause},
-		"relay":       {relays: pause},
-		"large reply": {body: strings.Repeat("x", 1<<20)},
-		"others":      {serves: pause, relays: pause, others: 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			direct := listen(t, "tcp", "127.0.0.1:0", web(tt.serves, tt.body))
-			at := []Address{{Name: "direct", URL: "http://" + direct}}
-			if tt.relays > 0 {
-				relayed := listen(t, "tcp", "127.0.0.1:0", copier(direct, tt.relays))
-				at = append(at, Address{Name: "relayed", URL: "http://" + relayed})
-			}
-			beside(t, at[len(at)-1].URL, tt.others)
-			testwait.Unhindered(t, time.Minute, func(u testing.TB) {
-				follows(u, at, tt.serves, tt.relays, tt.body != "")
-			})
-		})
-	}
+	direct := listen(t, "tcp", "127.0.0.1:0", web(pause, ""))
+	relayed := listen(t, "tcp", "127.0.0.1:0", copier(direct, pause))
+	large := listen(t, "tcp", "127.0.0.1:0", web(0, strings.Repeat("x", 1<<20)))
+	const others = 10
+	beside(t, "http://"+relayed, others)
+	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+		follows(u, []Address{{Name: "direct", URL: "http://" + direct},
+			{Name: "relayed", URL: "http://" + relayed}, {Name: "large", URL: "http://" + large}},
+			map[string]planted{"direct": {hops: 1, serves: pause},
+				"relayed": {hops: 2, serves: pause, relays: pause}, "large": {hops: 1, large: true}})
+	})
 }
 
-// follows traces the routes, each of which has a relay more than the one before.
-func follows(t testing.TB, at []Address, serves, relays time.Duration, large bool) {
+// follows traces the routes.
+func follows(t testing.TB, at []Address, of map[string]planted) {
 	t.Helper()
 	q, err := newRequests(at, "")
 	if err != nil {
@@ -225,17 +221,16 @@ func follows(t testing.TB, at []Address, serves, relays time.Duration, large boo
 		t.Fatal(err)
 	}
 	for i, a := range at {
-		if hops := q.Paths()[i].Hops; len(hops) != i+1 {
-			t.Fatalf("hops %q", hops)
+		if hops := q.Paths()[i].Hops; len(hops) != of[a.Name].hops {
+			t.Fatalf("%s: hops %q", a.Name, hops)
 		}
-		for _, state := range []sample.Tracing{sample.Traced, sample.TracedThrice} {
-			traced(t, q, a.Name, state, serves, relays*time.Duration(i), large)
-		}
+		traced(t, q, a.Name, sample.Traced, of[a.Name])
 	}
+	traced(t, q, "relayed", sample.TracedThrice, of["relayed"])
 	v := &sample.Visit{}
 	err = q.Visit(t.Context(), sample.Cell{Route: "direct"}, sample.Load{Window: 0.1}, v)
 	if err != nil || v.Latency == nil || len(v.Slices.Medians) == 0 ||
-		v.Slices.Medians[0] < serves.Seconds() {
+		v.Slices.Medians[0] < of["direct"].serves.Seconds() {
 		t.Errorf("%+v: %v", v, err)
 	}
 }
@@ -269,8 +264,7 @@ func beside(t *testing.T, url string, n int) {
 	})
 }
 
-func traced(t testing.TB, q *Requests, route string, state sample.Tracing, serves,
-	relays time.Duration, large bool) {
+func traced(t testing.TB, q *Requests, route string, state sample.Tracing, of planted) {
 	t.Helper()
 	v := &sample.Visit{Trace: &sample.Trace{State: state}}
 	if err := q.Visit(t.Context(), sample.Cell{Route: route}, sample.Load{Window: 0.2}, v); err != nil {
@@ -288,8 +282,9 @@ func traced(t testing.TB, q *Requests, route string, state sample.Tracing, serve
 	}
 	server := parts[sample.PartServer] + parts[sample.PartServer+" + "+sample.PartServerTCP+" + "+
 		sample.PartServerQueue]
-	if math.Abs(sum-got.MidMean) > 1e-9 || server < serves.Seconds() ||
-		parts[sample.PartRelayed] < relays.Seconds() || large != (parts[sample.PartTransfer] > 0) {
+	if math.Abs(sum-got.MidMean) > 1e-9 || server < of.serves.Seconds() ||
+		parts[sample.PartRelayed] < of.relays.Seconds() ||
+		of.large != (parts[sample.PartTransfer] > 0) {
 		t.Errorf("%s: %v of %v", route, parts, got.MidMean)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // are, while do runs a client in the network namespace of process from, 0 for this one.
 //
 // The hops are found by a few connections that dial opens and that carry nothing: it returns the
-// local port. A relay is what another connection opens behind each of them, on which then exchanges
+// local port. A relay is what another connection opens behind most of them, on which then exchanges
 // of the same bytes happen within the client's. Exchanges returns do's error; unseen is why the
 // exchanges could not be followed.
 func Exchanges(ctx context.Context, from int, dial func() (local uint16, err error),
@@ -63,70 +63,82 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 	return e, nil, nil
 }
 
-// exchanges divides the exchanges over as many hops as are on their way.
+// exchanges divides the exchanges over the hops that are on their way.
 func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
 	lost, err := w.lost()
 	if err != nil {
 		return nil, err
 	}
-	for hops := r.hops; ; hops = hops[1:] {
-		var chain []tokens.Place
-		for _, h := range hops {
-			chain = append(chain, h.place())
-		}
-		rows, seen, all := w.log.Turns(r.client, chain)
-		e := &sample.Evidence{Responses: all, ByOrder: len(rows), Lost: lost, Writes: true}
-		if _, ok := e.Clear(); !ok && len(hops) > 1 {
-			continue
-		}
-		sums := tokens.NewSums(len(hops) - 1)
-		for i, rows := range rows {
-			sums.Add(rows)
-			sums.AddWaits(&seen[i])
-			e.Writes = e.Writes && seen[i].Wrote != nil
-		}
-		for _, h := range hops {
-			e.Hops = append(e.Hops, h.about)
-		}
-		if len(rows) > 0 {
-			sums.NoteParts(e)
-			e.Parts = e.Parts[:len(e.Parts)-1] // nothing is known of the client's own
-		}
-		return e, nil
+	hops, _ := settle(r.hops, func(hops []hop) (followed, all int) {
+		rows, _, all := w.log.Turns(r.client, places(hops))
+		return len(rows), all
+	})
+	rows, seen, all := w.log.Turns(r.client, places(hops))
+	e := &sample.Evidence{Responses: all, ByOrder: len(rows), Lost: lost, Writes: true}
+	sums := tokens.NewSums(len(hops) - 1)
+	for i, rows := range rows {
+		sums.Add(rows)
+		sums.AddWaits(&seen[i])
+		e.Writes = e.Writes && seen[i].Wrote != nil
 	}
+	for _, h := range hops {
+		e.Hops = append(e.Hops, h.about)
+	}
+	if len(rows) > 0 {
+		sums.NoteParts(e)
+		e.Parts = e.Parts[:len(e.Parts)-1] // nothing is known of the client's own
+	}
+	return e, nil
 }
 
-// chase finds the hops of the connections that dial opens.
-func (w *Watch) chase(ctx context.Context, from int, dial func() (uint16, error)) (*route, error) {
-	const times = 3
-	if w.dials {
-		return w.chaseMost(ctx, from, times, dial)
+func places(hops []hop) (out []tokens.Place) {
+	for _, h := range hops {
+		out = append(out, h.place())
 	}
-	var out *route
-	for range times {
-		r, err := w.connected(ctx, from, dial)
-		switch {
-		case err != nil:
-			return nil, err
-		case out == nil:
-			out = r
-			continue
-		}
-		out.hops = slices.DeleteFunc(out.hops, func(h hop) bool {
-			return !r.has(h)
-		})
-	}
-	if len(out.hops) == 0 {
-		return nil, ErrUnseen
-	}
-	w.describe(out)
-	return out, nil
+	return out
 }
 
-// chaseMost is chase for a way whose hops are proved later: a hop counts if it is behind most of the
-// connections, for a busy relay may be late.
-func (w *Watch) chaseMost(ctx context.Context, from, times int,
+// settle leaves out hops that are not on the way of exchanges: others' connections that happened to
+// be opened at the same times. follow returns the number of exchanges that are followed over some
+// hops, and of all. settle returns the share that is followed over the best hops.
+func settle(hops []hop, follow func([]hop) (followed, all int)) (best []hop, share float64) {
+	const enough = 0.95
+	best = hops
+	for _, some := range within(hops) {
+		followed, all := follow(some)
+		x := float64(followed) / float64(max(1, all))
+		if x > share {
+			best, share = some, x
+		}
+		if all == 0 || x >= enough {
+			break
+		}
+	}
+	return best, share
+}
+
+// within returns the lists of hops, the longest first, that end with the client's.
+func within(hops []hop) (out [][]hop) {
+	const most = 6 // hops that may be left out
+	n := min(len(hops)-1, most)
+	for leave := range 1 << n {
+		var some []hop
+		for i, h := range hops {
+			if i >= n || leave>>i&1 == 0 {
+				some = append(some, h)
+			}
+		}
+		out = append(out, some)
+	}
+	slices.SortStableFunc(out, func(a, b []hop) int { return len(b) - len(a) })
+	return out
+}
+
+// chase finds the hops of the connections that dial opens. A hop counts if it is behind most of
+// them, for a busy relay may be late.
+func (w *Watch) chase(ctx context.Context, from int,
 	dial func() (uint16, error)) (out *route, err error) {
+	const times = 3
 	var all []*route
 	for range times {
 		r, err := w.connected(ctx, from, dial)
@@ -139,9 +151,7 @@ func (w *Watch) chaseMost(ctx context.Context, from, times int,
 		r.hops = slices.DeleteFunc(r.hops, func(h hop) bool {
 			n := 0
 			for _, o := range all {
-				if slices.ContainsFunc(o.hops, func(x hop) bool {
-					return x.space == h.space && x.port == h.port
-				}) {
+				if o.has(h) {
 					n++
 				}
 			}

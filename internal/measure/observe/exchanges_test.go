@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -146,31 +147,45 @@ func TestExchanges(t *testing.T) {
 }
 
 // TestExchangesBesideOthers has other connections that come and go, of which one may look like a
-// relay's.
+// relay's: before the server's, or between a relay's and the server's.
 func TestExchangesBesideOthers(t *testing.T) {
-	m := newMachine(t)
-	m.serve(t, "127.0.0.1:6000", lines(ms, false))
-	m.serve(t, "127.0.0.1:7000", lines(0, false))
-	done := make(chan struct{})
-	var over sync.WaitGroup
-	over.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(5 * ms):
-				if err := talks(m, "127.0.0.1:7000", 1, 2); err != nil {
-					t.Error(err)
-					return
+	for name, at := range map[string]string{"direct": "127.0.0.1:6000", "relayed": "127.0.0.1:6001"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.serve(t, "127.0.0.1:6000", lines(ms, false))
+			m.serve(t, "127.0.0.1:7000", lines(0, false))
+			copies := relay(m, "127.0.0.1:6000", 0)
+			m.serve(t, "127.0.0.1:6001", func(c net.Conn) {
+				time.Sleep(20 * ms) // so that others' connections are opened before its own
+				copies(c)
+			})
+			done := make(chan struct{})
+			var over sync.WaitGroup
+			over.Go(func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(5 * ms):
+						if err := talks(m, "127.0.0.1:7000", 1, 2); err != nil {
+							t.Error(err)
+							return
+						}
+					}
 				}
+			})
+			e := exchanges(t, m, at, func() error { return talks(m, at, 2, 40) })
+			close(done)
+			over.Wait()
+			var ports []uint16
+			for _, h := range e.Hops {
+				ports = append(ports, h.Port)
 			}
-		}
-	})
-	e := exchanges(t, m, "127.0.0.1:6000", func() error { return talks(m, "127.0.0.1:6000", 2, 40) })
-	close(done)
-	over.Wait()
-	if why, ok := e.Clear(); !ok || len(e.Hops) != 1 || e.Hops[0].Port != 6000 {
-		t.Errorf("%+v: %s", e, why)
+			want := map[string][]uint16{"direct": {6000}, "relayed": {6000, 6001}}[name]
+			if why, ok := e.Clear(); !ok || !slices.Equal(ports, want) {
+				t.Errorf("%d: %+v: %s", ports, e, why)
+			}
+		})
 	}
 }
 

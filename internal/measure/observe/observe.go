@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -124,9 +125,7 @@ func (w *Watch) halt() error {
 		w.over.Wait()
 		w.stop = nil
 	}
-	for _, r := range append(w.rings, w.extra...) {
-		errs = append(errs, r.Close())
-	}
+	errs = append(errs, closeAll(append(w.rings, w.extra...)))
 	for _, r := range append(w.spare, w.writes) {
 		if r != nil {
 			errs = append(errs, r.Close())
@@ -170,12 +169,8 @@ func (w *Watch) start() error {
 			ports[r.client] = append(ports[r.client], p)
 		}
 	}
-	for space, all := range ports {
-		slices.Sort(all)
-		err := w.spaces[space].Visit(func() error { return w.open(space, size, slices.Compact(all)) })
-		if err != nil {
-			return err
-		}
+	if err := w.open(size, ports); err != nil {
+		return err
 	}
 	w.stop = make(chan struct{})
 	w.over.Go(w.read)
@@ -197,20 +192,54 @@ func (w *Watch) openWrites() {
 	}
 }
 
-// open opens the captures in the namespace in which it runs.
-func (w *Watch) open(space int, size capture.Size, ports []uint16) error {
-	for i := range 1 + w.copies {
-		r, err := capture.Open(size, ports...)
+// open opens the captures of ports in namespaces, and their copies.
+func (w *Watch) open(size capture.Size, ports map[int][]uint16) error {
+	spaces := slices.Sorted(maps.Keys(ports))
+	rings := make([]*ring, len(spaces)*(1+w.copies))
+	err := atOnce(len(rings), func(i int) (err error) {
+		space := spaces[i%len(spaces)]
+		all := slices.Sorted(slices.Values(ports[space]))
+		rings[i], err = openIn(w.spaces[space], space, size, slices.Compact(all)...)
+		return err
+	})
+	for i, r := range rings {
 		switch {
-		case err != nil:
-			return err
-		case i == 0:
-			w.rings = append(w.rings, &ring{r, space})
+		case r == nil:
+		case i < len(spaces):
+			w.rings = append(w.rings, r)
 		default:
-			w.extra = append(w.extra, &ring{r, space})
+			w.extra = append(w.extra, r)
 		}
 	}
-	return nil
+	return err
+}
+
+// openIn opens a capture in a namespace.
+func openIn(in netns.Found, space int, size capture.Size, ports ...uint16) (r *ring, err error) {
+	err = in.Visit(func() error {
+		opened, err := capture.Open(size, ports...)
+		if err == nil {
+			r = &ring{opened, space}
+		}
+		return err
+	})
+	return r, err
+}
+
+// atOnce calls f for 0 to n-1 concurrently. The kernel waits for a while whenever a capture begins or
+// ends: captures that do so at the same time wait together.
+func atOnce(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func closeAll(rings []*ring) error {
+	return atOnce(len(rings), func(i int) error { return rings[i].Close() })
 }
 
 // read empties the rings until stop is closed.

@@ -123,20 +123,16 @@ func (w *Watch) merge(found []netns.Found) []netns.Found {
 
 // openAll captures in all namespaces that this process may enter, of which there must be one.
 func openAll(spaces []netns.Found, busy []int, usual capture.Size) (rings []*ring, err error) {
-	for i, s := range spaces {
+	all := make([]*ring, len(spaces))
+	err = atOnce(len(all), func(i int) (err error) {
 		size := usual
 		if slices.Contains(busy, i) {
 			size = capture.Begins
 		}
-		errVisit := s.Visit(func() error {
-			r, err := capture.Open(size)
-			if err == nil {
-				rings = append(rings, &ring{r, i})
-			}
-			return err
-		})
-		err = errors.Join(err, errVisit)
-	}
+		all[i], err = openIn(spaces[i], i, size)
+		return err
+	})
+	rings = slices.DeleteFunc(all, func(r *ring) bool { return r == nil })
 	if len(rings) > 0 {
 		return rings, nil
 	}
@@ -158,11 +154,7 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 		usual = capture.Opens
 	}
 	rings, err := openAll(w.merge(spaces), busy, usual)
-	defer func() {
-		for _, r := range rings {
-			_ = r.Close()
-		}
-	}()
+	defer func() { _ = closeAll(rings) }()
 	if err != nil {
 		return nil, nil, err, ask()
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
@@ -63,43 +62,16 @@ func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sampl
 	return t, err
 }
 
-// Settle leaves out hops that are not on the way of the exchanges that do returns: others'
-// connections that happened to be opened at the same times. It returns the share of the exchanges
-// that are followed then.
+// Settle leaves out hops that are not on the way of the exchanges that do returns. It returns the
+// share of the exchanges that are followed then.
 func (y *Way) Settle(do func() ([]tokens.Exchange, error)) (share float64, err error) {
-	const enough = 0.95
 	err = y.capture(1, do, func(all []tokens.Exchange) error {
-		best, most := y.r.hops, 0
-		for _, hops := range within(y.r.hops) {
-			n := y.w.log.Follow(y.r.client, chain(hops), all).Followed
-			if n > most {
-				best, most = hops, n
-			}
-			if float64(n) >= enough*float64(len(all)) {
-				break
-			}
-		}
-		y.r.hops, share = best, float64(most)/float64(max(1, len(all)))
+		y.r.hops, share = settle(y.r.hops, func(hops []hop) (followed, n int) {
+			return y.w.log.Follow(y.r.client, chain(hops), all).Followed, len(all)
+		})
 		return nil
 	})
 	return share, err
-}
-
-// within returns the lists of hops, the longest first, that end with the client's.
-func within(hops []hop) (out [][]hop) {
-	const most = 6 // hops that may be left out
-	n := min(len(hops)-1, most)
-	for leave := range 1 << n {
-		var some []hop
-		for i, h := range hops {
-			if i >= n || leave>>i&1 == 0 {
-				some = append(some, h)
-			}
-		}
-		out = append(out, some)
-	}
-	slices.SortStableFunc(out, func(a, b []hop) int { return len(b) - len(a) })
-	return out
 }
 
 // capture captures while do makes requests, and calls then with the exchanges.
