@@ -22,10 +22,11 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 		a.Add(incomplete(s))
 		return a
 	}
-	a.Add(fmt.Sprintf("%s over %s in %.3g s, %.0f a second: %s each at the server's network device, "+
-		"%s.", units.Plural(s.Requests, "request"), units.Plural(s.Connections, "connection"),
-		s.Elapsed, float64(s.Requests)/s.Elapsed, workload.Briefly(s.Whole.Mean),
-		servedList(s.Parts, s.Writes)))
+	a.Add(fmt.Sprintf("%s over %s in %.3g s, %.0f a second%s: %s each at the server's network "+
+		"device, %s.", units.Plural(s.Requests, "request"),
+		units.Plural(s.Connections, "connection"), s.Followed, float64(s.Requests)/s.Followed,
+		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, s.Writes)))
+	a.Add(tail(s))
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
 		if fewReplies*w.Tokens >= s.Requests {
@@ -36,9 +37,33 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	return a
 }
 
+// spells says that not all requests were followed, or "".
+func spells(s *sample.Served) string {
+	if s.Spells == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", followed in %s, %.2g %% of %.3g s, so that the server loses little",
+		units.Plural(s.Spells, "spell"), 100*s.Followed/s.Elapsed, s.Elapsed)
+}
+
+// slow is from how many medians on a request is slow.
+const slow = 3
+
+// tail says which parts the p99 has, or "" if it is not slow.
+func tail(s *sample.Served) string {
+	if s.Tail == nil || s.Whole.P99 < slow*s.Whole.P50 {
+		return ""
+	}
+	parts := slices.Clone(s.Parts)
+	for i := range parts {
+		parts[i].Mean = s.Tail[i]
+	}
+	return fmt.Sprintf("The p99 is %s: %s.", workload.Briefly(s.Whole.P99),
+		servedList(parts, s.Writes))
+}
+
 // slowest says what the slowest requests wait for, or "" if they are not slow.
 func slowest(s *sample.Served) string {
-	const slow = 3 // times the median
 	n := len(s.Slowest)
 	if n == 0 || s.Slowest[0].Whole < slow*s.Whole.P50 {
 		return ""
@@ -92,6 +117,8 @@ func servedWords(part string, writes bool) string {
 		return "its device's queue"
 	case sample.ServedRequest:
 		return "receiving the request"
+	case sample.ServedCPU:
+		return "waiting for a CPU"
 	}
 	return "sending the reply"
 }
@@ -106,6 +133,13 @@ func incomplete(s *sample.Served) string {
 	if few := s.Requests / 100; s.Unmatched > few {
 		say = append(say, fmt.Sprintf("%s could not be divided, because packets or writes of them were "+
 			"not seen, or the reply began before the request's end", units.Plural(s.Unmatched, "request")))
+	}
+	if s.Unanswered > s.Requests/100 {
+		when := "at the end"
+		if s.Spells > 0 {
+			when = "at the end of the spell in which they came"
+		}
+		say = append(say, units.Plural(s.Unanswered, "request")+" had no reply "+when)
 	}
 	if !s.Writes && s.Requests > 0 {
 		say = append(say, "the server's writes could not be read, so its TCP and its device's queue "+

@@ -119,6 +119,33 @@ func TestRing(t *testing.T) {
 	}
 }
 
+func TestRingPauses(t *testing.T) {
+	inside(t, func() {
+		r, err := Open(Small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := r.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, "127.0.0.1:7001", "not captured")
+		if err := r.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, "127.0.0.1:7002", "captured")
+		var got []byte
+		testwait.Until(t, patience, "the packet has come", func() bool {
+			r.Read(func(p *Packet) {
+				if got = append(got, p.Payload...); p.Src.Port() == 7001 || p.Dst.Port() == 7001 {
+					t.Errorf("captured %v to %v", p.Src, p.Dst)
+				}
+			})
+			return bytes.Contains(got, []byte("captured"))
+		})
+	})
+}
+
 func TestRingSaysWhatItLost(t *testing.T) {
 	inside(t, func() {
 		r, err := Open(Small)

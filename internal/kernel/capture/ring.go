@@ -100,8 +100,25 @@ func (r *Ring) prepare(blocks int, program []unix.SockFilter) (err error) {
 	if err := unix.Madvise(r.mem, unix.MADV_DONTDUMP); err != nil {
 		return err
 	}
-	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // others see no outgoing packets
-	return unix.Bind(r.fd, &unix.SockaddrLinklayer{Protocol: all})
+	return r.Resume()
+}
+
+// Resume goes on after Pause.
+func (r *Ring) Resume() error { return r.bind(unix.ETH_P_ALL) } // others see no outgoing packets
+
+// Pause ends the capture until Resume. Meanwhile no packet takes longer. Packets that were captured
+// before can be read after Retire.
+func (r *Ring) Pause() error {
+	const unused = 0x88b5 // IEEE's protocol for experiments
+	return r.bind(unused)
+}
+
+func (r *Ring) bind(protocol uint16) error {
+	err := unix.Bind(r.fd, &unix.SockaddrLinklayer{Protocol: protocol<<8 | protocol>>8})
+	if err != nil {
+		return fmt.Errorf("bind a capture to a protocol: %w", err)
+	}
+	return nil
 }
 
 // Close ends the capture.

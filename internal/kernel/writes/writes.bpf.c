@@ -48,6 +48,13 @@ struct iov_iter {
 struct msghdr {
 	struct iov_iter msg_iter;
 };
+struct sched_info {
+	unsigned long long run_delay;
+};
+struct task_struct {
+	int pid;
+	struct sched_info sched_info;
+};
 struct sk_buff {
 	struct sock *sk;
 	unsigned int len;
@@ -61,7 +68,9 @@ struct record {
 	__s64 ts;
 	__u32 netns, seq, len, unacked, window;
 	__u16 local, remote;
-	__u8 kind, nonagle, zero[6];
+	__u8 kind, nonagle, zero[2];
+	__u32 thread; // that writes
+	__u64 waited; // for a CPU so far
 };
 
 struct {
@@ -95,6 +104,12 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
 	r->unacked = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una);
 	r->window = BPF_CORE_READ(tp, snd_wnd);
 	r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle);
+	if (kind == WRITE && bpf_core_field_exists(struct task_struct, sched_info)) {
+		struct task_struct *t = (void *)bpf_get_current_task();
+
+		r->thread = BPF_CORE_READ(t, pid);
+		r->waited = BPF_CORE_READ(t, sched_info.run_delay);
+	}
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	return 0;
 }

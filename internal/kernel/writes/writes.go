@@ -37,6 +37,10 @@ type Event struct {
 	Local, Remote uint16 // ports
 	Kind          Kind
 	Nagle         bool // TCP_NODELAY is off
+	// Thread wrote. Waited is for how long it has waited for a CPU since it began, ns. Both are 0 for
+	// segments, and if the kernel does not count that.
+	Thread uint32
+	Waited int64
 }
 
 // record is an event as the programs write it.
@@ -45,7 +49,9 @@ type record struct {
 	netns, seq, size, unacked, window uint32
 	local, remote                     uint16
 	kind, nonagle                     uint8
-	_                                 [6]uint8
+	_                                 [2]uint8
+	thread                            uint32
+	waited                            int64
 }
 
 // Recorder is a set of attached programs. Not for concurrent use.
@@ -96,14 +102,29 @@ func (r *Recorder) open(ports []uint16) error {
 	if r.ring, err = ringbuf.NewReader(r.programs.Maps["records"]); err != nil {
 		return err
 	}
+	return r.Resume()
+}
+
+// Resume attaches the programs after Pause.
+func (r *Recorder) Resume() error {
 	for _, p := range r.programs.Programs {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p})
 		if err != nil {
-			return err
+			return fmt.Errorf("attach %s: %w", p, err)
 		}
 		r.links = append(r.links, l)
 	}
 	return nil
+}
+
+// Pause detaches the programs until Resume. Meanwhile no write takes longer.
+func (r *Recorder) Pause() error {
+	var errs []error
+	for _, l := range r.links {
+		errs = append(errs, l.Close())
+	}
+	r.links = nil
+	return errors.Join(errs...)
 }
 
 // Read calls f with the events since its last call, in the order in which they were recorded. It
@@ -123,7 +144,7 @@ func (r *Recorder) Read(f func(*Event)) error {
 		x := (*record)(unsafe.Pointer(&r.next.RawSample[0]))
 		f(&Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
 			Window: x.window, Local: x.local, Remote: x.remote, Kind: Kind(x.kind),
-			Nagle: x.nonagle&noDelay == 0})
+			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited})
 	}
 }
 

@@ -95,12 +95,31 @@ func TestRecorder(t *testing.T) {
 			e := all[i]
 			if e.Kind != want.Kind || e.Len != want.Len || e.Nagle != want.Nagle ||
 				e.Local != local || e.Remote != remote || e.NetNS == 0 || e.Window == 0 ||
-				e.At < before || e.At > after || i > 0 && e.At < all[i-1].At {
+				e.At < before || e.At > after || i > 0 && e.At < all[i-1].At ||
+				(e.Kind == Write) != (e.Thread != 0) {
 				t.Errorf("%s: event %d: %+v, want %+v", at, i, e, want)
 			}
 		}
 		if all[0].Seq != all[1].Seq || all[2].Seq != all[3].Seq || all[2].Seq-all[0].Seq != 7 {
 			t.Errorf("%s: sequence numbers of %+v", at, all)
+		}
+		if err := r.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		send(server, client, 13)
+		if err := r.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		send(server, client, 17)
+		all = nil
+		testwait.Until(t, patience, "the write after the pause is recorded", func() bool {
+			if err := r.Read(func(e *Event) { all = append(all, *e) }); err != nil {
+				t.Fatal(err)
+			}
+			return len(all) >= 2
+		})
+		if len(all) != 2 || all[0].Len != 17 {
+			t.Errorf("%s: after a pause %+v", at, all)
 		}
 		if n, err := r.Lost(); n != 0 || err != nil {
 			t.Errorf("lost %d, %v", n, err)

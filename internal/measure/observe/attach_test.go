@@ -5,18 +5,61 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// TestAttach watches a server that takes 5 ms, whose client was connected before.
-func TestAttach(t *testing.T) {
+// asking makes requests one after the other over each of n connections, which are opened first, until
+// stop, which returns their number.
+func asking(t *testing.T, at string, n int) (stop func() int) {
+	t.Helper()
+	var over sync.WaitGroup
+	var made atomic.Int64
+	var clients []net.Conn
+	for range n {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	for _, c := range clients {
+		over.Go(func() {
+			for r := bufio.NewReader(c); ; made.Add(1) {
+				if _, err := io.WriteString(c, "request\n"); err != nil {
+					return
+				}
+				if _, err := r.ReadString('\n'); err != nil {
+					return
+				}
+			}
+		})
+	}
+	return func() int {
+		for _, c := range clients {
+			c.Close()
+		}
+		over.Wait()
+		return int(made.Load())
+	}
+}
+
+// attached watches a server with clients that were connected before. It returns the number of their
+// requests, too.
+func attached(t *testing.T, clients int, serves, during time.Duration, most float64) (
+	s *sample.Served, made int) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
 	}
@@ -24,62 +67,74 @@ func TestAttach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var all sync.WaitGroup
+	all.Go(func() { testnet.Accept(l, lines(serves, false)) })
+	defer all.Wait()
 	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				lines(5*ms, false)(c)
-			}()
-		}
-	}()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	stop := asking(t, l.Addr().String(), clients)
 	ctx, enough := context.WithTimeout(t.Context(), patience)
 	defer enough()
-	go func() {
-		r := bufio.NewReader(client)
-		for {
-			if _, err := io.WriteString(client, "request\n"); err != nil {
-				return
-			}
-			if _, err := r.ReadString('\n'); err != nil {
-				return
-			}
-		}
-	}()
-	got, err := Attach(ctx, func() (uint16, error) {
+	w, err := attach(ctx, os.Getpid(), func() (uint16, error) {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			return 0, err
 		}
 		return c.LocalAddr().(*net.TCPAddr).AddrPort().Port(), c.Close()
-	}, 2*time.Second)
+	})
+	if err == nil {
+		w.most = most
+		s, err = w.watch(ctx, during)
+		err = errors.Join(err, w.Close())
+	}
+	made = stop()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Requests == 0 || got.Connections != 1 || got.Server.PID != os.Getpid() {
-		t.Fatalf("%+v", got)
+	if s.Requests > 0 && s.Connections != clients || s.Server.PID != os.Getpid() {
+		t.Fatalf("%+v", s)
 	}
-	w, err := writes.Open(1)
-	if err == nil && (!got.Writes || got.Lost == 0 && got.Unmatched > 0) {
-		t.Errorf("%d and %d requests, those without writes", got.Requests, got.Unmatched)
-	}
-	if err == nil {
-		_ = w.Close()
-	}
-	for _, p := range got.Parts {
-		if p.Part == sample.EvidenceServer && p.P50 < (5*ms).Seconds() {
-			t.Errorf("%+v", p)
+	took := 0.0
+	for _, p := range s.Parts {
+		if p.Part == sample.EvidenceServer || p.Part == sample.ServedCPU {
+			took += p.Mean
 		}
 	}
+	if s.Requests > 0 && took < serves.Seconds() {
+		t.Errorf("the server takes %v s: %+v", took, s.Parts)
+	}
+	return s, made
+}
+
+func TestAttach(t *testing.T) {
+	for _, tt := range []struct {
+		clients int
+		serves  time.Duration
+	}{{1, 5 * ms}, {300, 50 * ms}} {
+		got, made := attached(t, tt.clients, tt.serves, 2*time.Second, math.Inf(1))
+		if got.Spells != 0 || got.Requests == 0 || got.Requests > made || got.Unanswered > tt.clients ||
+			got.Followed == 0 || got.Followed > got.Elapsed {
+			t.Errorf("%+v of %d", got, made)
+		}
+		w, err := writes.Open(1)
+		if err == nil && (!got.Writes || got.Lost == 0 && got.Unmatched > 0) {
+			t.Errorf("%d and %d requests, those without writes", got.Requests, got.Unmatched)
+		}
+		if err == nil {
+			_ = w.Close()
+		}
+	}
+}
+
+// TestAttachInSpells lets the watching record less than what a client's requests need.
+func TestAttachInSpells(t *testing.T) {
+	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+		const most = 60
+		got, made := attached(t, 1, 5*ms, 4*time.Second, most)
+		if got.Spells == 0 || got.Followed > got.Elapsed/2 || got.Requests > made/2 ||
+			got.Requests == 0 {
+			u.Errorf("%+v of %d", got, made)
+		}
+	})
 }
 
 func TestAttachToNothing(t *testing.T) {

@@ -47,6 +47,7 @@ type Watch struct {
 	// writes records the writes of servers; nil: this kernel or process cannot.
 	writes   *writes.Recorder
 	unread   int   // events that it lost before the visit
+	recorded int   // packets and writes so far
 	realtime int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
 	stop     chan struct{}
 	over     sync.WaitGroup
@@ -263,7 +264,10 @@ func (w *Watch) read() {
 
 func (w *Watch) drain() error {
 	for _, r := range w.rings {
-		r.Read(func(p *capture.Packet) { w.log.Add(r.space, p) })
+		r.Read(func(p *capture.Packet) {
+			w.recorded++
+			w.log.Add(r.space, p)
+		})
 	}
 	for _, r := range w.extra {
 		r.Read(func(*capture.Packet) {})
@@ -278,6 +282,7 @@ func (w *Watch) drain() error {
 	}
 	// They come after the packets, so that those of each packet are there.
 	return w.writes.Read(func(e *writes.Event) {
+		w.recorded++
 		id := fmt.Sprintf("net:[%d]", e.NetNS)
 		space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id })
 		if space < 0 {

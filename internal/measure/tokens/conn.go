@@ -71,6 +71,8 @@ type Log struct {
 	asks    map[clientKey]*asks // of a log that decodes nothing
 	// writes are those of the servers whose connection is not yet known.
 	writes map[socket][]writes.Event
+	// threads has when the servers' threads wrote, and for how long they had waited for a CPU then.
+	threads map[uint32][]waited
 }
 
 // NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
@@ -78,7 +80,7 @@ type Log struct {
 func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[Place]bool{}, clients: map[Place]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
-		writes: map[socket][]writes.Event{}}
+		writes: map[socket][]writes.Event{}, threads: map[uint32][]waited{}}
 }
 
 // Serve makes the log follow the connections that a server or relay accepts at a port of a
@@ -316,6 +318,7 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 	if at := (Place{space, e.Local}); l.servers[at] {
 		k := socket{at, e.Remote}
 		l.writes[k] = append(l.writes[k], e)
+		l.wait(&e)
 	}
 }
 

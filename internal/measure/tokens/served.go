@@ -10,14 +10,25 @@ import (
 )
 
 // servedParts are the parts of a request at its server, in their order.
-var servedParts = [...]string{sample.ServedRequest, sample.EvidenceServer, sample.EvidenceTCP,
-	sample.EvidenceQueue, sample.ServedReply}
+var servedParts = [...]string{sample.ServedRequest, sample.ServedCPU, sample.EvidenceServer,
+	sample.EvidenceTCP, sample.EvidenceQueue, sample.ServedReply}
+
+// Indexes of servedParts.
+const (
+	inRequest = iota
+	inWait
+	inServer
+	inTCP
+	inQueue
+	inReply
+)
 
 // served is when a request came, and its parts, in ns.
 type served struct {
 	at      int64
 	parts   [len(servedParts)]int64
 	written bool // the server's write was seen
+	timed   bool // for how long it waited for a CPU is known
 }
 
 func (s served) whole() (sum int64) {
@@ -33,6 +44,8 @@ type Requests struct {
 	all         []served
 	connections map[key]bool
 	unmatched   int
+	unanswered  int
+	sum         int64 // of their times, ns
 	sums        *Sums
 }
 
@@ -48,9 +61,10 @@ func NewServer() *Log {
 }
 
 // Take adds the requests at a port of a namespace whose replies have ended: that is known when the
-// next request comes or the connection is over. A last call takes those too whose replies may go on.
-// It forgets their packets.
-func (r *Requests) Take(l *Log, at Place, last bool) {
+// next request comes or the connection is over. It forgets their packets. If before is not 0, it is
+// the last call, which takes the requests that came before it, also if their replies may go on, and
+// counts those without.
+func (r *Requests) Take(l *Log, at Place, before int64) {
 	if r.sums == nil {
 		r.sums, r.connections = NewSums(0), map[key]bool{}
 	}
@@ -60,16 +74,22 @@ func (r *Requests) Take(l *Log, at Place, last bool) {
 		}
 		c.written.add(&c.out, l.writes[socketOf(k)])
 		n := len(c.turns)
-		if !last && !c.over {
+		if before == 0 && !c.over {
 			n = max(0, n-1)
 		}
 		for i, x := range c.turns[:n] {
+			if before != 0 && x.sent >= before {
+				break
+			}
 			if x.to = c.out.end; i+1 < len(c.turns) {
 				x.to = c.turns[i+1].from
 			}
-			if x.to > x.from {
+			switch {
+			case x.to > x.from:
 				r.connections[k] = true
-				r.add(c, x)
+				r.add(l, c, x)
+			case before != 0:
+				r.unanswered++
 			}
 		}
 		if n > 0 {
@@ -81,23 +101,37 @@ func (r *Requests) Take(l *Log, at Place, last bool) {
 		}
 	}
 	clear(l.writes)
+	l.trim()
 }
 
-func (r *Requests) add(c *connection, x turn) {
+// Mean returns the requests' mean time so far, or 0.
+func (r *Requests) Mean() time.Duration {
+	if len(r.all) == 0 {
+		return 0
+	}
+	return time.Duration(r.sum / int64(len(r.all)))
+}
+
+func (r *Requests) add(l *Log, c *connection, x turn) {
 	s, ok := c.seen(&request{end: x.asked}, &reply{events: []Event{{Offset: x.from + 1},
 		{Offset: x.to}}})
 	if !ok || s.Came > s.Departed[0] || len(r.all) == mostServed {
 		r.unmatched++
 		return
 	}
-	one := served{at: x.sent, parts: [...]int64{s.Came - x.sent, s.Departed[0] - s.Came, 0, 0,
+	one := served{at: x.sent, parts: [...]int64{s.Came - x.sent, 0, s.Departed[0] - s.Came, 0, 0,
 		s.Departed[1] - s.Departed[0]}}
 	if one.written = s.Wrote != nil; one.written {
 		wrote := max(s.Wrote[0], s.Came)
-		one.parts[Server], one.parts[TCP] = wrote-s.Came, max(0, s.Sent[0]-wrote)
-		one.parts[Queue] = s.Departed[0] - wrote - one.parts[TCP]
+		one.parts[inServer], one.parts[inTCP] = wrote-s.Came, max(0, s.Sent[0]-wrote)
+		one.parts[inQueue] = s.Departed[0] - wrote - one.parts[inTCP]
+		if w, ok := covering(c.written.writes, x.from+1); ok {
+			one.parts[inWait], one.timed = l.waitedFor(w, s.Came)
+			one.parts[inWait] = min(one.parts[inWait], one.parts[inServer])
+			one.parts[inServer] -= one.parts[inWait]
+		}
 	}
-	r.all = append(r.all, one)
+	r.all, r.sum = append(r.all, one), r.sum+one.whole()
 	r.sums.AddWaits(&s)
 }
 
@@ -106,24 +140,29 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	const shown = 10
 	all := r.written(e)
 	e.Requests, e.Connections = len(all), len(r.connections)
-	e.Unmatched = r.unmatched + len(r.all) - len(all)
+	e.Unmatched, e.Unanswered = r.unmatched+len(r.all)-len(all), r.unanswered
+	timed := timed(all)
+	seen := func(part int) bool {
+		return part == inWait && timed || part != inWait && (e.Writes || part != inTCP && part != inQueue)
+	}
 	e.Parts, e.Slowest = []sample.ServedPart{}, []sample.Answered{}
 	if len(all) == 0 {
 		return
 	}
 	e.Whole = partOf("", all, served.whole)
 	for i, name := range servedParts {
-		if !e.Writes && (i == TCP || i == Queue) {
+		if !seen(i) {
 			continue
 		}
 		e.Parts = append(e.Parts, partOf(name, all, func(s served) int64 { return s.parts[i] }))
 	}
 	e.Waits = r.sums.causes()
 	slices.SortStableFunc(all, func(a, b served) int { return cmp.Compare(b.whole(), a.whole()) })
+	e.Tail = tail(all, seen)
 	for _, s := range all[:min(shown, len(all))] {
 		one := sample.Answered{At: seconds(s.at - began.UnixNano()), Whole: seconds(s.whole())}
 		for i, x := range s.parts {
-			if e.Writes || i != TCP && i != Queue {
+			if seen(i) {
 				one.Parts = append(one.Parts, seconds(x))
 			}
 		}
@@ -146,11 +185,51 @@ func (r *Requests) written(e *sample.Served) []served {
 	}
 	for i, s := range r.all {
 		if s.written {
-			r.all[i].parts[Server] += s.parts[TCP] + s.parts[Queue]
-			r.all[i].parts[TCP], r.all[i].parts[Queue] = 0, 0
+			r.all[i].parts[inServer] += s.parts[inTCP] + s.parts[inQueue]
+			r.all[i].parts[inTCP], r.all[i].parts[inQueue] = 0, 0
 		}
 	}
 	return r.all
+}
+
+// tail returns the means of the seen parts of the requests from the 98.5th to the 99.5th percentile,
+// or nil if there are too few. The slowest requests come first.
+func tail(all []served, seen func(part int) bool) (means []float64) {
+	const thousand = 1000
+	some := all[len(all)*5/thousand : len(all)*15/thousand]
+	if len(some) == 0 {
+		return nil
+	}
+	for i := range servedParts {
+		if !seen(i) {
+			continue
+		}
+		sum := 0.0
+		for _, s := range some {
+			sum += seconds(s.parts[i])
+		}
+		means = append(means, sum/float64(len(some)))
+	}
+	return means
+}
+
+// timed reports whether it is known of nearly all requests for how long they waited for a CPU. If not,
+// that is in the server's part.
+func timed(all []served) bool {
+	const nearly = 0.9 // nothing is known of the first request of a thread
+	n := 0
+	for _, s := range all {
+		if s.timed {
+			n++
+		}
+	}
+	if n > 0 && float64(n) >= nearly*float64(len(all)) {
+		return true
+	}
+	for i, s := range all {
+		all[i].parts[inServer], all[i].parts[inWait] = s.parts[inServer]+s.parts[inWait], 0
+	}
+	return false
 }
 
 func partOf(name string, all []served, of func(served) int64) sample.ServedPart {

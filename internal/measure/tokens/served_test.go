@@ -33,24 +33,24 @@ func TestServedRequests(t *testing.T) {
 		}
 		wrote := at + 30*us + serves
 		write := writes.Event{At: wrote, Local: 5432, Remote: 41000, Seq: replyBase + uint32(n)*40,
-			Len: 40, Window: 1 << 16}
+			Len: 40, Window: 1 << 16, Kind: writes.Write, Thread: 7, Waited: int64(n) * 40 * us}
 		l.AddWrite(2, write)
 		write.Kind, write.At = writes.Send, wrote+5*us
 		l.AddWrite(2, write)
 		l.Add(2, &capture.Packet{At: wrote + 7*us, Out: true, Src: serverAt, Dst: client,
 			Flags: capture.ACK, Seq: replyBase + uint32(n)*40, Size: 40})
 		if n == 10 {
-			all.Take(l, theServer, false)
+			all.Take(l, theServer, 0)
 		}
 	}
-	all.Take(l, theServer, true)
+	all.Take(l, theServer, math.MaxInt64)
 	var e sample.Served
 	all.Note(&e, began)
 	if e.Requests != 20 || e.Unmatched != 0 || e.Connections != 1 || !e.Writes {
 		t.Fatalf("%+v", e)
 	}
 	sum := 0.0
-	for i, want := range []float64{30e-6, 100e-6, 5e-6, 2e-6, 0} {
+	for i, want := range []float64{30e-6, 40e-6, 60e-6, 5e-6, 2e-6, 0} {
 		if p := e.Parts[i]; math.Abs(p.P50-want) > 1e-9 {
 			t.Errorf("%s: %g s, want %g", p.Part, p.P50, want)
 		}
@@ -59,8 +59,41 @@ func TestServedRequests(t *testing.T) {
 	if math.Abs(sum-e.Whole.Mean) > 1e-9 {
 		t.Errorf("the parts add up to %g of %g s", sum, e.Whole.Mean)
 	}
-	if x := e.Slowest[0]; len(e.Slowest) != 10 || math.Abs(x.Parts[Server]-9e-3) > 1e-9 ||
+	if x := e.Slowest[0]; len(e.Slowest) != 10 || math.Abs(x.Parts[inServer]-8960e-6) > 1e-9 ||
 		math.Abs(x.At-0.08) > 1e-9 {
 		t.Errorf("slowest %+v", x)
+	}
+}
+
+// TestServedUntil takes the requests that came before a time, of three connections: one that was
+// answered then, one that was answered later, and one that was not.
+func TestServedUntil(t *testing.T) {
+	const replyBase = 9000
+	l := NewServer()
+	l.Serve(2, 5432)
+	packet := func(at int64, n uint16, out bool, turn uint32) {
+		client := netip.AddrPortFrom(relayAt2, 41000+n)
+		p := &capture.Packet{At: at * us, Src: client, Dst: serverAt, Flags: capture.ACK,
+			Seq: 100 + 10*turn, Ack: replyBase + 20*turn, Size: 10}
+		if out {
+			p.Out, p.Src, p.Dst, p.Seq, p.Size = true, serverAt, client, replyBase+20*turn, 20
+		}
+		l.Add(2, p)
+	}
+	for n, took := range []int64{10, 70, 0} {
+		packet(100, uint16(n), false, 0)
+		if took > 0 {
+			packet(100+took, uint16(n), true, 0)
+			packet(160+took, uint16(n), false, 1) // after the time
+			packet(165+took, uint16(n), true, 1)
+		}
+	}
+	var all Requests
+	all.Take(l, theServer, 150*us)
+	var e sample.Served
+	all.Note(&e, time.Unix(0, 0))
+	if e.Requests != 2 || e.Unanswered != 1 || e.Unmatched != 0 || e.Whole.Max != 70e-6 ||
+		all.Mean() != 40*time.Microsecond {
+		t.Errorf("%+v, mean %v", e, all.Mean())
 	}
 }

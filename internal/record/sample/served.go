@@ -5,25 +5,34 @@ package sample
 type Served struct {
 	Server  EvidenceHop `json:"server"`
 	Elapsed float64     `json:"elapsed_s"`
+	// Followed is how long requests were followed. If they are many, it is shorter than Elapsed, in
+	// spells. Spells is their number; 0: they were followed all the time.
+	Followed float64 `json:"followed_s"`
+	Spells   int     `json:"spells,omitempty"`
 	// Requests were seen from their first byte to the last one of the reply. Unmatched ones were not
 	// divided, because packets of them are missing or the reply began before the request's end.
+	// Unanswered ones came, and were not answered by the end of the spell or of the watching.
 	Requests    int `json:"requests"`
 	Unmatched   int `json:"unmatched,omitempty"`
+	Unanswered  int `json:"unanswered,omitempty"`
 	Connections int `json:"connections"`
 	Lost        int `json:"lost,omitempty"` // packets and writes for which the capture had no room
 	// Writes means that the server's writes were seen. Without, its TCP and its device's queue are in
 	// the server's part.
-	Writes  bool           `json:"writes"`
-	Whole   ServedPart     `json:"whole"`
-	Parts   []ServedPart   `json:"parts"`
-	Waits   []EvidenceWait `json:"waits,omitempty"`
-	Slowest []Answered     `json:"slowest"` // the slowest first
+	Writes bool           `json:"writes"`
+	Whole  ServedPart     `json:"whole"`
+	Parts  []ServedPart   `json:"parts"`
+	Waits  []EvidenceWait `json:"waits,omitempty"`
+	// Tail has the parts' means of the requests around the p99; nil: there are too few.
+	Tail    []float64  `json:"p99_parts_s,omitempty"`
+	Slowest []Answered `json:"slowest"` // the slowest first
 }
 
 // The names of parts of a request at its server, beside EvidenceServer, EvidenceTCP and
 // EvidenceQueue.
 const (
 	ServedRequest = "request" // from its first byte to its last one
+	ServedCPU     = "cpu"     // the server's thread waited for a CPU
 	ServedReply   = "reply"   // from its first byte to its last one
 )
 

@@ -62,6 +62,8 @@ func servedHead(part string) string {
 		return "receiving"
 	case sample.ServedReply:
 		return "sending"
+	case sample.ServedCPU:
+		return "waiting for a CPU"
 	}
 	return part
 }

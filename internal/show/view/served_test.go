@@ -10,7 +10,8 @@ import (
 func TestServed(t *testing.T) {
 	server := sample.EvidenceHop{Process: "postgres", Port: 5432}
 	const us = 1e-6
-	busy := sample.Served{Server: server, Elapsed: 10, Requests: 88_700, Connections: 4, Writes: true,
+	busy := sample.Served{Server: server, Elapsed: 10.1, Followed: 10, Requests: 88_700,
+		Connections: 4, Writes: true,
 		Whole: sample.ServedPart{Mean: 130 * us, P50: 80 * us, P99: 1120 * us, Max: 41_000 * us},
 		Parts: []sample.ServedPart{{Part: sample.ServedRequest},
 			{Part: sample.EvidenceServer, Mean: 90 * us, P50: 78 * us, P99: 1117 * us, Max: 6000 * us},
@@ -18,12 +19,16 @@ func TestServed(t *testing.T) {
 			{Part: sample.EvidenceQueue, Mean: 1 * us, P50: us, P99: us, Max: us},
 			{Part: sample.ServedReply}},
 		Waits: []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 8870, Sum: 354.8}},
+		Tail:  []float64{0, 1100 * us, 19 * us, us, 0},
 		Slowest: []sample.Answered{{At: 1.25, Whole: 41_000 * us,
 			Parts: []float64{0, 999 * us, 40_000 * us, us, 0}}}}
 	lossy := busy
 	lossy.Writes, lossy.Lost, lossy.Unmatched, lossy.Waits = false, 12, 1000, nil
 	lossy.Parts = []sample.ServedPart{busy.Parts[0], busy.Parts[1], busy.Parts[4]}
-	lossy.Slowest = []sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
+	lossy.Tail, lossy.Slowest = nil, []sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
+	sampled := lossy
+	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
+	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
 	for name, c := range map[string]struct {
 		s    sample.Served
 		want string
@@ -34,6 +39,7 @@ func TestServed(t *testing.T) {
 		"busy": {busy, `Where does the time of requests to postgres at port 5432 go?
   88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
     device, the server 90.0 µs, its TCP 39.0 µs.
+  The p99 is 1.12 ms: the server 1.10 ms.
   The slowest took 41.0 ms, its TCP 40.0 ms.
   8870 replies waited 40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY
     (set it at the server).
@@ -57,6 +63,21 @@ The slowest requests
     divided, because packets or writes of them were not seen, or the reply began before the
     request's end; the server's writes could not be read, so its TCP and its device's queue are in
     its part.
+
+           mean   p50   p99  largest
+  part       µs    µs    µs       µs
+  server   90.0  78.0  1117     6000
+  request   130  80.0  1120    41000
+
+The slowest requests
+     came  whole  server
+  after s     µs      µs
+     1.25    200     200
+`},
+		"sampled": {sampled, `Where does the time of requests to postgres at port 5432 go?
+  11087 requests over 4 connections in 1.2 s, 9239 a second, followed in 12 spells, 12 % of 10.1 s,
+    so that the server loses little: 130 µs each at the server's network device, the server 90.0 µs.
+  1000 requests had no reply at the end of the spell in which they came.
 
            mean   p50   p99  largest
   part       µs    µs    µs       µs
