@@ -22,8 +22,7 @@ func newTrace(e env) *cobra.Command {
 		t sample.TracePlan
 		// attach is the server that --attach names; "": none.
 		attach string
-		// passwordEnv names the variable with the password of the server at an address.
-		passwordEnv string
+		by     requester
 	)
 	c := &cobra.Command{
 		Use:   "trace [MODE… | [NAME=]ADDRESS…]",
@@ -40,7 +39,8 @@ With the ADDRESS of a server that runs (http://, redis://, postgres://, mysql://
 sqlserver:// or HOST:PORT), toll makes one request after another over each route (GET,
 PING or select 1), and divides their time among the client, the network, each relay and
 the server, by the packets that it captures at each of them. Rounds without captures show
-how long requests take, and what the captures cost.
+how long requests take, and what the captures cost. With --client another program makes
+the requests, one at a time on each of its connections.
 
 With --attach it watches the requests that come to a server of this machine, sends none,
 and divides their time: the server, its TCP, its device's queue; and shows the slowest.
@@ -49,6 +49,7 @@ It needs root and a kernel with BTF. toll ladder needs neither, and shows what e
 of a mode costs.`,
 		Example: `  sudo toll trace http://127.0.0.1:8080/health
   sudo toll trace published=127.0.0.1:6379 direct=172.17.0.2:6379
+  sudo toll trace 127.0.0.1:6379 --client 'redis-cli -h {host} -p {port} -r 1000 get x'
   sudo toll trace bridge
   sudo toll trace bridge --from container --hooks
   sudo toll trace publish-proxy publish-nat --to loopback --details
@@ -60,10 +61,10 @@ of a mode costs.`,
 				return f.attachTo(c.Context(), e, c.Flags(), attach, args)
 			}
 			if slices.ContainsFunc(args, isRoute) {
-				return f.traceRoutes(c, e, args, passwordEnv)
+				return f.traceRoutes(c, e, args, &by)
 			}
-			if passwordEnv != "" {
-				return usage(errors.New("--password-env needs the address of a server"), tracedExample)
+			if err := by.refuse(c.Flags()); err != nil {
+				return err
 			}
 			f.trace = &t
 			return f.command(e, func(r *plan.Request) error {
@@ -89,8 +90,7 @@ of a mode costs.`,
 		"and NAT, in further rounds: this changes the path (default: if a path has NAT)")
 	fl.StringVar(&attach, attachFlag, "",
 		"watch the requests to the server at this `PORT`, or ADDRESS:PORT, for --budget")
-	fl.StringVar(&passwordEnv, "password-env", "",
-		"environment variable that holds the password for the server at an address")
+	by.add(fl)
 	f.addLoads(fl, traceLoads, workload.RR)
 	f.addTune(fl)
 	f.addPin(fl, sample.PinFar)

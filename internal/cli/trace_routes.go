@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,11 +25,69 @@ const (
 
 // routeFlags lists the flags of toll trace that apply to routes.
 var routeFlags = []string{"from", "ipv4", "ipv6", "against", "password-env", "budget", "rounds",
-	"seed", "save", "window", formatName, outputFlag, "force", "dry-run", "no-history", "quiet", "live",
-	"details"}
+	"seed", "save", "window", clientFlag, "seconds", formatName, outputFlag, "force", "dry-run",
+	"no-history", "quiet", "live", "details"}
+
+// requester says who makes the requests of a trace over routes.
+type requester struct {
+	passwordEnv string // names the variable with the password of toll's own client
+	program     programFlags
+}
+
+const clientFlag = "client"
+
+func (a *requester) add(fl *pflag.FlagSet) {
+	fl.StringVar(&a.passwordEnv, "password-env", "",
+		"environment variable that holds the password for the server at an address")
+	fl.StringVar(&a.program.client, clientFlag, "",
+		"the command line of a client that makes the requests over each route, instead of toll; "+
+			"{host} {port}, or {addr}, stand for the route's address")
+	fl.Var(wholeFlag(&a.program.seconds, 1, 1, maxSeconds), "seconds",
+		"the value of {seconds}, for clients that take how long to run")
+}
+
+// refuse refuses the flags where no address is given.
+func (a *requester) refuse(fl *pflag.FlagSet) error {
+	for _, name := range []string{"password-env", clientFlag, "seconds"} {
+		if fl.Changed(name) {
+			return usage(fmt.Errorf("--%s needs the address of a server", name), tracedExample)
+		}
+	}
+	return nil
+}
+
+// client returns who makes the requests to addresses, and the load that they are.
+func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window float64,
+	budget time.Duration) (out endpoint.Client, l sample.Load, err error) {
+	out = endpoint.Client{Requests: true, Locate: locateServers()}
+	if !fl.Changed(clientFlag) {
+		if fl.Changed("seconds") {
+			return out, l, usage(errors.New("--seconds needs --client"), clientExample)
+		}
+		out.Password, err = secret("password-env", a.passwordEnv)
+		return out, sample.Load{Kind: workload.Request, Warmup: routeWarmup, Window: window,
+			Options: sample.RequestOptions{Asks: endpoint.Asks(at)}}, err
+	}
+	for _, name := range []string{"password-env", "window"} {
+		if fl.Changed(name) {
+			return out, l, usage(fmt.Errorf("--%s does not go with --client", name), clientExample)
+		}
+	}
+	const grace = 20 * time.Second
+	a.program.timeout = max(budget, time.Duration(a.program.seconds)*time.Second) + grace
+	if l, err = a.program.clientAlone(true); err != nil {
+		return out, l, err
+	}
+	out.Program = workload.ExecOf(l).Program
+	l.Kind, l.Options = workload.Request, sample.RequestOptions{Client: out.Program.Client}
+	return out, l, nil
+}
+
+const clientExample = "sudo toll trace 127.0.0.1:6379 --client " +
+	"'redis-cli -h {host} -p {port} -r 1000 get x'"
 
 // traceRoutes traces requests over routes to a server that runs.
-func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, passwordEnv string) error {
+func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, by *requester) error {
 	if err := noOthers(c.Flags(), routeFlags, "the address of a server that runs",
 		tracedExample); err != nil {
 		return err
@@ -37,26 +96,24 @@ func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, password
 	if err != nil {
 		return err
 	}
-	password, err := secret("password-env", passwordEnv)
+	window := routeWindow
+	if c.Flags().Changed("window") {
+		window = f.window.Seconds()
+	}
+	client, load, err := by.client(c.Flags(), at, window, f.budget)
 	if err != nil {
 		return err
 	}
 	places := placeFlags{from: f.from, ipv4: f.ipv4, ipv6: f.ipv6}
-	w, from, err := places.ask(c.Flags(), endpoint.Client{Requests: true, Password: password,
-		Locate: locateServers()}, at, tracedExample)
+	w, from, err := places.ask(c.Flags(), client, at, tracedExample)
 	if err != nil {
 		return err
 	}
 	if !c.Flags().Changed("against") {
 		f.baseline = "" // the first route
 	}
-	window := routeWindow
-	if c.Flags().Changed("window") {
-		window = f.window.Seconds()
-	}
 	f.trace = &sample.TracePlan{}
-	return f.endpoints(c, e, w, []sample.Load{{Kind: workload.Request, Warmup: routeWarmup,
-		Options: sample.RequestOptions{Asks: endpoint.Asks(at)}, Window: window}}, from)
+	return f.endpoints(c, e, w, []sample.Load{load}, from)
 }
 
 // noOthers refuses the flags that were given but are not in names: they do not go with what.

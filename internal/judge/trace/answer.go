@@ -81,9 +81,13 @@ func findings(r *Report) []string {
 	}
 	for _, t := range r.Traces {
 		if t.Control() && t.Refused == "" && t.Route() {
+			ends := "the client and the server"
+			if t.Client != "" {
+				ends = "the server"
+			}
 			out = append(out, fmt.Sprintf("%s measured once more differs from itself by %s in the "+
-				"network and the server's kernel and %s in the client and the server: that much is noise.",
-				t.Against, t.Path.In(t.Path.Value()), t.Ends.In(t.Ends.Value())))
+				"network and the server's kernel and %s in %s: that much is noise.", t.Against,
+				t.Path.In(t.Path.Value()), t.Ends.In(t.Ends.Value()), ends))
 		} else if t.Control() && t.Refused == "" {
 			out = append(out, fmt.Sprintf("A second connection over %s's path differs from the first by "+
 				"%s in the path and %s in wake-ups: that much is noise.", t.Against,

@@ -52,6 +52,8 @@ type Trace struct {
 	Cell    analysis.Cell `json:"cell"`
 	Label   string        `json:"label"`
 	Against string        `json:"against"` // the other cell's label; "": there is none
+	// Client is the command line of the foreign client that made the requests; "": toll did.
+	Client string `json:"client,omitempty" printable:"text"`
 	// Untraced is the difference to be explained, between the medians of untraced slices.
 	Untraced analysis.Price `json:"untraced"`
 	// Levels holds the other cell's median, and that plus Untraced, in seconds; nil: not known.
@@ -89,6 +91,14 @@ func (t Trace) Title() string {
 
 // Route reports whether t is of requests over a route to a server that runs.
 func (t Trace) Route() bool { return t.Cell.Load == workload.Request }
+
+// Whole names the row of Untraced. A foreign client's requests are timed by a capture at its device.
+func (t Trace) Whole() string {
+	if t.Client != "" {
+		return "request at the client"
+	}
+	return "round trip, untraced"
+}
 
 // Row is a part of the round trip, both directions together.
 type Row struct {
@@ -218,8 +228,9 @@ func newStudy(j *analysis.Run, pairs [][2]int) *study {
 func (s *study) about(i int) Trace {
 	c, none := s.Series[i].Cell, price(stats.Estimate{}, 0, 0)
 	path, _ := s.File.Header.PathOf(c)
-	t := Trace{Cell: analysis.Cell{Cell: c.Named()}, Label: label(c), Untraced: none, Path: none,
-		WakeUps: none, Unattributed: none, Cost: s.cost(i)}
+	t := Trace{Cell: analysis.Cell{Cell: c.Named()}, Label: label(c),
+		Client:   workload.RequestOf(s.File.Header.Plan.LoadFor(c)).Client,
+		Untraced: none, Path: none, WakeUps: none, Unattributed: none, Cost: s.cost(i)}
 	t.Cell.Control = false
 	t.Cell.Hops, t.Cell.Dial = slices.Concat([]string{}, path.Hops), path.Dial
 	t.Cell.Witnessed = !s.File.Header.Plan.Foreign()

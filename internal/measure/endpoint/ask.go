@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -20,7 +21,8 @@ type Client struct {
 	NoStream bool              `json:"no_stream,omitempty"`
 	SQL      *database.Options `json:"sql,omitempty"`
 	Program  *sample.Program   `json:"program,omitempty"`
-	// Requests means requests of toll's own client, that are traced, with Password for their server.
+	// Requests means that requests are traced: those of Program, or else of toll's own client, with
+	// Password for their server.
 	Requests bool   `json:"-"`
 	Password string `json:"-"`
 	// Locate finds the servers; nil: they are unknown.
@@ -109,6 +111,9 @@ func (c Client) near(at []Address) (Asker, error) {
 			return nil, err
 		}
 		p.Progress, p.Locate = c.Progress, c.Locate
+		if c.Requests {
+			p.ways = map[string]*observe.Way{}
+		}
 		return p, nil
 	case c.Requests:
 		q, err := newRequests(at, c.Password)

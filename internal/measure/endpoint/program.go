@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
@@ -31,6 +32,7 @@ type Program struct {
 	facts   map[string]sample.Path
 	servers servers
 	meter   *meter.Meter
+	ways    map[string]*observe.Way // of routes over which requests are followed; nil: of none
 	// Locate finds the server; nil: it is unknown.
 	Locate Locate
 	// Progress, unless nil, is called with each route before its client first runs.
@@ -140,9 +142,7 @@ func (p *Program) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		facts := map[string]string{"url": net.JoinHostPort(r.host, strconv.Itoa(int(r.port)))}
-		evidence, err := exchanges(ctx, r.from, r.dial().String(), facts, func() error {
-			return p.run(ctx, r, &sample.Visit{})
-		})
+		evidence, hops, err := p.try(ctx, name, r, facts)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -153,7 +153,7 @@ func (p *Program) Check(ctx context.Context) error {
 		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
 		p.servers.handles(name, evidence, facts)
 		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
-			Dial: r.dial().String(), Hops: []string{},
+			Dial: r.dial().String(), Hops: hops,
 			Built: time.Since(began).Seconds(), Facts: facts, Evidence: evidence}
 	}
 	return nil
@@ -166,6 +166,9 @@ func (p *Program) Paths() []sample.Path { return paths(p.names, p.facts) }
 func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load,
 	v *sample.Visit) error {
 	r := p.routes[cell.Route]
+	if p.ways != nil {
+		return p.follow(ctx, r, p.ways[cell.Route], v)
+	}
 	k, err := p.keeperAt(r.from)
 	if err != nil {
 		return err
@@ -289,7 +292,7 @@ func (p *Program) Close() error {
 	for v := range p.keepers {
 		p.dismiss(v)
 	}
-	return nil
+	return forget(p.ways)
 }
 
 const keptOutput = 4 << 10

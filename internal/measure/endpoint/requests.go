@@ -148,12 +148,16 @@ func (q *Requests) Visit(ctx context.Context, cell sample.Cell, l sample.Load,
 		_, err := r.ask(ctx, l, v)
 		return err
 	}
-	copies := 1
-	if v.Trace.State == sample.TracedThrice {
+	return follow(r.way, v, func() ([]tokens.Exchange, error) { return r.ask(ctx, l, nil) })
+}
+
+// follow follows the exchanges that do returns, with the captures that the state of v's trace says.
+func follow(way *observe.Way, v *sample.Visit, do func() ([]tokens.Exchange, error)) error {
+	copies, state := 1, v.Trace.State
+	if state == sample.TracedThrice {
 		copies = sample.TraceCopies
 	}
-	state := v.Trace.State
-	t, err := r.way.Follow(copies, func() ([]tokens.Exchange, error) { return r.ask(ctx, l, nil) })
+	t, err := way.Follow(copies, do)
 	if err != nil {
 		return err
 	}
@@ -201,18 +205,21 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 			Read: time.Now().UnixNano()})
 	}
 	took := time.Since(began)
-	for i := range all {
-		all[i].Slot = i * min(parts, len(all)) / len(all)
-	}
+	tokens.Slot(all, parts)
 	if v == nil {
 		return all, nil
 	}
-	v.Client = sample.Party{Window: took.Seconds(), Trips: int64(len(all)), Connections: 1}
+	v.Client = sample.Party{Window: took.Seconds(), Connections: 1}
 	v.Server = sample.Party{Window: took.Seconds()}
+	return all, noteTimes(v, all)
+}
+
+// noteTimes records the times of requests in v.
+func noteTimes(v *sample.Visit, all []tokens.Exchange) (err error) {
 	h := sample.NewHistogram()
-	v.Slices = slicesOf(all, h)
+	v.Client.Trips, v.Slices = int64(len(all)), slicesOf(all, h)
 	v.Latency, err = sample.Encode(h)
-	return all, err
+	return err
 }
 
 // slicesOf returns the slices of a visit's requests, and adds their times to h.

@@ -183,7 +183,12 @@ func (w *Watch) start() error {
 func (w *Watch) openWrites() {
 	var servers []uint16
 	for _, r := range w.routes {
-		servers = append(servers, r.hops[0].port)
+		if len(r.hops) > 0 {
+			servers = append(servers, r.hops[0].port)
+		}
+	}
+	if len(servers) == 0 {
+		return
 	}
 	w.writes, _ = writes.Open(servers...)
 	for range w.copies {

@@ -18,6 +18,9 @@ import (
 type Way struct {
 	w *Watch
 	r *route
+	// Slots is not 0 for a client of which only the packets are known: its exchanges are those that
+	// its device saw, in this many slots.
+	Slots int
 }
 
 // Find finds the hops of the connections that dial opens, as Exchanges does. The caller closes the
@@ -36,7 +39,7 @@ func Find(ctx context.Context, from int, dial func() (local uint16, err error)) 
 		return nil, errors.Join(err, w.Close())
 	}
 	w.routes[""] = r
-	return &Way{w, r}, nil
+	return &Way{w: w, r: r}, nil
 }
 
 // Close forgets the route.
@@ -55,11 +58,31 @@ func (y *Way) Hops() (out []sample.EvidenceHop) {
 func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sample.Trace, err error) {
 	err = y.capture(copies, do, func(all []tokens.Exchange) error {
 		lost, err := y.w.lost()
-		t = y.w.log.Follow(y.r.client, chain(y.r.hops), all)
+		t = y.follow(y.r.hops, all)
 		t.Lost = lost
 		return err
 	})
 	return t, err
+}
+
+func (y *Way) follow(hops []hop, all []tokens.Exchange) *sample.Trace {
+	if y.Slots > 0 {
+		return y.w.log.FollowAsked(y.r.client, chain(hops), all)
+	}
+	return y.w.log.Follow(y.r.client, chain(hops), all)
+}
+
+// Ask returns the exchanges of a client that do runs, as its device sees them. Nothing else is
+// captured.
+func (y *Way) Ask(do func() error) (all []tokens.Exchange, err error) {
+	y.w.routes[""] = &route{client: y.r.client, dialed: y.r.dialed}
+	defer func() { y.w.routes[""] = y.r }()
+	err = y.capture(1, func() ([]tokens.Exchange, error) { return nil, do() },
+		func(asked []tokens.Exchange) error {
+			all = asked
+			return nil
+		})
+	return all, err
 }
 
 // Settle leaves out hops that are not on the way of the exchanges that do returns. It returns the
@@ -67,7 +90,7 @@ func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sampl
 func (y *Way) Settle(do func() ([]tokens.Exchange, error)) (share float64, err error) {
 	err = y.capture(1, do, func(all []tokens.Exchange) error {
 		y.r.hops, share = settle(y.r.hops, func(hops []hop) (followed, n int) {
-			return y.w.log.Follow(y.r.client, chain(hops), all).Followed, len(all)
+			return y.follow(hops, all).Followed, len(all)
 		})
 		return nil
 	})
@@ -99,6 +122,12 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 	}
 	if clockMoved(began) != 0 {
 		return errors.New("the clock was set while packets were captured")
+	}
+	if y.Slots > 0 {
+		if all = w.log.Asked(y.r.client, y.r.dialed, y.Slots); len(all) == 0 {
+			return errors.New("the client opened no TCP connection there that carried a request and " +
+				"its reply")
+		}
 	}
 	return then(all)
 }

@@ -47,6 +47,45 @@ func (l *Log) Follow(client int, chain []Hop, all []Exchange) *sample.Trace {
 	return f.trace(len(all))
 }
 
+// Asked returns the exchanges of the clients in a namespace that dialled one of the ports, as their
+// device saw them: from the first byte that was sent to the last one that came. The first tenth of a connection's, which may log in,
+// is left out. They have at most the given number of slots.
+func (l *Log) Asked(client int, dialled []uint16, slots int) (out []Exchange) {
+	for k, q := range l.asks {
+		a := l.came[k]
+		if k.space != client || a == nil || !slices.Contains(dialled, k.remote.Port()) {
+			continue // a relay may dial its server in the client's namespace
+		}
+		turns := q.complete(a.top)
+		for _, x := range turns[len(turns)/10:] {
+			if read, ok := a.at(x.to); ok {
+				out = append(out, Exchange{Local: k.local.Port(), Sent: x.sent, Read: read})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Exchange) int { return cmp.Compare(a.Sent, b.Sent) })
+	Slot(out, slots)
+	return out
+}
+
+// Slot divides exchanges evenly among at most n slots.
+func Slot(all []Exchange, n int) {
+	for i := range all {
+		all[i].Slot = i * min(n, len(all)) / len(all)
+	}
+}
+
+// FollowAsked is Follow for exchanges that Asked returned, of whose client nothing else is known.
+func (l *Log) FollowAsked(client int, chain []Hop, all []Exchange) *sample.Trace {
+	f := l.follow(client, chain, all)
+	last := len(f.stretches) - 1
+	f.stretches = f.stretches[1:last]
+	for i, r := range f.rows {
+		f.rows[i] = r[1:last]
+	}
+	return f.trace(len(all))
+}
+
 func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	places := make([]Place, len(chain))
 	for i, h := range chain {

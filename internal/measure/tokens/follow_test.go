@@ -62,6 +62,31 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowAsked has the exchanges of a client of which only the packets are known.
+func TestFollowAsked(t *testing.T) {
+	o := newOver()
+	play(o, 40, 200*us)
+	all := o.log.Asked(0, []uint16{80}, 4)
+	if len(all) != 36 || all[0].Slot != 0 || all[35].Slot != 3 || all[0].Local != 40000 ||
+		all[0].Read-all[0].Sent != 290*us {
+		t.Fatalf("%d exchanges: %+v", len(all), all)
+	}
+	if others := o.log.Asked(0, []uint16{81}, 4); len(others) > 0 {
+		t.Errorf("at another port: %+v", others)
+	}
+	got := o.log.FollowAsked(0, chainOver, all)
+	want := []float64{0, 5, 10, 5, 198, 1, 1, 5, 10, 5, 50}
+	for i, g := range got.Segments {
+		if g.Part != plain[i+1] || math.Abs(g.MidMean*1e6-want[i]) > 1e-6 {
+			t.Errorf("segment %d is %+v, want %v µs", i, g, want[i])
+		}
+	}
+	if got.Trips != 36 || got.Followed != 36 || len(got.Segments) != len(want) ||
+		math.Abs(got.MidMean-290e-6) > 1e-12 || len(got.Slots) != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestFollowBroken checks that what was not seen is lost, with the step after which.
 func TestFollowBroken(t *testing.T) {
 	for name, tt := range map[string]struct {

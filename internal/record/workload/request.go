@@ -2,9 +2,10 @@ package workload
 
 import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Request is requests of toll's own client to a server that runs.
+// Request is requests of toll's own client, or of a foreign one, to a server that runs.
 const Request = "request"
 
 // RequestOf returns the load's options, or the zero value for other kinds.
@@ -14,6 +15,20 @@ var request = Workload{
 	About: "A request and its reply at a time, over a route to a server that runs: toll trace ADDRESS.",
 	Name:  Request, Primary: LatencyP50, Noun: "median request", Rate: Transactions, Trips: true,
 	Foreign: true,
-	words:   func(l sample.Load) string { return RequestOf(l).Asks },
+	words:   requestWords, outline: requestOutline,
 	figures: func(f *Figures, v sample.Visit, _ sample.Load) { f.roundTrips(v) }, work: roundTrips,
+}
+
+func requestWords(l sample.Load) string {
+	if client := RequestOf(l).Client; client != "" {
+		return "requests of " + client
+	}
+	return RequestOf(l).Asks
+}
+
+func requestOutline(l sample.Load) string {
+	if client := RequestOf(l).Client; client != "" {
+		return "client: " + printable.Line(client)
+	}
+	return ""
 }

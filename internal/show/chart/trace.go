@@ -205,7 +205,7 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 	}
 	ok = len(spec.Rows) > 0
 	add("not attributed", nil, nil, t.Unattributed)
-	add("round trip, untraced", nil, nil, t.Untraced)
+	add(t.Whole(), nil, nil, t.Untraced)
 	return document.Chart{Kind: "waterfall", Spec: spec,
 		Title: "What " + t.Label + " adds to " + t.Against + ", part by part",
 		Table: tableOf(rows, "part", t.Against+", µs", t.Label+", µs", "adds, µs", "verdict"),

@@ -33,7 +33,7 @@ func Path(t *Trace) document.Document {
 	for _, h := range hops {
 		route.Steps = append(route.Steps, document.RoutePoint{Kind: h.Kind,
 			Counters: hopCounters(h),
-			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
+			Text:     document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
 	}
 	route.Steps = append(route.Steps, document.RoutePoint{
 		Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})

@@ -35,6 +35,10 @@ const routeNotes = "What a route adds is measured in rounds without captures, an
 	"costs; they add up to a request. The second column is the first plus what each part adds. ± is " +
 	"over rounds."
 
+const clientNotes = "How long requests take is measured in rounds with a capture at the client's " +
+	"device only, and their parts in the rounds between them, less what capturing costs. The client " +
+	"itself is not in them. Figures of parts are mid-means, which add up to a request. ± is over rounds."
+
 const oneRouteNotes = "Mid-means of captured requests, less what capturing costs; they add up to a " +
 	"request. The last row is the median request in rounds without captures."
 
@@ -53,6 +57,9 @@ func traceSummary(r *trace.Report) []document.Section {
 		notes = routeNotes
 		if r.Traces[0].Against == "" {
 			notes = oneRouteNotes
+		}
+		if r.Traces[0].Client != "" {
+			notes = clientNotes
 		}
 	}
 	last := document.Section{Blocks: []document.Block{faint(notes, document.Words)}}
@@ -173,7 +180,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 	if len(t.Levels) == 2 && !t.Untraced.Varies { // what its row adds leads from one to the other
 		its, mine = &t.Levels[0], &t.Levels[1]
 	}
-	add("round trip, untraced", its, mine, t.Untraced, document.Strong)
+	add(t.Whole(), its, mine, t.Untraced, document.Strong)
 	if t.Against == "" { // it has one column of figures
 		table.Columns = slices.Delete(table.Columns[:3], 1, 2)
 		for i, row := range table.Rows {
