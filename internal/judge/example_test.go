@@ -21,7 +21,9 @@ func ExampleJudge() {
 		return
 	}
 	r := judge.Judge(f).Base()
-	fmt.Println(r.Answer.Question)
+	for _, f := range r.Found {
+		fmt.Println(f.Code, f.Cells, f.N, f.Of)
+	}
 	for _, c := range r.Cells {
 		if x := c.Metrics[c.Primary].Ratio; x != nil {
 			fmt.Printf("%s %s: %.2f of %s's %s (%s)\n", c.Load, c.Label(), x.Median, x.To,
@@ -29,7 +31,10 @@ func ExampleJudge() {
 		}
 	}
 	// Output:
-	// Which network mode, by throughput and median latency?
+	// uncertain [1 5] 0 0
+	// uncertain [3 7] 0 0
+	// too-few-rounds [] 6 6
+	// witnessed [] 0 0
 	// bulk bridge: 0.89 of host's throughput (unclear)
 	// bulk publish-proxy :lo6: 0.68 of host's throughput (unclear)
 	// bulk publish-proxy :lo: 0.61 of host's throughput (unclear)

@@ -172,20 +172,35 @@ func (t *Tally) Add(v stats.Verdict, n, epochs int) {
 	}
 }
 
-// Sentence returns the number of unclear verdicts and what would decide them, or "" without any.
+// Finding returns how many verdicts are unclear; ok is false if none is.
+func (t Tally) Finding() (f Finding, ok bool) {
+	f = Finding{Code: Unclear, N: t.open, Of: t.all}
+	if t.few == t.open {
+		f.Code = TooFewRounds
+	}
+	return f, t.open > 0
+}
+
+// Sentence returns the finding in words, or "" without unclear verdicts.
 func (t Tally) Sentence() string {
-	if t.open == 0 {
+	f, ok := t.Finding()
+	if !ok {
 		return ""
 	}
+	return SayUnclear(f)
+}
+
+// SayUnclear returns how many verdicts are unclear, and what would decide them.
+func SayUnclear(f Finding) string {
 	verb := "are"
-	if t.open == 1 {
+	if f.N == 1 {
 		verb = "is"
 	}
-	said := fmt.Sprintf("%d of %d verdicts %s unclear", t.open, t.all, verb)
-	if t.all == 1 {
+	said := fmt.Sprintf("%d of %d verdicts %s unclear", f.N, f.Of, verb)
+	if f.Of == 1 {
 		said = "The verdict is unclear"
 	}
-	if t.few == t.open {
+	if f.Code == TooFewRounds {
 		return fmt.Sprintf(
 			"%s, because there are too few rounds: a verdict takes at least %d (--rounds, --budget).", said, stats.MinJudged)
 	}

@@ -55,7 +55,10 @@ type Measured struct {
 
 // Said holds the text about the measurement.
 type Said struct {
-	Answer   *Answer       `json:"answer,omitempty"` // nil: nothing was measured
+	Answer *Answer `json:"answer,omitempty"` // nil: nothing was measured
+	// Found holds the findings, of which show/sentence makes Answer and Findings; nil: the study
+	// words them itself.
+	Found    []Finding     `json:"found,omitempty"`
 	Failed   []Failed      `json:"failed"`
 	Skipped  []sample.Skip `json:"skipped"`
 	Warnings []Warning     `json:"warnings"`

@@ -32,7 +32,7 @@ func (p Plan) SayPin(pin string) string {
 func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
 	of := c.Cell
 	of.Pin = pin
-	i := slices.IndexFunc(r.Cells, func(o Cell) bool { return o.Cell == of })
+	i := r.At(of)
 	if i < 0 {
 		return Cell{}, false
 	}

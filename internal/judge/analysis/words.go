@@ -8,7 +8,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -63,9 +62,3 @@ func Distinct[T comparable](cells []Cell, of func(Cell) T) []T {
 
 // LoadAt returns a cell's load, in a sweep at its point.
 func (r *Report) LoadAt(c Cell) sample.Load { return r.Plan.Loads.At(c.Cell) }
-
-// Words returns a ratio of the load's primary metric and its verdict in words.
-func (j *Run) Words(l sample.Load, x Ratio) string {
-	noun := workload.NounAmong(l, j.File.Header.Plan.Loads)
-	return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, noun, x.Verdict)
-}

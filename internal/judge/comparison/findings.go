@@ -2,14 +2,47 @@
 package comparison
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
+
+// The codes of a comparison's findings.
+const (
+	Busy     = "busy"      // the warning of that code explains the verdicts
+	Compared = "compared"  // one load's Cells, by their ratios to the baseline
+	Keep     = "keep"      // Cells of one route; Pin is the CPU placement that decides
+	Avoid    = "avoid"     // as Keep; What is what to do instead
+	Varies   = "varies"    // as Keep
+	Open     = "uncertain" // as Keep
+
+	OverIPv6   = "over-ipv6"   // Ratios to the same paths over IPv4
+	Tuned      = "tuned"       // Ratios to the modes without tunes
+	AgainstLab = "against-lab" // Ratios to the lab's models of the modes
+
+	Limited       = "limited"        // the throughput of all Cells, by the same party or link
+	HiddenByLink  = "hidden-by-link" // as Limited: the throughput of several modes shows no difference
+	OnlyMeasured  = "only-measured"  // nothing else was
+	OnlyResult    = "only-result"    // all else failed or was skipped
+	MostlyPacing  = "mostly-pacing"  // N of Of verdicts are unclear, mostly for that reason
+	Relayed       = "relayed"        // What carries each packet, of at most N bytes (0: not known)
+	LeverHelps    = "lever-helps"    // What, on Cells
+	LeverHarms    = "lever-harms"    // as LeverHelps
+	LeverSame     = "lever-same"     // as LeverHelps
+	LeverUnclear  = "lever-unclear"  // as LeverHelps
+	WithoutRelay  = "without-relay"  // how a container of mode What does without one
+	TokensFaster  = "tokens-faster"  // no Price of a response is as large as a published one
+	TokensSlower  = "tokens-slower"  // all Prices are
+	TokensUnclear = "tokens-unclear" // some may be
+	TokensLate    = "tokens-late"    // by a published stall, over Cells
+	TokensInTime  = "tokens-in-time"
+	OwnDelays     = "own-delays" // of the stream's load, in Values
+)
+
+// BusiestCPU names the largest share of a window, among OwnDelays, in which a thread ran.
+const BusiestCPU = "busiest_cpu"
 
 type study struct{ *analysis.Run }
 
@@ -19,28 +52,43 @@ func Judge(f *sample.File) *analysis.Report {
 	r := j.Report()
 	j.Sort(r.Cells)
 	j.unpace(r.Cells)
-	r.Findings = append(r.Findings, j.findings(r)...)
-	r.Answer = j.answer(r)
+	r.Found = j.findings(r)
 	return r
 }
 
-func (j study) findings(r *analysis.Report) []string {
-	var out []string
+func (j study) findings(r *analysis.Report) []analysis.Finding {
 	if len(r.Cells) == 0 {
-		return []string{"Nothing was measured."}
+		return []analysis.Finding{{Code: analysis.NothingMeasured}}
 	}
-	out = append(out, analysis.Witnessed(r))
+	out := j.besides(r, OverIPv6, j.overIPv4)
+	out = append(out, byPlace(r, len(out) > 0)...)
+	out = append(out, j.relays(r)...)
 	for _, from := range analysis.Placements(r.Cells) {
-		if s := j.streamFinding(from); s != "" {
-			out = append(out, s)
-		}
+		out = append(out, j.streamed(r, from)...)
 	}
-	if s := j.streamOwn(); s != "" {
-		out = append(out, s)
+	out = append(append(out, j.besides(r, Tuned, j.untuned)...),
+		j.besides(r, AgainstLab, inLab)...)
+	unsure := undecided(r)
+	if len(out)+len(unsure) == 0 {
+		out = []analysis.Finding{alone(r)}
 	}
-	out = append(out, j.overIPv6()...)
-	out = append(out, j.tuneGains()...)
-	return append(out, j.againstLab()...)
+	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool { return w.Code == Busy }) {
+		out, unsure = slices.Insert(out, 0, analysis.Finding{Code: Busy}), nil // for the same reason
+	}
+	out = append(out, unsure...)
+	return append(append(out, j.ownDelays()...), analysis.Finding{Code: analysis.AllWitnessed})
+}
+
+// alone returns why nothing is compared.
+func alone(r *analysis.Report) analysis.Finding {
+	f := analysis.Finding{Code: OnlyMeasured}
+	if len(r.Failed)+len(r.Skipped) > 0 {
+		f.Code = OnlyResult
+	}
+	for i := range r.Cells {
+		f.Cells = append(f.Cells, i)
+	}
+	return f
 }
 
 // remedy reports whether a variant was measured only because it may help a mode.
@@ -55,60 +103,57 @@ func (j study) unpaced(c sample.Cell) bool {
 	return c.Tune != "" && string(c.Tune) == j.File.Header.Plan.Unpaced
 }
 
-func (j study) tuneGains() []string {
-	var say sayings
+// besides returns a finding for each path, over all its loads, with its ratios to the cell that
+// other returns. name is the other cell in the ratios; other returns "" if there is none.
+func (j study) besides(r *analysis.Report, code string,
+	other func(sample.Cell) (c sample.Cell, name string)) (out []analysis.Finding) {
+	at := map[sample.Cell]int{} // a cell without its load -> index in out
 	for i, s := range j.Series {
-		plain := s.Cell
-		plain.Tune = ""
-		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == plain })
-		if s.Cell.Tune == "" || b < 0 || j.unpaced(s.Cell) || j.remedy(s.Cell) {
+		c, name := other(s.Cell)
+		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == c })
+		if name == "" || s.Cell.Control || b < 0 || j.Failed(i) || j.Failed(b) {
 			continue
 		}
-		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell),
-				s.Cell.From.Words())+j.onPin(s.Cell), j.Words(s.Load, x))
-		}
-	}
-	return say.out
-}
-
-func (j study) overIPv6() []string {
-	var say sayings
-	for i, s := range j.Series {
-		m, _ := mode.Find(s.Cell.Mode)
-		r, ok := m.Route(s.Cell.From, s.Cell.To)
-		four := s.Cell
-		four.To = r.To.Over4()
-		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == four })
-		if !ok || !r.OnRequest() || s.Cell.Control || b < 0 || j.Failed(i) || j.Failed(b) {
+		x := j.Against(i, b, analysis.Primary(s.Load), name)
+		if x.N == 0 {
 			continue
 		}
-		if x := j.Against(i, b, analysis.Primary(s.Load), "IPv4"); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four),
-				s.Cell.From.Words())+j.onPin(s.Cell), j.Words(s.Load, x))
+		path := s.Cell
+		path.Load = ""
+		k, ok := at[path]
+		if !ok {
+			k = len(out)
+			at[path], out = k, append(out, analysis.Finding{Code: code})
 		}
+		out[k].Cells = append(out[k].Cells, r.At(s.Cell))
+		out[k].Ratios = append(out[k].Ratios, x)
 	}
-	return say.out
+	return out
 }
 
-func (j study) onPin(c sample.Cell) string {
-	return analysis.Plan{Pins: j.File.Header.Plan.Pins}.SayPin(c.Pin)
+func (j study) untuned(c sample.Cell) (sample.Cell, string) {
+	if c.Tune == "" || j.unpaced(c) || j.remedy(c) {
+		return c, ""
+	}
+	c.Tune = ""
+	return c, analysis.Label(c)
 }
 
-type sayings struct {
-	out []string
-	at  map[sample.Cell]int // cell without its load -> index in out
+func (j study) overIPv4(c sample.Cell) (sample.Cell, string) {
+	m, _ := mode.Find(c.Mode)
+	r, ok := m.Route(c.From, c.To)
+	if !ok || !r.OnRequest() {
+		return c, ""
+	}
+	c.To = r.To.Over4()
+	return c, "IPv4"
 }
 
-func (s *sayings) add(c sample.Cell, head, text string) {
-	c.Load = ""
-	if at, ok := s.at[c]; ok {
-		s.out[at] = strings.TrimSuffix(s.out[at], ".") + " and " + text + "."
-		return
+// inLab returns the lab's model of a cell of another backend, to show how well the lab models it.
+func inLab(c sample.Cell) (sample.Cell, string) {
+	if c.On == sample.Lab {
+		return c, ""
 	}
-	if s.at == nil {
-		s.at = map[sample.Cell]int{}
-	}
-	s.at[c] = len(s.out)
-	s.out = append(s.out, head+": "+text+".")
+	c.On = sample.Lab
+	return c, "the lab"
 }

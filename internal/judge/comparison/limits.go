@@ -1,26 +1,18 @@
 package comparison
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-var limiters = map[string]string{
-	"client core":  "the client's CPU core",
-	"server core":  "the server's CPU core",
-	"proxy":        "the CPU time of the relaying process",
-	"softirq core": "the CPU core that handles packets", "all cores": "the CPU: all cores are busy",
-}
-
-func limits(cells []analysis.Cell) string {
+// limits returns what limits the throughput of all modes, or nil if there is no such thing.
+func limits(r *analysis.Report) []analysis.Finding {
 	var by []string
-	rows := 0
-	for _, c := range cells {
+	f := analysis.Finding{Code: Limited}
+	for i, c := range r.Cells {
 		if c.Load != workload.Bulk {
 			continue
 		}
@@ -28,24 +20,22 @@ func limits(cells []analysis.Cell) string {
 		if c.FillsLink() {
 			w = c.Link()
 		}
-		if rows++; !slices.Contains(by, w) {
+		f.Cells = append(f.Cells, i)
+		if !slices.Contains(by, w) {
 			by = append(by, w)
 		}
 	}
-	if len(by) == 1 && strings.HasPrefix(by[0], "the ") {
-		text := "Every mode's throughput is limited by " + by[0]
-		if rows > 1 {
-			text += " and says nothing about the modes: compare CPU time per byte"
-		}
-		return text + "."
+	switch {
+	case len(by) != 1 || by[0] == "":
+		return nil
+	case r.Cells[f.Cells[0]].FillsLink() && len(f.Cells) > 1:
+		f.Code = HiddenByLink
 	}
-	if len(by) == 1 && limiters[by[0]] != "" {
-		return "Every mode's throughput is limited by " + limiters[by[0]] + "."
-	}
-	return ""
+	return []analysis.Finding{f}
 }
 
-func uncertain(r *analysis.Report) string {
+// undecided returns how many verdicts are unclear, and why, or nil if none is.
+func undecided(r *analysis.Report) []analysis.Finding {
 	var t analysis.Tally
 	for _, c := range r.Cells {
 		if r.Plan.OnlyUnpaced(c) {
@@ -55,13 +45,14 @@ func uncertain(r *analysis.Report) string {
 			t.Add(x.Verdict, x.N, x.Epochs)
 		}
 	}
-	said := t.Sentence()
-	before, _, ok := strings.Cut(said, ": measure longer")
-	if open, paced := unclearOnes(r); ok && 2*paced > open {
-		return fmt.Sprintf("%s, mostly because %s's pacing differs from run to run: "+
-			"--congestion reno measures without it.", before, r.Environment.Congestion)
+	f, ok := t.Finding()
+	if !ok {
+		return nil
 	}
-	return said
+	if open, paced := unclearOnes(r); f.Code == analysis.Unclear && 2*paced > open {
+		f.Code = MostlyPacing
+	}
+	return []analysis.Finding{f}
 }
 
 // unclearOnes returns the number of cells whose verdict is unclear, and of those whose interval was

@@ -1,9 +1,7 @@
 package comparison
 
 import (
-	"fmt"
 	"math"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -18,17 +16,18 @@ const (
 	publishedSpike = 0.200
 )
 
-func (j study) streamFinding(from mode.Placement) string {
-	var say, stalls []string
+// streamed returns what the paths from a placement add to the median response, and whether tokens
+// were late.
+func (j study) streamed(r *analysis.Report, from mode.Placement) []analysis.Finding {
+	f := analysis.Finding{Code: TokensUnclear, From: from}
+	late := analysis.Finding{Code: TokensInTime, From: from}
 	lowest, highest := math.Inf(1), math.Inf(-1)
-	base := ""
 	for i, s := range j.Series {
 		if s.Cell.Load != workload.Stream || s.Cell.From != from || s.Cell.Control || j.Failed(i) {
 			continue
 		}
-		stall, _ := s.Merged(workload.GapMax)
-		if stall >= publishedSpike {
-			stalls = append(stalls, analysis.Label(s.Cell)+j.onPin(s.Cell))
+		if stall, _ := s.Merged(workload.GapMax); stall >= publishedSpike {
+			late.Code, late.Cells = TokensLate, append(late.Cells, r.At(s.Cell))
 		}
 		b, ok := j.BaselineOf(i)
 		if !ok || b == i || j.Failed(b) {
@@ -39,66 +38,41 @@ func (j study) streamFinding(from mode.Placement) string {
 		if d.N < 2 {
 			continue
 		}
-		base = analysis.Label(j.Series[b].Cell)
+		f.What = analysis.Label(j.Series[b].Cell)
 		highest, lowest = max(highest, d.High), min(lowest, d.Low)
-		say = append(say, fmt.Sprintf("%s%s %s ms", analysis.Label(s.Cell), j.onPin(s.Cell),
-			difference(d)))
+		f.Cells = append(f.Cells, r.At(s.Cell))
+		f.Prices = append(f.Prices, analysis.Price{Unit: "s", Median: d.Median, Low: d.Low,
+			High: d.High, N: d.N})
 	}
-	if len(say) == 0 {
-		return ""
-	}
-	o := workload.StreamOf(j.File.Header.Plan.Loads.Of(workload.Stream))
-	text := fmt.Sprintf(
-		"The path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
-		o.Tokens, o.Pace, from.Words(), base, strings.Join(say, ", "))
 	switch {
+	case len(f.Cells) == 0:
+		return nil
 	case highest < publishedExtra:
-		text += " None adds 160 ms, as a study published for a bridge"
+		f.Code = TokensFaster
 	case lowest >= publishedExtra:
-		text += " Each adds 160 ms or more, as a study published for a bridge"
-	default:
-		text += " Not all are clearly below 160 ms, which a study published for a bridge"
+		f.Code = TokensSlower
 	}
-	if len(stalls) == 0 {
-		return text + ", and no token was late by 200 to 300 ms, as in that study."
-	}
-	return text + "; tokens were late by 200 to 300 ms, as in that study, with " +
-		strings.Join(stalls, ", ") + "."
+	return []analysis.Finding{f, late}
 }
 
-func difference(d stats.Summary) string {
-	const ms = 1e3
-	d.Median, d.Low, d.High = d.Median*ms, d.Low*ms, d.High*ms
-	n := analysis.Decimals(d.HalfWidth())
-	return fmt.Sprintf("%+.*f %s", n, d.Median, analysis.Interval(d, n))
-}
-
-func (j study) streamOwn() string {
-	var late, lateMax, wait, waitMax, busiest float64
-	n := 0
+// ownDelays returns the largest delays of the stream's load itself in any row, or nil without one.
+func (j study) ownDelays() []analysis.Finding {
+	values := map[string]float64{}
 	for i, s := range j.Series {
 		if s.Cell.Load != workload.Stream || s.Cell.Control || j.Failed(i) {
 			continue
 		}
-		n++
-		for _, x := range []struct {
-			to     *float64
-			metric string
-		}{{&late, workload.LateP99}, {&lateMax, workload.LateMax}, {&wait, workload.WaitP99},
-			{&waitMax, workload.WaitMax}} {
-			if v, ok := s.Merged(x.metric); ok {
-				*x.to = max(*x.to, v)
-			}
+		for _, metric := range []string{workload.LateP99, workload.LateMax, workload.WaitP99,
+			workload.WaitMax} {
+			v, _ := s.Merged(metric)
+			values[metric] = max(values[metric], v)
 		}
 		for _, v := range s.Visits {
-			busiest = max(busiest, v.Client.BusiestCPU, v.Server.BusiestCPU)
+			values[BusiestCPU] = max(values[BusiestCPU], v.Client.BusiestCPU, v.Server.BusiestCPU)
 		}
 	}
-	if n == 0 {
-		return ""
+	if len(values) == 0 {
+		return nil
 	}
-	return fmt.Sprintf(
-		"The load's own delays, the largest of any row: its server sent tokens %s late (p99; at worst %s), they waited %s for its client's thread (p99; at worst %s), and its busiest thread ran %.0f %% of a window.",
-		workload.Milliseconds(late), workload.Milliseconds(lateMax), workload.Milliseconds(wait),
-		workload.Milliseconds(waitMax), 100*busiest)
+	return []analysis.Finding{{Code: OwnDelays, Values: values}}
 }

@@ -2,7 +2,6 @@ package comparison
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -47,11 +46,11 @@ func TestVariants(t *testing.T) {
 	if !found {
 		t.Error("the variant is missing")
 	}
-	judgetest.WantFinding(
-		t, r,
-		"bridge+mtu=9000 from the machine itself: 150 % of bridge's throughput (better) and 100 % of bridge's median latency (same).")
-	judgetest.WantFinding(
-		t, r, "host+mtu=9000 from the machine itself: 100 % of host's throughput (same)")
+	want := []string{"tuned host+mtu=9000 1.00 of host (same) 1.00 of host (same)",
+		"tuned bridge+mtu=9000 1.50 of bridge (better) 1.00 of bridge (same)"}
+	if got := labelled(r, r.Found); !slices.Equal(got[1:3], want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestLimitedByTheWire(t *testing.T) {
@@ -82,13 +81,8 @@ func TestLimitedByTheWire(t *testing.T) {
 	if fr.Cells[1].Mode != mode.Routed || fr.Cells[2].Mode != mode.PublishNAT {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
-	for i, want := range []string{"Keep routed: the same (peers need a route, and every published container port answers " +
-		"there).",
-		"Avoid publish-nat: fills the wire, +87 % CPU time."} {
-		if fr.Answer.Text[i] != want {
-			t.Errorf("answer %q, want %q", fr.Answer.Text, want)
-		}
-	}
+	wantFindings(t, fr, "keep routed", "avoid publish-nat", "hidden-by-link host, routed, publish-nat",
+		"witnessed")
 	over := judgetest.New(t, base, judgetest.Control(base), nat)
 	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
 	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File),
@@ -103,45 +97,13 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 }
 
-func TestPacingIsInTheAnswer(t *testing.T) {
-	const unpaced = "congestion=reno"
-	cells := judgetest.Trio(mode.Bridge, "bulk")
-	for _, c := range []sample.Cell{cells[0], cells[2]} {
-		c.Tune = unpaced
-		cells = append(cells, c)
-	}
-	answer := func(rates ...float64) string {
-		r := judgetest.New(t, cells...)
-		r.File.Header.Plan.Unpaced = unpaced
-		r.File.Header.Environment.Congestion = "bbr"
-		return strings.Join(Judge(r.Rounds(6, judgetest.Steady(rates...)).File).Answer.Text, "\n")
-	}
-	for _, tt := range []struct {
-		rates []float64
-		want  string
-	}{
-		{[]float64{20, 20, 15, 50, 50}, "Keep bridge: -25 % throughput, all of it bbr's pacing: 0 % with reno."},
-		{[]float64{20, 20, 15.4, 50, 49.1}, "Keep bridge: -23 % throughput, nearly all of it bbr's pacing: -2 % with reno."},
-		{[]float64{20, 20, 15.4, 50, 45}, "Keep bridge: -23 % throughput, most of it bbr's pacing: -10 % with reno."},
-		{[]float64{20, 20, 18, 50, 30}, "Keep bridge: -10 % throughput, reduced by bbr's pacing: -40 % with reno."},
-		{[]float64{20, 20, 19, 50, 47.5}, "Keep bridge: -5 % throughput."},
-	} {
-		if got := answer(tt.rates...); got != tt.want {
-			t.Errorf("%v: %q, want %q", tt.rates, got, tt.want)
-		}
-	}
-}
-
 // The cost of IPv6 is a path's ratio to the same path over IPv4, whatever the baseline is.
 func TestIPv6AgainstIPv4(t *testing.T) {
 	base := judgetest.HostCell(mode.Host, "bulk")
 	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
 		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"),
 		judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
-	a := Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File).Answer
-	const want = "bridge over IPv6, from the machine itself: 75 % of IPv4's throughput (worse)."
-	if a.Question != "What does IPv6 cost against IPv4?" || len(a.Text) < 2 || a.Text[0] != want ||
-		strings.Contains(strings.Join(a.Text, "\n"), "publish-proxy over IPv6") {
-		t.Errorf("%+v, want %q first, and nothing of a path without its like over IPv4", a, want)
-	}
+	wantFindings(t, Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File),
+		"over-ipv6 bridge :ctr6 0.75 of IPv4 (worse)", "compared bridge, bridge :ctr6, publish-proxy :addr6",
+		"witnessed")
 }

@@ -1,21 +1,44 @@
-package endpoints
+package endpoints_test
 
 import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 )
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
+
+// judged returns the report of a results file, with its findings in words.
+func judged(f *sample.File) *analysis.Report {
+	r := endpoints.Judge(f)
+	sentence.Fill(r)
+	return r
+}
+
+func answerOf(r *analysis.Report, culprits []endpoints.Culprit) *analysis.Answer {
+	r.Study, r.Answer, r.Found = sample.StudyEndpoints, nil, endpoints.Findings(r, culprits)
+	sentence.Fill(r)
+	return r.Answer
+}
+
+// about returns the answer's sentences with the words.
+func about(r *analysis.Report, words string) []string {
+	return slices.DeleteFunc(answerOf(r, nil).Text, func(s string) bool {
+		return !strings.Contains(s, words)
+	})
+}
 
 // The routes lead to a database, and the verdicts are relative to the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
@@ -51,7 +74,7 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 			vs[i] = verdicts[rnd.IntN(len(verdicts))]
 		}
 		var differ, same, open string
-		text := AnswerOf(routes(vs), nil).Text
+		text := answerOf(routes(vs), nil).Text
 		for _, line := range text {
 			switch {
 			case strings.HasPrefix(line, "Against first: "):
@@ -87,7 +110,7 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 }
 
 func TestAnswerSaysPriceOfQuery(t *testing.T) {
-	said := strings.Join(AnswerOf(routes([]stats.Verdict{stats.Worse}), nil).Text, "\n")
+	said := strings.Join(answerOf(routes([]stats.Verdict{stats.Worse}), nil).Text, "\n")
 	if !strings.Contains(said,
 		"<r0> adds 700 µs (690–710) to the median page time: 35.0 µs (34.5–35.5) a query.") {
 		t.Error(said)
@@ -95,33 +118,33 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 }
 
 func TestAnswerAccuses(t *testing.T) {
-	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther, Held}
+	all := []endpoints.Blame{endpoints.Network, endpoints.Server, endpoints.Both, endpoints.Nobody, endpoints.NotKnown, endpoints.TooFew, endpoints.NoOther, endpoints.Held}
 	for _, b := range all {
-		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}),
-			[]Culprit{{Route: "<r0>", Blame: b}, {Route: "<r1>", Blame: b}})
+		a := answerOf(routes([]stats.Verdict{stats.Same, stats.Same}),
+			[]endpoints.Culprit{{Route: "<r0>", Blame: b}, {Route: "<r1>", Blame: b}})
 		if a.Question != "Is it the network or the model?" ||
 			!strings.Contains(a.Text[0], "<r0> and <r1>") {
 			t.Errorf("%s: %+v", b, a)
 		}
-		for word, blames := range map[string][]Blame{"The network": {Network},
-			"The model": {Server}, "Both": {Both}} {
+		for word, blames := range map[string][]endpoints.Blame{"The network": {endpoints.Network},
+			"The model": {endpoints.Server}, "Both": {endpoints.Both}} {
 			if strings.Contains(a.Text[0], word) != (b == blames[0]) {
 				t.Errorf("%s: %s", b, a.Text[0])
 			}
 		}
 	}
 	one := routes(nil)
-	if said := strings.Join(AnswerOf(one, nil).Text, "\n"); !strings.HasPrefix(said,
+	if said := strings.Join(answerOf(one, nil).Text, "\n"); !strings.HasPrefix(said,
 		"With one route, the cost of the path cannot be measured") {
 		t.Error(said)
 	}
 	one.Cells = one.Cells[:0]
-	if a := AnswerOf(one, nil); a != nil {
+	if a := answerOf(one, nil); a != nil {
 		t.Errorf("of nothing: %+v", a)
 	}
 	lost := routes([]stats.Verdict{stats.Same})
 	lost.Cells, lost.Failed = lost.Cells[:1], []analysis.Failed{{Cell: sample.Cell{Mode: "<r0>"}}}
-	if said := strings.Join(AnswerOf(lost, nil).Text, "\n"); !strings.HasPrefix(said,
+	if said := strings.Join(answerOf(lost, nil).Text, "\n"); !strings.HasPrefix(said,
 		"Nothing can be compared") {
 		t.Error(said)
 	}
@@ -136,7 +159,7 @@ func TestAnswerSaysOne(t *testing.T) {
 		r := routes([]stats.Verdict{stats.Same})
 		r.Cells[len(r.Cells)-1].Metrics[workload.Resent] = analysis.Metric{Merged: new(float64)}
 		r.Cells[len(r.Cells)-1].Metrics[s.Metric] = analysis.Metric{Merged: &one}
-		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		said := strings.Join(answerOf(r, nil).Text, "\n")
 		if !strings.Contains(said, s.One) || regexp.MustCompile(`\b1 \w+s\b`).MatchString(said) {
 			t.Errorf("%s: %s", s.Metric, said)
 		}
@@ -292,8 +315,7 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			r.Cells[len(r.Cells)-1].Metrics[m] = x
 		}
 		r.Cells[len(r.Cells)-1].Facts = map[string]string{"container": "100%shop"}
-		_, absent := suspects(r)
-		said := strings.Join(append(AnswerOf(r, nil).Text, absent), "\n")
+		said := strings.Join(append(answerOf(r, nil).Text, r.Findings...), "\n")
 		if !strings.Contains(said, tt.says) ||
 			(tt.says == "") == strings.Contains(said, "suspect") {
 			t.Errorf("%s: %s", name, said)
@@ -335,7 +357,7 @@ func TestAnswerSaysWhatWasNotExamined(t *testing.T) {
 			maps.Copy(c.Metrics, tt.metrics[i])
 			c.Facts = map[string]string{sample.FactServerUnseen: tt.unseen[i]}
 		}
-		said := AnswerOf(r, nil).Text
+		said := answerOf(r, nil).Text
 		if got := said[len(said)-1]; !strings.HasSuffix(got, tt.says) ||
 			strings.Count(got, "examined") != strings.Count(tt.says, "examined") {
 			t.Errorf("%s: %s", name, got)
@@ -363,7 +385,7 @@ func TestAnswerJudgesConnecting(t *testing.T) {
 			Ratio: &analysis.Ratio{To: "first", Verdict: tt.verdict, N: 12},
 			Price: &analysis.Price{Unit: "s", Median: tt.price, Low: tt.price - 1e-3,
 				High: tt.price + 1e-3, N: 12}}
-		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		said := strings.Join(answerOf(r, nil).Text, "\n")
 		if !strings.Contains(said, tt.says) || strings.Contains(said, "To connect") == tt.unspoken {
 			t.Errorf("%+v: %s", tt, said)
 		}
@@ -376,7 +398,7 @@ func TestAnswerNamesAddressPassedOver(t *testing.T) {
 		r.Cells[0].Metrics = map[string]analysis.Metric{
 			workload.Resent: {Merged: new(float64)}, workload.ConnectTime: {Median: took}}
 		r.Cells[0].Facts = map[string]string{sample.FactUnanswered: "::1"}
-		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		said := strings.Join(answerOf(r, nil).Text, "\n")
 		if strings.Contains(said, "first: connecting takes 302 ms, because the first address of "+
 			"its name, ::1, does not answer.") != says {
 			t.Errorf("%g s: %s", took, said)
@@ -395,7 +417,7 @@ func TestAnswerSuggestsRequests(t *testing.T) {
 			Options: sample.ChatOptions{Requests: tt.requests}}}
 		r.Cells[0].Metrics = map[string]analysis.Metric{workload.Resent: {Merged: new(float64)}}
 		r.Cells[0].Facts = map[string]string{sample.FactKept: tt.kept}
-		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		said := strings.Join(answerOf(r, nil).Text, "\n")
 		if strings.Contains(said, "--requests 8") != tt.says {
 			t.Errorf("%+v: %s", tt, said)
 		}
@@ -435,7 +457,7 @@ func TestAnswerNamesOffloads(t *testing.T) {
 			c.Metrics[c.Primary], c.Metrics[workload.Resent] = m,
 				analysis.Metric{Merged: new(float64)}
 		}
-		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		said := strings.Join(answerOf(r, nil).Text, "\n")
 		if !strings.Contains(said, tt.says) || strings.Contains(said, "ethtool") != (tt.says != "") {
 			t.Errorf("%s: %s", name, said)
 		}
@@ -447,14 +469,14 @@ func TestAnswerNamesProxies(t *testing.T) {
 		name   string
 		at     int
 		vs     []stats.Verdict
-		blames Blame
+		blames endpoints.Blame
 		says   string
 	}{
 		{"worse", 1, []stats.Verdict{stats.Worse}, "",
 			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
 		{"same", 1, []stats.Verdict{stats.Same}, "",
 			"<r0> goes through docker-proxy, at no measurable cost."},
-		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, Network,
+		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, endpoints.Network,
 			"or sudo toll fast on 8080."},
 		{"unclear", 1, []stats.Verdict{stats.Unclear}, "", "<r0> goes through docker-proxy."},
 		{"the baseline", 0, []stats.Verdict{stats.Better}, "",
@@ -465,11 +487,11 @@ func TestAnswerNamesProxies(t *testing.T) {
 		r := routes(tt.vs)
 		r.Cells[tt.at].Facts, r.Cells[tt.at].Dial = map[string]string{
 			"behind_docker_proxy": "172.17.0.2:80"}, "127.0.0.1:8080"
-		var culprits []Culprit
+		var culprits []endpoints.Culprit
 		if tt.blames != "" {
-			culprits = []Culprit{{Route: "<r0>", Blame: tt.blames}}
+			culprits = []endpoints.Culprit{{Route: "<r0>", Blame: tt.blames}}
 		}
-		if said := strings.Join(AnswerOf(r, culprits).Text, "\n"); !strings.Contains(said,
+		if said := strings.Join(answerOf(r, culprits).Text, "\n"); !strings.Contains(said,
 			tt.says) || strings.Count(said, "docker-proxy") != 1 {
 			t.Errorf("%s: %s", tt.name, said)
 		}
@@ -479,25 +501,25 @@ func TestAnswerNamesProxies(t *testing.T) {
 // Whatever its loads show, a route behind a docker-proxy is called free only relative to a route
 // without one.
 func TestAnswerNamesProxyOnce(t *testing.T) {
-	proxied := map[string]string{behindProxy: "172.17.0.2:80"}
+	proxied := map[string]string{endpoints.BehindProxy: "172.17.0.2:80"}
 	r, worse := routes([]stats.Verdict{stats.Same}), routes([]stats.Verdict{stats.Worse})
 	r.Cells = append(r.Cells, worse.Cells...)
 	for _, i := range []int{1, 3} {
 		r.Cells[i].Facts, r.Cells[i].Dial = proxied, "127.0.0.1:8080"
 	}
-	if got := proxies(r, nil); len(got) != 1 || !strings.Contains(got[0], "dial the container") {
+	if got := about(r, "docker-proxy"); len(got) != 1 || !strings.Contains(got[0], "dial the container") {
 		t.Errorf("same under one load and worse under another one: %q", got)
 	}
 	for dial, says := range map[string]string{"localhost:8080": "or sudo toll fast on 8080.",
 		"[::1]:81": "or sudo toll fast on 81.", "192.0.2.7:8080": "dial the container, 172.17.0.2:80."} {
 		r.Cells[1].Dial, r.Cells[3].Dial = dial, dial
-		if got := proxies(r, nil); len(got) != 1 || !strings.HasSuffix(got[0], says) {
+		if got := about(r, "docker-proxy"); len(got) != 1 || !strings.HasSuffix(got[0], says) {
 			t.Errorf("%s: %q", dial, got)
 		}
 	}
 	r = routes([]stats.Verdict{stats.Same})
 	r.Cells[0].Facts, r.Cells[1].Facts = proxied, proxied
-	if got := proxies(r, nil); strings.Contains(strings.Join(got, " "), "costs nothing") {
+	if got := about(r, "docker-proxy"); strings.Contains(strings.Join(got, " "), "costs nothing") {
 		t.Errorf("the baseline goes through one, too: %q", got)
 	}
 }
@@ -517,7 +539,7 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 		}
 	}
 	r.Cells = cells
-	said := strings.Join(AnswerOf(r, nil).Text, "\n")
+	said := strings.Join(answerOf(r, nil).Text, "\n")
 	for _, want := range []string{"<r0> adds 700 µs (690–710) to the median response time.",
 		"<r0> adds 700 µs (690–710) to the median time to a whole response.",
 		"<r0>, chat: 2 segments", "<r0>, batch: 3 segments"} {
@@ -525,13 +547,15 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
-	if got := added(cells, workload.Batch); len(got) != 1 ||
+	r.Found = []analysis.Finding{{Code: endpoints.Adds, Load: workload.Batch, Cells: []int{3}}}
+	sentence.Fill(r)
+	if got := r.Findings; len(got) != 1 ||
 		!strings.Contains(
 			got[0], "<r0> adds +0.700 ms (+0.690 to +0.710) to a response that is not streamed (") {
 		t.Errorf("%q", got)
 	}
 	r.Cells = []analysis.Cell{cells[0], cells[2]}
-	if said := strings.Join(AnswerOf(r, nil).Text, "\n"); !strings.HasPrefix(said,
+	if said := strings.Join(answerOf(r, nil).Text, "\n"); !strings.HasPrefix(said,
 		"With one route, the cost of the path cannot be measured") {
 		t.Error(said)
 	}
@@ -565,7 +589,7 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 			c.Load, c.Primary, c.Metrics = workload.Exec, "requests",
 				map[string]analysis.Metric{"requests": m}
 		}
-		a := AnswerOf(r, nil)
+		a := answerOf(r, nil)
 		if a.Question != "Is it the network?" || !strings.HasPrefix(a.Text[0], tt.says) {
 			t.Errorf("%v: %+v", tt.vs, a)
 		}
@@ -595,8 +619,27 @@ func TestTraceable(t *testing.T) {
 	} {
 		r := &analysis.Report{}
 		r.Cells = tt.cells
-		if got := traceable(r); got != tt.want {
+		if got := strings.Join(about(r, "toll trace"), " "); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
+	}
+}
+
+// A finding names the routes of a verdict, and no others.
+func TestFindingsOfVerdicts(t *testing.T) {
+	r := routes([]stats.Verdict{stats.Worse, stats.Same, stats.Unclear, stats.Better, stats.Same})
+	want := map[string][]int{endpoints.RoutesDiffer: {1, 4}, endpoints.RoutesSame: {2, 5},
+		endpoints.RoutesUnclear: {3}, analysis.Unclear: nil}
+	for _, f := range endpoints.Findings(r, nil) {
+		if cells, ok := want[f.Code]; !ok || !slices.Equal(f.Cells, cells) {
+			t.Errorf("%+v", f)
+		}
+		if f.Code == analysis.Unclear && (f.N != 1 || f.Of != 5) {
+			t.Errorf("%+v", f)
+		}
+		delete(want, f.Code)
+	}
+	if len(want) > 0 {
+		t.Errorf("no %v", want)
 	}
 }

@@ -2,15 +2,10 @@
 package endpoints
 
 import (
-	"fmt"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
-
-// Uncounted is the finding that holds for all routes to endpoints.
-const Uncounted = "These routes are outside toll's control: their bytes are not counted."
 
 type study struct{ *analysis.Run }
 
@@ -20,51 +15,58 @@ func Judge(f *sample.File) *analysis.Report {
 	r := j.Report()
 	j.Sort(r.Cells)
 	j.noteEvidence(r)
-	findings, culprits := j.findings(r)
-	r.Findings, r.Answer = findings, AnswerOf(r, culprits)
-	return r
-}
-
-func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 	if len(r.Cells) == 0 {
-		return []string{"Nothing was measured."}, nil
+		r.Found = []analysis.Finding{{Code: analysis.NothingMeasured}}
+		return r
 	}
-	out = []string{Uncounted}
+	r.Found = []analysis.Finding{{Code: Uncounted}}
+	var culprits []Culprit
+	var more []analysis.Finding
 	for _, l := range j.File.Header.Plan.Loads {
 		switch l.Kind {
 		case workload.Chat:
-			said, who := j.networkOrModel(r)
-			out, culprits = append(out, said...), append(culprits, who...)
+			said, who, several := j.networkOrModel(r)
+			r.Found, culprits = append(r.Found, said...), append(culprits, who...)
+			if several {
+				more = append(more, added(r, l.Kind)...)
+			}
 		case workload.Batch:
-			out = append(out, added(r.Cells, l.Kind)...)
+			more = append(more, added(r, l.Kind)...)
 		case workload.SQL:
-			out = append(out, j.roundTrips(r, l)...)
+			more = append(more, roundTrips(r, l)...)
 		}
 	}
-	_, unclear := exchanged(r)
-	out = append(out, unclear...)
-	if _, absent := suspects(r); absent != "" {
-		out = append(out, absent)
-	}
-	return out, culprits
+	r.Found = append(append(r.Found, Findings(r, culprits)...), more...)
+	return r
 }
 
-func (j study) roundTrips(r *analysis.Report, l sample.Load) []string {
-	var out []string
-	queries := workload.SQLOf(l).Queries
-	for _, c := range r.Cells {
-		p := c.Metrics[workload.LatencyP50].Price
-		if c.Baseline || p == nil || p.N < 2 {
-			continue
+// Times returns the metrics of what a route adds to under a load.
+func Times(load string) []string {
+	if load == workload.Batch {
+		return []string{workload.ResponseTime, workload.ConnectTime}
+	}
+	return []string{workload.FirstTokenP50, workload.GapP50, workload.ResponseTime,
+		workload.ConnectTime}
+}
+
+func added(r *analysis.Report, load string) (out []analysis.Finding) {
+	for i, c := range r.Cells {
+		for _, metric := range Times(load) {
+			if m := c.Metrics[metric]; c.Load == load && m.Price != nil && m.Ratio != nil {
+				out = append(out, analysis.Finding{Code: Adds, Load: load, Cells: []int{i}})
+				break
+			}
 		}
-		each := *p
-		for _, x := range []*float64{&each.Median, &each.Low, &each.High} {
-			*x /= float64(max(1, queries))
+	}
+	return out
+}
+
+func roundTrips(r *analysis.Report, l sample.Load) (out []analysis.Finding) {
+	for i, c := range r.Cells {
+		if p := c.Metrics[workload.LatencyP50].Price; !c.Baseline && p != nil && p.N >= 2 {
+			out = append(out, analysis.Finding{Code: PageAdds, Cells: []int{i},
+				N: workload.SQLOf(l).Queries})
 		}
-		out = append(
-			out, fmt.Sprintf("%s adds %s to a page of %d queries over %s (%s): %s to each.",
-				c.Label(), p.Plain(), queries, j.File.Header.Plan.Baseline, p.Verdict,
-				each.Plain()))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package endpoints
+package endpoints_test
 
 import (
 	"slices"
@@ -137,7 +137,7 @@ func TestNetworkOrModel(t *testing.T) {
 					r.chatted(round, cell, 50*ms, tt.late(round, cell))
 				}
 			}
-			got := Judge(r.File)
+			got := judged(r.File)
 			finding(t, got, tt.want)
 			finding(t, got, "Over near, far adds ")
 			if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f,
@@ -168,7 +168,7 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 			v.Times["gap"] = r.histogram(map[time.Duration]int64{0: 100})
 		}
 	}
-	got := Judge(r.File)
+	got := judged(r.File)
 	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f,
 		"Over near ") || !strings.Contains(f, "that does not hold tokens back") {
 		t.Errorf("%q", f)
@@ -195,7 +195,7 @@ func TestLateFirstToken(t *testing.T) {
 			r.chatted(round, cell, []time.Duration{100, 100, 400}[cell]*ms, 2*ms)
 		}
 	}
-	got := Judge(r.File)
+	got := judged(r.File)
 	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said,
 		"The network, over far.") || !strings.Contains(said, "its first token comes 300") {
 		t.Error(said)
@@ -216,7 +216,7 @@ func TestLateAgainstNoisyBaseline(t *testing.T) {
 		r.chatted(round, 1, 500*us-near, 0)
 		r.chatted(round, 2, 18*time.Millisecond, 0)
 	}
-	got := Judge(r.File).Base()
+	got := judged(r.File).Base()
 	if floor := got.Control.Groups[0].Floor[workload.FirstTokenP50]; floor < 1 {
 		t.Fatalf("the noise floor is %v", floor)
 	}
@@ -231,7 +231,7 @@ func TestOneRoute(t *testing.T) {
 	for round := range 6 {
 		r.chatted(round, 0, time.Millisecond, time.Millisecond)
 	}
-	got := Judge(r.File)
+	got := judged(r.File)
 	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f,
 		"With one route, ") || len(got.Findings) != 2 {
 		t.Errorf("findings %q", got.Findings)
@@ -256,7 +256,7 @@ func TestChatMetrics(t *testing.T) {
 	for i := range r.File.Visits {
 		r.File.Visits[i].Machine[0] = sample.CPU{User: 1}
 	}
-	got := Judge(r.File)
+	got := judged(r.File)
 	c := route(t, got, "far")
 	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02,
 		workload.GapP99:       0.062,
@@ -324,7 +324,7 @@ func TestFailedRoute(t *testing.T) {
 	far.Failure = "refused"
 	far.Client.Counts = map[string]int64{workload.CountRefused: 2, workload.CountNoPort: 1}
 	r.File.Visits[6].Client.Counts[workload.CountResent] = 0
-	got := Judge(r.File)
+	got := judged(r.File)
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" ||
 		got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
@@ -342,7 +342,7 @@ func TestFailedRoute(t *testing.T) {
 		}
 	}
 	r = newRoutes(t, "chat", "near", "far")
-	if got := Judge(r.File); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
+	if got := judged(r.File); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
 		t.Errorf("findings %q", got.Findings)
 	}
 }
@@ -363,7 +363,7 @@ func TestGluedTokens(t *testing.T) {
 					}
 				}
 			}
-			got := Judge(r.File)
+			got := judged(r.File)
 			if has := slices.Contains(judgetest.Codes(route(t, got, "far").Warnings), "glued"); has != tt.warns {
 				t.Errorf("warnings %+v", route(t, got, "far").Warnings)
 			}
@@ -399,7 +399,7 @@ func TestDoubtfulRoutes(t *testing.T) {
 			r := newRoutes(t, "chat", "a", "b", "c")
 			tt.with(r.File.Header.Paths)
 			var got []string
-			for _, w := range Judge(r.File).Warnings {
+			for _, w := range judged(r.File).Warnings {
 				if w.Code != "ways" {
 					t.Errorf("warning %+v", w)
 				}
@@ -436,7 +436,7 @@ func TestSQL(t *testing.T) {
 			r.browsed(round, cell, page)
 		}
 	}
-	got := Judge(r.File)
+	got := judged(r.File)
 	c := route(t, got, "far")
 	for name, want := range map[string]float64{workload.LatencyP50: 10e-3,
 		workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
@@ -493,7 +493,7 @@ func TestBrokenRoute(t *testing.T) {
 				}
 			}
 			r.File.End.Reason = tt.end
-			got := Judge(r.File)
+			got := judged(r.File)
 			c := route(t, got.Base(), "far")
 			if c.Broke != tt.broke || slices.Contains(judgetest.Codes(c.Warnings),
 				"broken-route") != tt.broke || got.Complete() != tt.all ||

@@ -2,24 +2,21 @@ package endpoints
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 const (
 	// partShare is the share of a time from which a part is named.
 	partShare = 0.25
-	// littleShare is the share of a response below which a part, or all slow gaps, do not matter.
-	littleShare = 0.05
-	// togetherGap is the median gap, in s, below which a server sends its tokens together.
-	togetherGap = 20e-6
+	// LittleShare is the share of a response below which a part, or all slow gaps, do not matter.
+	LittleShare = 0.05
+	// TogetherGap is the median gap, in s, below which a server sends its tokens together.
+	TogetherGap = 20e-6
 )
 
 // merge adds up the evidence of a route's visits. It returns nil if there is none, and leaves out
@@ -65,7 +62,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		for _, x := range []*float64{&p.First, &p.Last, &p.P50, &p.P90, &p.P99} {
 			*x /= float64(max(1, seen))
 		}
-		p.FirstHalf, p.LastHalf = half(all, i, first), half(all, i, last)
+		p.FirstHalf, p.LastHalf = half(all, i, First), half(all, i, Last)
 	}
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
 	return out
@@ -149,96 +146,98 @@ func proven(r *analysis.Report) map[string]*sample.Evidence {
 	return out
 }
 
-// evident returns what the evidence says of each route.
-func evident(r *analysis.Report) (out []string) {
-	for _, c := range r.Cells {
+// evident returns what the evidence shows of each route.
+func evident(r *analysis.Report) (out []analysis.Finding) {
+	for i, c := range r.Cells {
 		if c.Evidence == nil || c.Load != workload.Chat {
 			continue
 		}
-		if why, ok := c.Evidence.Clear(); !ok {
-			out = append(out, fmt.Sprintf(
-				"Over %s, the captured packets allow no verdict: %s.", c.Label(), why))
+		of := []int{i}
+		if !c.Proven() {
+			out = append(out, analysis.Finding{Code: PacketsUnclear, Cells: of})
 			continue
 		}
-		w := division{c.Evidence}
-		out = append(out, w.headline(c.Label()), w.figures(c.Label()))
+		blamed := Division{c.Evidence}.Blamed()
+		for _, p := range blamed {
+			out = append(out, analysis.Finding{Code: PartBlamed, Cells: of, What: p.Part, N: p.Hop})
+		}
+		if len(blamed) == 0 {
+			out = append(out, analysis.Finding{Code: NoPartBlamed, Cells: of})
+		}
+		out = append(out, analysis.Finding{Code: Divided, Cells: of})
 	}
 	return out
 }
 
-// findings returns what is to blame on each route with enough evidence.
-func findings(r *analysis.Report, proven map[string]*sample.Evidence) (out []string) {
-	for _, c := range r.Cells {
-		e := proven[c.Label()]
-		if e == nil || c.Load != workload.Chat {
+// byPackets returns the routes with enough evidence to say what is to blame.
+func byPackets(r *analysis.Report, proven map[string]*sample.Evidence) (out []analysis.Finding) {
+	for i, c := range r.Cells {
+		if proven[c.Label()] == nil || c.Load != workload.Chat {
 			continue
 		}
 		if out == nil {
-			out = []string{
-				"Is it the network or the model? By the times at which packets were captured:",
-			}
+			out = []analysis.Finding{{Code: ByPackets}}
 		}
-		who := "neither"
-		if all := (division{e}).names(); len(all) > 0 {
-			who = printable.List(all)
-		}
-		out = append(out, c.Label()+": "+who+".")
+		out = append(out, analysis.Finding{Code: WhoByPackets, Cells: []int{i}})
 	}
 	return out
 }
 
-// unseen returns a sentence on the routes whose tokens could not be followed to the server, or "".
-func unseen(r *analysis.Report) string {
+// unseen returns the routes whose tokens could not be followed to the server, by reason.
+func unseen(r *analysis.Report) []analysis.Finding {
 	var by reasons
-	for _, c := range r.Cells {
+	for i, c := range r.Cells {
 		if c.Load == workload.Chat {
-			by.add(c.Facts[sample.FactTokensUnseen], c.Label())
+			by.add(c.Facts[sample.FactTokensUnseen], i)
 		}
 	}
-	return strings.Join(by.sentences("When tokens left the server is unknown over %s: %s."), " ")
+	return by.findings(TokensUnseen)
 }
 
-// division divides the times of a route's tokens into parts.
-type division struct{ *sample.Evidence }
+// Division divides the times of a route's tokens into parts.
+type Division struct{ *sample.Evidence }
 
-func first(p sample.EvidencePart) float64  { return p.First }
-func last(p sample.EvidencePart) float64   { return p.Last }
-func excess(p sample.EvidencePart) float64 { return p.Excess }
+// First, Last and Excess return the times of a part until the first token, until the last one, and
+// of slow gaps.
+func First(p sample.EvidencePart) float64  { return p.First }
+func Last(p sample.EvidencePart) float64   { return p.Last }
+func Excess(p sample.EvidencePart) float64 { return p.Excess }
 
-func (w division) sum(of func(sample.EvidencePart) float64) (sum float64) {
+// Sum returns the sum over the parts.
+func (w Division) Sum(of func(sample.EvidencePart) float64) (sum float64) {
 	for _, p := range w.Parts {
 		sum += of(p)
 	}
 	return sum
 }
 
-// together reports whether the server sends its tokens in one piece.
-func (w division) together() bool {
+// Together reports whether the server sends its tokens in one piece.
+func (w Division) Together() bool {
 	const least = 3 // tokens
-	return w.ServerGap < togetherGap && w.Matched >= least*w.Responses
+	return w.ServerGap < TogetherGap && w.Matched >= least*w.Responses
 }
 
 // gathered reports whether a relay holds back tokens that the server sends one by one.
-func (w division) gathered() bool {
-	return w.Gap < togetherGap || slices.ContainsFunc(w.blamed(), func(p sample.EvidencePart) bool {
+func (w Division) gathered() bool {
+	return w.Gap < TogetherGap || slices.ContainsFunc(w.Blamed(), func(p sample.EvidencePart) bool {
 		return p.Part == sample.EvidenceRelay
 	})
 }
 
-// blamed returns the parts that make responses, first tokens or slow gaps long: the server for
+// Blamed returns the parts that make responses, first tokens or slow gaps long: the server for
 // slow gaps only, because any response is its work.
-func (w division) blamed() (out []sample.EvidencePart) {
+func (w Division) Blamed() (out []sample.EvidencePart) {
 	pace := max(w.Gap, w.ServerGap)
 	for _, p := range w.Parts {
 		named := false
 		if p.Part != sample.EvidenceServer {
-			long := p.First >= min(littleShare*w.sum(last), pace)
-			named = p.Last > partShare*w.sum(last) || long && p.First > partShare*w.sum(first)
+			long := p.First >= min(LittleShare*w.Sum(Last), pace)
+			named = p.Last > partShare*w.Sum(Last) || long && p.First > partShare*w.Sum(First)
 		}
 		slow := p.Excess > partShare*w.Excess &&
-			p.Excess >= littleShare*w.sum(last)*float64(w.Responses)
+			p.Excess >= LittleShare*w.Sum(Last)*float64(w.Responses)
 		if p.Part == sample.EvidenceServer {
-			named = w.together() || w.limited(p)
+			named = w.Together() || w.Limited(p)
 		}
 		if named || slow {
 			out = append(out, p)
@@ -251,225 +250,30 @@ func (w division) blamed() (out []sample.EvidencePart) {
 	return out
 }
 
-// stopped returns the share of the responses' time for which a CPU limit stopped a hop.
-func (w division) stopped(hop int) float64 {
+// Stopped returns the share of the responses' time for which a CPU limit stopped a hop.
+func (w Division) Stopped(hop int) float64 {
 	if hop >= len(w.Hops) || w.Window <= 0 {
 		return 0
 	}
 	return min(1, w.Hops[hop].Stopped/w.Window)
 }
 
-// limited reports whether a CPU limit causes what the server or a relay is blamed for: it stops it
+// Limited reports whether a CPU limit causes what the server or a relay is blamed for: it stops it
 // for a large share of the time, or for half of its slow gaps.
-func (w division) limited(p sample.EvidencePart) bool {
+func (w Division) Limited(p sample.EvidencePart) bool {
 	const half = 0.5
 	if p.Part != sample.EvidenceServer && p.Part != sample.EvidenceRelay {
 		return false
 	}
-	share := w.stopped(p.Hop)
-	stopped := share * w.sum(last) * float64(w.Responses)
-	return share > partShare || share > littleShare && p.Excess > 0 && stopped > half*p.Excess
+	share := w.Stopped(p.Hop)
+	stopped := share * w.Sum(Last) * float64(w.Responses)
+	return share > partShare || share > LittleShare && p.Excess > 0 && stopped > half*p.Excess
 }
 
-// limits returns clauses on the CPU limits that stop the server or relays.
-func (w division) limits() (out []string) {
-	for _, p := range w.Parts {
-		if x := w.stopped(p.Hop); x >= littleShare && (p.Part == sample.EvidenceServer ||
-			p.Part == sample.EvidenceRelay) {
-			out = append(out, fmt.Sprintf("its CPU limit stopped %s for %s of %s", w.short(p),
-				workload.Briefly(x*w.Window), workload.Briefly(w.Window)))
-		}
-	}
-	return out
-}
-
-// mean returns the mean time until the last token as text, with its interval if that is known.
-func mean(p sample.EvidencePart) string {
-	if p.LastHalf == 0 {
-		return workload.Briefly(p.Last)
-	}
-	return workload.Briefly(p.Last) + " ±" + workload.Briefly(p.LastHalf)
-}
-
-func (w division) headline(route string) string {
-	whole, server := w.sum(last), w.part(sample.EvidenceServer)
-	needs := fmt.Sprintf("of %s a response %s needs %s", workload.Briefly(whole), w.short(server),
-		mean(server))
-	names := w.names()
-	if len(names) == 0 {
-		return fmt.Sprintf("Neither, over %s: %s, and the route adds little.", route, needs)
-	}
-	var holds []string
-	for _, p := range w.blamed() {
-		if p.Part != sample.EvidenceServer && p.Last >= littleShare*whole {
-			holds = append(holds, w.short(p)+" holds "+mean(p))
-		}
-	}
-	return fmt.Sprintf("%s, over %s: %s.", printable.Capital(printable.List(names)), route,
-		strings.Join(append([]string{needs}, holds...), ", "))
-}
-
-// blocked reports whether a reader that does not read held the server's TCP up. Its program may have
+// Blocked reports whether a reader that does not read held the server's TCP up. Its program may have
 // waited until it could write.
-func (w division) blocked() bool {
+func (w Division) Blocked() bool {
 	return slices.ContainsFunc(w.Waits, func(x sample.EvidenceWait) bool {
 		return x.Cause == sample.WaitWindow && x.Tokens >= w.Responses
 	})
-}
-
-// names returns the names of the parts that are to blame.
-func (w division) names() (out []string) {
-	for _, p := range w.blamed() {
-		out = append(out, w.name(p))
-	}
-	return out
-}
-
-func (w division) part(name string) sample.EvidencePart {
-	for _, p := range w.Parts {
-		if p.Part == name {
-			return p
-		}
-	}
-	return sample.EvidencePart{}
-}
-
-func (w division) figures(route string) string {
-	var say []string
-	switch pace := workload.Briefly(w.Gap); {
-	case w.Matched <= w.Responses:
-		say = append(say, "each response comes in one event")
-	case w.together():
-		say = append(say, "the server sends its tokens together")
-	case w.Gap < togetherGap && w.ServerGap > togetherGap:
-		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive together",
-			workload.Briefly(w.ServerGap)))
-	case w.Gap > 0 && (w.Gap-w.ServerGap)/w.Gap > littleShare ||
-		w.Gap < (1-littleShare)*w.ServerGap:
-		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive each %s",
-			workload.Briefly(w.ServerGap), pace))
-	default:
-		say = append(say, fmt.Sprintf("a token comes each %s, as the server sends them", pace))
-	}
-	say = append(say, fmt.Sprintf("first token %s: %s", workload.Briefly(w.sum(first)),
-		w.list(first, workload.Briefly)))
-	if w.Slow == 0 {
-		say = append(say, "no gap was slow")
-	} else {
-		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
-			workload.Briefly(w.Excess/float64(w.Responses)),
-			w.list(excess, func(x float64) string {
-				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
-			})))
-	}
-	say = append(say, w.waits("tokens", w.Responses)...)
-	say = append(say, w.limits()...)
-	if w.Others > 0 {
-		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
-			w.Others))
-	}
-	h := sample.EvidenceHop{}
-	if len(w.Hops) > 0 {
-		h = w.Hops[0]
-	}
-	return fmt.Sprintf("Over %s, %s. Seen from the server (%s) on: %d of %d tokens.", route,
-		strings.Join(say, "; "), placeOf(h), w.Matched, w.Tokens)
-}
-
-// causes has what tokens wait for in the server's TCP, and as what that is blamed.
-var causes = map[string]struct{ waits, blames string }{
-	sample.WaitNagle: {"for acknowledgements, without TCP_NODELAY (set it at the server)",
-		"the server's TCP, without TCP_NODELAY"},
-	sample.WaitQueue: {"behind the full queue of the server's device",
-		"the full queue of the server's device"},
-	sample.WaitCongestion: {"for acknowledgements, with a full congestion window",
-		"the network, which delays or loses packets"},
-	sample.WaitWindow: {"for a reader that does not read", "a reader that does not read"},
-	sample.WaitOther:  {"for an unknown cause", "the server's TCP"},
-}
-
-// waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
-// server's TCP.
-func (w division) waits(what string, least int) (out []string) {
-	for _, x := range w.Waits {
-		each := x.Sum / float64(x.Tokens)
-		if x.Tokens < least || each < min(w.ServerGap, littleShare*w.sum(last)) {
-			continue
-		}
-		out = append(out, Waited(x, what))
-	}
-	return out
-}
-
-// Waited returns a clause on the tokens or replies that waited for a cause.
-func Waited(x sample.EvidenceWait, what string) string {
-	return fmt.Sprintf("%d %s waited %s each in the server's TCP %s", x.Tokens, what,
-		workload.Briefly(x.Sum/float64(x.Tokens)), causes[x.Cause].waits)
-}
-
-// list lists the parts that matter, the largest first.
-func (w division) list(of func(sample.EvidencePart) float64, show func(float64) string) string {
-	parts := slices.Clone(w.Parts)
-	slices.SortStableFunc(parts, func(a, b sample.EvidencePart) int {
-		return cmp.Compare(of(b), of(a))
-	})
-	var out []string
-	for _, p := range parts {
-		if x := of(p); x >= littleShare*w.sum(of) {
-			out = append(out, strings.TrimPrefix(w.short(p), "the ")+" "+show(x))
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// short returns a part's name without its place.
-func (w division) short(p sample.EvidencePart) string {
-	switch p.Part {
-	case sample.EvidenceServer:
-		if !w.Writes {
-			return "the server with its TCP"
-		}
-		if w.blocked() {
-			return "the server or its wait for a reader"
-		}
-		return "the server"
-	case sample.EvidenceTCP:
-		return "the server's TCP"
-	case sample.EvidenceQueue:
-		return "the server's queue"
-	case sample.EvidenceRelay:
-		if p.Hop < len(w.Hops) && w.Hops[p.Hop].Process != "" {
-			return w.Hops[p.Hop].Process
-		}
-		return "the relay"
-	case sample.EvidenceWire:
-		return "the network"
-	case sample.EvidenceRequest:
-		return "sending the request"
-	}
-	return "the client"
-}
-
-// name returns a part's name with its place.
-func (w division) name(p sample.EvidencePart) string {
-	switch {
-	case p.Part == sample.EvidenceTCP && len(w.Waits) > 0:
-		most := slices.MaxFunc(w.Waits, func(a, b sample.EvidenceWait) int {
-			return cmp.Compare(a.Sum, b.Sum)
-		})
-		return causes[most.Cause].blames
-	case w.limited(p) && p.Part == sample.EvidenceServer:
-		return "the server's CPU limit"
-	case w.limited(p) && p.Hop < len(w.Hops):
-		return "the CPU limit of the relay " + placeOf(w.Hops[p.Hop])
-	case p.Part == sample.EvidenceQueue:
-		return "the queue of the server's network device"
-	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):
-		return "the relay " + placeOf(w.Hops[p.Hop])
-	}
-	return w.short(p)
-}
-
-func placeOf(h sample.EvidenceHop) string {
-	return strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
 }

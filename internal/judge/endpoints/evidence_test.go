@@ -1,4 +1,4 @@
-package endpoints
+package endpoints_test
 
 import (
 	"slices"
@@ -7,32 +7,12 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
-
-// seen returns evidence with the times, in ms, to the first token, to the last one and of slow gaps
-// by part: request, server, TCP, queue, relay, wire, client.
-func seen(first, last, excess [7]float64) *sample.Evidence {
-	e := &sample.Evidence{Writes: true, Responses: 1, ByID: 1, Tokens: 24, Matched: 24,
-		ServerGap: 0.020, Gap: 0.020, Hops: []sample.EvidenceHop{
-			{Process: "vllm", Port: 8000}, {Process: "nginx", Port: 80}}}
-	for i, name := range []string{sample.EvidenceRequest, sample.EvidenceServer,
-		sample.EvidenceTCP, sample.EvidenceQueue, sample.EvidenceRelay, sample.EvidenceWire,
-		sample.EvidenceClient} {
-		p := sample.EvidencePart{Part: name, First: first[i] / 1e3, Last: last[i] / 1e3,
-			Excess: excess[i] / 1e3}
-		if name == sample.EvidenceRelay {
-			p.Hop = 1
-		}
-		if e.Excess += p.Excess; p.Excess > 0 {
-			e.Slow++
-		}
-		e.Parts = append(e.Parts, p)
-	}
-	return e
-}
 
 func TestEvidence(t *testing.T) {
 	quick := [7]float64{0.1, 60, 0.05, 0, 0.2, 0.02, 0.1}
@@ -44,97 +24,97 @@ func TestEvidence(t *testing.T) {
 		who      string
 		says     []string
 	}{
-		"nothing to blame": {seen(quick, fine, none), nil,
+		"nothing to blame": {judgetest.Evidence(quick, fine, none), nil,
 			"Neither, over r: of 540 ms a response the server needs 540 ms, and the route adds little.",
 			[]string{"a token comes each 20.0 ms, as the server sends them", "no gap was slow",
 				"Seen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
-		"a bursty server": {seen(quick, fine, [7]float64{1: 234}), nil,
+		"a bursty server": {judgetest.Evidence(quick, fine, [7]float64{1: 234}), nil,
 			"The server, over r: of 540 ms a response the server needs 540 ms.",
 			[]string{"slow gaps add 234 ms a response: server 100 %"}},
-		"a server with a CPU limit": {seen(quick, fine, [7]float64{1: 234}),
+		"a server with a CPU limit": {judgetest.Evidence(quick, fine, [7]float64{1: 234}),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.200 },
 			"The server's CPU limit, over r: of 540 ms a response the server needs 540 ms.",
 			[]string{"its CPU limit stopped the server for 200 ms of 550 ms"}},
-		"a CPU limit that evens out": {seen(quick, fine, none),
+		"a CPU limit that evens out": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.400 },
 			"The server's CPU limit, over r: ", []string{"for 400 ms of 550 ms", "no gap was slow"}},
 		"a bursty server with a CPU limit that matters little": {
-			seen(quick, fine, [7]float64{1: 234}),
+			judgetest.Evidence(quick, fine, [7]float64{1: 234}),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.030 },
 			"The server, over r: ", []string{"its CPU limit stopped the server for 30.0 ms of 550 ms"}},
-		"a relay with a CPU limit": {seen(quick, [7]float64{1: 300, 4: 262}, none),
+		"a relay with a CPU limit": {judgetest.Evidence(quick, [7]float64{1: 300, 4: 262}, none),
 			func(e *sample.Evidence) { e.Window, e.Hops[1].Stopped = 0.55, 0.250 },
 			"The CPU limit of the relay nginx at port 80, over r: ",
 			[]string{"its CPU limit stopped nginx for 250 ms of 550 ms"}},
-		"known to an interval": {seen(quick, [7]float64{1: 577, 4: 262}, none),
+		"known to an interval": {judgetest.Evidence(quick, [7]float64{1: 577, 4: 262}, none),
 			func(e *sample.Evidence) { e.Parts[1].LastHalf, e.Parts[4].LastHalf = 0.004, 0.0212 },
 			"The relay nginx at port 80, over r: of 839 ms a response the server needs 577 ms " +
 				"±4.00 ms, nginx holds 262 ms ±21.2 ms.", nil},
-		"a slow relay": {seen([7]float64{2, 62, 0, 0, 41, 0, 0.3},
+		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
 			"The relay nginx at port 80, over r: of 1.04 s a response the server needs 305 ms, nginx holds 736 ms.",
 			[]string{"the server sends a token each 10.7 ms, they arrive each 40.6 ms",
 				"first token 105 ms: server 62.0 ms, nginx 41.0 ms"}},
-		"a relay that smooths": {seen(quick, [7]float64{1: 577, 4: 262}, none), nil,
+		"a relay that smooths": {judgetest.Evidence(quick, [7]float64{1: 577, 4: 262}, none), nil,
 			"The relay nginx at port 80, over r: of 839 ms a response the server needs 577 ms, nginx holds 262 ms.", nil},
-		"late first tokens only": {seen([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none), nil,
+		"late first tokens only": {judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none), nil,
 			"The relay nginx at port 80, over r: ", nil},
 		"a small share of a short first token": {
-			seen([7]float64{1: 2, 6: 1}, [7]float64{1: 540, 6: 1}, none), nil,
+			judgetest.Evidence([7]float64{1: 2, 6: 1}, [7]float64{1: 540, 6: 1}, none), nil,
 			"Neither, over r: ", nil},
-		"the network": {seen(quick, fine, [7]float64{5: 100, 6: 10}), nil,
+		"the network": {judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}), nil,
 			"The network, over r: ", []string{"slow gaps add 110 ms a response: network 91 %, client 9 %"}},
-		"server and network": {seen(quick, fine, [7]float64{1: 45, 5: 55}), nil,
+		"server and network": {judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}), nil,
 			"The server and the network, over r: ", []string{"network 55 %, server 45 %"}},
-		"few slow gaps": {seen(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
+		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
 			[]string{"slow gaps add 10.0 ms a response"}},
-		"little of a gap": {seen(quick, fine, [7]float64{1: 60, 6: 22}), nil,
+		"little of a gap": {judgetest.Evidence(quick, fine, [7]float64{1: 60, 6: 22}), nil,
 			"The server, over r: of 540 ms a response the server needs 540 ms.",
 			[]string{"server 73 %, client 27 %"}},
-		"a relay that sends all at the end": {seen([7]float64{1: 60, 4: 250},
+		"a relay that sends all at the end": {judgetest.Evidence([7]float64{1: 60, 4: 250},
 			[7]float64{1: 300, 4: 10}, none),
 			func(e *sample.Evidence) { e.Gap = 0 },
 			"The relay nginx at port 80, over r: of 310 ms a response the server needs 300 ms.",
 			[]string{"the server sends a token each 20.0 ms, they arrive together"}},
-		"Nagle": {seen(quick, [7]float64{1: 300, 2: 40}, none),
+		"Nagle": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 40}, none),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 3, Sum: 0.111},
 					{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002}}
 			}, "Neither, over r: ", []string{"no gap was slow; 3 tokens waited 37.0 ms each in " +
 				"the server's TCP for acknowledgements, without TCP_NODELAY (set it at the " +
 				"server). Seen"}},
-		"a full queue": {seen(quick, fine, [7]float64{2: 200}),
+		"a full queue": {judgetest.Evidence(quick, fine, [7]float64{2: 200}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
 					{Cause: sample.WaitQueue, Tokens: 9, Sum: 0.2}}
 			}, "The full queue of the server's device, over r: of 540 ms a response the server " +
 				"needs 540 ms.", []string{"9 tokens waited 22.2 ms each in the server's TCP behind"}},
-		"a reader that does not read": {seen(quick, [7]float64{1: 300, 2: 200}, none),
+		"a reader that does not read": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 200}, none),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitWindow, Tokens: 9, Sum: 0.5}}
 			}, "A reader that does not read, over r: of 500 ms a response the server or its wait " +
 				"for a reader needs 300 ms, the server's TCP holds 200 ms.",
 			[]string{"9 tokens waited 55.6 ms each in the server's TCP for a reader that"}},
-		"others": {seen(quick, fine, none), func(e *sample.Evidence) { e.Others = 3 },
+		"others": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Others = 3 },
 			"Neither, over r: ", []string{"; the server answered 3 requests of others meanwhile"}},
-		"congestion": {seen(quick, [7]float64{1: 300, 2: 200}, none),
+		"congestion": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 200}, none),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitCongestion, Tokens: 9, Sum: 0.2}}
 			}, "The network, which delays or loses packets, over r: ", nil},
-		"all at the end": {seen(fine, fine, none), func(e *sample.Evidence) { e.ServerGap, e.Gap = 0, 0 },
+		"all at the end": {judgetest.Evidence(fine, fine, none), func(e *sample.Evidence) { e.ServerGap, e.Gap = 0, 0 },
 			"The server, over r: ", []string{"the server sends its tokens together"}},
-		"one event": {seen(fine, fine, none), func(e *sample.Evidence) {
+		"one event": {judgetest.Evidence(fine, fine, none), func(e *sample.Evidence) {
 			e.ServerGap, e.Gap, e.Tokens, e.Matched = 0, 0, e.Responses, e.Responses
 		}, "Neither, over r: ", []string{"Over r, each response comes in one event; first token"}},
-		"unseen writes": {seen(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
+		"unseen writes": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
 			"Neither, over r: of 540 ms a response the server with its TCP needs 540 ms", nil},
-		"a relay of unknown name": {seen(quick, [7]float64{1: 500, 4: 500}, none),
+		"a relay of unknown name": {judgetest.Evidence(quick, [7]float64{1: 500, 4: 500}, none),
 			func(e *sample.Evidence) { e.Hops[1].Process = "" },
 			"The relay at port 80, over r: of 1.00 s a response the server needs 500 ms, the relay holds 500 ms.", nil},
-		"lost packets": {seen(quick, fine, none), func(e *sample.Evidence) { e.Lost = 3 },
+		"lost packets": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Lost = 3 },
 			"Over r, the captured packets allow no verdict: the capture lost 3 packets.", nil},
-		"unmatched": {seen(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
+		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
 			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
 		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
 			"Over r, the captured packets allow no verdict: no response was seen at the server.", nil},
@@ -144,10 +124,9 @@ func TestEvidence(t *testing.T) {
 		}
 		r := &analysis.Report{}
 		r.Cells = []analysis.Cell{
-			{Cell: sample.Cell{Mode: "r", Load: workload.Chat},
-				Evidence: tt.evidence, Baseline: true},
+			{Cell: sample.Cell{Mode: "r", Load: workload.Chat}, Evidence: tt.evidence, Baseline: true},
 		}
-		a := AnswerOf(r, nil)
+		a := answerOf(r, nil)
 		text := strings.Join(a.Text, "\n")
 		if !strings.HasPrefix(text, tt.who) || a.Question != "Is it the network or the model?" {
 			t.Errorf("%s: %s", name, text)
@@ -178,11 +157,11 @@ func TestEvidenceOfSomeRoutes(t *testing.T) {
 				r.chatted(round, cell, 50*time.Millisecond, late)
 				v := &r.File.Visits[len(r.File.Visits)-1]
 				if slices.Contains(tt.of, cell) {
-					v.Evidence = seen([7]float64{1: 60}, [7]float64{1: 2000, 4: 1000}, [7]float64{})
+					v.Evidence = judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 2000, 4: 1000}, [7]float64{})
 				}
 			}
 		}
-		report := Judge(r.File)
+		report := judged(r.File)
 		text := strings.Join(report.Answer.Text, "\n")
 		if !strings.Contains(text, tt.says) || strings.Contains(text, tt.lacks) {
 			t.Errorf("%s: %s", name, text)
@@ -204,52 +183,15 @@ func TestEvidenceOfSomeRoutes(t *testing.T) {
 	}
 }
 
-func TestMergeLeavesOutMovedClocks(t *testing.T) {
-	moved := seen([7]float64{1: 60}, [7]float64{1: 2000}, [7]float64{})
-	moved.ClockMoved = 0.5
-	visits := []*sample.Visit{{}, {}, {}}
-	visits[1].Evidence = moved
-	if e := merge(visits); e != nil {
-		t.Errorf("%+v", e)
-	}
-	visits[2].Evidence = seen([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{1: 30})
-	for _, v := range []*sample.Visit{{}, {}} {
-		v.Evidence = seen([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{})
-		v.Evidence.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.5}}
-		visits = append(visits, v)
-	}
-	if e := merge(visits[2:]); len(e.Waits) != 1 || e.Waits[0].Tokens != 4 || e.Waits[0].Sum != 1 {
-		t.Errorf("%+v", e.Waits)
-	}
-	for i, v := range visits[2:] {
-		v.Evidence.Window, v.Evidence.Hops[0].Stopped = 2, 0.5
-		v.Evidence.Parts[1].Last = 0.9 + 0.01*float64(i)
-	}
-	e := merge(append(visits[2:], visits[2:]...))
-	if e.Window != 12 || e.Hops[0].Stopped != 3 || e.Hops[1].Stopped != 0 ||
-		e.Parts[1].LastHalf < 0.005 || e.Parts[1].LastHalf > 0.015 || e.Parts[1].FirstHalf > 1e-9 {
-		t.Errorf("%+v", e)
-	}
-	if e := merge(visits[2:]); e.Parts[1].LastHalf != 0 {
-		t.Errorf("an interval of three visits: %+v", e)
-	}
-	visits = visits[:3]
-	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||
-		!e.Writes {
-		t.Errorf("%+v", e)
-	}
-}
-
 func TestAnswerSaysWhatIsUnseen(t *testing.T) {
 	r := &analysis.Report{}
 	for _, name := range []string{"a", "b"} {
-		r.Cells = append(r.Cells, analysis.Cell{
-			Cell: sample.Cell{Mode: mode.Name(name), Load: workload.Chat},
+		r.Cells = append(r.Cells, analysis.Cell{Cell: sample.Cell{Mode: mode.Name(name), Load: workload.Chat},
 			Facts: map[string]string{
 				sample.FactTokensUnseen: "toll must be root to capture packets",
 			}})
 	}
-	text := strings.Join(AnswerOf(r, []Culprit{{Route: "b", Blame: Network}}).Text, "\n")
+	text := strings.Join(answerOf(r, []endpoints.Culprit{{Route: "b", Blame: endpoints.Network}}).Text, "\n")
 	if !strings.HasPrefix(
 		text,
 		"The network, over b.\nWhen tokens left the server is unknown over a and b: toll must be root to capture packets.",
@@ -261,7 +203,7 @@ func TestAnswerSaysWhatIsUnseen(t *testing.T) {
 func TestExchanged(t *testing.T) {
 	parts := [7]float64{0.01, 0.09, 0, 0.001, 0.12, 0.002}
 	of := func(change func(*sample.Evidence)) *sample.Evidence {
-		e := seen(parts, parts, [7]float64{})
+		e := judgetest.Evidence(parts, parts, [7]float64{})
 		e.Responses, e.ByOrder, e.ByID, e.Tokens, e.Matched = 1000, 1000, 0, 0, 0
 		e.Parts, e.Hops[0] = e.Parts[:6], sample.EvidenceHop{Process: "postgres", Port: 5432}
 		e.Hops[1].Process = "docker-proxy"
@@ -298,14 +240,12 @@ func TestExchanged(t *testing.T) {
 		"no capture": {workload.Exec, nil, "", "", ""},
 	} {
 		r := &analysis.Report{}
-		r.Cells = []analysis.Cell{{Cell: sample.Cell{Mode: "r", Load: tt.load},
-			Evidence: tt.evidence,
-			Facts:    map[string]string{sample.FactExchangesUnseen: tt.unseen}}}
-		out, unclear := exchanged(r)
-		if got := strings.Join(out, "\n"); got != tt.says {
+		r.Cells = []analysis.Cell{{Cell: sample.Cell{Mode: "r", Load: tt.load}, Evidence: tt.evidence,
+			Facts: map[string]string{sample.FactExchangesUnseen: tt.unseen}}}
+		if got := strings.Join(about(r, "Over r"), "\n"); got != tt.says {
 			t.Errorf("%s: %q", name, got)
 		}
-		if got := strings.Join(unclear, "\n"); got != tt.finds {
+		if got := strings.Join(r.Findings, "\n"); got != tt.finds {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

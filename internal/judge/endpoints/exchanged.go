@@ -1,85 +1,61 @@
 package endpoints
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// exchanged returns where the time of an exchange goes over each route, and, as unclear, why that is
-// not known over the others.
-func exchanged(r *analysis.Report) (out, unclear []string) {
+// FewReplies is the number of replies of which one that waits in the server's TCP is mentioned.
+const FewReplies = 20
+
+// exchanged returns the routes on which it is known where the time of an exchange goes, and, as
+// unclear, the others, by reason.
+func exchanged(r *analysis.Report) (out, unclear []analysis.Finding) {
 	var unknown reasons
-	noun := "request"
-	for _, c := range r.Cells {
-		switch c.Load {
-		case workload.Chat, workload.Batch:
+	for i, c := range r.Cells {
+		if c.Load == workload.Chat || c.Load == workload.Batch {
 			continue
-		case workload.SQL:
-			noun = "query"
 		}
 		if c.Evidence == nil {
-			unknown.add(c.Facts[sample.FactExchangesUnseen], c.Label())
-			continue
+			unknown.add(c.Facts[sample.FactExchangesUnseen], i)
+		} else if why, ok := c.Evidence.Clear(); !ok {
+			unknown.add(why, i)
+		} else {
+			out = append(out, analysis.Finding{Code: Exchanged, Cells: []int{i}})
 		}
-		if why, ok := c.Evidence.Clear(); !ok {
-			unknown.add(why, c.Label())
-			continue
-		}
-		w := division{c.Evidence}
-		say := append([]string{fmt.Sprintf("Over %s, of %s a %s as captured: %s", c.Label(),
-			workload.Briefly(w.sum(last)), noun, w.list(last, workload.Briefly))},
-			w.waits("replies", w.Responses/fewReplies)...)
-		out = append(out, strings.Join(say, "; ")+".")
 	}
-	return out, unknown.sentences("Where the time of a " + noun + " goes is unknown over %s: %s.")
+	return out, unknown.findings(NotExchanged)
 }
 
-// traceable returns a sentence that names the command that divides requests further, or "" unless
-// packets showed the routes' servers: only then it would run here.
-func traceable(r *analysis.Report) string {
-	var words []string
-	for _, c := range r.Cells {
+// traceable returns the routes that toll trace would divide further, or nil unless packets showed
+// their servers: only then it would run here.
+func traceable(r *analysis.Report) []analysis.Finding {
+	f := analysis.Finding{Code: Comparable}
+	for i, c := range r.Cells {
 		if c.Load == workload.Batch || c.Facts["from"] != "" || !c.Proven() {
 			continue
 		}
-		if c.Load != workload.Exec { // toll would need a login, or a prompt
-			return fmt.Sprintf("sudo toll trace --attach %s watches other clients' requests, part by part.",
-				c.Dial)
+		if f.Cells = append(f.Cells, i); c.Load != workload.Exec { // it would need a login, or a prompt
+			return []analysis.Finding{{Code: Attachable, Cells: []int{i}}}
 		}
-		word := c.Dial
-		if name := c.Label(); name != word {
-			word = name + "=" + c.Dial
-		}
-		words = append(words, word)
 	}
-	if len(words) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("sudo toll trace %s compares them part by part, with GET or PING.",
-		strings.Join(words, " "))
+	return some(f)
 }
-
-// fewReplies is the number of replies of which one that waits in the server's TCP is mentioned.
-const fewReplies = 20
 
 // reasons groups routes by a reason.
 type reasons struct {
 	order []string
-	by    map[string][]string
+	by    map[string][]int
 }
 
 // add adds a route. It ignores an empty reason.
-func (x *reasons) add(why, route string) {
+func (x *reasons) add(why string, route int) {
 	if why == "" {
 		return
 	}
 	if x.by == nil {
-		x.by = map[string][]string{}
+		x.by = map[string][]int{}
 	}
 	if x.by[why] == nil {
 		x.order = append(x.order, why)
@@ -87,10 +63,10 @@ func (x *reasons) add(why, route string) {
 	x.by[why] = append(x.by[why], route)
 }
 
-// sentences returns a sentence for each reason. format has the routes and the reason.
-func (x *reasons) sentences(format string) (out []string) {
+// findings returns a finding for each reason.
+func (x *reasons) findings(code string) (out []analysis.Finding) {
 	for _, why := range x.order {
-		out = append(out, fmt.Sprintf(format, printable.List(x.by[why]), why))
+		out = append(out, analysis.Finding{Code: code, What: why, Cells: x.by[why]})
 	}
 	return out
 }

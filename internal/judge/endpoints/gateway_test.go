@@ -1,4 +1,4 @@
-package endpoints
+package endpoints_test
 
 import (
 	"slices"
@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 // With one route, tokens that arrive together are the strongest clue.
@@ -21,7 +24,7 @@ func TestHeldAlone(t *testing.T) {
 	for i := range r.File.Header.Paths {
 		r.File.Header.Paths[i].Facts = map[string]string{"server": "nginx/1.22.1"}
 	}
-	got := Judge(r.File).Answer
+	got := judged(r.File).Answer
 	want := []string{
 		"Neither the wire nor the model's speed, over only: the server, or a gateway in front of it, " +
 			"holds tokens back.",
@@ -40,9 +43,9 @@ func TestHeldAlone(t *testing.T) {
 // What was seen at the server and its relays decides whether a gateway may hold tokens back.
 func TestGatewaysSeen(t *testing.T) {
 	fine := [7]float64{1: 540, 6: 0.1}
-	atEnd := seen(fine, fine, [7]float64{})
+	atEnd := judgetest.Evidence(fine, fine, [7]float64{})
 	atEnd.Gap, atEnd.ServerGap = 0, 0
-	held := seen([7]float64{1: 60, 4: 250}, [7]float64{1: 300, 4: 10}, [7]float64{})
+	held := judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 300, 4: 10}, [7]float64{})
 	held.Gap = 0
 	const may = "If what answers over r passes on another server's tokens, stop its buffering: "
 	for name, x := range map[string]struct {
@@ -50,18 +53,17 @@ func TestGatewaysSeen(t *testing.T) {
 		server   string
 		want     string // "": nothing
 	}{
-		"a busy client":                  {seen(fine, fine, [7]float64{6: 300}), "", ""},
-		"a busy client, nginx":           {seen(fine, fine, [7]float64{6: 300}), "nginx", ""},
+		"a busy client":                  {judgetest.Evidence(fine, fine, [7]float64{6: 300}), "", ""},
+		"a busy client, nginx":           {judgetest.Evidence(fine, fine, [7]float64{6: 300}), "nginx", ""},
 		"the server sends them together": {atEnd, "", may},
 		"nginx sends them together":      {atEnd, "nginx", "Over r, nginx answers: "},
-		"a relay holds them back":        {held, "", unknownGateway},
-		"few were seen":                  {&sample.Evidence{Responses: 1, Tokens: 24}, "", unknownGateway},
+		"a relay holds them back":        {held, "", mayBuffer},
+		"few were seen":                  {&sample.Evidence{Responses: 1, Tokens: 24}, "", mayBuffer},
 	} {
-		c := analysis.Cell{Cell: sample.Cell{Mode: "r", Load: workload.Chat},
-			Evidence: x.evidence,
-			Facts:    map[string]string{"server": x.server},
-			Metrics:  map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
-		got := holders(&analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c}}})
+		c := analysis.Cell{Cell: sample.Cell{Mode: "r", Load: workload.Chat}, Evidence: x.evidence,
+			Facts:   map[string]string{"server": x.server},
+			Metrics: map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
+		got := gateways([]analysis.Cell{c})
 		if x.want == "" && got != nil ||
 			x.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], x.want)) {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
@@ -76,19 +78,35 @@ func TestGatewaysByTheirHeaders(t *testing.T) {
 		{"Caddy", "", "Over r, Caddy answers: leave response_buffers"},
 		{"BaseHTTP/0.6 Python/3.11.7", "1.1 Caddy", "Over r, Caddy answers: "},
 		{"envoy", "", "Over r, Envoy answers: leave out filters that read whole responses"},
-		{"BaseHTTP/0.6 Python/3.11.7", "", unknownGateway},
-		{"", "", unknownGateway},
+		{"BaseHTTP/0.6 Python/3.11.7", "", mayBuffer},
+		{"", "", mayBuffer},
 	} {
 		c := analysis.Cell{Cell: sample.Cell{Mode: "r", Load: workload.Chat},
 			Facts:   map[string]string{"server": x.server, sample.FactVia: x.via},
 			Metrics: map[string]analysis.Metric{workload.Glued: {Median: 1, Low: 0.9, High: 1}}}
-		got := holders(&analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c, c}}})
+		got := gateways([]analysis.Cell{c, c})
 		if len(got) != 1 || !strings.HasPrefix(got[0], x.want) {
 			t.Errorf("%q, via %q: %q, want %q", x.server, x.via, got, x.want)
 		}
 		c.Metrics[workload.Glued] = analysis.Metric{Median: 0.12, Low: 0.02, High: 0.2}
-		if got := holders(&analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c}}}); got != nil {
+		if got := gateways([]analysis.Cell{c}); got != nil {
 			t.Errorf("few tokens came together: %q", got)
 		}
 	}
+}
+
+const mayBuffer = "If a gateway is in front of the server, stop its buffering: "
+
+// gateways returns the sentences on what holds the cells' tokens back.
+func gateways(cells []analysis.Cell) (out []string) {
+	r := &analysis.Report{Measured: analysis.Measured{Cells: cells}}
+	for _, f := range endpoints.Findings(r, nil) {
+		if strings.HasPrefix(f.Code, endpoints.Gateway) {
+			r.Found = append(r.Found, f)
+		}
+	}
+	if sentence.Fill(r); r.Answer != nil {
+		out = r.Answer.Text
+	}
+	return out
 }

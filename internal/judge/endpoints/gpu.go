@@ -1,12 +1,8 @@
 package endpoints
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // mergeGPU adds up how busy the GPU was in a route's visits. It returns nil if it is not known.
@@ -29,30 +25,13 @@ func mergeGPU(visits []*sample.Visit) (out *sample.GPU) {
 	return out
 }
 
-// processor returns sentences on whether the server's GPU was busy during slow gaps, or "" if there
-// was none or that is not known.
-func processor(r *analysis.Report) string {
-	var by reasons
-	for _, c := range r.Cells {
+// processor returns the routes on which it is known how busy the server's GPU was in slow gaps.
+func processor(r *analysis.Report) []analysis.Finding {
+	f := analysis.Finding{Code: GPUBusy}
+	for i, c := range r.Cells {
 		if c.GPU != nil && c.GPU.Slow.Time > 0 {
-			by.add(busyGPU(*c.GPU), c.Label())
+			f.Cells = append(f.Cells, i)
 		}
 	}
-	return strings.Join(by.sentences("Over %s, %s."), " ")
+	return some(f)
 }
-
-// busyGPU returns a clause.
-func busyGPU(g sample.GPU) string {
-	gaps, by := units.Plural(g.Slow.Gaps, "slow gap"), "DRM's counters"
-	if g.By == sample.GPUByNvidiaSMI {
-		gaps += " of more than 1 s"
-		by = "nvidia-smi, which averages over up to 1 s"
-	}
-	text := fmt.Sprintf("the server's GPU was busy for %s of the time of %s", percent(g.Slow), gaps)
-	if g.Rest.Time > 0 {
-		text += fmt.Sprintf(" and %s of the rest", percent(g.Rest))
-	}
-	return text + " (by " + by + ")"
-}
-
-func percent(t sample.GPUTime) string { return fmt.Sprintf("%.0f %%", 100*t.Share()) }

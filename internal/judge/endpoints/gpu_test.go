@@ -1,4 +1,4 @@
-package endpoints
+package endpoints_test
 
 import (
 	"strings"
@@ -36,7 +36,7 @@ func TestAnswerSaysHowBusyTheGPUWas(t *testing.T) {
 				r.File.Visits[len(r.File.Visits)-1].GPU = tt.of[cell]
 			}
 		}
-		text := strings.Join(Judge(r.File).Answer.Text, "\n")
+		text := strings.Join(judged(r.File).Answer.Text, "\n")
 		if !strings.Contains(text, tt.want) ||
 			strings.Contains(text, "GPU") != (tt.want != "") {
 			t.Errorf("%s: %s", name, text)
@@ -44,22 +44,5 @@ func TestAnswerSaysHowBusyTheGPUWas(t *testing.T) {
 	}
 	if drm.Slow.Gaps != 2 {
 		t.Error("a visit was changed")
-	}
-}
-
-func TestMergeGPU(t *testing.T) {
-	visits := make([]*sample.Visit, 4)
-	for i := range visits {
-		visits[i] = &sample.Visit{}
-	}
-	if g := mergeGPU(visits); g != nil {
-		t.Errorf("%+v", g)
-	}
-	visits[1].GPU = &sample.GPU{Device: "0", Engine: "gfx", Slow: sample.GPUTime{Gaps: 1, Time: 2, Busy: 1}}
-	visits[3].GPU = &sample.GPU{Device: "0", Engine: "compute", Over: 1,
-		Rest: sample.GPUTime{Time: 3, Busy: 3}}
-	want := sample.GPU{Over: 1, Slow: visits[1].GPU.Slow, Rest: visits[3].GPU.Rest}
-	if g := mergeGPU(visits); g == nil || *g != want {
-		t.Errorf("%+v", g)
 	}
 }

@@ -1,26 +1,24 @@
 package endpoints
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// ends are the facts of a route's devices at both ends.
-var ends = []struct{ whose, device, off string }{
+// Ends are the facts of a route's devices at both ends.
+var Ends = []struct{ Whose, Device, Off string }{
 	{"its device", sample.FactDevice, sample.FactOffloadsOff},
 	{"the server's device", sample.FactServerDevice, sample.FactServerOffloadsOff},
 }
 
-// switched returns a clause for each route that has less throughput than another one and has
+// switched returns a finding for each route that has less throughput than another one and has
 // offloads off at one end that are on for the other route.
-func switched(r *analysis.Report) (out []string) {
-	for _, c := range r.Cells {
+func switched(r *analysis.Report) (out []analysis.Finding) {
+	for k, c := range r.Cells {
 		m := c.Metrics[c.Primary]
 		if m.Ratio == nil || !m.Higher {
 			continue
@@ -31,7 +29,7 @@ func switched(r *analysis.Report) (out []string) {
 		if i < 0 {
 			continue
 		}
-		slow, fast := c, r.Cells[i]
+		slow, fast := k, i
 		switch m.Ratio.Verdict {
 		case stats.Worse:
 		case stats.Better:
@@ -39,38 +37,21 @@ func switched(r *analysis.Report) (out []string) {
 		default:
 			continue
 		}
-		for _, e := range ends {
-			off := onlyOff(slow.Facts[e.off], fast.Facts[e.off])
-			if fast.Facts[e.device] == "" || len(off) == 0 {
-				continue
-			}
-			text := fmt.Sprintf("%s: %s %s has %s off, unlike that of %s: %s", slow.Label(),
-				e.whose, slow.Facts[e.device], printable.List(off), fast.Label(),
-				turnOn(slow.Facts[e.device], off))
-			if !slices.Contains(out, text) {
-				out = append(out, text)
+		for _, e := range Ends {
+			if r.Cells[fast].Facts[e.Device] != "" &&
+				len(OnlyOff(r.Cells[slow].Facts[e.Off], r.Cells[fast].Facts[e.Off])) > 0 {
+				out = append(out, analysis.Finding{Code: OffloadsOff, What: e.Whose,
+					Cells: []int{slow, fast}})
 			}
 		}
 	}
 	return out
 }
 
-// onlyOff returns what is in the list slow and not in the list fast.
-func onlyOff(slow, fast string) []string {
+// OnlyOff returns what is in the list slow and not in the list fast.
+func OnlyOff(slow, fast string) []string {
 	others := strings.Split(fast, ", ")
 	return slices.DeleteFunc(strings.Split(slow, ", "), func(s string) bool {
 		return s == "" || slices.Contains(others, s)
 	})
-}
-
-func turnOn(device string, off []string) string {
-	short := map[string]string{"tx-checksum": "tx", "scatter": "sg"}
-	text := "ethtool -K " + device
-	for _, name := range off {
-		if s := short[name]; s != "" {
-			name = s
-		}
-		text += " " + name + " on"
-	}
-	return text
 }

@@ -16,7 +16,7 @@ import (
 // ServedAnswer says where the time of the requests goes that a server answered.
 func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a := &analysis.Answer{Question: fmt.Sprintf("Where does the time of requests to %s go?",
-		placeOf(s.Server)), Text: []string{}}
+		PlaceOf(s.Server)), Text: []string{}}
 	if s.Requests == 0 {
 		a.Add(fmt.Sprintf("No request was answered in %.3g s.", s.Elapsed))
 		a.Add(incomplete(s))
@@ -29,7 +29,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(tail(s))
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
-		if fewReplies*w.Tokens >= s.Requests {
+		if FewReplies*w.Tokens >= s.Requests {
 			a.Add(Waited(w, "replies") + ".")
 		}
 	}
@@ -97,7 +97,7 @@ func servedList(parts []sample.ServedPart, writes bool) string {
 	}
 	var out []string
 	for _, p := range parts {
-		if p.Mean >= littleShare*whole {
+		if p.Mean >= LittleShare*whole {
 			out = append(out, servedWords(p.Part, writes)+" "+workload.Briefly(p.Mean))
 		}
 	}

@@ -1,9 +1,6 @@
 package endpoints
 
 import (
-	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -11,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // muchOf is the share of the time to connect above which a look-up is mentioned.
@@ -22,63 +18,76 @@ const longLookUp = 0.001
 
 type observed struct {
 	analysis.Cell
-	label string
-	load  sample.Load
+	at   int // in the report
+	load sample.Load
 }
 
-// suspects returns a sentence that names the observed causes other than the route or the model that
-// slowed routes down, and one on the causes that were not found. Both are "" without
-// data.
-func suspects(r *analysis.Report) (found, absent string) {
+// suspects returns the observed causes other than the route or the model that slowed routes down,
+// and those that were not found. Both are nil without data.
+func suspects(r *analysis.Report) (found, absent []analysis.Finding) {
 	all := observedOf(r)
 	if len(all) == 0 {
-		return "", ""
+		return nil, nil
 	}
-	var seen, none []string
+	var cells []int
+	for _, c := range all {
+		cells = append(cells, c.at)
+	}
+	none := func(metric string) {
+		absent = append(absent, analysis.Finding{Code: NotSuspected, What: metric, Cells: cells})
+	}
 	for _, s := range workload.Suspects() {
-		said, known := over(all, func(c observed) (string, bool) { return says(s, c) })
-		seen = append(seen, said...)
-		if known && len(said) == 0 && s.None != "" {
-			none = append(none, noneOf(s, all))
+		known, before := false, len(found)
+		for _, c := range all {
+			is, ok := isSuspect(s, c)
+			if known = known || ok; is {
+				found = append(found, analysis.Finding{Code: Suspected, What: s.Metric,
+					Cells: []int{c.at}})
+			}
+		}
+		if known && len(found) == before && s.None != "" {
+			none(s.Metric)
 		}
 	}
-	said, _ := over(all, lookedUp)
-	if seen = append(seen, said...); len(said) == 0 {
-		none = append(none, "no look-up of a name took long")
+	for _, look := range []func(observed) (analysis.Finding, bool){lookedUp, passedOver, delayed} {
+		for _, c := range all {
+			if f, ok := look(c); ok {
+				f.Cells = []int{c.at}
+				found = append(found, f)
+			}
+		}
 	}
-	said, _ = over(all, passedOver)
-	seen = append(seen, said...)
-	said, _ = over(all, delayed)
-	late := len(said) > 0
-	seen = append(append(seen, said...), switched(r)...)
-	found = "No other suspect."
-	if len(seen) > 0 {
-		found = "Other suspects: " + strings.Join(seen, "; ") + "."
+	has := func(codes ...string) bool {
+		return slices.ContainsFunc(found, func(f analysis.Finding) bool {
+			return slices.Contains(codes, f.Code)
+		})
 	}
-	found += unexamined(all)
+	if !has(SlowLookUp) {
+		none(workload.LookUpTime)
+	}
+	late := has(KeptDelay, ACKDelay, MaybeACKDelay)
+	if found = append(found, switched(r)...); len(found) == 0 {
+		found = []analysis.Finding{{Code: NoSuspect}}
+	}
+	found = append(found, unexamined(all)...)
 	if !late && slices.ContainsFunc(all, unkept) {
-		found += " The server keeps connections open, but each response came over a new one: with " +
-			"--requests 8 most come over kept ones, where delayed acknowledgements show."
+		found = append(found, analysis.Finding{Code: NewEachTime})
 	}
-	if len(none) > 0 {
-		absent = "Looked for: " + printable.List(none) + "."
+	for i := range found {
+		found[i].Of = len(all)
 	}
 	return found, absent
 }
 
 // observedOf returns the cells on which there are data about suspects.
 func observedOf(r *analysis.Report) (all []observed) {
-	for _, c := range r.Cells {
+	for i, c := range r.Cells {
 		_, ok := c.Metrics[workload.Resent]
 		dialled, alone := c.Metrics[workload.Dialled]
-		if !ok && !knownOfServer(c) || alone && dialled.Median == 0 && !failed(c) {
+		if !ok && !KnownOfServer(c) || alone && dialled.Median == 0 && !failed(c) {
 			continue
 		}
-		label := c.Label()
-		if len(r.Plan.Loads) > 1 {
-			label += ", " + c.Load
-		}
-		all = append(all, observed{c, label, r.LoadAt(c)})
+		all = append(all, observed{c, i, r.LoadAt(c)})
 	}
 	return all
 }
@@ -88,56 +97,28 @@ func unkept(c observed) bool {
 	return c.Facts[sample.FactKept] != "" && workload.ChatOf(c.load).Requests <= 1
 }
 
-// noneOf returns the clause on a suspect that slowed no route down.
-func noneOf(s workload.Suspect, all []observed) string {
-	if s.Metric != workload.Resent {
-		return s.None
-	}
-	n := 0.0
+// unexamined returns the routes whose server toll did not find, by reason.
+func unexamined(all []observed) (out []analysis.Finding) {
 	for _, c := range all {
-		n += sum(c.Cell, workload.Resent) + sum(c.Cell, workload.OutOfOrder)
-	}
-	switch n {
-	case 0:
-		return s.None
-	case 1:
-		return "only 1 segment was lost or out of order"
-	}
-	return "only " + whole(n) + " segments were lost or out of order"
-}
-
-// unexamined returns sentences, each after a space, on the routes whose server toll did not find.
-func unexamined(all []observed) (text string) {
-	var texts []string
-	missed := map[string][]string{} // routes
-	for _, c := range all {
-		known := knownOfServer(c.Cell)
-		why := c.Facts[sample.FactServerUnseen]
+		f := analysis.Finding{Code: Unexamined, What: c.Facts[sample.FactServerUnseen]}
+		known := KnownOfServer(c.Cell)
 		switch {
-		case strings.HasPrefix(c.Dial, "/") || known && why == "":
+		case strings.HasPrefix(c.Dial, "/") || known && f.What == "":
 			continue
-		case why == "":
-			why = "toll did not find it"
+		case known:
+			f.Code = OnlyQueues
+		case f.What == "":
+			f.What = "toll did not find it"
 		}
-		say := "The server's side%s was not examined: " + why + "."
-		if known {
-			say = "The server%s was not examined, except for its listen queues: " + why + "."
+		k := slices.IndexFunc(out, func(o analysis.Finding) bool {
+			return o.Code == f.Code && o.What == f.What
+		})
+		if k < 0 {
+			k, out = len(out), append(out, f)
 		}
-		if missed[say] == nil {
-			texts = append(texts, say)
-		}
-		if !slices.Contains(missed[say], c.label) {
-			missed[say] = append(missed[say], c.label)
-		}
+		out[k].Cells = append(out[k].Cells, c.at)
 	}
-	for _, say := range texts {
-		over := ""
-		if len(missed[say]) < len(all) {
-			over = " of " + printable.List(missed[say])
-		}
-		text += " " + strings.Replace(say, "%s", over, 1)
-	}
-	return text
+	return out
 }
 
 // seldom is the share of the rounds, of which at least one, below which rare events cannot have
@@ -159,17 +140,15 @@ func failed(c analysis.Cell) bool {
 	return sum(c, workload.NoPortDials)+sum(c, workload.RefusedDials) > 0
 }
 
-// proxies returns a sentence for each route through docker-proxy. It includes how to avoid the
-// proxy if that is known to cost something or there is no other route to compare.
-func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
+// proxies returns the routes through docker-proxy. What is done about the proxy depends on whether it
+// is known to cost something, and on whether there is another route to compare.
+func proxies(r *analysis.Report, culprits []Culprit) (out []analysis.Finding) {
 	better := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		x := c.Metrics[c.Primary].Ratio
-		return x != nil && x.Verdict == stats.Better && c.Facts[behindProxy] == ""
+		return x != nil && x.Verdict == stats.Better && c.Facts[BehindProxy] == ""
 	})
-	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
-	for _, c := range r.Cells {
-		behind := c.Facts[behindProxy]
-		if behind == "" {
+	for i, c := range r.Cells {
+		if c.Facts[BehindProxy] == "" {
 			continue
 		}
 		costs, free := costsOf(r.Cells, c.Label())
@@ -177,34 +156,18 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 			slices.ContainsFunc(culprits, func(k Culprit) bool {
 				return k.Route == c.Label() && (k.Blame == Network || k.Blame == Both)
 			})
-		text := c.Label() + " goes through docker-proxy"
+		f := analysis.Finding{Code: Proxied, Cells: []int{i}}
 		switch {
-		case alone:
-			text += fmt.Sprintf(": the container's own address, %s, is another route to it.",
-				behind)
+		case !several(r):
+			f.Code = ProxiedAlone
 		case costs:
-			text += fmt.Sprintf(": dial the container, %s%s.", behind, orFast(c.Dial))
+			f.Code = ProxyCosts
 		case free:
-			text += ", at no measurable cost."
-		default:
-			text += "."
+			f.Code = ProxyFree
 		}
-		if !slices.Contains(out, text) {
-			out = append(out, text)
-		}
+		out = append(out, f)
 	}
 	return out
-}
-
-// orFast returns the command that redirects clients of an address past docker-proxy, as an
-// alternative, or "" if toll fast does not redirect them.
-func orFast(dial string) string {
-	host, port, err := net.SplitHostPort(dial)
-	a, _ := netip.ParseAddr(host)
-	if err != nil || host != "localhost" && !a.IsLoopback() {
-		return ""
-	}
-	return ", or sudo toll fast on " + port
 }
 
 // costsOf reports whether a route is worse than the baseline under some load (costs), and whether
@@ -213,7 +176,7 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	var verdicts []stats.Verdict
 	through := false
 	for _, c := range cells {
-		through = through || c.Baseline && c.Facts[behindProxy] != ""
+		through = through || c.Baseline && c.Facts[BehindProxy] != ""
 		if x := c.Metrics[c.Primary].Ratio; x != nil && c.Label() == label {
 			verdicts = append(verdicts, x.Verdict)
 		}
@@ -223,27 +186,11 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	return slices.Contains(verdicts, stats.Worse), free
 }
 
-// behindProxy is the fact of a path through docker-proxy that contains the container's address.
-const behindProxy = "behind_docker_proxy"
+// BehindProxy is the fact of a path through docker-proxy that contains the container's address.
+const BehindProxy = "behind_docker_proxy"
 
-// over returns the routes' texts, or a single one if all are equal. known is false if say has no
-// data on any route.
-func over(all []observed, say func(observed) (text string, known bool)) (out []string, known bool) {
-	var texts []string
-	for _, c := range all {
-		text, ok := say(c)
-		known = known || ok
-		if text != "" {
-			out, texts = append(out, c.label+": "+text), append(texts, text)
-		}
-	}
-	if len(all) > 1 && len(texts) == len(all) && len(slices.Compact(slices.Clone(texts))) == 1 {
-		return []string{"over every route: " + texts[0]}, known
-	}
-	return out, known
-}
-
-func knownOfServer(c analysis.Cell) bool {
+// KnownOfServer reports whether the server of a route was seen.
+func KnownOfServer(c analysis.Cell) bool {
 	return slices.ContainsFunc(workload.Suspects(), func(s workload.Suspect) bool {
 		return s.Server && has(c, s.Metric)
 	})
@@ -253,102 +200,48 @@ func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; retu
 
 func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
-// says returns the text on a suspect, or "" if no sign of it was observed. known is false without
-// data.
-func says(s workload.Suspect, c observed) (text string, known bool) {
+// isSuspect reports whether a sign of a suspect was observed. known is false without data.
+func isSuspect(s workload.Suspect, c observed) (is, known bool) {
 	m, known := c.Metrics[s.Metric]
 	if !known || s.Says == "" {
-		return "", known
+		return false, known
 	}
 	switch n, of := sum(c.Cell, s.Metric), sum(c.Cell, s.Of); {
-	case s.Often && isSeldom(m), s.Metric == workload.Resent && queueFull(c.Cell):
-		return "", true
+	case s.Often && isSeldom(m), s.Metric == workload.Resent && QueueFull(c.Cell):
+		return false, true
 	case s.Unit == "1":
-		if m.Median < s.Least {
-			return "", true
-		}
-		text = fmt.Sprintf(s.Says, fmt.Sprintf("%.0f %%", 100*m.Median))
+		return m.Median >= s.Least, true
 	case n == 0 || of > 0 && n < s.Least*of:
-		return "", true
-	case of > 0:
-		text = fmt.Sprintf(s.Says, whole(n), whole(of))
-	case s.Of != "" && s.Alone == "":
-		return "", true
-	case n == 1 && s.One != "":
-		text = s.One
-	case s.Of != "":
-		text = fmt.Sprintf(s.Alone, whole(n))
+		return false, true
 	default:
-		text = fmt.Sprintf(s.Says, whole(n))
+		return of > 0 || s.Of == "" || s.Alone != "", true
 	}
-	switch connects := sum(c.Cell, workload.ResentConnects); s.Metric {
-	case workload.Resent:
-		if connects >= mostly*sum(c.Cell, workload.Resent) {
-			text += ", " + most(connects, sum(c.Cell, workload.Resent)) +
-				"to open connections: the server's listen queue was full, or they were lost"
-		}
-	case workload.ServerOverflows:
-		if n := sum(c.Cell, workload.Resent); n > 0 && queueFull(c.Cell) {
-			says, remedy, _ := strings.Cut(text, ": ")
-			text = says + ", so the client sent " + whole(n) + " segments again: " + remedy
-		}
-	}
-	if s.Server {
-		text = "the server" + called(c.Facts["container"]) + ": " + text
-	}
-	return text, true
 }
 
-// mostly is the share of the segments that the client sent again from which their cause is certain.
-const mostly = 0.5
+// Mostly is the share of the segments that the client sent again from which their cause is certain.
+const Mostly = 0.5
 
-// queueFull reports whether a full listen queue of the server explains why segments were sent again.
-func queueFull(c analysis.Cell) bool {
+// QueueFull reports whether a full listen queue of the server explains why segments were sent again.
+func QueueFull(c analysis.Cell) bool {
 	n := sum(c, workload.ServerOverflows)
-	return n > 0 && n >= mostly*sum(c, workload.Resent)
+	return n > 0 && n >= Mostly*sum(c, workload.Resent)
 }
 
-// most returns "most of them " or, if n is all, "all ".
-func most(n, all float64) string {
-	if n < all {
-		return "most of them "
-	}
-	return "all of them "
-}
-
-func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
-
-func called(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " in container " + name
-}
-
-func lookedUp(c observed) (text string, known bool) {
+// lookedUp returns how long a name took to look up, if that is long.
+func lookedUp(c observed) (f analysis.Finding, ok bool) {
 	took := c.Metrics[workload.LookUpTime].Median
-	if took < longLookUp || took <= muchOf*lookedUpFor(c.Cell) {
-		return "", true
-	}
-	each := "once for each connection"
-	if has(c.Cell, workload.Dialled) {
-		each = "not counted: the client gets the address"
-	}
-	return fmt.Sprintf("its name took %s to look up, %s", workload.Briefly(took), each), true
+	return analysis.Finding{Code: SlowLookUp}, took >= longLookUp &&
+		took > muchOf*lookedUpFor(c.Cell)
 }
 
 // longPass is the shortest time to connect, in s, that tells of an address that did not answer
 // before the next one was tried: clients wait 250 ms or longer (RFC 8305). A refusal takes less.
 const longPass = 0.2
 
-// passedOver returns the text on a name whose first address does not answer, or "".
-func passedOver(c observed) (text string, known bool) {
-	first, took := c.Facts[sample.FactUnanswered], c.Metrics[workload.ConnectTime].Median
-	if first == "" || took < longPass {
-		return "", true
-	}
-	return fmt.Sprintf("connecting takes %s, because the first address of its name, %s, does not "+
-		"answer", workload.Briefly(took), first), true
+// passedOver reports whether the first address of a name does not answer.
+func passedOver(c observed) (f analysis.Finding, ok bool) {
+	return analysis.Finding{Code: PassedOver}, c.Facts[sample.FactUnanswered] != "" &&
+		c.Metrics[workload.ConnectTime].Median >= longPass
 }
 
 func lookedUpFor(c analysis.Cell) float64 {
@@ -367,42 +260,33 @@ const (
 	delayedRTT = 0.010
 )
 
-// delayed returns the text on requests that wait for delayed acknowledgements, or "". They take as
-// long as a delayed acknowledgement although round trips are short and nothing was lost. If both
-// ends' kernels report their counts, these must be high enough.
-func delayed(c observed) (text string, known bool) {
+// delayed returns requests that wait for delayed acknowledgements. They take as long as a delayed
+// acknowledgement although round trips are short and nothing was lost. If both ends' kernels report
+// their counts, these must be high enough.
+func delayed(c observed) (f analysis.Finding, ok bool) {
 	rtt := c.Metrics[workload.RTT].Median
 	if sum(c.Cell, workload.Resent) > 0 && !isSeldom(c.Metrics[workload.Resent]) {
-		return "", true
+		return f, false
 	}
 	n := sum(c.Cell, workload.DelayedACKs) + sum(c.Cell, workload.ServerDelayed)
 	if x, ok := keptDelay(c, n); ok {
-		return fmt.Sprintf("over a kept connection, a response has a wait that is %s longer than "+
-			"over a new one: it waits for delayed acknowledgements of 40 ms, of which the kernel "+
-			"counted %.0f", workload.Briefly(x), n) + delayedRemedy, true
+		return analysis.Finding{Code: KeptDelay, Values: map[string]float64{Wait: x, ACKs: n}}, true
 	}
 	took, what, total := waits(c)
 	if took < delayedLeast || took > delayedMost {
-		return "", true
+		return f, false
 	}
-	certain := total > 0 && n*delayedLeast > delayedShare*total
-	if !certain && (knownOfServer(c.Cell) || rtt <= 0 || rtt > delayedRTT) {
-		return "", true
+	f = analysis.Finding{Code: MaybeACKDelay, What: what, Values: map[string]float64{Wait: took}}
+	if total > 0 && n*delayedLeast > delayedShare*total {
+		f.Code, f.Values[ACKs] = ACKDelay, n
+	} else if KnownOfServer(c.Cell) || rtt <= 0 || rtt > delayedRTT {
+		return f, false
 	}
-	text = what + " takes " + workload.Briefly(took)
 	if rtt > 0 && rtt <= delayedRTT {
-		text += " at a round trip of " + workload.Briefly(rtt) + ", without loss"
+		f.Values[workload.RTT] = rtt
 	}
-	if certain {
-		text += fmt.Sprintf(
-			": it waits for delayed acknowledgements of 40 ms, of which the kernel counted %.0f", n)
-	} else {
-		text += ": as long as a delayed acknowledgement"
-	}
-	return text + delayedRemedy, true
+	return f, true
 }
-
-const delayedRemedy = " (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)"
 
 // keptLeast is the shortest part of a delayed acknowledgement, in s, that a wait of a kept
 // connection contains, because the rest may pass while the server works.

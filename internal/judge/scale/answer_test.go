@@ -1,4 +1,4 @@
-package scale
+package scale_test
 
 import (
 	"fmt"
@@ -7,13 +7,21 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 )
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
+
+func answer(r *analysis.Report) *analysis.Answer {
+	r.Study, r.Found = sample.StudyScale, scale.Findings(r)
+	sentence.Fill(r)
+	return r.Answer
+}
 
 // crowds are modes in one size and in a large one, with these verdicts relative to the small one
 // and to the baseline; "" is a size without a result.
@@ -50,7 +58,7 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 		for i := range vs {
 			vs[i] = append(verdicts, "")[rnd.IntN(len(verdicts)+1)]
 		}
-		for _, line := range AnswerOf(crowds(vs)).Text {
+		for _, line := range answer(crowds(vs)).Text {
 			if !strings.HasPrefix(line, "Total throughput at 1×16×1, of ") {
 				continue
 			}
@@ -69,7 +77,7 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 			}
 		}
 	}
-	said := strings.Join(AnswerOf(crowds([]stats.Verdict{stats.Unclear, stats.Unclear})).Text, "\n")
+	said := strings.Join(answer(crowds([]stats.Verdict{stats.Unclear, stats.Unclear})).Text, "\n")
 	if strings.Contains(said, "%") || !strings.Contains(said,
 		"4 of 4 verdicts are unclear: measure longer") {
 		t.Errorf("of what is unclear it says:\n%s", said)
@@ -77,17 +85,17 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 }
 
 func TestAnswerOfOneSize(t *testing.T) {
-	if a := AnswerOf(&analysis.Report{}); a != nil {
+	if a := answer(&analysis.Report{}); a != nil {
 		t.Errorf("of nothing: %+v", a)
 	}
-	a := AnswerOf(crowds([]stats.Verdict{""}))
+	a := answer(crowds([]stats.Verdict{""}))
 	if len(a.Text) != 1 || !strings.HasPrefix(a.Text[0], "There is one size and one mode only") {
 		t.Errorf("%q", a.Text)
 	}
 	idle := crowds([]stats.Verdict{stats.Better})
 	idle.Cells[1].Metrics[workload.ProcessMin] = analysis.Metric{
 		Rounds: make([]float64, stats.MinJudged)}
-	if said := strings.Join(AnswerOf(idle).Text, "\n"); !strings.Contains(said,
+	if said := strings.Join(answer(idle).Text, "\n"); !strings.Contains(said,
 		"a client process transferred nothing: <m0> at 1×16×1.") {
 		t.Errorf("of a process without bytes it says:\n%s", said)
 	}

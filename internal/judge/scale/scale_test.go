@@ -1,4 +1,4 @@
-package scale
+package scale_test
 
 import (
 	"slices"
@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -45,7 +47,9 @@ func scaled(t *testing.T, load string) *analysis.Report {
 		v.Setup, v.Client.Late = 0.25, 0.004
 		v.Client.RSS, v.Server.RSS = 30e6, 10e6
 	})
-	return Judge(r.File)
+	report := scale.Judge(r.File)
+	sentence.Fill(report)
+	return report
 }
 
 func TestScale(t *testing.T) {

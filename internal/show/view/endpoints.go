@@ -9,10 +9,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -30,7 +30,7 @@ func endpointsView(v *view) {
 	v.columns, v.cellTitle = routeColumns, routeTitle
 	v.legend = func(*analysis.Report) string { return routeLegend }
 	v.brief, v.briefTitle, v.detailed = briefRoutes, briefRouteTitle, "percentiles, connections, suspects"
-	v.added, v.proven = routeAdded, func(*analysis.Report) string { return endpoints.Uncounted }
+	v.added, v.proven = routeAdded, func(*analysis.Report) string { return sentence.Uncounted }
 }
 
 // routeAdded returns the column with what a route adds. ok is false unless the loads' primary

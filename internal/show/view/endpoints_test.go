@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 )
 
 // routeTo returns a cell of a route. times are in seconds. Unless the route is the baseline, it
@@ -93,7 +93,7 @@ func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 			Floor: map[string]float64{analysis.Primary(l): 0.0123}}}
 	}
 	r.Cells = cells
-	r.Findings = []string{endpoints.Uncounted}
+	r.Findings = []string{sentence.Uncounted}
 	return r
 }
 

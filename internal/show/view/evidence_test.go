@@ -51,7 +51,7 @@ func TestEvidenceTable(t *testing.T) {
 	lost.Evidence = evidenceOf(true, []sample.EvidenceHop{vllm}, gateway.Evidence.Parts...)
 	lost.Evidence.Lost = 7
 	r := routesTo(someChat, direct, gateway, vpn, lost)
-	r.Answer = endpoints.AnswerOf(r, nil)
+	r.Found = endpoints.Findings(r, nil)
 	out := summary(t, r, format.Options{})
 	golden(t, "evidence.txt", out)
 	for l := range strings.Lines(out) {
@@ -60,7 +60,7 @@ func TestEvidenceTable(t *testing.T) {
 		}
 	}
 	r.Cells[0].Evidence, r.Cells[1].Evidence = nil, nil
-	r.Answer = endpoints.AnswerOf(r, nil)
+	r.Found = endpoints.Findings(r, nil)
 	if out := summary(t, r, format.Options{}); strings.Contains(out, "ms to") {
 		t.Errorf("a table without evidence:\n%s", out)
 	}

@@ -2,8 +2,10 @@ package view
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
@@ -26,6 +28,15 @@ func FuzzReport(f *testing.F) {
 {"visit":{"round":0,"cell":1,"witness":{"ok":true},"trace":{"state":"traced","trips":9,"followed":9,"slots":[1],"totals_s":[5e-5],"mid_mean_s":5e-5,"segments":[{"hop":"bridge","part":"bridge","mid_means_s":[5e-5],"mid_mean_s":5e-5,"share":1,"events":2,"steps":["a","b"]}],"groups":[{"share":1,"steps":["a"],"odd":[0]}]}}}
 {"end":{"rounds":1}}
 `))
+	// a mode that is a placebo and no control, and one that nobody knows
+	f.Add([]byte(`{"header":{"schema":"` + sample.Schema + `","plan":{"baseline":"host","pins":[{"name":"far"},{"name":"near"}],"cells":[{"mode":"host","from":"host","to":"loopback","load":"bulk","on":"lab"},{"mode":"bridge","from":"host","to":"container","load":"bulk","on":"lab","placebo":true},{"mode":"bridge","from":"host","to":"container6","load":"bulk","on":"docker","tune":"mtu=9000"},{"mode":"new","from":"host","to":"container","load":"bulk","on":"lab"}],"loads":[{"kind":"bulk"},{"kind":"stream"}]}}}
+` + visits(4) + `{"end":{"rounds":2}}
+`))
+	for _, study := range []string{"endpoints", "scale"} {
+		f.Add([]byte(`{"header":{"schema":"` + sample.Schema + `","plan":{"study":"` + study + `","baseline":"a","cells":[{"mode":"a","from":"here","load":"sql","on":"endpoint"},{"mode":"b","from":"here","load":"sql","on":"endpoint","placebo":true},{"mode":"a","from":"here","load":"chat","on":"endpoint"},{"mode":"b","from":"here","load":"chat","on":"endpoint"}],"loads":[{"kind":"sql"},{"kind":"chat"},{"kind":"exec"}]},"paths":[{"mode":"b","from":"here","on":"endpoint","dial":"127.0.0.1:80","facts":{"behind_docker_proxy":"172.17.0.2:80"}}]}}
+` + visits(4) + `{"end":{"rounds":2}}
+`))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := sample.Read(bytes.NewReader(b))
 		if err != nil {
@@ -38,4 +49,21 @@ func FuzzReport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// visits returns two rounds of visits to the cells, with counts of all sorts.
+func visits(cells int) string {
+	var b strings.Builder
+	for round := range 2 {
+		for cell := range cells {
+			fmt.Fprintf(&b, `{"visit":{"round":%d,"cell":%d,"witness":{"ok":true},"elapsed_s":1,`+
+				`"client":{"window_s":1,"sent":%d,"trips":9,"counts":{"resent":5,"syn_resent":4,`+
+				`"tokens":9,"glued":9,"refused":1}},"server":{"window_s":1,"received":9,`+
+				`"counts":{"listen_overflows":3}},"values":{"response":%d,"connect":1},`+
+				`"evidence":{"responses":1,"tokens":2,"matched":2,"lost":%d},`+
+				`"gpu":{"by":"drm","slow":{"gaps":1,"time_s":1}}}}`+"\n", round, cell, 9+cell, 2+cell,
+				cell)
+		}
+	}
+	return b.String()
 }

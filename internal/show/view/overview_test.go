@@ -54,7 +54,7 @@ func usualOnTwoCPUs() *analysis.Report {
 	}
 	r.Warnings = []analysis.Warning{{Code: "other-load", Text: "something else kept 0.2 CPUs busy"},
 		{Code: "paced", Text: "TCP's congestion control here is bbr"}}
-	r.Answer = comparison.AnswerOf(r, false)
+	r.Found = comparison.Findings(r)
 	return r
 }
 

@@ -35,7 +35,7 @@ type PartRow struct {
 
 // Parts returns the tables of a run's summary, or nil for a mesh and for a run without an answer.
 func Parts(r judge.Report) []Part {
-	base := r.Base()
+	base := told(r)
 	if base.Answer == nil {
 		return nil
 	}
@@ -224,7 +224,7 @@ func ordered(rows []document.Row, order []int) []document.Row {
 // Beside returns what surrounds a run's tables: before them the answer; behind them findings
 // without an answer, what has no result, and warnings.
 func Beside(r judge.Report) (before, behind []document.Section) {
-	base := r.Base()
+	base := told(r)
 	if base.Answer != nil {
 		before = append(before, answerSection(base.Answer))
 	}

@@ -12,13 +12,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Report shows everything that is known about a judged run.
 func Report(r judge.Report) document.Document {
-	d, base := reportDocument(r), r.Base()
+	d, base := reportDocument(r), told(r)
 	if base.Answer != nil {
 		d.Sections = append(d.Sections, answerSection(base.Answer))
 	}
@@ -26,8 +27,15 @@ func Report(r judge.Report) document.Document {
 	return d
 }
 
-func reportDocument(r judge.Report) document.Document {
+// told returns the part that all studies share, with its findings in words.
+func told(r judge.Report) *analysis.Report {
 	base := r.Base()
+	sentence.Fill(base)
+	return base
+}
+
+func reportDocument(r judge.Report) document.Document {
+	base := told(r)
 	v := viewOf(base)
 	return document.Document{Kind: document.AReport, JSON: r, Run: numbers.Run(base),
 		Figures: v.figures(r),

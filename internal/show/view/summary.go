@@ -16,7 +16,7 @@ import (
 // Summary shows a small table for each load and placement, and last the answer. For a mesh and a
 // run without an answer, it shows the whole report's sections.
 func Summary(r judge.Report) document.Document {
-	base := r.Base()
+	base := told(r)
 	v := viewOf(base)
 	if base.Answer == nil {
 		return Report(r)

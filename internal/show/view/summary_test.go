@@ -34,7 +34,7 @@ func answered() *analysis.Report {
 			c.Metrics[workload.LatencyP50] = m
 		}
 	}
-	r.Answer = comparison.AnswerOf(r, false)
+	r.Found = comparison.Findings(r)
 	return r
 }
 
@@ -105,7 +105,7 @@ func sideways() *analysis.Report {
 		trip(mode.Bridge, mode.ToContainer, 16.1, 1.15, 0.01, stats.Worse),
 		trip(mode.PublishNAT, mode.ToLoopback, 17.1, 1.22, 0.02, stats.Worse),
 		trip(mode.PublishProxy, mode.ToLoopback, 43, 3.07, 0.02, stats.Worse))
-	r.Answer = comparison.AnswerOf(r, false)
+	r.Found = comparison.Findings(r)
 	return r
 }
 
@@ -145,7 +145,7 @@ func TestSummaryOfOddRows(t *testing.T) {
 		bulk(mode.PublishNAT, mode.ToLoopback, 400, 12.5, 0.5, stats.Better),
 		bulk(mode.PublishProxy, mode.ToLoopback, 0.03, 0.001, 0.0001, stats.Worse),
 	}
-	r.Answer = comparison.AnswerOf(r, false)
+	r.Found = comparison.Findings(r)
 	golden(t, "summary-odd.txt", summary(t, r, format.Options{Width: 79}))
 }
 
@@ -158,7 +158,7 @@ func TestNoPlotWithoutRatios(t *testing.T) {
 		}
 		r.Cells = append(r.Cells, c)
 	}
-	r.Answer = comparison.AnswerOf(r, false)
+	r.Answer = &analysis.Answer{}
 	for _, s := range Summary(r).Sections {
 		for _, b := range s.Blocks {
 			if x, ok := b.(document.Table); ok && x.Plot != nil {
@@ -172,14 +172,14 @@ func TestSummaryOfStudies(t *testing.T) {
 	climb := climbed()
 	climb.Answer = ladder.AnswerOf(climb.Steps)
 	crowds := crowded()
-	crowds.Answer = scale.AnswerOf(crowds)
+	crowds.Found = scale.Findings(crowds)
 	reports := map[string]judge.Report{"ladder": climb, "scale": crowds, "sweep": swept(t)}
 	for name, culprits := range map[string][]endpoints.Culprit{"chat": {{Route: "direct",
 		Blame: endpoints.Server}, {Route: "vpn", Blame: endpoints.Network}},
 		"sql": nil, "chat-one": {{Route: "127.0.0.1:8080", Blame: endpoints.NoOther}},
 		"chat-wide": nil} {
 		r := routeReports()[name]
-		r.Answer = endpoints.AnswerOf(r, culprits)
+		r.Found = endpoints.Findings(r, culprits)
 		reports[name] = r
 	}
 	for name, r := range reports {

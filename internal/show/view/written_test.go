@@ -1,9 +1,12 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
@@ -69,6 +72,15 @@ func TestContradictions(t *testing.T) {
 		}
 		if !found || len(documenttest.Contradictions(tt.d)) == 0 {
 			t.Errorf("%q for %q: nothing is found", tt.new, tt.old)
+		}
+	}
+	for code, other := range map[string]string{comparison.Keep: comparison.Avoid,
+		comparison.Avoid: comparison.Open} {
+		r := answered()
+		i := slices.IndexFunc(r.Found, func(f analysis.Finding) bool { return f.Code == code })
+		r.Found[i].Code = other
+		if len(documenttest.Contradictions(Summary(r))) == 0 {
+			t.Errorf("%s for %s: nothing is found", other, code)
 		}
 	}
 }

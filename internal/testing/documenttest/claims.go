@@ -3,7 +3,6 @@ package documenttest
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -30,15 +28,15 @@ type judged struct {
 	Studies []published.Result `json:"studies"`
 }
 
-// Contradictions returns the sentences of an answer that disagree with the verdicts in the
-// document's JSON.
+// Contradictions returns the findings and the sentences of an answer that disagree with the verdicts
+// in the document's JSON.
 func Contradictions(d document.Document) []string {
 	var r judged
 	b, err := json.Marshal(d.JSON)
 	if err != nil || json.Unmarshal(b, &r) != nil || r.Answer == nil {
 		return nil
 	}
-	out := unlike(d)
+	out := append(unlike(d), r.unsupported()...)
 	for _, text := range answerOf(d) {
 		for _, sentence := range strings.Split(strings.TrimSuffix(text, "."), ". ") {
 			for _, why := range r.against(sentence) {
@@ -94,23 +92,12 @@ func answerOf(d document.Document) (out []string) {
 
 func (r judged) against(sentence string) []string {
 	var out []string
-	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised,
-		judged.routes, judged.levers, judged.parts, judged.open,
-		judged.curves, judged.faults, judged.findings, judged.traces} {
+	for _, rule := range []func(judged, string) []string{judged.levers, judged.parts, judged.curves, judged.faults, judged.findings,
+		judged.traces} {
 		out = append(out, rule(r, sentence)...)
 	}
 	return out
 }
-
-var (
-	parentheses = regexp.MustCompile(` ?\([^()]*\)`)
-	underOne    = regexp.MustCompile(`(?:^|[:;] )(better|worse|same|unclear): ([^;]*)`)
-	verb        = regexp.MustCompile(`(?i)^(?:.*: )?(keep|avoid|not certain yet:) (.*)$`)
-	againstOne  = regexp.MustCompile(`^Against (.+?): (.*)$`)
-	sameAs      = regexp.MustCompile(`^(.*) (?:has|have) the same .* as `)
-	differing   = regexp.MustCompile(`^It is unclear whether (?:the .* over )?(.*) differs? from`)
-	unclearOf   = regexp.MustCompile(`^(\d+) of (\d+) verdicts (?:is|are) unclear`)
-)
 
 // cells returns the cells with the longest label that the name begins with. Other text may follow
 // the label.
@@ -125,141 +112,6 @@ func (r judged) cells(name string) (out []analysis.Cell) {
 	for _, c := range r.Cells {
 		if c.Label() == longest && longest != "" {
 			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// has reports whether a cell has the verdict v, for itself or for a ratio of the metric. If of is
-// "", any metric counts.
-func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
-	return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
-		if c.Verdict() == v {
-			return true
-		}
-		for name, m := range c.Metrics {
-			for _, x := range []*analysis.Ratio{m.Ratio, m.Scaling} {
-				if x != nil && x.Verdict == v && (of == "" || name == of) {
-					return true
-				}
-			}
-		}
-		return false
-	})
-}
-
-// verdicts checks "noun, of Y's: worse: a 80 %; same: b".
-func (r judged) verdicts(sentence string) (out []string) {
-	if !strings.Contains(sentence, ", of ") || r.Steps != nil {
-		return nil
-	}
-	report := &analysis.Report{Measured: r.Measured}
-	for _, m := range underOne.FindAllStringSubmatch(parentheses.ReplaceAllString(sentence, ""),
-		-1) {
-		for _, name := range strings.Split(m[2], ", ") {
-			cells := slices.DeleteFunc(r.cells(name), func(c analysis.Cell) bool {
-				return r.Study == "" && !strings.Contains(
-					strings.ToLower(sentence), strings.ToLower(report.NounOf(c))+", of ") &&
-					!strings.Contains(sentence, report.Plan.SayPin(c.Pin)+", of ")
-			})
-			metric := ""
-			if r.Study == "" && len(cells) > 0 {
-				metric = cells[0].Primary
-			}
-			if !has(cells, metric, stats.Verdict(m[1])) {
-				out = append(out, fmt.Sprintf("no cell of %q is %s", name, m[1]))
-			}
-		}
-	}
-	return out
-}
-
-// dear is the ratio from which the answer advises against a mode.
-const dear = 1.5
-
-// advised checks "Keep a: …; b", "Avoid c" and "Not certain yet: d".
-func (r judged) advised(sentence string) (out []string) {
-	m := verb.FindStringSubmatch(sentence)
-	if m == nil || r.Advice != nil {
-		return nil
-	}
-	for _, text := range strings.Split(m[2], "; ") {
-		cells := r.cells(text)
-		if len(cells) == 0 { // an alternative, or figures of another CPU placement
-			continue
-		}
-		better, worse := has(cells, cells[0].Primary, stats.Better),
-			has(cells, cells[0].Primary, stats.Worse)
-		same, much := has(cells, cells[0].Primary, stats.Same),
-			slices.ContainsFunc(cells, muchWorse)
-		switch strings.ToLower(m[1]) {
-		case "keep":
-			if !better && !worse && !same {
-				out = append(out, text+" is kept, and nothing is certain")
-			}
-		case "avoid":
-			if !much {
-				out = append(out, text+" is avoided, and certainly not much worse")
-			}
-		default:
-			if better || worse || same {
-				out = append(out, text+" is not uncertain")
-			}
-		}
-		if strings.Contains(text, "no certain difference") && (better || worse) &&
-			!strings.Contains(text, "CPU") { // of one placement of several
-			out = append(out, text+": a difference is certain")
-		}
-		if strings.Contains(text, ": the same") && !same {
-			out = append(out, text+": it is not the same")
-		}
-	}
-	return out
-}
-
-func muchWorse(c analysis.Cell) bool {
-	x := c.Metrics[c.Primary]
-	if x.Ratio == nil || c.Verdict() != stats.Worse {
-		return false
-	}
-	return c.FillsLink() || x.Higher && 1/x.Ratio.High >= dear || !x.Higher && x.Ratio.Low >= dear
-}
-
-func (r judged) routes(sentence string) (out []string) {
-	if r.Study != sample.StudyEndpoints {
-		return nil
-	}
-	hold := func(name string, want ...stats.Verdict) {
-		cells := r.cells(name)
-		if len(cells) > 0 && !slices.ContainsFunc(want, func(v stats.Verdict) bool {
-			return has(cells, cells[0].Primary, v)
-		}) {
-			out = append(out, fmt.Sprintf("no verdict of %q is %v", name, want))
-		}
-	}
-	names := func(text string) []string {
-		return strings.Split(strings.ReplaceAll(text, " and ", ", "), ", ")
-	}
-	if m := againstOne.FindStringSubmatch(sentence); m != nil {
-		for _, text := range strings.Split(m[2], "; ") {
-			switch {
-			case strings.Contains(text, " adds "):
-				hold(text, stats.Worse)
-			case strings.Contains(text, " off the "):
-				hold(text, stats.Better)
-			default:
-				hold(text, stats.Better, stats.Worse)
-			}
-		}
-	}
-	if m := sameAs.FindStringSubmatch(sentence); m != nil {
-		for _, name := range names(m[1]) {
-			hold(name, stats.Same)
-		}
-	}
-	if m := differing.FindStringSubmatch(sentence); m != nil {
-		for _, name := range names(m[1]) {
-			hold(name, stats.Unclear)
 		}
 	}
 	return out
@@ -347,24 +199,4 @@ func (r judged) traces(sentence string) (out []string) {
 		}
 	}
 	return out
-}
-
-func (r judged) open(sentence string) []string {
-	m := unclearOf.FindStringSubmatch(sentence)
-	if m == nil || r.Study != "" {
-		return nil
-	}
-	all, open := 0, 0
-	for _, c := range r.Cells {
-		x := c.Metrics[c.Primary].Ratio
-		if x != nil && !x.Undecided() && !r.Plan.OnlyUnpaced(c) {
-			if all++; x.Verdict == stats.Unclear {
-				open++
-			}
-		}
-	}
-	if all > 0 && (m[1] != fmt.Sprint(open) || m[2] != fmt.Sprint(all)) {
-		return []string{fmt.Sprintf("%d of %d are", open, all)}
-	}
-	return nil
 }

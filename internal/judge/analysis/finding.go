@@ -1,0 +1,46 @@
+package analysis
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Finding is a statement about a run as values. show/sentence puts it into words.
+type Finding struct {
+	Code string `json:"code"`
+	// From, On, Load and Pin are what its cells have in common, if the code is about that.
+	From mode.Placement `json:"from,omitempty"`
+	On   string         `json:"on,omitempty"`
+	Load string         `json:"load,omitempty"`
+	Pin  string         `json:"pin,omitempty"`
+	// Cells are indexes of the report's cells.
+	Cells []int `json:"cells,omitempty"`
+	// Ratios and Prices are of Cells, in their order, if they are not against the baseline.
+	Ratios []Ratio `json:"ratios,omitempty"`
+	Prices []Price `json:"prices,omitempty"`
+	// What names a lever, a mode, a process or a remedy, as the code says.
+	What   string             `json:"what,omitempty"`
+	Why    string             `json:"why,omitempty"` // that What follows from
+	N      int                `json:"n,omitempty"`
+	Of     int                `json:"of,omitempty"`
+	Values map[string]float64 `json:"values,omitempty"` // by metric
+}
+
+// The codes of findings that several studies have.
+const (
+	NothingMeasured = "nothing-measured"
+	AllWitnessed    = "witnessed"      // or the rows that were not are named
+	Unclear         = "unclear"        // N of Of verdicts
+	TooFewRounds    = "too-few-rounds" // N of Of verdicts are unclear for that reason
+)
+
+// At returns the index of the report's cell that has the results of c, or -1.
+func (r *Report) At(c sample.Cell) int {
+	plain := func(c sample.Cell) sample.Cell {
+		c.Control, c.Placebo = false, false
+		return c.Named()
+	}
+	return slices.IndexFunc(r.Cells, func(o Cell) bool { return plain(o.Cell) == plain(c) })
+}

@@ -1,0 +1,61 @@
+package endpoints
+
+import (
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+)
+
+func TestMergeLeavesOutMovedClocks(t *testing.T) {
+	moved := judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 2000}, [7]float64{})
+	moved.ClockMoved = 0.5
+	visits := []*sample.Visit{{}, {}, {}}
+	visits[1].Evidence = moved
+	if e := merge(visits); e != nil {
+		t.Errorf("%+v", e)
+	}
+	visits[2].Evidence = judgetest.Evidence([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{1: 30})
+	for _, v := range []*sample.Visit{{}, {}} {
+		v.Evidence = judgetest.Evidence([7]float64{1: 70}, [7]float64{1: 900}, [7]float64{})
+		v.Evidence.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.5}}
+		visits = append(visits, v)
+	}
+	if e := merge(visits[2:]); len(e.Waits) != 1 || e.Waits[0].Tokens != 4 || e.Waits[0].Sum != 1 {
+		t.Errorf("%+v", e.Waits)
+	}
+	for i, v := range visits[2:] {
+		v.Evidence.Window, v.Evidence.Hops[0].Stopped = 2, 0.5
+		v.Evidence.Parts[1].Last = 0.9 + 0.01*float64(i)
+	}
+	e := merge(append(visits[2:], visits[2:]...))
+	if e.Window != 12 || e.Hops[0].Stopped != 3 || e.Hops[1].Stopped != 0 ||
+		e.Parts[1].LastHalf < 0.005 || e.Parts[1].LastHalf > 0.015 || e.Parts[1].FirstHalf > 1e-9 {
+		t.Errorf("%+v", e)
+	}
+	if e := merge(visits[2:]); e.Parts[1].LastHalf != 0 {
+		t.Errorf("an interval of three visits: %+v", e)
+	}
+	visits = visits[:3]
+	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||
+		!e.Writes {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestMergeGPU(t *testing.T) {
+	visits := make([]*sample.Visit, 4)
+	for i := range visits {
+		visits[i] = &sample.Visit{}
+	}
+	if g := mergeGPU(visits); g != nil {
+		t.Errorf("%+v", g)
+	}
+	visits[1].GPU = &sample.GPU{Device: "0", Engine: "gfx", Slow: sample.GPUTime{Gaps: 1, Time: 2, Busy: 1}}
+	visits[3].GPU = &sample.GPU{Device: "0", Engine: "compute", Over: 1,
+		Rest: sample.GPUTime{Time: 3, Busy: 3}}
+	want := sample.GPU{Over: 1, Slow: visits[1].GPU.Slow, Rest: visits[3].GPU.Rest}
+	if g := mergeGPU(visits); g == nil || *g != want {
+		t.Errorf("%+v", g)
+	}
+}

@@ -1,0 +1,35 @@
+package endpoints
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// causes has what tokens wait for in the server's TCP, and as what that is blamed.
+var causes = map[string]struct{ waits, blames string }{
+	sample.WaitNagle: {"for acknowledgements, without TCP_NODELAY (set it at the server)",
+		"the server's TCP, without TCP_NODELAY"},
+	sample.WaitQueue: {"behind the full queue of the server's device",
+		"the full queue of the server's device"},
+	sample.WaitCongestion: {"for acknowledgements, with a full congestion window",
+		"the network, which delays or loses packets"},
+	sample.WaitWindow: {"for a reader that does not read", "a reader that does not read"},
+	sample.WaitOther:  {"for an unknown cause", "the server's TCP"},
+}
+
+// Waited returns a clause on the tokens or replies that waited for a cause.
+func Waited(x sample.EvidenceWait, what string) string {
+	return fmt.Sprintf("%d %s waited %s each in the server's TCP %s", x.Tokens, what,
+		workload.Briefly(x.Sum/float64(x.Tokens)), causes[x.Cause].waits)
+}
+
+// Blames returns as what a cause of waits is blamed.
+func Blames(cause string) string { return causes[cause].blames }
+
+// PlaceOf returns a hop's process and port in words.
+func PlaceOf(h sample.EvidenceHop) string {
+	return strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
+}

@@ -1,0 +1,282 @@
+package sentence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// blanks are the words for the blanks of templates, by name. The findings are those of one
+// sentence.
+var blanks = map[string]func(*writer, []analysis.Finding) string{
+	"witnessed": func(w *writer, _ []analysis.Finding) string { return analysis.Witnessed(w.r) },
+	"unclear": func(_ *writer, fs []analysis.Finding) string {
+		return analysis.SayUnclear(fs[0])
+	},
+	"open": func(_ *writer, fs []analysis.Finding) string {
+		said, _, _ := strings.Cut(analysis.SayUnclear(fs[0]), ":")
+		return said
+	},
+	"congestion": func(w *writer, _ []analysis.Finding) string { return w.r.Environment.Congestion },
+	"warning":    (*writer).busy,
+	"what":       func(_ *writer, fs []analysis.Finding) string { return fs[0].What },
+	"on":         ofCell(func(_ *writer, c analysis.Cell) string { return c.On }),
+	"place": ofCell(func(_ *writer, c analysis.Cell) string {
+		return c.From.Words()
+	}),
+	"pin":  ofCell(func(w *writer, c analysis.Cell) string { return w.r.Plan.SayPin(c.Pin) }),
+	"cell": ofCell(func(_ *writer, c analysis.Cell) string { return c.Label() }),
+	"cell4": ofCell(func(_ *writer, c analysis.Cell) string {
+		of := c.Cell
+		of.To = of.To.Over4()
+		return analysis.Label(of)
+	}),
+	"labels": func(w *writer, fs []analysis.Finding) string {
+		return printable.List(analysis.Distinct(w.cells(fs[0]), analysis.Cell.Label))
+	},
+	"rows": func(w *writer, fs []analysis.Finding) string {
+		return w.each(fs[0], func(int, analysis.Cell) string { return "" })
+	},
+	"longer": func(w *writer, fs []analysis.Finding) string {
+		return w.each(fs[0], func(i int, _ analysis.Cell) string {
+			return " " + milliseconds(fs[0].Prices[i]) + " ms"
+		})
+	},
+	"Noun": ofCell(func(w *writer, c analysis.Cell) string {
+		return printable.Capital(w.r.NounOf(c))
+	}),
+	"noun": ofCell(func(w *writer, c analysis.Cell) string { return w.r.NounOf(c) }),
+	"nouns": func(w *writer, _ []analysis.Finding) string {
+		return printable.List(analysis.Distinct(w.r.Cells, w.r.NounOf))
+	},
+	"base": func(w *writer, fs []analysis.Finding) string {
+		cells := w.cells(fs[0])
+		last := cells[len(cells)-1]
+		return last.Metrics[last.Primary].Ratio.To
+	},
+	"ratio":    func(_ *writer, fs []analysis.Finding) string { return fs[0].Ratios[0].String() },
+	"ratios":   (*writer).ratios,
+	"verdicts": (*writer).verdicts,
+	"routes":   (*writer).routes,
+	"remedy":   (*writer).remedy,
+	"limit": ofCell(func(_ *writer, c analysis.Cell) string {
+		if c.FillsLink() {
+			return c.Link()
+		}
+		return limiters[c.LimitedBy]
+	}),
+	"packets": func(_ *writer, fs []analysis.Finding) string {
+		if fs[0].N == 0 {
+			return "each packet"
+		}
+		return fmt.Sprintf("each packet, of at most %d bytes,", fs[0].N)
+	},
+	"core": ofCell(func(_ *writer, c analysis.Cell) string {
+		return fmt.Sprintf("%.0f %%", 100*c.ProxyCore.Median)
+	}),
+	"seconds": ofCell(func(_ *writer, c analysis.Cell) string {
+		const giga = 1e9
+		return units.Digits(giga * c.CPU.Proxy)
+	}),
+	"Lever": func(_ *writer, fs []analysis.Finding) string {
+		return printable.Capital(leverOf(fs[0]).Gist)
+	},
+	"lever":   func(_ *writer, fs []analysis.Finding) string { return leverOf(fs[0]).Gist },
+	"command": (*writer).command,
+	"harm": func(_ *writer, fs []analysis.Finding) string {
+		if l := leverOf(fs[0]); l.Mode != "" {
+			return "It gives up " + l.GivesUp
+		}
+		return "It may harm " + leverOf(fs[0]).Harms
+	},
+	"hosted": (*writer).hosted,
+	"tokens": func(w *writer, _ []analysis.Finding) string {
+		return fmt.Sprint(workload.StreamOf(w.r.Plan.Loads.Of(workload.Stream)).Tokens)
+	},
+	"pace": func(w *writer, _ []analysis.Finding) string {
+		return fmt.Sprintf("%g", workload.StreamOf(w.r.Plan.Loads.Of(workload.Stream)).Pace)
+	},
+	"late_p99": value(workload.LateP99), "late_max": value(workload.LateMax),
+	"wait_p99": value(workload.WaitP99), "wait_max": value(workload.WaitMax),
+	"busiest_cpu": func(_ *writer, fs []analysis.Finding) string {
+		return fmt.Sprintf("%.0f %%", 100*fs[0].Values[comparison.BusiestCPU])
+	},
+
+	"Total":   (*writer).totalOf,
+	"first":   partner(ofFirst),
+	"other":   partner(ofBaseline),
+	"scaling": byRatio(ofFirst),
+	"rates":   byRatio(ofBaseline),
+	"growth":  ofCell(growth),
+	"sizes": func(w *writer, fs []analysis.Finding) string {
+		return printable.List(analysis.Distinct(w.cells(fs[0]), func(c analysis.Cell) string {
+			return c.Label() + " at " + c.Shape.String()
+		}))
+	},
+	"shape":  ofCell(func(_ *writer, c analysis.Cell) string { return c.Shape.String() }),
+	"load":   ofCell(func(_ *writer, c analysis.Cell) string { return c.Load }),
+	"n":      func(_ *writer, fs []analysis.Finding) string { return fmt.Sprint(fs[0].N) },
+	"setup":  highest(workload.Setup, "%.2f", 1),
+	"spread": highest(workload.StartSpread, "%.0f", 1e3),
+	"memory": highest(workload.Memory, "%.0f", 1e-6),
+
+	"unproven": ofCell(func(_ *writer, c analysis.Cell) string {
+		why, _ := c.Evidence.Clear()
+		return why
+	}),
+	"Who":     ofParts(func(w parts) string { return printable.Capital(w.who()) }),
+	"who":     ofParts(parts.who),
+	"needs":   ofParts(parts.needs),
+	"figures": ofParts(parts.figures),
+	"seen":    ofParts(parts.seen),
+	"gpus":    (*writer).gpus,
+	"slow": func(_ *writer, fs []analysis.Finding) string {
+		return workload.Milliseconds(fs[0].Values[endpoints.SlowGaps])
+	},
+	"proof": (*writer).proof,
+	"why":   (*writer).why,
+	"held": func(_ *writer, fs []analysis.Finding) string {
+		return fmt.Sprintf("%.0f %%", 100*fs[0].Values[workload.Glued])
+	},
+	"least": func(*writer, []analysis.Finding) string { return fmt.Sprint(stats.MinJudged) },
+	"is":    number("is", "are"), "has": number("has", "have"), "their": number("its", "their"),
+	"differs": number("differs", "differ"),
+	"gateway": func(_ *writer, fs []analysis.Finding) string { return gateways[fs[0].What] },
+	"clauses": (*writer).clauses,
+	"within": func(w *writer, _ []analysis.Finding) string {
+		if same := w.r.Plan.Same; same > 0 {
+			return fmt.Sprintf(" (within %g %%)", 100*same)
+		}
+		return ""
+	},
+	"exchange":  ofCell(exchange),
+	"exchanged": ofCell(exchanged),
+	"connects":  (*writer).connects,
+	"baseline":  func(w *writer, _ []analysis.Finding) string { return w.r.Plan.Baseline },
+	"behind": ofCell(func(_ *writer, c analysis.Cell) string {
+		return c.Facts[endpoints.BehindProxy]
+	}),
+	"fast":       ofCell(func(_ *writer, c analysis.Cell) string { return orFast(c.Dial) }),
+	"suspect":    overRoutes(suspect),
+	"lookup":     overRoutes(lookedUp),
+	"passed":     overRoutes(passedOver),
+	"delayed":    overRoutes(delayed),
+	"offloads":   (*writer).offloads,
+	"unexamined": (*writer).unexamined,
+	"absent":     (*writer).absent,
+	"dial":       ofCell(func(_ *writer, c analysis.Cell) string { return c.Dial }),
+	"dials":      (*writer).dials,
+	"times":      (*writer).times,
+	"page":       (*writer).page,
+}
+
+// ofCell returns the words for a blank that is about the finding's first cell.
+func ofCell(say func(*writer, analysis.Cell) string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, fs []analysis.Finding) string { return say(w, w.r.Cells[fs[0].Cells[0]]) }
+}
+
+func value(metric string) func(*writer, []analysis.Finding) string {
+	return func(_ *writer, fs []analysis.Finding) string {
+		return workload.Milliseconds(fs[0].Values[metric])
+	}
+}
+
+var limiters = map[string]string{
+	"client core":  "the client's CPU core",
+	"server core":  "the server's CPU core",
+	"proxy":        "the CPU time of the relaying process",
+	"softirq core": "the CPU core that handles packets", "all cores": "the CPU: all cores are busy",
+}
+
+// busy returns the first sentence of the warning.
+func (w *writer) busy([]analysis.Finding) string {
+	for _, x := range w.r.Warnings {
+		if x.Code == comparison.Busy {
+			said, _, _ := strings.Cut(x.Text, ". ")
+			return printable.Capital(strings.TrimSuffix(said, "."))
+		}
+	}
+	return ""
+}
+
+// each returns the rows of the finding, each followed by what say returns.
+func (w *writer) each(f analysis.Finding, say func(i int, c analysis.Cell) string) string {
+	var out []string
+	for i, c := range w.cells(f) {
+		out = append(out, c.Label()+w.r.Plan.SayPin(c.Pin)+say(i, c))
+	}
+	return strings.Join(out, ", ")
+}
+
+func milliseconds(p analysis.Price) string {
+	const ms = 1e3
+	d := stats.Summary{Median: ms * p.Median, Low: ms * p.Low, High: ms * p.High, N: p.N}
+	n := analysis.Decimals(d.HalfWidth())
+	return fmt.Sprintf("%+.*f %s", n, d.Median, analysis.Interval(d, n))
+}
+
+func (w *writer) ratios(fs []analysis.Finding) string {
+	var out []string
+	for i, c := range w.cells(fs[0]) {
+		x := fs[0].Ratios[i]
+		out = append(out, fmt.Sprintf("%s of %s's %s (%s)", x, x.To, w.r.NounOf(c), x.Verdict))
+	}
+	return strings.Join(out, " and ")
+}
+
+func (w *writer) verdicts(fs []analysis.Finding) string {
+	var out []analysis.Judged
+	for _, c := range w.cells(fs[0]) {
+		said := analysis.Judged{Name: c.Label(), Verdict: c.Verdict(),
+			Ratio: c.Metrics[c.Primary].Ratio}
+		if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+			said.Name, said.Ratio = fmt.Sprintf("%s (fills %s, with %s of the CPU time)", c.Label(),
+				c.Link(), cpu), nil
+		}
+		out = append(out, said)
+	}
+	return analysis.ByVerdict(out)
+}
+
+func leverOf(f analysis.Finding) lever.Lever {
+	l, _ := lever.Find(f.What)
+	return l
+}
+
+func (w *writer) command(fs []analysis.Finding) string {
+	m, _ := mode.Find(w.r.Cells[fs[0].Cells[0]].Mode)
+	if how := leverOf(fs[0]).Command(m.Engine()); how != "" {
+		return ": " + how
+	}
+	return ""
+}
+
+// hosted returns how a container of the mode's engine does without the relay.
+func (w *writer) hosted(fs []analysis.Finding) string {
+	l, _ := lever.Find(string(mode.Host))
+	m, _ := mode.Find(mode.Name(fs[0].What))
+	text := fmt.Sprintf("%s; it gives up %s", l.Command(m.Engine()), l.GivesUp)
+	if why := l.Refuses(m.Name); why != "" {
+		text += ", and " + why
+	}
+	return text
+}
+
+var remedies = map[string]string{
+	comparison.ProxyOff: `set "userland-proxy": false`,
+	comparison.NetworkIPv6: "give the network IPv6 (docker network create --ipv6), so that Docker's " +
+		"rules serve the port",
+	comparison.IptablesOn: `leave out "iptables": false, without which Docker's rules serve the ` +
+		`port`,
+	comparison.DialContainer: "dial the container's address",
+	comparison.DialOrFast:    "dial the container's address, or sudo toll fast on --all",
+}

@@ -1,0 +1,257 @@
+package sentence
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// parts words the division of a route's times.
+type parts struct{ endpoints.Division }
+
+func partsOf(c analysis.Cell) parts { return parts{endpoints.Division{Evidence: c.Evidence}} }
+
+func ofParts(say func(parts) string) func(*writer, []analysis.Finding) string {
+	return ofCell(func(_ *writer, c analysis.Cell) string { return say(partsOf(c)) })
+}
+
+// who returns the parts that are to blame.
+func (w parts) who() string {
+	if all := w.names(); len(all) > 0 {
+		return printable.List(all)
+	}
+	return "neither"
+}
+
+// exchange returns where the time of an exchange goes.
+func exchange(w *writer, c analysis.Cell) string {
+	x := partsOf(c)
+	say := append([]string{fmt.Sprintf("of %s a %s as captured: %s",
+		workload.Briefly(x.Sum(endpoints.Last)), exchanged(w, c),
+		x.list(endpoints.Last, workload.Briefly))}, x.waits("replies",
+		x.Responses/endpoints.FewReplies)...)
+	return strings.Join(say, "; ")
+}
+
+func exchanged(_ *writer, c analysis.Cell) string {
+	if c.Load == workload.SQL {
+		return "query"
+	}
+	return "request"
+}
+
+// needs returns how long a response takes, how much of that the server needs, and how much other
+// parts hold that are to blame.
+func (w parts) needs() string {
+	whole, server := w.Sum(endpoints.Last), w.part(sample.EvidenceServer)
+	say := []string{fmt.Sprintf("of %s a response %s needs %s", workload.Briefly(whole),
+		w.short(server), mean(server))}
+	for _, p := range w.Blamed() {
+		if p.Part != sample.EvidenceServer && p.Last >= endpoints.LittleShare*whole {
+			say = append(say, w.short(p)+" holds "+mean(p))
+		}
+	}
+	return strings.Join(say, ", ")
+}
+
+// figures returns when tokens left the server and arrived, and which parts took long.
+func (w parts) figures() string {
+	var say []string
+	switch pace := workload.Briefly(w.Gap); {
+	case w.Matched <= w.Responses:
+		say = append(say, "each response comes in one event")
+	case w.Together():
+		say = append(say, "the server sends its tokens together")
+	case w.Gap < endpoints.TogetherGap && w.ServerGap > endpoints.TogetherGap:
+		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive together",
+			workload.Briefly(w.ServerGap)))
+	case w.Gap > 0 && (w.Gap-w.ServerGap)/w.Gap > endpoints.LittleShare ||
+		w.Gap < (1-endpoints.LittleShare)*w.ServerGap:
+		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive each %s",
+			workload.Briefly(w.ServerGap), pace))
+	default:
+		say = append(say, fmt.Sprintf("a token comes each %s, as the server sends them", pace))
+	}
+	say = append(say, fmt.Sprintf("first token %s: %s", workload.Briefly(w.Sum(endpoints.First)),
+		w.list(endpoints.First, workload.Briefly)))
+	if w.Slow == 0 {
+		say = append(say, "no gap was slow")
+	} else {
+		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
+			workload.Briefly(w.Excess/float64(w.Responses)),
+			w.list(endpoints.Excess, func(x float64) string {
+				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
+			})))
+	}
+	say = append(say, w.waits("tokens", w.Responses)...)
+	say = append(say, w.limits()...)
+	if w.Others > 0 {
+		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
+			w.Others))
+	}
+	return strings.Join(say, "; ")
+}
+
+// seen returns where the captures begin, and of how many tokens they are.
+func (w parts) seen() string {
+	h := sample.EvidenceHop{}
+	if len(w.Hops) > 0 {
+		h = w.Hops[0]
+	}
+	return fmt.Sprintf("Seen from the server (%s) on: %d of %d tokens", endpoints.PlaceOf(h),
+		w.Matched, w.Tokens)
+}
+
+// limits returns clauses on the CPU limits that stop the server or relays.
+func (w parts) limits() (out []string) {
+	for _, p := range w.Parts {
+		if x := w.Stopped(p.Hop); x >= endpoints.LittleShare && (p.Part == sample.EvidenceServer ||
+			p.Part == sample.EvidenceRelay) {
+			out = append(out, fmt.Sprintf("its CPU limit stopped %s for %s of %s", w.short(p),
+				workload.Briefly(x*w.Window), workload.Briefly(w.Window)))
+		}
+	}
+	return out
+}
+
+// mean returns the mean time until the last token as text, with its interval if that is known.
+func mean(p sample.EvidencePart) string {
+	if p.LastHalf == 0 {
+		return workload.Briefly(p.Last)
+	}
+	return workload.Briefly(p.Last) + " ±" + workload.Briefly(p.LastHalf)
+}
+
+// names returns the names of the parts that are to blame.
+func (w parts) names() (out []string) {
+	for _, p := range w.Blamed() {
+		out = append(out, w.name(p))
+	}
+	return out
+}
+
+func (w parts) part(name string) sample.EvidencePart {
+	for _, p := range w.Parts {
+		if p.Part == name {
+			return p
+		}
+	}
+	return sample.EvidencePart{}
+}
+
+// waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
+// server's TCP.
+func (w parts) waits(what string, least int) (out []string) {
+	for _, x := range w.Waits {
+		each := x.Sum / float64(x.Tokens)
+		if x.Tokens < least || each < min(w.ServerGap, endpoints.LittleShare*w.Sum(endpoints.Last)) {
+			continue
+		}
+		out = append(out, endpoints.Waited(x, what))
+	}
+	return out
+}
+
+// list lists the parts that matter, the largest first.
+func (w parts) list(of func(sample.EvidencePart) float64, show func(float64) string) string {
+	parts := slices.Clone(w.Parts)
+	slices.SortStableFunc(parts, func(a, b sample.EvidencePart) int {
+		return cmp.Compare(of(b), of(a))
+	})
+	var out []string
+	for _, p := range parts {
+		if x := of(p); x >= endpoints.LittleShare*w.Sum(of) {
+			out = append(out, strings.TrimPrefix(w.short(p), "the ")+" "+show(x))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// short returns a part's name without its place.
+func (w parts) short(p sample.EvidencePart) string {
+	switch p.Part {
+	case sample.EvidenceServer:
+		if !w.Writes {
+			return "the server with its TCP"
+		}
+		if w.Blocked() {
+			return "the server or its wait for a reader"
+		}
+		return "the server"
+	case sample.EvidenceTCP:
+		return "the server's TCP"
+	case sample.EvidenceQueue:
+		return "the server's queue"
+	case sample.EvidenceRelay:
+		if p.Hop < len(w.Hops) && w.Hops[p.Hop].Process != "" {
+			return w.Hops[p.Hop].Process
+		}
+		return "the relay"
+	case sample.EvidenceWire:
+		return "the network"
+	case sample.EvidenceRequest:
+		return "sending the request"
+	}
+	return "the client"
+}
+
+// name returns a part's name with its place.
+func (w parts) name(p sample.EvidencePart) string {
+	switch {
+	case p.Part == sample.EvidenceTCP && len(w.Waits) > 0:
+		most := slices.MaxFunc(w.Waits, func(a, b sample.EvidenceWait) int {
+			return cmp.Compare(a.Sum, b.Sum)
+		})
+		return endpoints.Blames(most.Cause)
+	case w.Limited(p) && p.Part == sample.EvidenceServer:
+		return "the server's CPU limit"
+	case w.Limited(p) && p.Hop < len(w.Hops):
+		return "the CPU limit of the relay " + endpoints.PlaceOf(w.Hops[p.Hop])
+	case p.Part == sample.EvidenceQueue:
+		return "the queue of the server's network device"
+	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):
+		return "the relay " + endpoints.PlaceOf(w.Hops[p.Hop])
+	}
+	return w.short(p)
+}
+
+// gpus returns how busy the server's GPU was, in one sentence for the routes with the same figures.
+func (w *writer) gpus(fs []analysis.Finding) string {
+	var out, texts []string
+	routes := map[string][]string{}
+	for _, c := range w.cells(fs[0]) {
+		text := busyGPU(*c.GPU)
+		if routes[text] == nil {
+			texts = append(texts, text)
+		}
+		routes[text] = append(routes[text], c.Label())
+	}
+	for _, text := range texts {
+		out = append(out, fmt.Sprintf("Over %s, %s.", printable.List(routes[text]), text))
+	}
+	return strings.Join(out, " ")
+}
+
+// busyGPU returns a clause.
+func busyGPU(g sample.GPU) string {
+	gaps, by := units.Plural(g.Slow.Gaps, "slow gap"), "DRM's counters"
+	if g.By == sample.GPUByNvidiaSMI {
+		gaps += " of more than 1 s"
+		by = "nvidia-smi, which averages over up to 1 s"
+	}
+	text := fmt.Sprintf("the server's GPU was busy for %s of the time of %s", gpuShare(g.Slow), gaps)
+	if g.Rest.Time > 0 {
+		text += fmt.Sprintf(" and %s of the rest", gpuShare(g.Rest))
+	}
+	return text + " (by " + by + ")"
+}
+
+func gpuShare(t sample.GPUTime) string { return fmt.Sprintf("%.0f %%", 100*t.Share()) }

@@ -1,0 +1,208 @@
+package sentence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// why returns why a route is blamed, with doubts.
+func (w *writer) why(fs []analysis.Finding) string {
+	f := fs[0]
+	gaps, proof := w.gaps(f), w.proofs(f)
+	held := f.Code == endpoints.RouteHolds
+	switch {
+	case f.What == f.Why:
+	case held && len(proof) == 1: // which is that tokens are held back
+		gaps = ""
+	case held:
+		gaps = proof[1] + "."
+	case f.Why == string(endpoints.NotKnown):
+		gaps = strings.Join(proof, "; ") + "."
+	default:
+		gaps = strings.Join(proof, "; ") + "; " + gaps
+	}
+	return strings.TrimSpace(gaps + doubts(f))
+}
+
+// gaps returns what a route's gaps alone show.
+func (w *writer) gaps(f analysis.Finding) string {
+	slow := workload.Milliseconds(f.Values[endpoints.SlowGaps])
+	if f.Why == string(endpoints.Nobody) {
+		return "its gaps are steady, the slowest tenth " + slow + " longer than the median one."
+	}
+	text := fmt.Sprintf("its slow gaps are %s longer than its median gap, %s of that beyond %s's",
+		slow, f.Prices[0].Plain(), w.steadiest(f))
+	if f.Why == string(endpoints.NotKnown) {
+		text += "; run longer, or with more --tokens"
+	}
+	return text + "."
+}
+
+func (w *writer) steadiest(f analysis.Finding) string { return w.r.Cells[f.Cells[1]].Label() }
+
+// proofs returns that tokens are held back and that the first one comes late, as far as that is so.
+func (w *writer) proofs(f analysis.Finding) (out []string) {
+	if f.Code == endpoints.RouteHolds {
+		out = append(out, fmt.Sprintf("%.0f %% of its tokens came together with another one (over %s "+
+			"%.0f %%): something on the path holds them back", 100*f.Values[workload.Glued],
+			w.steadiest(f), 100*f.Values[endpoints.Other+workload.Glued]))
+	}
+	if len(f.Prices) > 1 {
+		out = append(out, fmt.Sprintf("its first token comes %s later", f.Prices[1].Amount()))
+	}
+	return out
+}
+
+// proof returns a sentence with the figures behind a blame, or "" without any.
+func (w *writer) proof(fs []analysis.Finding) string {
+	f := fs[0]
+	if f.What == string(endpoints.Server) {
+		return fmt.Sprintf("Over every route the slowest tenth of the gaps is at least %s longer than "+
+			"the median gap.", workload.Milliseconds(f.Values[endpoints.Other+endpoints.SlowGaps]))
+	}
+	say := w.proofs(f)
+	if f.Prices[0].Verdict == stats.Costs && f.Code != endpoints.RouteHolds {
+		say = append(say, fmt.Sprintf("its slow gaps are %s longer", f.Prices[0].Amount()))
+	}
+	if n := f.Values[workload.Stalls]; n > 0 {
+		stalls := fmt.Sprintf("%.0f stalls", n)
+		if n == 1 {
+			stalls = "1 stall"
+		}
+		say = append(say, fmt.Sprintf("%s (over %s %.0f)", stalls, w.steadiest(f),
+			f.Values[endpoints.Other+workload.Stalls]))
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Over %s, against %s: %s.", w.r.Cells[f.Cells[0]].Label(), w.steadiest(f),
+		strings.Join(say, "; "))
+}
+
+func doubts(f analysis.Finding) (text string) {
+	if glued := f.Values[workload.Glued]; glued > workload.GluedShare {
+		by := "on the path, or by the server"
+		if f.Code == endpoints.RouteHolds {
+			by = "on the path"
+		}
+		text = fmt.Sprintf(
+			" %.0f %% of its tokens arrived together with another one: they were held back %s.",
+			100*glued, by)
+	}
+	if n := f.Values[workload.Stalls]; n > 0 {
+		text += fmt.Sprintf(" %.0f of its gaps were stalls.", n)
+	}
+	return text
+}
+
+// clauses returns how the routes differ from the baseline.
+func (w *writer) clauses(fs []analysis.Finding) string {
+	var out []string
+	for _, c := range w.cells(fs[0]) {
+		text := c.Label() + " " + w.r.Clause(c)
+		p := c.Metrics[c.Primary].Price
+		if n := w.queries(c); n > 1 && p != nil {
+			text += ": " + divided(*p, n).Amount() + " a query"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+func (w *writer) queries(c analysis.Cell) int {
+	if c.Load != workload.SQL {
+		return 0
+	}
+	return workload.SQLOf(w.r.Plan.Loads.Of(c.Load)).Queries
+}
+
+func divided(p analysis.Price, by int) analysis.Price {
+	for _, x := range []*float64{&p.Median, &p.Low, &p.High} {
+		*x /= float64(max(1, by))
+	}
+	return p
+}
+
+func (w *writer) connects(fs []analysis.Finding) string {
+	var say []string
+	for _, c := range w.cells(fs[0]) {
+		m := c.Metrics[workload.ConnectTime]
+		how := "longer"
+		if m.Ratio.Verdict == stats.Better {
+			how = "less"
+		}
+		text := fmt.Sprintf("%s takes %s %s than %s", c.Label(), m.Price.Amount(), how, m.Ratio.To)
+		if !slices.Contains(say, text) {
+			say = append(say, text)
+		}
+	}
+	return strings.Join(say, "; ")
+}
+
+// times returns what a route adds to the times of a response.
+func (w *writer) times(fs []analysis.Finding) string {
+	names := map[string]string{workload.FirstTokenP50: "the first token",
+		workload.GapP50: "the median gap", workload.ResponseTime: "a response",
+		workload.ConnectTime: "connecting"}
+	if fs[0].Load == workload.Batch {
+		names[workload.ResponseTime] = "a response that is not streamed"
+	}
+	c := w.r.Cells[fs[0].Cells[0]]
+	var adds []string
+	to := ""
+	for _, metric := range endpoints.Times(fs[0].Load) {
+		if m := c.Metrics[metric]; m.Price != nil && m.Ratio != nil {
+			to = m.Ratio.To
+			adds = append(adds, fmt.Sprintf("%s to %s (%s)", m.Price.Plain(), names[metric],
+				m.Price.Verdict))
+		}
+	}
+	return fmt.Sprintf("Over %s, %s adds %s", to, c.Label(), strings.Join(adds, ", "))
+}
+
+// page returns what a route adds to a page of queries and to each of them.
+func (w *writer) page(fs []analysis.Finding) string {
+	c, queries := w.r.Cells[fs[0].Cells[0]], fs[0].N
+	p := c.Metrics[workload.LatencyP50].Price
+	return fmt.Sprintf("%s adds %s to a page of %d queries over %s (%s): %s to each", c.Label(),
+		p.Plain(), queries, w.r.Plan.Baseline, p.Verdict, divided(*p, queries).Plain())
+}
+
+// dials returns the routes as arguments of toll trace.
+func (w *writer) dials(fs []analysis.Finding) string {
+	var words []string
+	for _, c := range w.cells(fs[0]) {
+		word := c.Dial
+		if name := c.Label(); name != word {
+			word = name + "=" + c.Dial
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// number returns the word for one or several routes.
+func number(one, several string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, fs []analysis.Finding) string {
+		if len(analysis.Distinct(w.cells(fs[0]), analysis.Cell.Label)) > 1 {
+			return several
+		}
+		return one
+	}
+}
+
+// gateways has what makes programs hold tokens back.
+var gateways = map[string]string{
+	endpoints.Nginx:     "set proxy_buffering off there",
+	endpoints.OpenResty: "set proxy_buffering off there",
+	endpoints.Caddy: "leave response_buffers (buffer_responses in old versions) out of its " +
+		"reverse_proxy",
+	endpoints.Envoy: "leave out filters that read whole responses (ext_proc: response_body_mode " +
+		"STREAMED; Lua: no body())",
+}

@@ -1,0 +1,174 @@
+// Package sentence puts findings into words, for all studies and formats: one table has the
+// sentences, one the words that their blanks stand for.
+package sentence
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Fill sets the answer and the findings in words of a report that has findings as values.
+func Fill(r *analysis.Report) {
+	if len(r.Found) == 0 {
+		return
+	}
+	w := &writer{r: r}
+	var answer []string
+	details := map[int][]string{}
+	shown := map[string]int{} // sentences, by code
+	for fs := range alike(r.Found) {
+		f := fs[0]
+		t := find(f.Code)
+		w.enter(f)
+		text, at := w.fill(t.text, fs), t.details
+		if t.continues { // the sentence before is in both
+			answer[len(answer)-1] += text
+			if at > 0 {
+				details[at][len(details[at])-1] += text
+			}
+			continue
+		}
+		if at > 0 {
+			details[at] = append(details[at], w.fill(cmp.Or(t.detail, t.text), fs))
+		}
+		if shown[f.Code]++; text == "" || shown[f.Code] > t.most || slices.Contains(answer, text) {
+			continue
+		}
+		answer = w.add(answer, t, f, text)
+	}
+	r.Findings, r.Answer = []string{}, nil
+	for _, at := range slices.Sorted(maps.Keys(details)) {
+		r.Findings = append(r.Findings, details[at]...)
+	}
+	if len(answer) > 0 {
+		r.Answer = &analysis.Answer{Question: w.question(), Text: answer}
+	}
+}
+
+// add adds a sentence to an answer: to its last item if both are about the same.
+func (w *writer) add(answer []string, t template, f analysis.Finding, text string) []string {
+	head, last := "", len(answer)-1
+	if t.placed {
+		head = w.head(f)
+	}
+	joined := t.item != "" && (!t.placed || head != "")
+	switch {
+	case joined && t.item == w.item && t.list != "":
+		answer[last] = strings.TrimSuffix(answer[last], ".") + "; " + text
+		return answer
+	case joined && t.item == w.item:
+		answer[last] += " " + text
+		return answer
+	case joined && head != "":
+		text = strings.ToLower(text[:1]) + text[1:]
+	}
+	w.item = t.item
+	return append(answer, t.list+head+text)
+}
+
+// alike yields findings that one sentence is about.
+func alike(all []analysis.Finding) iter.Seq[[]analysis.Finding] {
+	return func(yield func([]analysis.Finding) bool) {
+		for len(all) > 0 {
+			n, merge := 1, find(all[0].Code).merge
+			for n < len(all) && merge != nil && all[n].Code == all[0].Code && merge(all[0], all[n]) {
+				n++
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
+	}
+}
+
+type place struct {
+	from mode.Placement
+	on   string
+}
+
+func placeOf(f analysis.Finding) place { return place{f.From, f.On} }
+
+type writer struct {
+	r     *analysis.Report
+	place place
+	item  string // of the answer's last item: the template's
+	named bool   // the figures of the place have named their metrics
+}
+
+func (w *writer) enter(f analysis.Finding) {
+	if placeOf(f) != w.place {
+		w.place, w.item, w.named = placeOf(f), "", false
+	}
+}
+
+// head returns the finding's place if the answer has sentences on several, or "".
+func (w *writer) head(f analysis.Finding) string {
+	var parts []string
+	differs := func(of func(analysis.Finding) string) bool {
+		return slices.ContainsFunc(w.r.Found, func(o analysis.Finding) bool {
+			return find(o.Code).placed && of(o) != of(f)
+		})
+	}
+	if differs(func(f analysis.Finding) string { return f.On }) {
+		parts = append(parts, "on "+f.On)
+	}
+	if differs(func(f analysis.Finding) string { return string(f.From) }) {
+		parts = append(parts, "from "+f.From.Words())
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return printable.Capital(strings.Join(parts, ", ") + ": ")
+}
+
+// question returns what the findings answer.
+func (w *writer) question() string {
+	if w.r.Study == sample.StudyEndpoints &&
+		slices.ContainsFunc(w.r.Plan.Loads, workload.Alone) {
+		return "Is it the network?"
+	}
+	for _, f := range w.r.Found {
+		if q := find(f.Code).question; q != "" {
+			return w.fill(q, []analysis.Finding{f})
+		}
+	}
+	switch w.r.Study {
+	case sample.StudyEndpoints:
+		return "What does each route cost?"
+	case sample.StudyScale:
+		return "What happens as clients are added?"
+	}
+	return "What does each mode cost?"
+}
+
+// fill returns a template's text with the words for its {blanks}.
+func (w *writer) fill(text string, fs []analysis.Finding) string {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(text, "{")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		blank, after, _ := strings.Cut(rest, "}")
+		b.WriteString(blanks[blank](w, fs))
+		text = after
+	}
+}
+
+func (w *writer) cells(f analysis.Finding) (out []analysis.Cell) {
+	for _, i := range f.Cells {
+		out = append(out, w.r.Cells[i])
+	}
+	return out
+}

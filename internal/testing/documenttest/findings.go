@@ -1,0 +1,181 @@
+package documenttest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// unsupported returns the findings that the report's figures do not bear out.
+func (r judged) unsupported() (out []string) {
+	for _, f := range r.Found {
+		if slices.ContainsFunc(f.Cells, func(i int) bool { return i < 0 || i >= len(r.Cells) }) {
+			out = append(out, fmt.Sprintf("%+v: there are %d cells", f, len(r.Cells)))
+		} else if rule := rules[f.Code]; rule != nil && !rule(r, f) {
+			out = append(out, fmt.Sprintf("%+v: the figures are not so", f))
+		}
+	}
+	return out
+}
+
+// rules report whether the figures bear out a finding, by its code.
+var rules = map[string]func(judged, analysis.Finding) bool{
+	analysis.Unclear:        judged.counted,
+	analysis.TooFewRounds:   judged.counted,
+	comparison.MostlyPacing: judged.counted,
+	comparison.Keep: func(r judged, f analysis.Finding) bool {
+		return r.some(f, certain) && !r.some(f, muchWorse)
+	},
+	comparison.Avoid: func(r judged, f analysis.Finding) bool { return r.some(f, muchWorse) },
+	comparison.Varies: func(r judged, f analysis.Finding) bool {
+		return !r.some(f, muchWorse) && r.some(f, func(c analysis.Cell) bool {
+			x, _ := comparison.Deciding(c)
+			return x.Varies
+		})
+	},
+	comparison.Open: func(r judged, f analysis.Finding) bool { return !r.some(f, certain) },
+	comparison.Compared: func(r judged, f analysis.Finding) bool {
+		return !r.some(f, func(c analysis.Cell) bool {
+			return c.Load != f.Load || c.Pin != f.Pin || c.From != f.From || c.On != f.On ||
+				c.Metrics[c.Primary].Ratio == nil
+		})
+	},
+	comparison.OverIPv6:     ofEachCell,
+	comparison.Tuned:        ofEachCell,
+	comparison.AgainstLab:   ofEachCell,
+	comparison.LeverHelps:   is(stats.Better),
+	comparison.LeverHarms:   is(stats.Worse),
+	comparison.LeverSame:    is(stats.Same),
+	comparison.LeverUnclear: is(stats.Unclear),
+	comparison.TokensFaster: longer(func(p analysis.Price) bool { return p.High < published160 }),
+	comparison.TokensSlower: longer(func(p analysis.Price) bool { return p.Low >= published160 }),
+	comparison.HiddenByLink: func(r judged, f analysis.Finding) bool {
+		return r.alike(f) && len(f.Cells) > 1
+	},
+	scale.Scaling: rated(func(m analysis.Metric) *analysis.Ratio { return m.Scaling }),
+	scale.AtSize:  rated(func(m analysis.Metric) *analysis.Ratio { return m.Ratio }),
+	scale.OneIdle: func(r judged, f analysis.Finding) bool {
+		return r.Cells[f.Cells[0]].Metrics[workload.ProcessMin].Median == 0
+	},
+	scale.Largest: func(r judged, f analysis.Finding) bool {
+		return !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return scale.Ends(c) > f.N })
+	},
+	endpoints.RoutesDiffer:  all(stats.Better, stats.Worse),
+	endpoints.RoutesSame:    all(stats.Same),
+	endpoints.RoutesUnclear: all(stats.Unclear),
+	endpoints.LoadUnclear:   all(stats.Unclear),
+	endpoints.NetworkBetter: all(stats.Better),
+	endpoints.NetworkWorse:  all(stats.Worse),
+	endpoints.NoNetwork:     all(stats.Same),
+	endpoints.Connecting: func(r judged, f analysis.Finding) bool {
+		return !r.some(f, func(c analysis.Cell) bool {
+			x := c.Metrics[workload.ConnectTime].Ratio
+			return x.Verdict != stats.Better && x.Verdict != stats.Worse
+		})
+	},
+	endpoints.Broke: func(r judged, f analysis.Finding) bool {
+		return !r.some(f, func(c analysis.Cell) bool { return !c.Broke })
+	},
+	endpoints.ProxyFree: all(stats.Same),
+	endpoints.OneRoute: func(r judged, _ analysis.Finding) bool {
+		return !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
+	},
+	endpoints.PartBlamed: func(r judged, f analysis.Finding) bool {
+		return r.some(f, analysis.Cell.Proven)
+	},
+	endpoints.PacketsUnclear: func(r judged, f analysis.Finding) bool {
+		return !r.some(f, analysis.Cell.Proven)
+	},
+	comparison.Limited:      judged.alike,
+	comparison.OnlyMeasured: func(r judged, _ analysis.Finding) bool { return len(r.Failed) == 0 },
+}
+
+const published160 = 0.160 // s
+
+func (r judged) some(f analysis.Finding, is func(analysis.Cell) bool) bool {
+	return slices.ContainsFunc(f.Cells, func(i int) bool { return is(r.Cells[i]) })
+}
+
+func certain(c analysis.Cell) bool {
+	return slices.Contains([]stats.Verdict{stats.Better, stats.Worse, stats.Same}, c.Verdict())
+}
+
+func muchWorse(c analysis.Cell) bool {
+	x, higher := comparison.Deciding(c)
+	return c.Verdict() == stats.Worse &&
+		(higher && 1/x.High >= comparison.Dear || !higher && x.Low >= comparison.Dear)
+}
+
+func ofEachCell(_ judged, f analysis.Finding) bool {
+	return len(f.Cells) > 0 && len(f.Ratios) == len(f.Cells)
+}
+
+// rated reports whether all cells are of the finding's load and place, and have the ratio.
+func rated(of func(analysis.Metric) *analysis.Ratio) func(judged, analysis.Finding) bool {
+	return func(r judged, f analysis.Finding) bool {
+		return !r.some(f, func(c analysis.Cell) bool {
+			return c.Load != f.Load || c.From != f.From || c.On != f.On ||
+				of(c.Metrics[scale.Rate(c)]) == nil
+		})
+	}
+}
+
+// all reports whether all of a finding's cells have one of the verdicts.
+func all(vs ...stats.Verdict) func(judged, analysis.Finding) bool {
+	return func(r judged, f analysis.Finding) bool {
+		return !r.some(f, func(c analysis.Cell) bool { return !slices.Contains(vs, c.Verdict()) })
+	}
+}
+
+func is(v stats.Verdict) func(judged, analysis.Finding) bool {
+	return func(_ judged, f analysis.Finding) bool { return f.Ratios[0].Verdict == v }
+}
+
+func longer(so func(analysis.Price) bool) func(judged, analysis.Finding) bool {
+	return func(_ judged, f analysis.Finding) bool {
+		return len(f.Prices) == len(f.Cells) &&
+			!slices.ContainsFunc(f.Prices, func(p analysis.Price) bool { return !so(p) })
+	}
+}
+
+func (r judged) alike(f analysis.Finding) bool {
+	return !r.some(f, func(c analysis.Cell) bool {
+		return c.LimitedBy == "" || c.LimitedBy != r.Cells[f.Cells[0]].LimitedBy
+	})
+}
+
+// counted reports whether N of Of primary ratios are unclear.
+func (r judged) counted(f analysis.Finding) bool {
+	judged, open := 0, 0
+	for _, o := range r.Found { // of crowds, which have two ratios
+		for _, i := range o.Cells {
+			m := r.Cells[i].Metrics[scale.Rate(r.Cells[i])]
+			x := map[string]*analysis.Ratio{scale.Scaling: m.Scaling, scale.AtSize: m.Ratio}[o.Code]
+			if x == nil {
+				continue
+			}
+			if judged++; x.Verdict == stats.Unclear {
+				open++
+			}
+		}
+	}
+	for _, c := range r.Cells {
+		if r.Study == sample.StudyScale {
+			break
+		}
+		x := c.Metrics[c.Primary].Ratio
+		if x != nil && (r.Study != "" || !x.Undecided() && !r.Plan.OnlyUnpaced(c)) {
+			if judged++; x.Verdict == stats.Unclear {
+				open++
+			}
+		}
+	}
+	return f.N == open && f.Of == judged
+}
