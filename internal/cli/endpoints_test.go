@@ -370,9 +370,9 @@ func readReport(t *testing.T, b []byte) analysis.Report {
 func TestStreamBatch(t *testing.T) {
 	m := startLLM(t, nil)
 	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
-	for flag, loads := range map[string][]string{"chat,batch": {workload.Chat, workload.Batch},
-		"batch": {workload.Batch}} {
-		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, "--load", flag, "--tokens",
+	for flag, loads := range map[string][]string{"--batch": {workload.Chat, workload.Batch},
+		"--no-stream": {workload.Batch}} {
+		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, flag, "--tokens",
 			"8", "--rounds", "5", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			t.Fatalf("%s: exit code %d\n%s\n%s", flag, code, r.errOut.String(), r.out.String())

@@ -125,7 +125,7 @@ func (s *Session) notEvents(a *answer, begin []byte, content io.Reader) error {
 			s.text(b, whole))
 	}
 	if answer, e := answerIn(b); e == nil && answer.something() {
-		err.hint = "--load batch asks for whole responses"
+		err.hint = "--no-stream asks for whole responses"
 	}
 	return err
 }
