@@ -84,7 +84,7 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 }
 
 const clientExample = "sudo toll trace 127.0.0.1:6379 --client " +
-	"'redis-cli -h {host} -p {port} -r 1000 get x'"
+	"'redis-cli -p {port} -r 99 ping'"
 
 // traceRoutes traces requests over routes to a server that runs.
 func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, by *requester) error {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -25,7 +24,7 @@ func AnswerOf(steps []Step) *analysis.Answer {
 		return nil
 	}
 	a := &analysis.Answer{Question: "What does each part of the path cost?", Text: []string{}}
-	if mode.Target(steps[0].To).Outside() {
+	if steps[0].To.Outside() {
 		a.Question = "What does each part of the way out cost?"
 	}
 	var tally analysis.Tally
