@@ -467,8 +467,9 @@ func TestStreamSomeVisitsFail(t *testing.T) {
 			found = w.Text
 		}
 	}
-	if !strings.Contains(found,
-		"of 12 visits failed and are left out, the last one in round 12: ask http://127.0.0.1:") {
+	// A visit that is made again takes a request more: which rounds fail is not known.
+	want := `^[1-6] of 12 visits failed and are left out, the last one in round \d+: ask http://127\.0\.0\.1:`
+	if !regexp.MustCompile(want).MatchString(found) {
 		t.Errorf("warnings %+v", report.Cells[0].Warnings)
 	}
 }
