@@ -106,7 +106,7 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 		case <-time.After(length):
 		}
 		length = time.Since(last)
-		n, err := s.take(0)
+		n, err := s.record()
 		if err != nil {
 			return 0, err
 		}
@@ -114,7 +114,9 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 			n, err = s.end(began, over && s.served.Spells == 0)
 			return s.restAfter(length, n-before), err
 		}
-		before = n
+		if before, err = s.take(0); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -140,6 +142,14 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	s.log = tokens.NewServer()
 	s.log.Serve(s.at.Space, s.at.Port)
 	return recorded, err
+}
+
+// record reads what was recorded, for take. It returns the number of records so far.
+func (s *serving) record() (recorded int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.drain()
+	return s.recorded, err
 }
 
 // take is tokens.Requests.Take. It returns the number of records so far.

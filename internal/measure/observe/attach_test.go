@@ -134,6 +134,10 @@ func TestAttachInSpells(t *testing.T) {
 			got.Requests == 0 {
 			u.Errorf("%+v of %d", got, made)
 		}
+		// Of one client, with each spell's first request.
+		if most := got.Followed/(5*ms).Seconds() + float64(got.Spells); float64(got.Requests) > most {
+			t.Errorf("%d requests of 5 ms in %v s: %+v", got.Requests, got.Followed, got)
+		}
 	})
 }
 
