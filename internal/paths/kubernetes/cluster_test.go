@@ -269,7 +269,7 @@ func TestClusterBesideLab(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
 	was := c.objects(t)
-	want := []string{`Every row was witnessed`}
+	want := []string{`every row was witnessed`}
 	for _, on := range []string{"lab", "kubernetes"} {
 		for _, from := range []string{"another container", "a container on another machine"} {
 			want = append(
