@@ -84,12 +84,16 @@ of a mode costs.`,
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes|mode.OfServers, mode.FromHost)
 	f.addTo(fl)
-	fl.StringVar(&f.baseline, "against", string(mode.Host), "the `MODE` that others are compared with (of routes: the first)")
-	offer(fl, "against", modeWords())
-	fl.BoolVar(&t.Hooks, hooksFlag, false, "also split netfilter by hook (PREROUTING, FORWARD …) "+
-		"and NAT, in further rounds: this changes the path (default: if a path has NAT)")
-	fl.StringVar(&attach, attachFlag, "",
-		"watch the requests to the server at this `PORT`, or ADDRESS:PORT, for --budget")
+	add(fl,
+		flagDef{name: againstFlag, group: toMeasure, value: text(&f.baseline, string(mode.Host)),
+			word: "MODE", help: "the MODE that others are compared with (of routes: the first)",
+			main: "trace", offer: modeWords()},
+		flagDef{name: hooksFlag, group: toMeasure, value: toggle(&t.Hooks), main: "trace",
+			help: "also split netfilter by hook (PREROUTING, FORWARD …) and NAT, in further rounds: " +
+				"this changes the path (default: if a path has NAT)"},
+		flagDef{name: attachFlag, group: toMeasure, value: text(&attach, ""), word: "PORT",
+			help: "watch the requests to the server at this PORT, or ADDRESS:PORT, for --budget",
+			main: "trace"})
 	by.add(fl)
 	f.addLoads(fl, traceLoads, workload.RR)
 	f.addTune(fl)

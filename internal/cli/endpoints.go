@@ -138,11 +138,15 @@ type placeFlags struct {
 
 func (f *placeFlags) add(fl *pflag.FlagSet) {
 	addFrom(fl, &f.from, mode.OfServers, mode.FromHost)
-	fl.BoolVarP(&f.ipv4, "ipv4", "4", false,
-		"dial names over IPv4; with -6, over both, to see what IPv6 costs")
-	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial names over IPv6")
-	fl.StringVar(&f.peer.host, peerFlag, "",
-		"peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may be left out)")
+	add(fl,
+		flagDef{name: "ipv4", short: "4", group: toMeasure, value: toggle(&f.ipv4),
+			help: "dial names over IPv4; with -6, over both, to see what IPv6 costs"},
+		flagDef{name: "ipv6", short: "6", group: toMeasure, value: toggle(&f.ipv6),
+			help: "dial names over IPv6"},
+		flagDef{name: peerFlag, group: where, value: text(&f.peer.host, ""), word: "HOST",
+			help: "peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may " +
+				"be left out)",
+			main: "stream sql", use: trusts})
 	f.peer.how.add(fl)
 }
 

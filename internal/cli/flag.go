@@ -93,27 +93,6 @@ func (x flagDef) describe(f *pflag.Flag) {
 		usedFor: {strconv.Itoa(int(x.use))}, notWith: strings.Fields(x.not)}
 }
 
-// describeOthers describes flags that commands add without add.
-func describeOthers(root *cobra.Command) {
-	for _, x := range []flagDef{
-		{name: againstFlag, group: toMeasure, main: "trace", offer: modeWords()},
-		{name: hooksFlag, group: toMeasure, main: "trace"},
-		{name: attachFlag, group: toMeasure, main: "trace"},
-		{name: "client", group: toMeasure, word: "COMMAND", main: "trace"},
-		{name: "seconds", group: toMeasure},
-		{name: passwordFlag, group: toMeasure, word: "VARIABLE"},
-		{name: "ipv4", group: toMeasure},
-		{name: "ipv6", group: toMeasure},
-		{name: peerFlag, group: where, word: "HOST", main: "stream sql", use: trusts},
-	} {
-		for _, c := range root.Commands() {
-			if f := c.Flags().Lookup(x.name); f != nil && note(f, inGroup) == "" {
-				x.describe(f)
-			}
-		}
-	}
-}
-
 func usedAs(f *pflag.Flag, u use) bool {
 	n, _ := strconv.Atoi(note(f, usedFor)) // 0 for flags that add did not add
 	return use(n)&u != 0

@@ -94,7 +94,6 @@ machine's own Docker Engine instead.`,
 	root.AddCommand(newHistory(e))
 	root.AddCommand(newKubernetes(e))
 	forKubectl(root)
-	describeOthers(root)
 	completeValues(root)
 	addTopics(root)
 	helpful(root)

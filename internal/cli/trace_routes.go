@@ -24,7 +24,7 @@ const (
 )
 
 // routeFlags lists the flags of toll trace that apply to routes.
-var routeFlags = []string{"from", "ipv4", "ipv6", "against", "password-env", "budget", "rounds",
+var routeFlags = []string{"from", "ipv4", "ipv6", againstFlag, passwordFlag, "budget", "rounds",
 	"seed", "save", "window", clientFlag, "seconds", formatName, outputFlag, "force", "dry-run",
 	"no-history", "quiet", "live", "details"}
 
@@ -37,18 +37,22 @@ type requester struct {
 const clientFlag = "client"
 
 func (a *requester) add(fl *pflag.FlagSet) {
-	fl.StringVar(&a.passwordEnv, "password-env", "",
-		"environment variable that holds the password for the server at an address")
-	fl.StringVar(&a.program.client, clientFlag, "",
-		"the command line of a client that makes the requests over each route, instead of toll; "+
-			"{host} {port}, or {addr}, stand for the route's address")
-	fl.Var(wholeFlag(&a.program.seconds, 1, 1, maxSeconds), "seconds",
-		"the value of {seconds}, for clients that take how long to run")
+	add(fl,
+		flagDef{name: passwordFlag, group: toMeasure, value: text(&a.passwordEnv, ""),
+			word: "VARIABLE",
+			help: "environment variable that holds the password for the server at an address"},
+		flagDef{name: clientFlag, group: toMeasure, value: text(&a.program.client, ""),
+			word: "COMMAND", main: "trace",
+			help: "the command line of a client that makes the requests over each route, instead of " +
+				"toll; {host} {port}, or {addr}, stand for the route's address"},
+		flagDef{name: "seconds", group: toMeasure,
+			value: wholeFlag(&a.program.seconds, 1, 1, maxSeconds),
+			help:  "the value of {seconds}, for clients that take how long to run"})
 }
 
 // refuse refuses the flags where no address is given.
 func (a *requester) refuse(fl *pflag.FlagSet) error {
-	for _, name := range []string{"password-env", clientFlag, "seconds"} {
+	for _, name := range []string{passwordFlag, clientFlag, "seconds"} {
 		if fl.Changed(name) {
 			return usage(fmt.Errorf("--%s needs the address of a server", name), tracedExample)
 		}
@@ -64,11 +68,11 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 		if fl.Changed("seconds") {
 			return out, l, usage(errors.New("--seconds needs --client"), clientExample)
 		}
-		out.Password, err = secret("password-env", a.passwordEnv)
+		out.Password, err = secret(passwordFlag, a.passwordEnv)
 		return out, sample.Load{Kind: workload.Request, Warmup: routeWarmup, Window: window,
 			Options: sample.RequestOptions{Asks: endpoint.Asks(at)}}, err
 	}
-	for _, name := range []string{"password-env", "window"} {
+	for _, name := range []string{passwordFlag, "window"} {
 		if fl.Changed(name) {
 			return out, l, usage(fmt.Errorf("--%s does not go with --client", name), clientExample)
 		}
