@@ -96,8 +96,8 @@ func TestTable(t *testing.T) {
 		if got, err := Flows(func(Flow) bool { return true }); err != nil || len(got) != 0 {
 			t.Errorf("after it was removed: %+v, %v", got, err)
 		}
-		if got, err := Rewritten(Rewrite{Proto: "tcp", To: server, Now: server}); err != nil ||
-			len(got) != 1 || got[0] != direct {
+		if got, err := Translations("tcp", false, Rewrite{To: server, Now: server}.Selects); err != nil ||
+			len(got) != 1 || got[0].From != direct {
 			t.Errorf("the other one: %v, %v", got, err)
 		}
 		if err := Flush(); err != nil {
@@ -110,7 +110,7 @@ func TestTable(t *testing.T) {
 	})
 }
 
-func TestRewritten(t *testing.T) {
+func TestRewrite(t *testing.T) {
 	translated(t, func() error {
 		_, through := connected(t)
 		other := netip.AddrFrom4([4]byte{127, 0, 0, 2})
@@ -129,12 +129,12 @@ func TestRewritten(t *testing.T) {
 			"source-changed": {Rewrite{Proto: "tcp", To: dialed, Now: server, Source: Changed},
 				false},
 		} {
-			got, err := Rewritten(tt.of)
-			if err != nil || (len(got) == 1) != tt.want || tt.want && got[0] != through {
+			got, err := Translations(tt.of.Proto, false, tt.of.Selects)
+			if err != nil || (len(got) == 1) != tt.want || tt.want && got[0].From != through {
 				t.Errorf("%s: %v, %v", name, got, err)
 			}
 		}
-		if _, err := Rewritten(Rewrite{Proto: "sctp", To: dialed}); err == nil {
+		if _, err := Translations("sctp", false, Rewrite{To: dialed}.Selects); err == nil {
 			t.Error("an unknown protocol is accepted")
 		}
 		return nil

@@ -1,9 +1,6 @@
 package conntrack
 
-import (
-	"fmt"
-	"net/netip"
-)
+import "net/netip"
 
 // Rewrite selects connections by how rules rewrote them.
 type Rewrite struct {
@@ -24,21 +21,8 @@ const (
 	Changed Source = "changed"
 )
 
-// Rewritten returns the clients of the selected connections, including ended ones that are still in
-// the table.
-func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
-	all, err := list(r.Proto, r.To.Addr().Unmap().Is6(), r.Selects)
-	if err != nil {
-		return nil, fmt.Errorf("count rewritten connections: %w", err)
-	}
-	var out []netip.AddrPort
-	for _, t := range all {
-		out = append(out, t.From)
-	}
-	return out, nil
-}
-
-// Selects reports whether rules rewrote a connection of r.Proto as r says.
+// Selects reports whether rules rewrote a connection of r.Proto as r says. Translations and Take list
+// such connections.
 func (r Rewrite) Selects(t Translation) bool {
 	is := func(a netip.AddrPort, want netip.Addr) bool {
 		return !want.IsValid() || a.Addr() == want.Unmap()
