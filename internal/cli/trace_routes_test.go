@@ -2,8 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"io"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -15,29 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// startPausing starts a relay to an address, which waits before it copies what comes back.
-func startPausing(t *testing.T, to string, pause time.Duration) (addr string) {
-	t.Helper()
-	return testnet.Serve(t, func(c net.Conn) {
-		up, err := net.Dial("tcp", to)
-		if err != nil {
-			return
-		}
-		defer up.Close()
-		go func() {
-			_, _ = io.Copy(up, c)
-			up.Close()
-		}()
-		for b := make([]byte, 4096); ; {
-			n, err := up.Read(b)
-			time.Sleep(pause)
-			if _, errWrite := c.Write(b[:n]); err != nil || errWrite != nil {
-				return
-			}
-		}
-	}).String()
-}
-
 // TestTraceClient traces the requests of a shell over a direct route and a relay that takes 4 ms.
 func TestTraceClient(t *testing.T) {
 	t.Parallel()
@@ -46,7 +21,7 @@ func TestTraceClient(t *testing.T) {
 	}
 	const pause = 4 * time.Millisecond
 	direct := startLines(t)
-	relayed := startPausing(t, direct, pause)
+	relayed := testnet.Serve(t, testnet.Relay(direct, pause)).String()
 	client := `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; ` +
 		`for l in {1..30}; do echo hello >&3; read -r x <&3; done; done'`
 	bin := binary(t)

@@ -85,28 +85,6 @@ func redis(password string) func(net.Conn) {
 	}
 }
 
-// copier copies to another address, after a pause on the way back.
-func copier(to string, pause time.Duration) func(net.Conn) {
-	return func(c net.Conn) {
-		up, err := net.Dial("tcp", to)
-		if err != nil {
-			return
-		}
-		defer up.Close()
-		go func() {
-			_, _ = io.Copy(up, c)
-			up.Close()
-		}()
-		for b := make([]byte, 64<<10); ; {
-			n, err := up.Read(b)
-			time.Sleep(pause)
-			if _, errWrite := c.Write(b[:n]); err != nil || errWrite != nil {
-				return
-			}
-		}
-	}
-}
-
 func TestDialogues(t *testing.T) {
 	pages := listen(t, "tcp", "127.0.0.1:0", web(0, "page"))
 	cache := listen(t, "tcp", "127.0.0.1:0", redis(""))
@@ -197,7 +175,7 @@ func TestRequestsTraced(t *testing.T) {
 	}
 	const pause = 4 * time.Millisecond
 	direct := listen(t, "tcp", "127.0.0.1:0", web(pause, ""))
-	relayed := listen(t, "tcp", "127.0.0.1:0", copier(direct, pause))
+	relayed := listen(t, "tcp", "127.0.0.1:0", testnet.Relay(direct, pause))
 	large := listen(t, "tcp", "127.0.0.1:0", web(0, strings.Repeat("x", 1<<20)))
 	const others = 10
 	beside(t, "http://"+relayed, others)

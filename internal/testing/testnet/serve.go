@@ -1,10 +1,12 @@
 package testnet
 
 import (
+	"io"
 	"net"
 	"net/netip"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Serve listens on a port of 127.0.0.1 until the end of the test. It calls answer for each
@@ -34,5 +36,27 @@ func Accept(l net.Listener, answer func(net.Conn)) {
 			defer c.Close()
 			answer(c)
 		})
+	}
+}
+
+// Relay returns an answer that copies to another address and back, after a pause on the way back.
+func Relay(to string, pause time.Duration) func(net.Conn) {
+	return func(c net.Conn) {
+		up, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		go func() {
+			_, _ = io.Copy(up, c)
+			up.Close()
+		}()
+		for b := make([]byte, 64<<10); ; {
+			n, err := up.Read(b)
+			time.Sleep(pause)
+			if _, errWrite := c.Write(b[:n]); err != nil || errWrite != nil {
+				return
+			}
+		}
 	}
 }
