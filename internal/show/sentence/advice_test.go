@@ -21,15 +21,7 @@ func answer(r *analysis.Report) *analysis.Answer {
 
 // The answer must not name a winner by noise.
 func TestAnswer(t *testing.T) {
-	bridge := func(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
-		return judgetest.Judged(mode.Bridge, mode.ToContainer, load, ratio, half, v)
-	}
-	nat := func(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
-		return judgetest.Judged(mode.PublishNAT, mode.ToLoopback, load, ratio, half, v)
-	}
-	proxy := func(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
-		return judgetest.Judged(mode.PublishProxy, mode.ToLoopback, load, ratio, half, v)
-	}
+	bridge, nat, proxy := judgetest.Bridge, judgetest.NAT, judgetest.Proxy
 	host := judgetest.Judged(mode.Host, mode.ToLoopback, workload.Bulk, 1, 0, "")
 	hostRR := judgetest.Judged(mode.Host, mode.ToLoopback, workload.RR, 1, 0, "")
 	full := bridge(workload.Bulk, 1, 0.01, stats.Same)

@@ -28,6 +28,21 @@ func Judged(m mode.Name, to mode.Target, load string, ratio, half float64,
 	return c
 }
 
+// Bridge is Judged for a bridge, at the container's address.
+func Bridge(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
+	return Judged(mode.Bridge, mode.ToContainer, load, ratio, half, v)
+}
+
+// NAT is Judged for a port that rules publish, at the loopback address.
+func NAT(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
+	return Judged(mode.PublishNAT, mode.ToLoopback, load, ratio, half, v)
+}
+
+// Proxy is Judged for a port that docker-proxy publishes, at the loopback address.
+func Proxy(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
+	return Judged(mode.PublishProxy, mode.ToLoopback, load, ratio, half, v)
+}
+
 // Reported returns a report of the cells on a machine that runs Docker.
 func Reported(cells ...analysis.Cell) *analysis.Report {
 	r := &analysis.Report{}
