@@ -176,12 +176,14 @@ func (w *Watch) start() error {
 }
 
 // openWrites begins to record the servers' writes. Without them, what they would tell is in the
-// server's part.
+// server's part. Of routes that may yet lose hops, any hop may be the server.
 func (w *Watch) openWrites() {
 	var servers []uint16
 	for _, r := range w.routes {
-		if len(r.hops) > 0 {
-			servers = append(servers, r.hops[0].port)
+		for i, h := range r.hops {
+			if i == 0 || w.anyBytes {
+				servers = append(servers, h.port)
+			}
 		}
 	}
 	if len(servers) == 0 {
