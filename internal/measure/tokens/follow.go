@@ -48,8 +48,8 @@ func (l *Log) Follow(client int, chain []Hop, all []Exchange) *sample.Trace {
 }
 
 // Asked returns the exchanges of the clients in a namespace that dialled one of the ports, as their
-// device saw them: from the first byte that was sent to the last one that came. The first tenth of a connection's, which may log in,
-// is left out. They have at most the given number of slots.
+// device saw them: from the first byte that was sent to the last one that came. The first tenth of
+// a connection's, which may log in, is left out. They have at most the given number of slots.
 func (l *Log) Asked(client int, dialled []uint16, slots int) (out []Exchange) {
 	for k, q := range l.asks {
 		a := l.came[k]
@@ -91,7 +91,6 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	for i, h := range chain {
 		places[i] = h.Place
 	}
-	t := tracks{log: l, byBase: map[Place]map[uint32]*connection{}, taken: map[*connection]bool{}}
 	writes := false
 	byLocal := map[uint16][]Exchange{}
 	for _, x := range all {
@@ -99,20 +98,24 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	}
 	var ways []way
 	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0)}
-	for k, q := range l.asks {
-		mine := byLocal[k.local.Port()]
-		if k.space != client || len(mine) == 0 || l.came[k] == nil {
-			continue
-		}
-		delete(byLocal, k.local.Port())
-		turns := q.complete(l.came[k].top)
-		conns := t.of(q.out.base, turns, places)
-		if conns == nil {
+	tracks := l.tracks(client)
+	tracks = slices.DeleteFunc(tracks, func(t *track) bool { return len(byLocal[t.local.Port()]) == 0 })
+	l.join(tracks, places)
+	// A relay in the client's namespace may dial from a port of the same number.
+	slices.SortStableFunc(tracks, func(a, b *track) int {
+		return cmp.Compare(len(b.conns), len(a.conns))
+	})
+	for _, t := range tracks {
+		mine := byLocal[t.local.Port()]
+		delete(byLocal, t.local.Port())
+		switch {
+		case len(mine) == 0:
+		case t.conns == nil:
 			out.lose("request sent", "its connection at every hop", len(mine))
-			continue
+		default:
+			writes = writes || len(t.conns[0].written.writes) > 0
+			ways = append(ways, way{t.q, t.came, t.conns, l.dialled(chain, t.conns), mine, t.turns})
 		}
-		writes = writes || len(conns[0].written.writes) > 0
-		ways = append(ways, way{q, l.came[k], conns, l.dialled(chain, conns), mine, turns})
 	}
 	for _, mine := range byLocal {
 		out.lose("request sent", "its packets", len(mine))

@@ -1,8 +1,6 @@
 package tokens
 
 import (
-	"math"
-
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 )
@@ -68,21 +66,18 @@ func appendTurn(turns []turn, at, replied int64) []turn {
 // tenth of a connection's exchanges, which may log in, does not count. all is the number of the
 // others, rows and seen have those that were found at every hop.
 func (l *Log) Turns(client int, chain []Place) (rows [][]Row, seen []Seen, all int) {
-	t := tracks{log: l, byBase: map[Place]map[uint32]*connection{}, taken: map[*connection]bool{}}
-	for k, q := range l.asks {
-		a := l.came[k]
-		if k.space != client || a == nil || len(q.turns) == 0 {
+	tracks := l.tracks(client)
+	for _, t := range tracks {
+		t.turns = t.turns[len(t.turns)/10:]
+		all += len(t.turns)
+	}
+	l.join(tracks, chain)
+	for _, t := range tracks {
+		if t.conns == nil {
 			continue
 		}
-		turns := q.complete(a.top)
-		turns = turns[len(turns)/10:]
-		all += len(turns)
-		conns := t.of(q.out.base, turns, chain)
-		if conns == nil {
-			continue
-		}
-		for _, x := range turns {
-			if r, s, ok := x.divide(conns, a); ok {
+		for _, x := range t.turns {
+			if r, s, ok := x.divide(t.conns, t.came); ok {
 				rows, seen = append(rows, r), append(seen, s)
 			}
 		}
@@ -129,81 +124,4 @@ func (x turn) divide(conns []*connection, a *arrivals) (rows []Row, server Seen,
 	}
 	rows, missed := Divide(chain, &asked)
 	return rows, chain[0], missed == 0 && len(rows) == len(ends) && rows[0][Server] >= -slack
-}
-
-// tracks finds the connections of a chain of relays.
-type tracks struct {
-	log    *Log
-	byBase map[Place]map[uint32]*connection
-	taken  map[*connection]bool
-}
-
-// at returns the connections at a port by their first sequence number, which a packet filter does
-// not change.
-func (t *tracks) at(p Place) map[uint32]*connection {
-	if t.byBase[p] == nil {
-		t.byBase[p] = map[uint32]*connection{}
-		for k, c := range t.log.conns {
-			if k.Place == p && c.in.known {
-				c.written.add(&c.out, t.log.writes[socketOf(k)])
-				delete(t.log.writes, socketOf(k))
-				t.byBase[p][c.in.base] = c
-			}
-		}
-	}
-	return t.byBase[p]
-}
-
-// of returns the connections at all hops of the one that a client opened with a sequence number, or
-// nil.
-func (t *tracks) of(base uint32, turns []turn, chain []Place) []*connection {
-	n := len(chain) - 1
-	if n < 0 || len(turns) == 0 {
-		return nil
-	}
-	out := make([]*connection, n+1)
-	if out[n] = t.at(chain[n])[base]; out[n] == nil {
-		return nil
-	}
-	for i := n - 1; i >= 0; i-- {
-		if out[i] = t.behind(out[i+1], turns, chain[i]); out[i] == nil {
-			return nil
-		}
-		t.taken[out[i]] = true
-	}
-	return out
-}
-
-// behind returns the connection at a port whose exchanges all happened within those of a relay's, in
-// the least time, or nil.
-func (t *tracks) behind(outer *connection, turns []turn, at Place) (best *connection) {
-	least := int64(math.MaxInt64)
-	for _, c := range t.at(at) {
-		if t.taken[c] || c.syn < outer.syn {
-			continue
-		}
-		if cost, ok := within(outer, c, turns); ok && cost < least {
-			best, least = c, cost
-		}
-	}
-	return best
-}
-
-// within reports whether a connection's exchanges happened within those of another one, as far as a
-// few of them tell, and the time that they had to spare.
-func within(outer, inner *connection, turns []turn) (spare int64, ok bool) {
-	const few = 100
-	step := max(1, len(turns)/few)
-	for i := 0; i < len(turns); i += step {
-		x := turns[i]
-		in, ok1 := outer.in.at(x.asked)
-		in2, ok2 := inner.in.at(x.asked)
-		out, ok3 := outer.out.at(x.to)
-		out2, ok4 := inner.out.at(x.to)
-		if !ok1 || !ok2 || !ok3 || !ok4 || in2.at < in.at || out2.at > out.at {
-			return 0, false
-		}
-		spare += in2.at - in.at + out.at - out2.at
-	}
-	return spare, true
 }

@@ -126,6 +126,74 @@ func TestTurnsOfTwins(t *testing.T) {
 	}
 }
 
+// TestTurnsOfRivals has pairs of connections of which the first could be followed over the relay's
+// connection of either, and the second only over its own.
+func TestTurnsOfRivals(t *testing.T) {
+	o := newOver()
+	const pairs, n = 8, 10
+	exchange := func(at int64, i int, asked, replied, took int64) {
+		c, r := netip.AddrPortFrom(clientAt, 40000+uint16(i)), netip.AddrPortFrom(relayAt2, 41000+uint16(i))
+		for k := range n {
+			at := at + int64(k)*1000_000*us
+			ask := uint32(k*request1) + 40001 + uint32(i)
+			reply := capture.Packet{Flags: capture.ACK, Seq: uint32(k*reply1) + 8, Size: reply1}
+			o.both(at, 0, 1, capture.Packet{Src: c, Dst: relayAt, Flags: capture.ACK, Seq: ask,
+				Size: request1})
+			o.both(at+asked, 1, 2, capture.Packet{Src: r, Dst: serverAt, Flags: capture.ACK,
+				Seq: ask + 1, Size: request1})
+			reply.Src, reply.Dst = serverAt, r
+			o.both(at+replied, 2, 1, reply)
+			reply.Src, reply.Dst = relayAt, c
+			o.both(at+took, 1, 0, reply)
+		}
+	}
+	for i := range pairs {
+		o.open(1000*us, 40000+uint16(2*i))
+		o.open(1000*us, 40001+uint16(2*i))
+		at := int64(10_000*us) + int64(i)*10_000*us
+		exchange(at, 2*i, 20*us, 500*us, 1000*us) // the relay holds the reply back
+		exchange(at+40*us, 2*i+1, 20*us, 900*us, 940*us)
+	}
+	for range 5 {
+		rows, _, all := o.log.Turns(0, []Place{theServer, theRelay})
+		if all != 2*pairs*(n-n/10) || len(rows) != all {
+			t.Fatalf("%d of %d", len(rows), all)
+		}
+		for i, r := range rows {
+			want := int64(20+940-900) * us
+			if i/(n-n/10)%2 == 0 {
+				want = (20 + 1000 - 500) * us
+			}
+			if r[0][relays] != want {
+				t.Fatalf("row %d: the relay took %d ns, want %d", i, r[0][relays], want)
+			}
+		}
+	}
+}
+
+func TestAssign(t *testing.T) {
+	for name, tt := range map[string]struct {
+		choices [][]int
+		columns int
+		want    []int
+	}{
+		"nothing":               {nil, 0, []int{}},
+		"first choices":         {[][]int{{1, 0}, {0, 1}}, 2, []int{1, 0}},
+		"no choice":             {[][]int{{0}, {}}, 1, []int{0, -1}},
+		"one needs it":          {[][]int{{0, 1}, {0}}, 2, []int{1, 0}},
+		"too few columns":       {[][]int{{0}, {0}, {0}}, 1, []int{0, -1, -1}},
+		"a chain gives way":     {[][]int{{0, 1}, {1, 2}, {0, 2}, {2, 3}}, 4, []int{0, 1, 2, 3}},
+		"all but one give way":  {[][]int{{0, 1}, {0, 2}, {1, 2}, {0, 3}}, 4, []int{0, 2, 1, 3}},
+		"equal ones keep order": {[][]int{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, 3, []int{0, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := assign(tt.choices, tt.columns); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestTurnsOfPipelines(t *testing.T) {
 	o := newOver()
 	o.open(1000*us, 40000)
