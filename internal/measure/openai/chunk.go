@@ -37,15 +37,15 @@ type choice struct {
 
 // said has what a model says, under the names that servers give it.
 type said struct {
-	Content          texts  `json:"content"`
-	ReasoningContent texts  `json:"reasoning_content"` // llama.cpp, vLLM
-	Reasoning        texts  `json:"reasoning"`         // Ollama, gateways
-	ReasoningText    texts  `json:"reasoning_text"`
-	ReasoningDetails filled `json:"reasoning_details"` // OpenRouter
-	Thinking         texts  `json:"thinking"`
-	Refusal          texts  `json:"refusal"`
-	ToolCalls        calls  `json:"tool_calls"`
-	FunctionCall     filled `json:"function_call"`
+	Content          texts `json:"content"`
+	ReasoningContent texts `json:"reasoning_content"` // llama.cpp, vLLM
+	Reasoning        texts `json:"reasoning"`         // Ollama, gateways
+	ReasoningText    texts `json:"reasoning_text"`
+	ReasoningDetails texts `json:"reasoning_details"` // OpenRouter
+	Thinking         texts `json:"thinking"`
+	Refusal          texts `json:"refusal"`
+	ToolCalls        calls `json:"tool_calls"`
+	FunctionCall     calls `json:"function_call"`
 }
 
 type usage struct {
@@ -54,8 +54,8 @@ type usage struct {
 
 func (d *said) something() bool {
 	return d != nil && bool(d.Content.filled || d.ReasoningContent.filled || d.Reasoning.filled ||
-		d.ReasoningText.filled || d.ReasoningDetails || d.Thinking.filled || d.Refusal.filled ||
-		d.ToolCalls.filled || d.FunctionCall)
+		d.ReasoningText.filled || d.ReasoningDetails.filled || d.Thinking.filled ||
+		d.Refusal.filled || d.ToolCalls.filled || d.FunctionCall.filled)
 }
 
 // text returns what is said. A server that says the same under two names is read once.
@@ -64,8 +64,8 @@ func (d *said) text() string {
 		return ""
 	}
 	reasoning := cmp.Or(d.ReasoningContent.text, d.Reasoning.text, d.ReasoningText.text,
-		d.Thinking.text)
-	return reasoning + d.Content.text + d.Refusal.text + d.ToolCalls.text
+		d.Thinking.text, d.ReasoningDetails.text)
+	return reasoning + d.Content.text + d.Refusal.text + d.ToolCalls.text + d.FunctionCall.text
 }
 
 func (c choice) something() bool {
@@ -145,34 +145,44 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &t.text) != nil {
 		var parts []struct {
 			Text     string `json:"text"`
+			Summary  string `json:"summary"`  // OpenRouter
+			Data     string `json:"data"`     // OpenRouter, encrypted
 			Thinking texts  `json:"thinking"` // Mistral
 		}
 		if json.Unmarshal(b, &parts) == nil {
 			for _, p := range parts {
-				t.text += p.Text + p.Thinking.text
+				t.text += p.Text + p.Summary + p.Data + p.Thinking.text
 			}
 		}
 	}
 	return t.filled.UnmarshalJSON(b)
 }
 
-// calls is a JSON member with calls of tools, whose text is their names and arguments.
+// calls is a JSON member with calls of tools, or of one function, whose text is their names and
+// arguments.
 type calls struct {
 	filled
 	text string
 }
 
+type function struct {
+	Name      texts `json:"name"`
+	Arguments texts `json:"arguments"`
+}
+
+func (f *function) text() string { return f.Name.text + f.Arguments.text }
+
 func (c *calls) UnmarshalJSON(b []byte) error {
 	var all []struct {
-		Function struct {
-			Name      texts `json:"name"`
-			Arguments texts `json:"arguments"`
-		} `json:"function"`
+		Function function `json:"function"`
 	}
+	var one function
 	if json.Unmarshal(b, &all) == nil {
-		for _, one := range all {
-			c.text += one.Function.Name.text + one.Function.Arguments.text
+		for _, call := range all {
+			c.text += call.Function.text()
 		}
+	} else if json.Unmarshal(b, &one) == nil {
+		c.text = one.text()
 	}
 	return c.filled.UnmarshalJSON(b)
 }

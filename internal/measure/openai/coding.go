@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// coding returns the names of a response's content codings, or "" if it has none.
-func (a *answer) coding() string {
+// Coding returns the names of content codings, or "" if the values of a Content-Encoding, joined by
+// commas, mean none.
+func Coding(values string) string {
 	var names []string
-	for _, name := range strings.Split(strings.Join(a.Header.Values("Content-Encoding"), ","), ",") {
+	for name := range strings.SplitSeq(values, ",") {
 		switch name = strings.ToLower(strings.TrimSpace(name)); name {
 		case "", "identity", "none":
 		case "x-gzip":
@@ -21,6 +22,10 @@ func (a *answer) coding() string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+func (a *answer) coding() string {
+	return Coding(strings.Join(a.Header.Values("Content-Encoding"), ","))
 }
 
 // content returns a reader of the body without its coding.

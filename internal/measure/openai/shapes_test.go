@@ -61,6 +61,10 @@ var shapes = []struct {
 	{name: "reasoning_text", token: delta("reasoning_text", `"a"`)},
 	{name: "reasoning_details",
 		token: delta("reasoning_details", `[{"type":"reasoning.text","text":"a"}]`)},
+	{name: "reasoning-summaries",
+		token: delta("reasoning_details", `[{"type":"reasoning.summary","summary":"a"}]`)},
+	{name: "encrypted",
+		token: delta("reasoning_details", `[{"type":"reasoning.encrypted","data":"a"}]`)},
 	{name: "thinking", token: delta("thinking", `"a"`)},
 	{name: "function_call", token: delta("function_call", `{"arguments":"a"}`)},
 	{name: "parts", token: delta("content", `[{"type":"text","text":"a"}]`)},
@@ -121,13 +125,18 @@ func TestShapes(t *testing.T) {
 			one := tt.between + token
 			raw := begin + inChunks(one, one, one, end)
 			for cut, pieces := range map[string][]string{"whole": {raw}, "bytes": bytewise(raw)} {
-				e := endpoint(t, "http://server", Options{})
+				e := endpoint(t, "http://server", Options{Mark: func() uint32 { return 1 }})
 				piped(e, pieces...)
 				s := e.Open()
 				r, err := s.Ask(t.Context())
 				s.Close()
 				if err != nil {
 					t.Fatalf("%s: %v", cut, err)
+				}
+				for i, text := range r.Texts { // what packets show of a token
+					if n := text.Len; n == 0 || i > 0 && n == r.Texts[i-1].Len {
+						t.Errorf("%s: token %d has no text", cut, i)
+					}
 				}
 				if len(r.Arrivals) != 3 || r.Others != tt.others || r.Other != tt.other {
 					t.Errorf("%s: %d tokens, %d other events, the first %q, want 3, %d, %q", cut,

@@ -304,8 +304,7 @@ func replies(begun func(*reply)) *messages {
 		if status[0] == '1' {
 			return noBody, nil
 		}
-		coding := field(lines, "Content-Encoding")
-		r = &reply{coded: coding != "" && coding != "identity"}
+		r = &reply{coded: openai.Coding(field(lines, "Content-Encoding")) != ""}
 		events, text = &sse.Decoder{}, openai.Reader{}
 		begun(r)
 		if strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {

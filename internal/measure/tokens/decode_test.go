@@ -66,6 +66,8 @@ func TestReplies(t *testing.T) {
 		"no content":   {"HTTP/1.1 204 No Content\r\n\r\n" + chunks + ended, nil, []bool{true, true}},
 		"compressed": {headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			chunk(a) + ended, nil, []bool{true}},
+		"no coding": {headOf + "Content-Encoding: Identity, none\r\n\r\n" + a,
+			[][2]int64{{4, size(headOf, "Content-Encoding: Identity, none\r\n\r\n", a)}}, []bool{false}},
 	} {
 		all, err := decoded(tt.bytes)
 		events, done := lengths(all)
