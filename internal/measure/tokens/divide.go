@@ -1,9 +1,7 @@
 package tokens
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"sort"
 	"time"
 
@@ -57,40 +55,16 @@ func Pair(seen []Seen, mark uint32) (i int, how How) {
 // -1. A request may be any whose response has the same text and left before it arrived, token by
 // token. As many as possible are found, with short times from leaving to arriving.
 func PairByText(seen []Seen, all []*Asked) []int {
-	choices := make([][]int, len(all)) // indexes into seen, the best first
+	choices := make([][]int, len(all))
 	for i, a := range all {
-		costs := map[int]int64{}
-		for k := range seen {
-			if cost, ok := fits(&seen[k], a); ok && seen[k].Mark == 0 {
-				costs[k] = cost
-				choices[i] = append(choices[i], k)
+		choices[i] = ranked(len(seen), func(k int) (int64, bool) {
+			if seen[k].Mark != 0 {
+				return 0, false
 			}
-		}
-		slices.SortFunc(choices[i], func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
+			return fits(&seen[k], a)
+		})
 	}
-	taken := map[int]int{} // by index into seen
-	var place func(i int, tried map[int]bool) bool
-	place = func(i int, tried map[int]bool) bool {
-		for _, k := range choices[i] {
-			if tried[k] {
-				continue
-			}
-			tried[k] = true
-			if other, ok := taken[k]; !ok || place(other, tried) {
-				taken[k] = i
-				return true
-			}
-		}
-		return false
-	}
-	out := slices.Repeat([]int{-1}, len(all))
-	for i := range all {
-		place(i, map[int]bool{})
-	}
-	for k, i := range taken {
-		out[i] = k
-	}
-	return out
+	return assign(choices, len(seen))
 }
 
 // fits reports whether a request without a mark may be the client's, and the sum of the times from

@@ -84,63 +84,13 @@ func (l *Log) at(p Place) (out []*connection) {
 
 // choices returns the indexes of the connections behind a relay whose exchanges all happened within
 // those of one in front of it, those that had the least time to spare first.
-func (t *track) choices(front *connection, behind []*connection) (out []int) {
-	spare := map[int]int64{}
-	for i, c := range behind {
-		if c.syn < front.syn {
-			continue
+func (t *track) choices(front *connection, behind []*connection) []int {
+	return ranked(len(behind), func(i int) (spare int64, ok bool) {
+		if behind[i].syn < front.syn {
+			return 0, false
 		}
-		if s, ok := within(front, c, t.turns); ok {
-			spare[i] = s
-			out = append(out, i)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(spare[a], spare[b]) })
-	return out
-}
-
-// assign gives as many rows as possible one of their choices among n columns, each column to one
-// row, by augmenting paths. Rows with few choices come first. A row gets its first free choice; if
-// there is none, other rows move to theirs. It returns the column of each row, or -1.
-func assign(choices [][]int, n int) (columns []int) {
-	owner := slices.Repeat([]int{-1}, n) // the row of each column
-	tried := make([]bool, n)
-	free := func(c int) bool { return owner[c] < 0 }
-	var give func(row int) bool
-	give = func(row int) bool {
-		if i := slices.IndexFunc(choices[row], free); i >= 0 {
-			owner[choices[row][i]] = row
-			return true
-		}
-		for _, c := range choices[row] {
-			if tried[c] {
-				continue
-			}
-			if tried[c] = true; give(owner[c]) {
-				owner[c] = row
-				return true
-			}
-		}
-		return false
-	}
-	rows := make([]int, len(choices))
-	for i := range rows {
-		rows[i] = i
-	}
-	slices.SortStableFunc(rows, func(a, b int) int {
-		return cmp.Compare(len(choices[a]), len(choices[b]))
+		return within(front, behind[i], t.turns)
 	})
-	columns = slices.Repeat([]int{-1}, len(choices))
-	for _, row := range rows {
-		clear(tried)
-		give(row)
-	}
-	for c, row := range owner {
-		if row >= 0 {
-			columns[row] = c
-		}
-	}
-	return columns
 }
 
 // within reports whether a connection's exchanges happened within those of another one, as far as a
