@@ -22,7 +22,7 @@ import (
 
 // asking makes requests one after the other over each of n connections, which are opened first, until
 // stop, which returns their number.
-func asking(t *testing.T, at string, n int) (stop func() int) {
+func asking(t testing.TB, at string, n int) (stop func() int) {
 	t.Helper()
 	var over sync.WaitGroup
 	var made atomic.Int64
@@ -57,7 +57,7 @@ func asking(t *testing.T, at string, n int) (stop func() int) {
 
 // attached watches a server with clients that were connected before. It returns the number of their
 // requests, too.
-func attached(t *testing.T, clients int, serves, during time.Duration, most float64) (
+func attached(t testing.TB, clients int, serves, during time.Duration, most float64) (
 	s *sample.Served, made int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -110,14 +110,19 @@ func TestAttach(t *testing.T) {
 		clients int
 		serves  time.Duration
 	}{{1, 5 * ms}, {300, 50 * ms}} {
-		got, made := attached(t, tt.clients, tt.serves, 2*time.Second, math.Inf(1))
-		if got.Spells != 0 || got.Requests == 0 || got.Requests > made || got.Unanswered > tt.clients ||
-			got.Followed == 0 || got.Followed > got.Elapsed {
-			t.Errorf("%+v of %d", got, made)
-		}
-		if recordsWrites(t) && (!got.Writes || got.Lost == 0 && got.Unmatched > 0) {
-			t.Errorf("%d and %d requests, those without writes", got.Requests, got.Unmatched)
-		}
+		testwait.Unhindered(t, patience, func(u testing.TB) {
+			got, made := attached(u, tt.clients, tt.serves, 2*time.Second, math.Inf(1))
+			if got.Requests == 0 || recordsWrites(t) && !got.Writes {
+				u.Errorf("%+v of %d", got, made)
+			}
+			if got.Spells != 0 || got.Requests > made || got.Unanswered > tt.clients ||
+				got.Followed == 0 || got.Followed > got.Elapsed {
+				t.Errorf("%+v of %d", got, made)
+			}
+			if got.Writes && got.Lost == 0 && got.Unmatched > 0 {
+				u.Errorf("%d and %d requests, those without writes", got.Requests, got.Unmatched)
+			}
+		})
 	}
 }
 
@@ -125,7 +130,7 @@ func TestAttach(t *testing.T) {
 func TestAttachInSpells(t *testing.T) {
 	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
 		const most = 60
-		got, made := attached(t, 1, 5*ms, 4*time.Second, most)
+		got, made := attached(u, 1, 5*ms, 4*time.Second, most)
 		if got.Spells == 0 || got.Followed > got.Elapsed/2 || got.Requests > made/2 ||
 			got.Requests == 0 {
 			u.Errorf("%+v of %d", got, made)

@@ -46,7 +46,6 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 	w.mu.Lock()
 	w.realtime = clock.Real()
 	w.mu.Unlock()
-	began := time.Now()
 	if err := do(); err != nil {
 		return nil, nil, err
 	}
@@ -59,7 +58,7 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 	if e, err = w.exchanges(r); err != nil {
 		return nil, err, nil
 	}
-	e.ClockMoved = clockMoved(began)
+	e.ClockMoved = clockMoved(w.realtime)
 	return e, nil, nil
 }
 

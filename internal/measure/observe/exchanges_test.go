@@ -89,7 +89,7 @@ func talks(m *machine, at string, connections, n int) error {
 	return errors.Join(errs...)
 }
 
-func exchanges(t *testing.T, m *machine, at string, do func() error) *sample.Evidence {
+func exchanges(t testing.TB, m *machine, at string, do func() error) *sample.Evidence {
 	t.Helper()
 	e, unseen, err := Exchanges(t.Context(), m.pid, func() (uint16, error) {
 		c, _, err := m.dial(t.Context(), "tcp", at)
@@ -168,6 +168,8 @@ func TestExchangesBesideOthers(t *testing.T) {
 			})
 			done := make(chan struct{})
 			var over sync.WaitGroup
+			defer over.Wait()
+			defer close(done)
 			over.Go(func() {
 				for {
 					select {
@@ -181,17 +183,18 @@ func TestExchangesBesideOthers(t *testing.T) {
 					}
 				}
 			})
-			e := exchanges(t, m, at, func() error { return talks(m, at, 2, 40) })
-			close(done)
-			over.Wait()
-			var ports []uint16
-			for _, h := range e.Hops {
-				ports = append(ports, h.Port)
-			}
 			want := map[string][]uint16{"direct": {6000}, "relayed": {6000, 6001}}[name]
-			if why, ok := e.Clear(); !ok || !slices.Equal(ports, want) || e.Writes != recordsWrites(t) {
-				t.Errorf("%d: %+v: %s", ports, e, why)
-			}
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e := exchanges(u, m, at, func() error { return talks(m, at, 2, 40) })
+				var ports []uint16
+				for _, h := range e.Hops {
+					ports = append(ports, h.Port)
+				}
+				if why, ok := e.Clear(); !ok || !slices.Equal(ports, want) ||
+					e.Writes != recordsWrites(t) {
+					u.Errorf("%d: %+v: %s", ports, e, why)
+				}
+			})
 		})
 	}
 }

@@ -41,10 +41,19 @@ const (
 // visit makes requests at once, each over a connection of its own.
 func (k *talk) visit(t testing.TB, sessions, requests int) (*sample.Evidence, []*openai.Response) {
 	t.Helper()
+	return k.visitBeside(t, sessions, requests, func() error { return nil })
+}
+
+// visitBeside is visit while another client does something.
+func (k *talk) visitBeside(t testing.TB, sessions, requests int, other func() error) (
+	*sample.Evidence, []*openai.Response) {
+	t.Helper()
 	v, err := k.watch.Begin("r")
 	if err != nil {
 		t.Fatal(err)
 	}
+	others := make(chan error, 1)
+	go func() { others <- other() }()
 	type result struct {
 		all []*openai.Response
 		err error
@@ -73,6 +82,9 @@ func (k *talk) visit(t testing.TB, sessions, requests int) (*sample.Evidence, []
 			t.Fatal(x.err)
 		}
 		all = append(all, x.all...)
+	}
+	if err := <-others; err != nil {
+		t.Fatal(err)
 	}
 	e, err := v.End(t.Context())
 	if err != nil {
@@ -239,11 +251,10 @@ func TestParts(t *testing.T) {
 			k := follow(t, m, url, n)
 			testwait.Unhindered(t, patience, func(u testing.TB) {
 				e, all := k.visit(u, 1, 2)
-				hard := testwait.Hard(u)
 				if why, ok := e.Clear(); !ok || e.Tokens != 2*n || e.Others != 0 {
-					hard.Errorf("%s: %+v", why, e)
-					return
+					u.Fatalf("%s: %+v", why, e)
 				}
+				hard := testwait.Hard(u)
 				if want := 2; tt.merges && e.BySeed != want || !tt.merges && e.ByID != want {
 					hard.Errorf("recognized: %+v", e)
 				}
@@ -353,7 +364,7 @@ func TestFiltered(t *testing.T) {
 			testwait.Unhindered(t, patience, func(u testing.TB) {
 				e, all := k.visit(u, 2, 2)
 				if why, ok := e.Clear(); !ok || e.ByID != 4 {
-					testwait.Hard(u).Errorf("%s: %+v", why, e)
+					u.Fatalf("%s: %+v", why, e)
 				}
 				like(u, e, divided(u, all, &log), tt.points)
 			})
@@ -422,16 +433,15 @@ func TestBlindRelay(t *testing.T) {
 			if kept != nil {
 				t.Cleanup(func() { kept.Close() })
 			}
-			other := make(chan error, 1)
-			go func() { other <- askOnce(m, "127.0.0.1:7001") }()
-			e, _ := k.visit(t, sessions, requests)
-			if err := <-other; err != nil {
-				t.Fatal(err)
-			}
-			if why, ok := e.Clear(); !ok || e.ByText != sessions*requests ||
-				e.Tokens != sessions*requests*n || e.Others != 1 {
-				t.Errorf("%s: %+v", why, e)
-			}
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e, _ := k.visitBeside(u, sessions, requests, func() error {
+					return askOnce(m, "127.0.0.1:7001")
+				})
+				if why, ok := e.Clear(); !ok || e.ByText != sessions*requests ||
+					e.Tokens != sessions*requests*n || e.Others != 1 {
+					u.Errorf("%s: %+v", why, e)
+				}
+			})
 		})
 	}
 }
@@ -549,9 +559,8 @@ func TestSealed(t *testing.T) {
 			k := follow(t, client, "https://127.0.0.1", n)
 			testwait.Unhindered(t, patience, func(u testing.TB) {
 				e, all := k.visit(u, 2, 2)
-				hard := testwait.Hard(u)
 				if why, ok := e.Clear(); !ok || e.Tokens != 4*n {
-					hard.Errorf("%s: %+v", why, e)
+					u.Fatalf("%s: %+v", why, e)
 				}
 				var hops []uint16
 				for _, h := range e.Hops {
@@ -559,7 +568,7 @@ func TestSealed(t *testing.T) {
 				}
 				if !slices.Equal(hops, tt.hops) ||
 					tt.proxied && e.Hops[len(hops)-1].Process != "docker-proxy" {
-					hard.Errorf("hops %+v, want ports %v", e.Hops, tt.hops)
+					testwait.Hard(u).Errorf("hops %+v, want ports %v", e.Hops, tt.hops)
 				}
 				like(u, e, divided(u, all, &server, logs...), 5)
 			})
@@ -605,7 +614,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, _ := k.visit(u, 1, 1)
 		if why, ok := e.Clear(); !ok || len(e.Hops) != 2 || e.Hops[1].Port != 7002 {
-			testwait.Hard(u).Errorf("%s: %+v", why, e)
+			u.Fatalf("%s: %+v", why, e)
 		}
 		window, others := 0, 0
 		for _, w := range e.Waits {

@@ -82,7 +82,7 @@ func (v *Visit) Add(r *openai.Response) {
 // End waits for what the captures still hold, for a second at most, and returns what was seen.
 func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	const longest = time.Second
-	moved := clockMoved(v.began)
+	moved := clockMoved(v.w.realtime)
 	var stopped []float64
 	for _, s := range v.strains {
 		stopped = append(stopped, s.stopped())
@@ -115,10 +115,9 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	return e, nil
 }
 
-// clockMoved returns by how much CLOCK_REALTIME was set since a time, in s.
-func clockMoved(since time.Time) float64 {
-	now := time.Now()
-	moved := time.Duration(now.UnixNano()-since.UnixNano()) - now.Sub(since)
+// clockMoved returns by how much CLOCK_REALTIME was set since clock.Real returned ahead, in s.
+func clockMoved(ahead int64) float64 {
+	moved := time.Duration(clock.Real() - ahead)
 	const unsure = 100 * time.Microsecond // the two clocks are not read at the same instant
 	if moved.Abs() <= unsure {
 		return 0

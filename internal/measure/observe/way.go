@@ -109,7 +109,6 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 	w.mu.Lock()
 	w.realtime = clock.Real()
 	w.mu.Unlock()
-	began := time.Now()
 	all, err := do()
 	if err != nil {
 		return err
@@ -120,7 +119,7 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 	if err := w.drain(); err != nil {
 		return err
 	}
-	if clockMoved(began) != 0 {
+	if clockMoved(w.realtime) != 0 {
 		return errors.New("the clock was set while packets were captured")
 	}
 	if y.Slots > 0 {
