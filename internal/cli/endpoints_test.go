@@ -286,27 +286,29 @@ func TestStreamGateway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gateway := startGateway(t, m, tt.gathers)
-			r := startToll(t, tollInPath, nil, append([]string{"stream", "direct=" + m.URL,
-				"gateway=" + gateway, "--tokens", "8", "--rounds", "8",
-				"--seed", "3", "--quiet", "--no-history"}, tt.flags...)...)
-			if code, _ := r.wait(t, 2*patience); code != exitOK {
-				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
-			}
-			out := strings.Join(strings.Fields(r.out.String()), " ")
 			wants := []string{"The network, over gateway.",
 				"Over gateway, against direct: 100 % of its tokens came together with another one (over direct "}
 			if os.Geteuid() == 0 && tt.named && tt.flags == nil { // toll sees tokens leave it
 				_, port, _ := strings.Cut(strings.TrimPrefix(gateway, "http://"), ":")
 				wants = []string{" at port " + port + ", over gateway: of "}
 			}
-			for _, want := range wants {
-				if strings.Contains(out, want) != tt.named {
-					t.Errorf("named %v, and %q in\n%s", tt.named, want, r.out.String())
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				r := startToll(t, tollInPath, nil, append([]string{"stream", "direct=" + m.URL,
+					"gateway=" + gateway, "--tokens", "8", "--rounds", "8",
+					"--seed", "3", "--quiet", "--no-history"}, tt.flags...)...)
+				if code, _ := r.wait(t, 2*patience); code != exitOK {
+					t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 				}
-			}
-			if tt.flags != nil && !strings.Contains(out, "compressed with gzip") {
-				t.Errorf("no word of compression in\n%s", r.out.String())
-			}
+				out := strings.Join(strings.Fields(r.out.String()), " ")
+				for _, want := range wants {
+					if strings.Contains(out, want) != tt.named {
+						u.Errorf("named %v, and %q in\n%s", tt.named, want, r.out.String())
+					}
+				}
+				if tt.flags != nil && !strings.Contains(out, "compressed with gzip") {
+					t.Errorf("no word of compression in\n%s", r.out.String())
+				}
+			})
 		})
 	}
 }
@@ -341,21 +343,23 @@ func TestStreamThroughNginx(t *testing.T) {
 		}
 		return err == nil
 	})
-	r := startToll(t, tollInPath, nil, "stream", "http://"+at.String(), "--tokens", "8",
-		"--rounds", "6", "--quiet", "--no-history")
-	if code, _ := r.wait(t, 2*patience); code != exitOK {
-		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
-	}
-	out := strings.Join(strings.Fields(r.out.String()), " ")
 	found := "or a gateway in front of it, holds tokens back."
 	if os.Geteuid() == 0 { // toll sees when tokens leave nginx
 		found = "The relay nginx at port "
 	}
-	for _, want := range []string{found, "nginx answers: set proxy_buffering off there."} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, r.out.String())
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		r := startToll(t, tollInPath, nil, "stream", "http://"+at.String(), "--tokens", "8",
+			"--rounds", "6", "--quiet", "--no-history")
+		if code, _ := r.wait(t, 2*patience); code != exitOK {
+			t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 		}
-	}
+		out := strings.Join(strings.Fields(r.out.String()), " ")
+		for _, want := range []string{found, "nginx answers: set proxy_buffering off there."} {
+			if !strings.Contains(out, want) {
+				u.Errorf("no %q in\n%s", want, r.out.String())
+			}
+		}
+	})
 }
 
 func readReport(t *testing.T, b []byte) analysis.Report {
@@ -553,24 +557,25 @@ func TestHostileServers(t *testing.T) {
 			}
 			for _, args := range [][]string{{"stream", "bad=http://" + at},
 				{"sql", "bad=postgres://app@" + at + "/shop"}} {
-				r := startToll(t, tollInPath, nil,
-					append(args, "--timeout", timeout, "--rounds", "1")...)
-				code, _ := r.wait(t, patience)
-				lines := strings.Split(strings.TrimSuffix(r.errOut.String(), "\n"), "\n")
-				if code != exitNothing || !strings.HasPrefix(lines[0], "toll: error: bad: ") ||
-					len(lines) > 2 || r.out.Len() > 0 {
-					t.Errorf("%s: exit code %d\n%q\n%s", args[0], code, r.errOut.String(),
-						r.out.String())
-				}
-				if len(lines) == 2 && !strings.HasPrefix(lines[1], "toll: hint: ") ||
-					strings.ContainsAny(r.errOut.String(), "\x1b\x07\r\x00") ||
-					len(lines[0]) > 600 {
-					t.Errorf("%s: %q", args[0], r.errOut.String())
-				}
-				if args[0] == "stream" && !strings.Contains(lines[0], tt.words) {
-					t.Errorf("%q, want %q", lines[0], tt.words)
-				}
-				t.Logf("%s", r.errOut.String())
+				testwait.Unhindered(t, patience, func(u testing.TB) { // it may time out earlier
+					r := startToll(t, tollInPath, nil,
+						append(args, "--timeout", timeout, "--rounds", "1")...)
+					code, _ := r.wait(t, patience)
+					lines := strings.Split(strings.TrimSuffix(r.errOut.String(), "\n"), "\n")
+					if code != exitNothing || !strings.HasPrefix(lines[0], "toll: error: bad: ") ||
+						len(lines) > 2 || r.out.Len() > 0 {
+						t.Errorf("%s: exit code %d\n%q\n%s", args[0], code, r.errOut.String(),
+							r.out.String())
+					}
+					if len(lines) == 2 && !strings.HasPrefix(lines[1], "toll: hint: ") ||
+						strings.ContainsAny(r.errOut.String(), "\x1b\x07\r\x00") ||
+						len(lines[0]) > 600 {
+						t.Errorf("%s: %q", args[0], r.errOut.String())
+					}
+					if args[0] == "stream" && !strings.Contains(lines[0], tt.words) {
+						u.Errorf("%q, want %q", lines[0], tt.words)
+					}
+				})
 			}
 		})
 	}

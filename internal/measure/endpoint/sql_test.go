@@ -175,26 +175,28 @@ func TestSQLEvidence(t *testing.T) {
 		time.Sleep(pause)
 		return page(c, n)
 	})
-	s := sqlEndpoints(t, database.Options{Queries: 5}, e.dsn())
-	if err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p := s.Paths()[0]
-	if os.Geteuid() != 0 {
-		if p.Evidence != nil || p.Facts[sample.FactExchangesUnseen] == "" {
-			t.Errorf("%+v", p)
+	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+		s := sqlEndpoints(t, database.Options{Queries: 5}, e.dsn())
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		t.Skip("only root can capture packets")
-	}
-	why, ok := p.Evidence.Clear()
-	if !ok || len(p.Evidence.Hops) != 1 || p.Evidence.Hops[0].PID != os.Getpid() {
-		t.Fatalf("%s: %+v", why, p.Evidence)
-	}
-	for _, part := range p.Evidence.Parts {
-		if part.Part == sample.EvidenceServer && part.P50 < pause.Seconds() {
-			t.Errorf("%+v", part)
+		p := s.Paths()[0]
+		if os.Geteuid() != 0 {
+			if p.Evidence != nil || p.Facts[sample.FactExchangesUnseen] == "" {
+				t.Errorf("%+v", p)
+			}
+			t.Skip("only root can capture packets")
 		}
-	}
+		why, ok := p.Evidence.Clear()
+		if !ok || len(p.Evidence.Hops) != 1 || p.Evidence.Hops[0].PID != os.Getpid() {
+			u.Fatalf("%s: %+v", why, p.Evidence)
+		}
+		for _, part := range p.Evidence.Parts {
+			if part.Part == sample.EvidenceServer && part.P50 < pause.Seconds() {
+				t.Errorf("%+v", part)
+			}
+		}
+	})
 }
 
 func TestSQLVisit(t *testing.T) {
