@@ -25,6 +25,8 @@ type Report interface {
 	Empty() bool
 	// Complete reports whether everything planned has a result.
 	Complete() bool
+	// Tell sets the answer and the findings in words.
+	Tell(a *analysis.Answer, findings []string)
 }
 
 type study struct {

@@ -17,6 +17,8 @@ type Finding struct {
 	Pin  string         `json:"pin,omitempty"`
 	// Cells are indexes of the report's cells.
 	Cells []int `json:"cells,omitempty"`
+	// Rows are indexes of a list that only the study's report has, as the code says.
+	Rows []int `json:"rows,omitempty"`
 	// Ratios and Prices are of Cells, in their order, if they are not against the baseline.
 	Ratios []Ratio `json:"ratios,omitempty"`
 	Prices []Price `json:"prices,omitempty"`

@@ -40,6 +40,9 @@ func (r *Report) Complete() bool {
 		})
 }
 
+// Tell sets the text that is made of the findings.
+func (s *Said) Tell(a *Answer, findings []string) { s.Answer, s.Findings = a, findings }
+
 // Measured holds what was measured, and how.
 type Measured struct {
 	Schema      string             `json:"schema"`

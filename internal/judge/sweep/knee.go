@@ -32,7 +32,8 @@ type Knee struct {
 	Unknown []string `json:"unclear,omitempty"`
 }
 
-func kneeOf(points []Point) Knee {
+// KneeOf returns the knee of a curve with these points, in the order of their values.
+func KneeOf(points []Point) Knee {
 	var k Knee
 	for _, p := range points {
 		switch p.Band {

@@ -39,6 +39,8 @@ type Point struct {
 type Report struct {
 	analysis.Measured
 	Curves []Curve `json:"curves"`
+	// OverIPv4 holds the curves of paths over IPv6 against the same paths over IPv4.
+	OverIPv4 []Curve `json:"over_ipv4,omitempty"`
 	analysis.Said
 }
 
@@ -63,14 +65,12 @@ func Judge(f *sample.File) *Report {
 	j := analysis.Open(f)
 	base := j.Report()
 	order(base)
-	r := &Report{Measured: base.Measured, Said: base.Said, Curves: curves(j, j.BaselineOf)}
+	r := &Report{Measured: base.Measured, Said: base.Said, Curves: curves(j, j.BaselineOf),
+		OverIPv4: curves(j, overIPv4(j))}
 	for i := range r.Cells {
 		r.Cells[i].Band = r.bandOf(r.Cells[i])
 	}
-	r.Findings, r.Answer = findings(base), AnswerOf(r)
-	if six := overIPv6(r, curves(j, overIPv4(j))); r.Answer != nil {
-		r.Answer.Text = slices.Insert(r.Answer.Text, 0, six...)
-	}
+	r.Found = Findings(r)
 	return r
 }
 
@@ -167,7 +167,7 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 		slices.SortFunc(out[k].Points, func(a, b Point) int {
 			return cmp.Compare(a.Value, b.Value)
 		})
-		out[k].Knee = kneeOf(out[k].Points)
+		out[k].Knee = KneeOf(out[k].Points)
 	}
 	return out
 }
@@ -182,13 +182,6 @@ func (c Curve) sameGround(o Curve) bool {
 func (c Curve) has(x analysis.Cell) bool {
 	return c.Mode == x.Mode && c.From == x.From && c.To == x.To && c.Load == x.Load &&
 		c.Tune == x.Tune && c.On == x.On
-}
-
-func findings(r *analysis.Report) []string {
-	if len(r.Cells) == 0 {
-		return []string{"Nothing was measured."}
-	}
-	return []string{analysis.Witnessed(r), Meant(r.Plan)}
 }
 
 // Meant returns the sentence that explains the intervals of many points, or "" without a sweep.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,45 +19,39 @@ import (
 func TestKnee(t *testing.T) {
 	bands := map[rune]analysis.Band{'c': analysis.Beyond, 'w': analysis.Within,
 		'?': analysis.Unknown}
-	p := analysis.Plan{Sweep: &sample.Sweep{Axis: "request"}}
-	for i := range 5 {
-		p.Sweep.Points = append(p.Sweep.Points,
-			sample.Point{Name: fmt.Sprint(i + 1), Value: float64(i + 1)})
-	}
 	for _, c := range []struct {
 		points string
 		shape  Shape
-		words  string
 	}{
-		{"ccccc", Every, "at every request size"},
-		{"cc?cc", Every, "at every request size (unclear at 3 B)"},
-		{"wwwww", None, "at none"},
-		{"wwccc", From, "from between 2 B and 3 B up"},
-		{"ww?cc", From, "from between 2 B and 4 B up (unclear at 3 B)"},
-		{"w?c?c", From, "from between 1 B and 3 B up (unclear at 2 B and 4 B)"},
-		{"wwcc?", From, "from between 2 B and 3 B up (unclear at 5 B)"},
-		{"?wccc", From, "from between 2 B and 3 B up (unclear at 1 B)"},
-		{"??ccc", From, "at 3 B, 4 B and 5 B (unclear at 1 B and 2 B)"},
-		{"ccwww", UpTo, "up to between 2 B and 3 B"},
-		{"c?w?w", UpTo, "up to between 1 B and 3 B (unclear at 2 B and 4 B)"},
-		{"?cw?w", UpTo, "up to between 2 B and 3 B (unclear at 1 B and 4 B)"},
-		{"cc???", UpTo, "at 1 B and 2 B (unclear at 3 B, 4 B and 5 B)"},
-		{"?cc??", From, "at 2 B and 3 B (unclear at 1 B, 4 B and 5 B)"},
-		{"cwcww", Several, "at 1 B and 3 B, not at 2 B, 4 B and 5 B"},
-		{"wcw?w", Several, "at 2 B, not at 1 B, 3 B and 5 B (unclear at 4 B)"},
-		{"ww???", Unclear, "not at 1 B and 2 B, unclear at 3 B, 4 B and 5 B"},
-		{"?????", Unclear, "unclear"},
+		{"ccccc", Every},
+		{"cc?cc", Every},
+		{"wwwww", None},
+		{"wwccc", From},
+		{"ww?cc", From},
+		{"w?c?c", From},
+		{"wwcc?", From},
+		{"?wccc", From},
+		{"??ccc", From},
+		{"ccwww", UpTo},
+		{"c?w?w", UpTo},
+		{"?cw?w", UpTo},
+		{"cc???", UpTo},
+		{"?cc??", From},
+		{"cwcww", Several},
+		{"wcw?w", Several},
+		{"ww???", Unclear},
+		{"?????", Unclear},
 	} {
 		var points []Point
 		for i, b := range c.points {
 			points = append(points, Point{Point: fmt.Sprint(i + 1), Band: bands[b]})
 		}
-		k := kneeOf(points)
-		if words := (values{p.Sweep}).words(k); k.Shape != c.shape || words != c.words {
-			t.Errorf("%s is %s: %q; want %s: %q", c.points, k.Shape, words, c.shape, c.words)
+		k := KneeOf(points)
+		if k.Shape != c.shape {
+			t.Errorf("%s is %s; want %s", c.points, k.Shape, c.shape)
 		}
 	}
-	if k := kneeOf(nil); k.Shape != None {
+	if k := KneeOf(nil); k.Shape != None {
 		t.Errorf("no points: %+v", k)
 	}
 }
@@ -102,12 +97,10 @@ func TestCurves(t *testing.T) {
 	if k := c.Knee; k.Shape != From || k.Beside != "2" || k.At != "3" {
 		t.Errorf("the knee is %+v", k)
 	}
-	if q := "From which number of streams on does a mode cost more?"; got.Answer.Question != q {
-		t.Errorf("%q, want %q", got.Answer.Question, q)
-	}
-	want := "Throughput more than 3 % below host's: from between 2 and 3 up: bridge."
-	if len(got.Answer.Text) == 0 || got.Answer.Text[0] != want {
-		t.Errorf("%q, want %q first", got.Answer.Text, want)
+	want := []analysis.Finding{{Code: Knees, From: mode.FromHost, On: "lab", Load: workload.Bulk,
+		Rows: []int{0}}, {Code: analysis.AllWitnessed}, {Code: Meaning}}
+	if !reflect.DeepEqual(got.Found, want) {
+		t.Errorf("found %+v, want %+v", got.Found, want)
 	}
 	var order []string
 	for _, c := range got.Cells {
@@ -142,9 +135,10 @@ func TestIPv6(t *testing.T) {
 		r.Rounds(12, func(_, cell int) float64 {
 			return []float64{40, 40, 40, 20}[cell%(len(cells)/2)]
 		})
-		got := Judge(r.File).Answer.Text
-		if said := strings.Contains(strings.Join(got, "\n"), "IPv6: Throughput more than 3 % below IPv4's: at every number of streams: bridge :ctr6."); said != six {
-			t.Errorf("IPv6 %v: %q", six, got)
+		got := Judge(r.File)
+		if is := got.Found[0].Code == KneesOverIPv4; is != six ||
+			six && (got.OverIPv4[0].Knee.Shape != Every || got.OverIPv4[0].Label != "bridge :ctr6") {
+			t.Errorf("IPv6 %v: %+v, %+v", six, got.Found, got.OverIPv4)
 		}
 	}
 }
@@ -167,8 +161,17 @@ func TestNoPoints(t *testing.T) {
 	r := sweepOf(t, 2, 0)
 	r.File.Header.Plan.Sweep = nil
 	if got := Judge(r.Rounds(2, judgetest.Steady(1, 1, 1, 1, 1, 1)).File); len(got.Curves) != 0 ||
-		got.Answer != nil {
-		t.Errorf("%+v", got.Curves)
+		len(got.Found) != 1 || got.Found[0].Code != analysis.AllWitnessed {
+		t.Errorf("%+v, %+v", got.Curves, got.Found)
+	}
+	r = sweepOf(t, 2, 0) // only the baseline has results
+	alone := Judge(r.Rounds(2, judgetest.Steady(1, 1, 1, 1, 1, 1), func(v *sample.Visit) {
+		if v.Cell%3 == 2 {
+			v.Failure = "broken"
+		}
+	}).File)
+	if alone.Found[0].Code != NoCurve {
+		t.Errorf("%+v", alone.Found)
 	}
 }
 
@@ -203,7 +206,7 @@ func TestFlatCurvesHaveNoKnee(t *testing.T) {
 				if len(at) != points {
 					t.Fatalf("%d points", len(at))
 				}
-				k := kneeOf(at)
+				k := KneeOf(at)
 				if len(k.Costs) > 0 {
 					costs++
 				}

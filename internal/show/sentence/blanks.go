@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -109,6 +110,15 @@ var blanks = map[string]func(*writer, []analysis.Finding) string{
 	"wait_p99": value(workload.WaitP99), "wait_max": value(workload.WaitMax),
 	"busiest_cpu": func(_ *writer, fs []analysis.Finding) string {
 		return fmt.Sprintf("%.0f %%", 100*fs[0].Values[comparison.BusiestCPU])
+	},
+
+	"axis":  func(w *writer, _ []analysis.Finding) string { return sweep.Noun(w.r.Plan) },
+	"meant": func(w *writer, _ []analysis.Finding) string { return sweep.Meant(w.r.Plan) },
+	"knees": func(w *writer, fs []analysis.Finding) string {
+		return w.knees(w.study.(*sweep.Report).Curves, fs[0], w.r.Plan.Baseline)
+	},
+	"knees4": func(w *writer, fs []analysis.Finding) string {
+		return w.knees(w.study.(*sweep.Report).OverIPv4, fs[0], "IPv4")
 	},
 
 	"Total":   (*writer).totalOf,

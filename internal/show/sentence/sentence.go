@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -17,15 +18,16 @@ import (
 )
 
 // Fill sets the answer and the findings in words of a report that has findings as values.
-func Fill(r *analysis.Report) {
-	if len(r.Found) == 0 {
+func Fill(r judge.Report) {
+	base := r.Base()
+	if len(base.Found) == 0 {
 		return
 	}
-	w := &writer{r: r}
+	w := &writer{r: base, study: r}
 	var answer []string
 	details := map[int][]string{}
 	shown := map[string]int{} // sentences, by code
-	for fs := range alike(r.Found) {
+	for fs := range alike(base.Found) {
 		f := fs[0]
 		t := find(f.Code)
 		w.enter(f)
@@ -45,13 +47,15 @@ func Fill(r *analysis.Report) {
 		}
 		answer = w.add(answer, t, f, text)
 	}
-	r.Findings, r.Answer = []string{}, nil
+	findings := []string{}
 	for _, at := range slices.Sorted(maps.Keys(details)) {
-		r.Findings = append(r.Findings, details[at]...)
+		findings = append(findings, details[at]...)
 	}
+	var said *analysis.Answer
 	if len(answer) > 0 {
-		r.Answer = &analysis.Answer{Question: w.question(), Text: answer}
+		said = &analysis.Answer{Question: w.question(), Text: answer}
 	}
+	r.Tell(said, findings)
 }
 
 // add adds a sentence to an answer: to its last item if both are about the same.
@@ -100,6 +104,7 @@ func placeOf(f analysis.Finding) place { return place{f.From, f.On} }
 
 type writer struct {
 	r     *analysis.Report
+	study judge.Report // that r is the base of
 	place place
 	item  string // of the answer's last item: the template's
 	named bool   // the figures of the place have named their metrics

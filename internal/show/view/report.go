@@ -29,9 +29,8 @@ func Report(r judge.Report) document.Document {
 
 // told returns the part that all studies share, with its findings in words.
 func told(r judge.Report) *analysis.Report {
-	base := r.Base()
-	sentence.Fill(base)
-	return base
+	sentence.Fill(r)
+	return r.Base()
 }
 
 func reportDocument(r judge.Report) document.Document {

@@ -42,7 +42,7 @@ func TestSweepTable(t *testing.T) {
 	got := table(t, r, format.Options{})
 	golden(t, "sweep.txt", got)
 	fits(t, got)
-	r.Cells, r.Curves = nil, nil
+	r.Cells, r.Curves, r.Found = nil, nil, nil
 	fits(t, table(t, r, format.Options{}))
 }
 

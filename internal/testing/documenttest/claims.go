@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -22,6 +23,9 @@ type judged struct {
 	Advice []advise.Advice `json:"advice"`
 	Steps  []ladder.Step   `json:"steps"`
 	Traces []trace.Trace   `json:"traces"`
+	Curves []sweep.Curve   `json:"curves"`
+
+	OverIPv4 []sweep.Curve `json:"over_ipv4"`
 
 	Mesh    *mesh.Mesh         `json:"mesh"`
 	Files   []published.File   `json:"files"`
@@ -92,27 +96,9 @@ func answerOf(d document.Document) (out []string) {
 
 func (r judged) against(sentence string) []string {
 	var out []string
-	for _, rule := range []func(judged, string) []string{judged.levers, judged.parts, judged.curves, judged.faults, judged.findings,
+	for _, rule := range []func(judged, string) []string{judged.levers, judged.parts, judged.faults, judged.findings,
 		judged.traces} {
 		out = append(out, rule(r, sentence)...)
-	}
-	return out
-}
-
-// cells returns the cells with the longest label that the name begins with. Other text may follow
-// the label.
-func (r judged) cells(name string) (out []analysis.Cell) {
-	longest := ""
-	for _, c := range r.Cells {
-		if l := c.Label(); len(l) > len(longest) &&
-			(name == l || strings.HasPrefix(name, l+" ") || strings.HasPrefix(name, l+":")) {
-			longest = l
-		}
-	}
-	for _, c := range r.Cells {
-		if c.Label() == longest && longest != "" {
-			out = append(out, c)
-		}
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package documenttest
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -9,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -67,6 +69,11 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	scale.Largest: func(r judged, f analysis.Finding) bool {
 		return !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return scale.Ends(c) > f.N })
 	},
+	sweep.Knees: func(r judged, f analysis.Finding) bool { return bent(r.Curves, f) },
+	sweep.KneesOverIPv4: func(r judged, f analysis.Finding) bool {
+		return bent(r.OverIPv4, f)
+	},
+	sweep.NoCurve:           func(r judged, _ analysis.Finding) bool { return len(r.Curves) == 0 },
 	endpoints.RoutesDiffer:  all(stats.Better, stats.Worse),
 	endpoints.RoutesSame:    all(stats.Same),
 	endpoints.RoutesUnclear: all(stats.Unclear),
@@ -95,6 +102,19 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	},
 	comparison.Limited:      judged.alike,
 	comparison.OnlyMeasured: func(r judged, _ analysis.Finding) bool { return len(r.Failed) == 0 },
+}
+
+// bent reports whether the finding's curves are of its load and place, with knees as their points
+// have them.
+func bent(curves []sweep.Curve, f analysis.Finding) bool {
+	return len(f.Rows) > 0 && !slices.ContainsFunc(f.Rows, func(i int) bool {
+		if i < 0 || i >= len(curves) {
+			return true
+		}
+		c := curves[i]
+		return c.Load != f.Load || c.From != f.From || c.On != f.On ||
+			!reflect.DeepEqual(c.Knee, sweep.KneeOf(c.Points))
+	})
 }
 
 const published160 = 0.160 // s

@@ -7,13 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 )
 
 var (
-	ofCurves   = regexp.MustCompile(`more than [\d.]+ % (?:above|below) .*?'s: (.*)$`)
 	ofFindings = regexp.MustCompile(`^(\d+)(?: of \d+ findings?)? (.*?): (.*)$`)
 	atFault    = regexp.MustCompile(
 		`^(?:Slow link: |A link that loses packets: )?(.*?) (?:is|are|loses|lose) (?:slow|packets)(?: and loses? packets)?(?: to the others)?: `)
@@ -22,49 +20,6 @@ var (
 	withoutAny = regexp.MustCompile(`^Without a result: (\d+) pair`)
 	doubtful   = regexp.MustCompile(`^\d+ links? (?:was|were) slow or lost packets`)
 )
-
-// curves checks "… more than 3 % above host's: at every size: a, b; at none: c".
-func (r judged) curves(sentence string) (out []string) {
-	m := ofCurves.FindStringSubmatch(sentence)
-	if m == nil || r.Plan.Sweep == nil || len(r.Cells) == 0 ||
-		strings.HasPrefix(sentence, "IPv6: ") {
-		return nil
-	}
-	for _, part := range strings.Split(m[1], "; ") {
-		words, names, _ := strings.Cut(part, ": ")
-		for _, name := range strings.Split(names, ", ") {
-			bands := map[analysis.Band]int{}
-			cells := r.cells(name)
-			for _, c := range cells {
-				bands[c.Band]++
-			}
-			beyond, within := bands[analysis.Beyond] > 0, bands[analysis.Within] > 0
-			fits := beyond // "at …", "from …", "up to …"
-			switch {
-			case words == "at none":
-				fits = bands[analysis.Within] == len(cells) || within && several(cells)
-			case strings.HasPrefix(words, "at every "):
-				fits = beyond && (!within || several(cells))
-			case strings.HasPrefix(words, "not at "), words == "unclear":
-				fits = bands[analysis.Within]+bands[analysis.Beyond] < len(cells) &&
-					(!beyond || several(cells))
-			case strings.HasPrefix(words, "from between "),
-				strings.HasPrefix(words, "up to between "):
-				fits = beyond && within
-			}
-			if len(cells) == 0 || !fits {
-				out = append(out, fmt.Sprintf("%q of %q: %v", words, name, bands))
-			}
-		}
-	}
-	return out
-}
-
-func several(cells []analysis.Cell) bool {
-	return len(analysis.Distinct(cells, func(c analysis.Cell) string {
-		return string(c.From) + c.Load + c.On
-	})) > 1
-}
 
 // faults checks the named nodes and links, or that there are none.
 func (r judged) faults(sentence string) []string {
