@@ -1,49 +1,55 @@
 package predict
 
 import (
+	"slices"
+
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-var answered = []struct{ name, head string }{
-	{Page, "Time of a page"}, {CPU, "CPU time of the queries, of a core"},
-	{StreamCPU, "CPU time of the tokens, of a core"},
-}
+// The codes of findings on predictions.
+const (
+	Over   = "over-baseline" // what Rows, of one place, have over the baseline, by the key What
+	NoMode = "no-mode"       // only the baseline has rows
+)
 
-// AnswerOf returns each mode's addition to the baseline, as far as the verdicts allow.
-func AnswerOf(p *Prediction) *analysis.Answer {
-	a := &analysis.Answer{Question: "What would each mode cost this application?", Text: []string{}}
-	type ground struct{ from, on string }
-	var grounds []ground
-	by := map[ground][]Row{}
-	for _, r := range p.Rows {
-		g := ground{r.From, r.On}
-		if by[g] == nil {
-			grounds = append(grounds, g)
-		}
-		by[g] = append(by[g], r)
-	}
+// Findings returns each mode's addition to the baseline.
+func Findings(p *Prediction) (out []analysis.Finding) {
 	var tally analysis.Tally
-	for _, g := range grounds {
-		for _, x := range answered {
-			head := x.head + ", over " + p.Baseline + "'s"
-			if len(grounds) > 1 {
-				head += ", from " + mode.Placement(g.from).Words() + " on " + g.on
-			}
-			var all []analysis.Priced
-			for _, r := range by[g] {
-				if price, ok := r.Over[x.name]; ok && !r.Baseline {
-					all = append(all, analysis.Priced{Name: r.Label, Price: price})
+	for i, first := range p.Rows {
+		if slices.ContainsFunc(p.Rows[:i], first.besides) {
+			continue
+		}
+		for _, key := range []string{Page, CPU, StreamCPU} {
+			f := analysis.Finding{Code: Over, From: mode.Placement(first.From), On: first.On, What: key}
+			for k, r := range p.Rows {
+				if price, ok := r.Over[key]; ok && !r.Baseline && r.besides(first) {
+					f.Rows = append(f.Rows, k)
 					tally.Add(price.Verdict, price.N, price.Epochs)
 				}
 			}
-			a.Add(analysis.SayPrices(head, all))
+			if f.Rows != nil {
+				out = append(out, f)
+			}
 		}
 	}
-	if len(a.Text) == 0 {
-		a.Add("Nothing can be compared: the file has no mode but the baseline " + p.Baseline +
-			".")
+	if out == nil {
+		out = []analysis.Finding{{Code: NoMode}}
 	}
-	a.Add(tally.Sentence())
-	return a
+	if f, ok := tally.Finding(); ok {
+		out = append(out, f)
+	}
+	return out
 }
+
+func (r Row) besides(o Row) bool { return r.From == o.From && r.On == o.On }
+
+// Base returns the prediction's findings as those of a report.
+func (p *Prediction) Base() *analysis.Report {
+	r := &analysis.Report{Said: analysis.Said{Answer: p.Answer, Found: p.Found}}
+	r.Plan.Baseline = p.Baseline
+	return r
+}
+
+// Tell sets the answer. A prediction has no other findings.
+func (p *Prediction) Tell(a *analysis.Answer, _ []string) { p.Answer = a }

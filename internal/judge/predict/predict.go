@@ -35,6 +35,7 @@ type Prediction struct {
 	Workload    Workload           `json:"workload"`
 	Baseline    string             `json:"baseline"`
 	Answer      *analysis.Answer   `json:"answer"`
+	Found       []analysis.Finding `json:"found"` // of which show/sentence makes Answer
 	Rows        []Row              `json:"rows"`
 	Notes       []string           `json:"notes"`
 }
@@ -130,7 +131,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 		return cmp.Or(cmp.Compare(order[a.From], order[b.From]), cmp.Compare(a.rank(), b.rank()))
 	})
 	out.Notes = append(out.Notes, p.notes...)
-	out.Answer = AnswerOf(out)
+	out.Found = Findings(out)
 	return out, nil
 }
 

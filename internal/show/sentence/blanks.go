@@ -112,6 +112,7 @@ var blanks = map[string]func(*writer, []analysis.Finding) string{
 		return fmt.Sprintf("%.0f %%", 100*fs[0].Values[comparison.BusiestCPU])
 	},
 
+	"added": added,
 	"axis":  func(w *writer, _ []analysis.Finding) string { return sweep.Noun(w.r.Plan) },
 	"meant": func(w *writer, _ []analysis.Finding) string { return sweep.Meant(w.r.Plan) },
 	"knees": func(w *writer, fs []analysis.Finding) string {

@@ -45,8 +45,8 @@ func (w *writer) knees(curves []sweep.Curve, f analysis.Finding, over string) st
 	return curvesHead(w.r, curves[f.Rows[0]], over) + ": " + strings.Join(words, "; ")
 }
 
-// curvesHead returns what is asked about the curves of one load, placement and backend: "Median latency
-// more than 3 % above host's".
+// curvesHead returns what is asked about the curves of one load, placement and backend: "Median
+// latency more than 3 % above host's".
 func curvesHead(r *analysis.Report, c sweep.Curve, over string) string {
 	l := r.Plan.Loads.At(sample.Cell{Load: c.Load, Point: c.Points[0].Point})
 	side := "above"

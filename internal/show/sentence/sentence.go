@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -17,8 +16,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
+// Told is a judged report of any study, or a prediction.
+type Told interface {
+	Base() *analysis.Report
+	Tell(a *analysis.Answer, findings []string)
+}
+
 // Fill sets the answer and the findings in words of a report that has findings as values.
-func Fill(r judge.Report) {
+func Fill(r Told) {
 	base := r.Base()
 	if len(base.Found) == 0 {
 		return
@@ -104,7 +109,7 @@ func placeOf(f analysis.Finding) place { return place{f.From, f.On} }
 
 type writer struct {
 	r     *analysis.Report
-	study judge.Report // that r is the base of
+	study Told // that r is the base of
 	place place
 	item  string // of the answer's last item: the template's
 	named bool   // the figures of the place have named their metrics

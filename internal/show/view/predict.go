@@ -13,12 +13,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Prediction shows a prediction with its arithmetic.
 func Prediction(r *predict.Prediction) document.Document {
+	sentence.Fill(r)
 	d := document.Document{Kind: document.APrediction, JSON: r, Figures: numbers.Prediction(r),
 		Page: func() document.Page { return chart.Prediction(r) }}
 	if r.Answer != nil {

@@ -44,7 +44,7 @@ func prediction(w predict.Workload) *predict.Prediction {
 			row(mode.Host, mode.FromRemote, 1.5e-3, "")},
 		Notes: []string{
 			"The file has no bulk: what replies of 4096 bytes cost beyond the measured 1 is left out."}}
-	p.Answer = predict.AnswerOf(p)
+	p.Found = predict.Findings(p)
 	return p
 }
 

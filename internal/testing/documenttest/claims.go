@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
@@ -26,6 +27,7 @@ type judged struct {
 	Curves []sweep.Curve   `json:"curves"`
 
 	OverIPv4 []sweep.Curve `json:"over_ipv4"`
+	Rows     []predict.Row `json:"rows"`
 
 	Mesh    *mesh.Mesh         `json:"mesh"`
 	Files   []published.File   `json:"files"`

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
@@ -72,6 +73,21 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	sweep.Knees: func(r judged, f analysis.Finding) bool { return bent(r.Curves, f) },
 	sweep.KneesOverIPv4: func(r judged, f analysis.Finding) bool {
 		return bent(r.OverIPv4, f)
+	},
+	predict.Over: func(r judged, f analysis.Finding) bool {
+		return len(f.Rows) > 0 && !slices.ContainsFunc(f.Rows, func(i int) bool {
+			if i < 0 || i >= len(r.Rows) {
+				return true
+			}
+			x := r.Rows[i]
+			_, ok := x.Over[f.What]
+			return !ok || x.Baseline || x.From != string(f.From) || x.On != f.On
+		})
+	},
+	predict.NoMode: func(r judged, _ analysis.Finding) bool {
+		return !slices.ContainsFunc(r.Rows, func(x predict.Row) bool {
+			return !x.Baseline && len(x.Over) > 0
+		})
 	},
 	sweep.NoCurve:           func(r judged, _ analysis.Finding) bool { return len(r.Curves) == 0 },
 	endpoints.RoutesDiffer:  all(stats.Better, stats.Worse),
@@ -182,6 +198,16 @@ func (r judged) counted(f analysis.Finding) bool {
 				continue
 			}
 			if judged++; x.Verdict == stats.Unclear {
+				open++
+			}
+		}
+	}
+	for _, x := range r.Rows {
+		for _, p := range x.Over {
+			if x.Baseline {
+				break
+			}
+			if judged++; p.Verdict == stats.Unclear {
 				open++
 			}
 		}
