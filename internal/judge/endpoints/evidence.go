@@ -65,7 +65,25 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		p.FirstHalf, p.LastHalf = half(all, i, First), half(all, i, Last)
 	}
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
+	out.Response = middleResponse(all)
 	return out
+}
+
+// middleResponse returns the visits' response with the median time to its last token, or nil.
+func middleResponse(visits []*sample.Evidence) *sample.EvidenceResponse {
+	var all []*sample.EvidenceResponse
+	for _, e := range visits {
+		if r := e.Response; r != nil && len(r.Read) > 0 {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b *sample.EvidenceResponse) int {
+		return cmp.Compare(a.Read[len(a.Read)-1], b.Read[len(b.Read)-1])
+	})
+	return all[len(all)/2]
 }
 
 // half returns half the width of the 95 % interval of a part's mean over visits, or 0 if there are too

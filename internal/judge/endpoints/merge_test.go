@@ -59,3 +59,23 @@ func TestMergeGPU(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+func TestMiddleResponseOfVisits(t *testing.T) {
+	visit := func(last float64) *sample.Visit {
+		e := judgetest.Evidence([7]float64{}, [7]float64{}, [7]float64{})
+		e.Response = &sample.EvidenceResponse{Tokens: 2, Written: []float64{0, 0},
+			Read: []float64{0.1, last}}
+		v := &sample.Visit{}
+		v.Evidence = e
+		return v
+	}
+	without, moved := visit(0), visit(0.2)
+	without.Evidence.Response, moved.Evidence.ClockMoved = nil, 1
+	e := merge([]*sample.Visit{visit(0.9), without, visit(0.3), moved, visit(0.5)})
+	if e.Response == nil || e.Response.Read[1] != 0.5 {
+		t.Errorf("%+v", e.Response)
+	}
+	if e := merge([]*sample.Visit{without}); e.Response != nil {
+		t.Errorf("%+v", e.Response)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -194,5 +195,39 @@ func TestSums(t *testing.T) {
 			len(e.Parts) != relays+3 {
 			t.Errorf("%+v", e.Parts)
 		}
+	}
+}
+
+func TestMiddleResponse(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	s := NewSums(0)
+	for _, last := range []int64{900, 500, 100} { // of responses with 401, 402 and 403 tokens
+		var rows []Row
+		n := 400 + len(s.responses) + 1
+		for i := range n {
+			at := last * ms * int64(i+1) / int64(n)
+			rows = append(rows, Row{ms, at, 2 * ms, 0, ms, ms})
+		}
+		s.Add(rows)
+	}
+	var e sample.Evidence
+	s.Note(&e)
+	r := e.Response
+	if r == nil || r.Tokens != 402 || len(r.Read) != sample.MostTokenPoints ||
+		len(r.Written) != len(r.Read) || r.Token(0) != 1 || r.Token(len(r.Read)-1) != 402 {
+		t.Fatalf("%+v", r)
+	}
+	end := len(r.Read) - 1
+	if !slices.IsSorted(r.Read) || math.Abs(r.Written[end]-0.501) > 1e-9 ||
+		math.Abs(r.Read[end]-0.505) > 1e-9 ||
+		!slices.Equal(r.Last, []float64{0.001, 0.5, 0.002, 0, 0.001, 0.001}) {
+		t.Errorf("%v, %v, %v", r.Written[end], r.Read[end], r.Last)
+	}
+	if (&Sums{}).middle() != nil {
+		t.Error("a response of none")
+	}
+	one := &sample.EvidenceResponse{Tokens: 1, Read: []float64{1}}
+	if one.Token(0) != 1 {
+		t.Errorf("the only token is number %d", one.Token(0))
 	}
 }

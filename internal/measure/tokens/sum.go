@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -59,6 +60,29 @@ func (s *Sums) Note(e *sample.Evidence) {
 	for i := range e.Parts {
 		e.Parts[i].Excess = excess[i] / float64(time.Second)
 	}
+	e.Response = s.middle()
+}
+
+// middle returns the response with the median time to its last token, or nil without responses.
+func (s *Sums) middle() *sample.EvidenceResponse {
+	if len(s.responses) == 0 {
+		return nil
+	}
+	sorted := slices.SortedStableFunc(slices.Values(s.responses), func(a, b []Row) int {
+		return cmp.Compare(a[len(a)-1].total(), b[len(b)-1].total())
+	})
+	rows := sorted[len(sorted)/2]
+	points := min(len(rows), sample.MostTokenPoints)
+	r := &sample.EvidenceResponse{Tokens: len(rows), Read: make([]float64, points)}
+	for i := range points {
+		row := rows[r.Token(i)-1]
+		r.Written = append(r.Written, seconds(row[Request]+row[Server]))
+		r.Read[i] = seconds(row.total())
+	}
+	for _, ns := range rows[len(rows)-1] {
+		r.Last = append(r.Last, seconds(ns))
+	}
+	return r
 }
 
 // NoteParts records the parts of the times in e, and what the server's TCP waited for.

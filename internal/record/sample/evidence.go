@@ -40,6 +40,30 @@ type Evidence struct {
 	Parts  []EvidencePart `json:"parts"` // in the order in which a token passes them
 	// Waits are the tokens that waited for longer than 1 ms in the server's TCP, by cause.
 	Waits []EvidenceWait `json:"waits,omitempty"`
+	// Response is the response with the median time to its last token; nil: of no tokens.
+	Response *EvidenceResponse `json:"response,omitempty"`
+}
+
+// EvidenceResponse is one response, token by token. Times are in s from when the client began to
+// write the request.
+type EvidenceResponse struct {
+	Tokens int `json:"tokens"` // found at every hop
+	// Written and Read are when the server had written a token and when the client had read it, of
+	// at most MostTokenPoints tokens: the first, the last, and some at even distances between.
+	Written []float64 `json:"written_s"`
+	Read    []float64 `json:"read_s"`
+	Last    []float64 `json:"last_s"` // the parts of the last token's time, as in Evidence.Parts
+}
+
+// MostTokenPoints is the largest number of tokens in an EvidenceResponse.
+const MostTokenPoints = 200
+
+// Token returns the number of the token of a point, from 1.
+func (r *EvidenceResponse) Token(point int) int {
+	if len(r.Read) < 2 {
+		return 1 + point
+	}
+	return 1 + point*(r.Tokens-1)/(len(r.Read)-1)
 }
 
 // EvidenceWait is a cause for which tokens waited in the server's TCP.

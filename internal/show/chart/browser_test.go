@@ -35,7 +35,7 @@ func everyChart(t *testing.T) []document.ChartGroup {
 	every := slices.Concat(Cells(comparison(t).Base()), Cells(varying(t)), Ladder(climbed(t)),
 		Crowds(crowds(t).Base()), Mesh(cluster()), Trace(traced()),
 		publishedGroups(besidePublished()), differenceGroups(changed(t)),
-		[]document.ChartGroup{{Title: "Cut", Charts: []document.Chart{cutChart()}}})
+		[]document.ChartGroup{{Title: "Tokens", Charts: tokenCharts(t)}, {Title: "Cut", Charts: []document.Chart{cutChart()}}})
 	every[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
 	return every
 }
@@ -125,7 +125,7 @@ func TestInABrowser(t *testing.T) {
 			kinds[c.Kind]++
 		}
 	}
-	if len(kinds) != 8 {
+	if len(kinds) != 9 {
 		t.Errorf("charts are %v", kinds)
 	}
 }
@@ -196,6 +196,23 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 			for _, b := range x.Bars {
 				at(x.Label+", "+x.Lanes[b.Lane]+", "+b.Text, b.From, 0)
 			}
+			// Beside the bars the labels need space; above them they need none.
+			const above, letter = 8, 5 // px, the least
+			if bar := places[len(places)-len(x.Bars)]; x.Bars[0].From == 0 && bar > above+1 &&
+				bar < letter*float64(len(x.Label)) {
+				t.Errorf("%q is cut: the bars begin at %v", x.Label, bar)
+			}
+		}
+	case tokenCurves:
+		for _, r := range s.Routes {
+			for _, p := range r.Steps {
+				token := fmt.Sprintf("%s, token %d ", r.Label, p.Token)
+				at(token+fmt.Sprintf("left the server: %v", p.Left), p.Left, 0)
+				at(token+fmt.Sprintf("read by the client: %v", p.Read), p.Read, 0)
+			}
+		}
+		if n := len(pathsOf(svg, "area")); n != len(s.Routes) {
+			t.Errorf("%d routes, filled areas: %d", len(s.Routes), n)
 		}
 	case falls:
 		for _, r := range s.Rows {
@@ -292,6 +309,20 @@ func find(n *html.Node, is func(*html.Node) bool) *html.Node {
 		}
 	}
 	return nil
+}
+
+// pathsOf returns the paths of the marks that Plot calls by a name.
+func pathsOf(n *html.Node, mark string) (out []*html.Node) {
+	for d := range n.Descendants() {
+		if d.Data == "g" && attr(d, "aria-label") == mark {
+			for p := range d.Descendants() {
+				if p.Data == "path" {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out
 }
 
 func byID(root *html.Node, id string) *html.Node {

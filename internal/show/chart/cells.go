@@ -83,6 +83,7 @@ func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell)
 
 func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 	all.add(evidenceChart(cells))
+	all.add(tokenChart(cells))
 	all.add(curveChart(cells))
 	all.add(stripChart(cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun), r.Plan))
 	all.add(partyChart(cells, w))

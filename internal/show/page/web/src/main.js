@@ -6,10 +6,11 @@ import {interval} from "./interval.js";
 import {scaling} from "./scaling.js";
 import {stack} from "./stack.js";
 import {strip} from "./strip.js";
+import {tokens} from "./tokens.js";
 import {trip} from "./trip.js";
 import {waterfall} from "./waterfall.js";
 
-const kinds = {curve, heat, interval, scaling, stack, strip, trip, waterfall};
+const kinds = {curve, heat, interval, scaling, stack, strip, tokens, trip, waterfall};
 
 // onPaper is the width of printed charts in px: that of a sheet.
 const onPaper = 720;

@@ -7,7 +7,9 @@ import {areaMark, fit, halo, legend, narrow, plot, widest, withLegend} from "./c
 const colors = 9;
 
 export function trip(spec, width) {
-  const thin = narrow(width) || widest(spec.trips.flatMap((t) => t.lanes)) > 0.38 * width;
+  const bold = 1.1; // how much wider than others bold texts are
+  const labels = Math.max(widest(spec.trips.flatMap((t) => t.lanes)), bold * widest(spec.trips.map((t) => t.label)));
+  const thin = narrow(width) || labels > 0.38 * width;
   const heads = [], lanes = [], bars = [], lines = [];
   let y = 0;
   spec.trips.forEach((t, of) => {
@@ -22,7 +24,6 @@ export function trip(spec, width) {
   });
   const swatch = (part) => (spec.pale?.includes(part) ? colors : part % colors);
   const color = (b) => `var(--cpu${swatch(b.part)})`;
-  const labels = widest(lanes.map((l) => l.label));
   const chart = plot({
     width,
     height: 46 + y * (thin ? 30 : 22) + 6,
@@ -37,7 +38,7 @@ export function trip(spec, width) {
       Plot.line(lines, {x: "x", y: "y", z: "of", stroke: "var(--even)", strokeWidth: 0.75, dy: thin ? 6 : 0}),
       Plot.barX(bars, {y: "y", x1: "from", x2: "to", fill: color, stroke: color, strokeWidth: 0.75, insetTop: thin ? 13 : 2, insetBottom: 2,
         ariaLabel: "label"}),
-      Plot.text(heads, {y: "y", text: "label", frameAnchor: "left", textAnchor: thin ? "start" : "end", dx: thin ? 0 : -8, dy: 2,
+      Plot.text(heads, {y: "y", text: (h) => (thin ? fit(h.label, width - 24, bold) : h.label), frameAnchor: "left", textAnchor: thin ? "start" : "end", dx: thin ? 0 : -8, dy: 2,
         fontSize: 13, fontWeight: 600, ...halo}),
       Plot.text(lanes, {y: "y", text: (l) => (thin ? fit(l.label, width - 24) : l.label), frameAnchor: "left",
         textAnchor: thin ? "start" : "end", dx: thin ? 0 : -8, dy: thin ? -7 : 0, fontSize: thin ? 11 : 13, ...halo}),
