@@ -67,8 +67,13 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 	return f.out.print(e, view.Served(s))
 }
 
-// attachedTo parses PORT or ADDRESS:PORT. A port is that of 127.0.0.1.
+// attachedTo parses PORT or ADDRESS:PORT, either with /tcp. A port is that of 127.0.0.1.
 func attachedTo(word, usual string) (netip.AddrPort, error) {
+	word, proto, given := strings.Cut(word, "/")
+	if given && proto != "tcp" {
+		return netip.AddrPort{}, usage(fmt.Errorf("--attach cannot follow requests over %.20q, only "+
+			"over TCP", proto), usual)
+	}
 	if at, err := netip.ParseAddrPort(word); err == nil && at.Port() != 0 {
 		return at, nil
 	}

@@ -109,7 +109,11 @@ func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, by *requ
 		return err
 	}
 	places := placeFlags{from: f.from, ipv4: f.ipv4, ipv6: f.ipv6}
-	w, from, err := places.ask(c.Flags(), client, at, tracedExample)
+	example := tracedExample
+	if client.Program != nil {
+		example = clientExample
+	}
+	w, from, err := places.ask(c.Flags(), client, at, example)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,8 +62,34 @@ func speakerOf(a Address, password string) (speaker, error) {
 	case "postgres", "postgresql", "mysql", "sqlserver":
 		return newQueries(a, password)
 	}
-	return nil, fmt.Errorf("toll makes no requests to %s:// (only to http, https, redis, postgres, "+
-		"mysql and sqlserver)", printable.Line(u.Scheme))
+	return nil, &unspokenError{printable.Line(u.Scheme), printable.Line(u.Host)}
+}
+
+// unspokenError means that toll's own client does not speak the protocol of a URL's scheme.
+type unspokenError struct{ scheme, host string }
+
+// datagrams are the schemes of protocols whose requests are UDP packets.
+var datagrams = []string{"dns", "udp", "ntp", "coap", "quic"}
+
+func (u *unspokenError) Error() string {
+	if slices.Contains(datagrams, u.scheme) {
+		return fmt.Sprintf("toll cannot follow requests over UDP (%s://), only over TCP", u.scheme)
+	}
+	return fmt.Sprintf("toll makes no requests to %s:// (only to http, https, redis, postgres, "+
+		"mysql and sqlserver)", u.scheme)
+}
+
+func (u *unspokenError) Hint() string {
+	switch {
+	case u.scheme == "dns":
+		return "DNS over TCP, which may take a server longer: sudo toll trace " +
+			withPort(&url.URL{Host: u.host}, "53") +
+			" --client 'dig +tcp +keepopen -p {port} @{host} example.com example.org'"
+	case slices.Contains(datagrams, u.scheme):
+		return "toll trace --load udp-rr shows where the time of UDP goes in each mode"
+	}
+	return "let a client of that protocol make them: sudo toll trace HOST:PORT " +
+		"--client 'COMMAND {host} {port}'"
 }
 
 // wire opens TCP connections whose reads and writes are plain system calls of their thread.
