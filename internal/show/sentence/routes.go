@@ -95,7 +95,10 @@ func doubts(f analysis.Finding) (text string) {
 			" %.0f %% of its tokens arrived together with another one: they were held back %s.",
 			100*glued, by)
 	}
-	if n := f.Values[workload.Stalls]; n > 0 {
+	switch n := f.Values[workload.Stalls]; {
+	case n == 1:
+		text += " 1 of its gaps was a stall."
+	case n > 0:
 		text += fmt.Sprintf(" %.0f of its gaps were stalls.", n)
 	}
 	return text

@@ -114,13 +114,13 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"90 ms (80–100) longer; 1 stall (over a 0).\nb: the network: its first token comes " +
 				"300 ms (290–310) later; its slow gaps are 100 ms longer than its median gap, +90 ms " +
 				"(+80 to +100) of that beyond a's. 25 % of its tokens arrived together with another " +
-				"one: they were held back on the path, or by the server. 1 of its gaps were stalls."},
+				"one: they were held back on the path, or by the server. 1 of its gaps was a stall."},
 		{blamed(endpoints.RouteHolds, endpoints.Network),
 			"Over b, against a: 25 % of its tokens came together with another one (over a 2 %): " +
 				"something on the path holds them back; its first token comes 300 ms (290–310) later; " +
 				"1 stall (over a 0).\nb: the network: its first token comes 300 ms (290–310) later. " +
 				"25 % of its tokens arrived together with another one: they were held back on the " +
-				"path. 1 of its gaps were stalls."},
+				"path. 1 of its gaps was a stall."},
 		{of(endpoints.TooFewToBlame, 1), "\nb: too few rounds to say."},
 		{valued(endpoints.TokensHeld, 0),
 			"Over a 25 % of the tokens came together with another one. Give the server's own " +
