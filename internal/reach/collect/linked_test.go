@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -124,5 +125,27 @@ ip link add eth1 type veth peer name eth0 netns $nameless`},
 	}
 	if inner.Devices[1].PeerSpace != web.Space || !inner.ListenersKnown {
 		t.Errorf("%+v", c.f.Containers)
+	}
+}
+
+// The kernel lists sockets in an order that varies.
+func TestMainServer(t *testing.T) {
+	l := func(proto, addr string, owners ...string) (out ports.Listener) {
+		out.Proto, out.Addr = proto, netip.MustParseAddrPort(addr)
+		for _, name := range owners {
+			out.Owners = append(out.Owners, ports.Process{Name: name})
+		}
+		return out
+	}
+	all := []ports.Listener{l("tcp", "127.0.0.1:22"), l("tcp", "0.0.0.0:80", "web", "worker"),
+		l("tcp", "127.0.0.1:9000", "metrics"), l("udp", "0.0.0.0:53", "resolver")}
+	for range all {
+		all = append(all[1:], all[0])
+		if got := mainServer(all); got != "web" {
+			t.Errorf("%v: %q", all, got)
+		}
+	}
+	if got := mainServer(all[:0]); got != "" {
+		t.Errorf("no sockets: %q", got)
 	}
 }

@@ -285,8 +285,8 @@ func (c *collector) addLinked(strangers []ports.Container, relays map[string]boo
 			if !x.ListenersKnown {
 				c.listenersIn(&x)
 			}
-			if x.ID == "" && len(x.Listeners) > 0 && len(x.Listeners[0].Owners) > 0 {
-				x.Name = ports.NameOf(x.Listeners[0].Owners[0].Name)
+			if server := mainServer(x.Listeners); x.ID == "" && server != "" {
+				x.Name = ports.NameOf(server)
 			}
 			c.f.Containers = append(c.f.Containers, x)
 			return true
@@ -295,6 +295,19 @@ func (c *collector) addLinked(strangers []ports.Container, relays map[string]boo
 			return
 		}
 	}
+}
+
+// mainServer returns the name of the process that serves the lowest port, over TCP if any does, or
+// "" if no owner is known. The kernel lists sockets in an order that varies.
+func mainServer(all []ports.Listener) (name string) {
+	var lowest ports.Listener
+	for _, l := range all {
+		if len(l.Owners) > 0 && (name == "" || cmp.Or(cmp.Compare(l.Proto, lowest.Proto),
+			cmp.Compare(l.Addr.Port(), lowest.Addr.Port())) < 0) {
+			lowest, name = l, l.Owners[0].Name
+		}
+	}
+	return name
 }
 
 // linked reports whether the container's network is linked to the machine's. A veth with an address
