@@ -397,6 +397,31 @@ func TestBrokenLever(t *testing.T) {
 	}
 }
 
+// A lever is not to blame for a machine without free CPUs.
+func TestLeversOnBusyMachine(t *testing.T) {
+	for failure, want := range map[string]string{
+		sample.TooBusy:            sample.TooBusy + " to measure the levers",
+		"it ended: exit status 1": "every lever failed somewhere",
+	} {
+		s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 {
+			return 1
+		}, levers("gro:gro=on"))
+		s.broken = func(c sample.Cell) bool {
+			return c.Tune != "" && c.From == "remote" && c.Load == workload.RR
+		}
+		s.search(t, 6)
+		for i := range s.f.Visits {
+			if v := &s.f.Visits[i]; !v.Witness.OK {
+				v.Failure = failure
+			}
+		}
+		r := Judge(s.f)
+		if text := AnswerOf(r).Text[0]; !strings.Contains(text, want) {
+			t.Errorf("%s: %q, want %q", failure, text, want)
+		}
+	}
+}
+
 func TestMissingLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 {
 		return 1
