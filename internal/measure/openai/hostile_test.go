@@ -262,6 +262,10 @@ func TestNoConnection(t *testing.T) {
 	if !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), "list the models") {
 		t.Errorf("probe: %v", err)
 	}
+	var hinted interface{ Hint() string }
+	if !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "toll ports PORT") {
+		t.Errorf("no remedy for %v", err)
+	}
 	var unknown *net.DNSError
 	_, err = session(t, endpoint(t, "http://no-such-host.invalid", Options{})).Ask(t.Context())
 	if !errors.As(err, &unknown) {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -213,8 +214,21 @@ func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	refused := errors.Is(err, syscall.ECONNREFUSED)
 	if text := e.secrets.Hide(err.Error()); text != err.Error() {
 		err = errors.New(text)
 	}
-	return fmt.Errorf("%s %s: %w", what, e, err)
+	err = fmt.Errorf("%s %s: %w", what, e, err)
+	if refused {
+		return &refusedError{err}
+	}
+	return err
+}
+
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+func (e *refusedError) Hint() string {
+	return "start the server first; toll ports PORT shows who listens on a port"
 }
