@@ -131,11 +131,8 @@ func (r *Report) Since(old *Report, since string) {
 			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, partly, b.path.reason())
 		}
 	}
-	for _, list := range [][]Change{c.Gained, c.Lost} {
-		for i := range list {
-			list[i].Who = together(list[i], order)
-		}
-	}
+	join(c.Gained, order)
+	join(c.Lost, order)
 	r.Changes = c
 }
 
@@ -186,13 +183,30 @@ func (p Path) place() string {
 	return cmp.Or(p.From, p.Client.class())
 }
 
+// join replaces the places of changes' clients by their class if all of its places changed. order
+// has the connections that were compared.
+func join(list []Change, order []compared) {
+	type port struct {
+		number uint16
+		proto  string
+	}
+	clients := map[port][]Path{}
+	for _, k := range order {
+		at := port{k.port, k.proto}
+		clients[at] = append(clients[at], Path{Client: Client(k.client), From: k.from})
+	}
+	for i, x := range list {
+		list[i].Who = together(x, clients[port{x.Port, x.Proto}])
+	}
+}
+
 // together returns the places of a change's clients, or their class if all of its places changed.
-func together(x Change, order []compared) (out []string) {
+// clients are those of the change's port.
+func together(x Change, clients []Path) (out []string) {
 	for _, class := range []string{machines, containers, here} {
 		var all []string
-		for _, k := range order {
-			if p := (Path{Client: Client(k.client), From: k.from}); k.port == x.Port &&
-				k.proto == x.Proto && p.Client.class() == class {
+		for _, p := range clients {
+			if p.Client.class() == class {
 				all = once(all, p.place())
 			}
 		}

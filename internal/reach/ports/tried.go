@@ -182,11 +182,8 @@ func (r *Report) Try(before *Report, t *Tried) {
 			t.Moved = addChange(t.Moved, k, b, false, because)
 		}
 	}
-	for _, list := range [][]Change{t.Moved, t.kept} {
-		for i := range list {
-			list[i].Who = together(list[i], order)
-		}
-	}
+	join(t.Moved, order)
+	join(t.kept, order)
 }
 
 // keeps adds a port that other machines reach before and after, at the dialled address.
