@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 )
@@ -104,6 +103,15 @@ func SetAll(values map[string]string) map[string]error {
 	return refused
 }
 
+// WriteAll sets parameters without reading them. It ignores errors.
+func WriteAll(values map[string]string) {
+	for key, value := range values {
+		if Valid(key, value) {
+			_ = write("/proc/sys/"+key, value)
+		}
+	}
+}
+
 func inOrder(a, b string) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a, b)) }
 
 // rank orders parameters: ip_forward also sets forwarding of all devices, and "all" also sets some
@@ -119,6 +127,12 @@ func rank(key string) int {
 		return 2
 	}
 	return 3
+}
+
+// Spreads reports whether setting a parameter of ReadAll may change others.
+func Spreads(key string) bool {
+	_, _, ofDevice := split(key)
+	return ofDevice || rank(key) == 0
 }
 
 var errForbidden = errors.New("not a parameter that toll copies")
@@ -139,7 +153,7 @@ func setFile(key, value string) error {
 	if folded(now) == value {
 		return nil
 	}
-	if err := os.WriteFile(name, []byte(value), 0); err != nil {
+	if err := write(name, value); err != nil {
 		return err
 	}
 	if now, err = read(name); err == nil && folded(now) != value {

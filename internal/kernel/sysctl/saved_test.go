@@ -2,6 +2,7 @@ package sysctl
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,51 @@ func TestSetAllIsWhatReadAllRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(saved[0], saved[1]); diff != "" {
 		t.Errorf("-original +copy:\n%s", diff)
+	}
+}
+
+func TestWriteAll(t *testing.T) {
+	const key = "net/ipv4/conf/lo/forwarding"
+	err := netnstest.New(t).Do(func() error {
+		for _, value := range []string{"1", "0"} {
+			WriteAll(map[string]string{key: value, "net/ipv4/conf/none/forwarding": value})
+			if got := ReadAll([]string{"lo"})[key]; got != value {
+				t.Errorf("%s is %s, not %s", key, got, value)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What does not spread must be all that changes when it is set.
+func TestSpreads(t *testing.T) {
+	err := netnstest.New(t).Do(func() error {
+		before := ReadAll([]string{"lo"})
+		for key, value := range before {
+			if Spreads(key) || value != "0" || setFile(key, "1") != nil {
+				continue
+			}
+			want := maps.Clone(before)
+			want[key] = "1"
+			if diff := cmp.Diff(want, ReadAll([]string{"lo"})); diff != "" {
+				t.Errorf("%s changes others:\n%s", key, diff)
+			}
+			if err := setFile(key, value); err != nil {
+				return err
+			}
+		}
+		for _, key := range []string{"net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"} {
+			if !Spreads(key) {
+				t.Errorf("%s does not spread", key)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -46,6 +46,23 @@ func read(name string) ([]byte, error) {
 	}
 }
 
+// write writes a file with less overhead than os.WriteFile.
+func write(name, value string) error {
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if _, err := ignoringEINTR(func() (int, error) {
+		return unix.Write(fd, []byte(value))
+	}); err != nil {
+		return &os.PathError{Op: "write", Path: name, Err: err}
+	}
+	return nil
+}
+
 func ignoringEINTR(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); err != unix.EINTR { //nolint:errorlint // it is that itself
@@ -57,7 +74,7 @@ func ignoringEINTR(call func() (int, error)) (int, error) {
 // Set writes a value. It returns an error if the key then has another value: outside the first
 // namespace, some keys ignore writes.
 func Set(key, value string) error {
-	if err := os.WriteFile(file(key), []byte(value), 0); err != nil {
+	if err := write(file(key), value); err != nil {
 		return fmt.Errorf("set sysctl %s=%s: %w", key, value, err)
 	}
 	got, err := Get(key)

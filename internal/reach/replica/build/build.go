@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -200,6 +201,23 @@ func (c *machine) inherited(space int) map[string]string {
 			out[key] = value
 		}
 	}
+	return out
+}
+
+// unset returns the parameters of a namespace that may have other values, now that its devices
+// exist. Those that makeSpaces has set are among them, because the kernel may have refused some.
+func (c *machine) unset(space int) map[string]string {
+	out := maps.Clone(c.from.Spaces[space].Sysctls)
+	set := c.inherited(space)
+	for key := range set {
+		if sysctl.Spreads(key) { // to other parameters, which may differ from a new namespace's now
+			return out
+		}
+	}
+	maps.DeleteFunc(out, func(key, value string) bool {
+		fresh, ok := c.fresh[key]
+		return ok && fresh == value
+	})
 	return out
 }
 

@@ -313,14 +313,14 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 		var wake func() error
 		if err := space.Do(func() (err error) {
 			wake, err = c.from.Spaces[i].Nft.Sleep()
-			sysctl.SetAll(notForwarding(c.from.Spaces[i].Sysctls, "1"))
+			sysctl.WriteAll(notForwarding(c.from.Spaces[i].Sysctls, "1"))
 			return err
 		}); err != nil {
 			return nil, err
 		}
 		defer func() {
 			err = errors.Join(err, space.Do(func() error {
-				sysctl.SetAll(notForwarding(c.from.Spaces[i].Sysctls, "0"))
+				sysctl.WriteAll(notForwarding(c.from.Spaces[i].Sysctls, "0"))
 				return wake()
 			}))
 		}()

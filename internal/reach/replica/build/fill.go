@@ -65,7 +65,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 			c.lack(space, r.What, r.Device, r.Err)
 		}
 	}
-	for key, err := range sysctl.SetAll(s.Sysctls) {
+	for key, err := range sysctl.SetAll(c.unset(space)) {
 		c.lack(space, key, deviceOf(key), err)
 	}
 	refused(link.MakeAddresses(s.Addresses))
