@@ -50,6 +50,28 @@ func counters(sources ...string) (map[string]int, error) {
 	return out, nil
 }
 
+// overflows returns the number of packets for which a table or queue of the calling thread's
+// namespace had no space. It reads less than counters, because a scan asks all namespaces.
+func overflows() (n int, err error) {
+	c, err := counters(tracked)
+	for _, name := range []string{"insert_failed", "drop", "early_drop"} {
+		n += c["nf_conntrack."+name]
+	}
+	if err != nil {
+		return 0, err
+	}
+	b, err := os.ReadFile("/proc/thread-self/net/" + netstat)
+	names, values, _ := strings.Cut(string(b), "\n")
+	before, _, _ := strings.Cut(names, " ListenOverflows")
+	values, _, _ = strings.Cut(values, "\n")
+	for range strings.Count(before, " ") + 1 {
+		_, values, _ = strings.Cut(values, " ")
+	}
+	value, _, _ := strings.Cut(values, " ")
+	overflown, _ := strconv.Atoi(value)
+	return n + overflown, err
+}
+
 // addColumns adds up columns of hexadecimal numbers that have a line for each CPU.
 func addColumns(out map[string]int, prefix string, names []string, lines string) {
 	for line := range strings.Lines(lines) {

@@ -201,7 +201,7 @@ func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) 
 			s.read()
 		}
 		if i%scanCheck == 0 {
-			if err := s.makeRoom(); err != nil {
+			if err := s.makeRoom(i > 0); err != nil {
 				return err
 			}
 		}
@@ -295,10 +295,13 @@ func (s *scanner) redirected() error {
 	return nil
 }
 
-// makeRoom empties connection tracking tables that the scan may have filled.
-func (s *scanner) makeRoom() error {
-	if err := s.redirected(); err != nil {
-		return err
+// makeRoom empties connection tracking tables that this scan, if it has begun, or earlier ones may
+// have filled.
+func (s *scanner) makeRoom(begun bool) error {
+	if begun {
+		if err := s.redirected(); err != nil {
+			return err
+		}
 	}
 	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
 		err := ns.Do(func() error {
@@ -318,15 +321,13 @@ func (s *scanner) makeRoom() error {
 // lost returns the number of packets that the kernel dropped for lack of space.
 func (s *scanner) lost() (n int, err error) {
 	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
-		var c map[string]int
-		err := ns.Do(func() (err error) { c, err = counters(netstat, tracked, softnetStat); return err })
+		var here int
+		err := ns.Do(func() (err error) { here, err = overflows(); return err })
 		if err != nil {
 			return 0, err
 		}
-		for _, name := range []string{"nf_conntrack.insert_failed", "nf_conntrack.drop",
-			"nf_conntrack.early_drop", "softnet.dropped", "TcpExt.ListenOverflows"} {
-			n += c[name]
-		}
+		n += here
 	}
-	return n + int(s.drops), nil
+	all, err := counters(softnetStat) // of all namespaces
+	return n + all["softnet.dropped"] + int(s.drops), err
 }
