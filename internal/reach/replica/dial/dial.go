@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
@@ -164,15 +163,16 @@ func (n *Net) prepare(calls []Call) error {
 		}
 		n.ready[ns] = true
 		err := ns.Do(func() error {
-			files, err := filepath.Glob("/proc/sys/net/ipv[46]/neigh/*/retrans_time_ms")
-			for _, f := range files {
-				err = errors.Join(err, os.WriteFile(f, []byte(retransmit), 0))
+			var err error
+			for _, family := range []string{"ipv4", "ipv6"} {
+				dir := "/proc/sys/net/" + family + "/neigh/"
+				devices, _ := os.ReadDir(dir) // none without IPv6
+				for _, d := range devices {
+					err = errors.Join(err,
+						os.WriteFile(dir+d.Name()+"/retrans_time_ms", []byte(retransmit), 0),
+						os.WriteFile(dir+d.Name()+"/proxy_delay", []byte("0"), 0))
+				}
 			}
-			late, errLate := filepath.Glob("/proc/sys/net/ipv[46]/neigh/*/proxy_delay")
-			for _, f := range late {
-				err = errors.Join(err, os.WriteFile(f, []byte("0"), 0))
-			}
-			err = errors.Join(err, errLate)
 			const announce = "/proc/sys/net/ipv4/conf/all/arp_announce"
 			const ended = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
 			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0),
