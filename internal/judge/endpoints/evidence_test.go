@@ -28,6 +28,14 @@ func TestEvidence(t *testing.T) {
 			"Neither, over r: of 540 ms a response the server needs 540 ms, and the route adds little.",
 			[]string{"a token comes each 20.0 ms, as the server sends them", "no gap was slow",
 				"Seen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
+		"a relay that holds less than what is to blame": {
+			judgetest.Evidence(quick, [7]float64{1: 1190, 4: 290}, none), nil,
+			"Neither, over r: of 1.48 s a response the server needs 1.19 s, and nginx holds 290 ms.",
+			nil},
+		"parts that hold little each": {
+			judgetest.Evidence(quick, [7]float64{1: 900, 4: 40, 5: 40, 6: 20}, none), nil,
+			"Neither, over r: of 1.00 s a response the server needs 900 ms, and the route adds 100 ms.",
+			nil},
 		"a bursty server": {judgetest.Evidence(quick, fine, [7]float64{1: 234}), nil,
 			"The server, over r: of 540 ms a response the server needs 540 ms.",
 			[]string{"slow gaps add 234 ms a response: server 100 %"}},

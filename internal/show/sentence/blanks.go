@@ -147,6 +147,7 @@ var blanks = map[string]func(*writer, []analysis.Finding) string{
 	"Who":     ofParts(func(w parts) string { return printable.Capital(w.who()) }),
 	"who":     ofParts(parts.who),
 	"needs":   ofParts(parts.needs),
+	"adds":    ofParts(parts.adds),
 	"figures": ofParts(parts.figures),
 	"seen":    ofParts(parts.seen),
 	"gpus":    (*writer).gpus,

@@ -62,6 +62,25 @@ func (w parts) needs() string {
 	return strings.Join(say, ", ")
 }
 
+// adds returns how much other parts than the server hold that are not to blame.
+func (w parts) adds() string {
+	whole := w.Sum(endpoints.Last)
+	var say []string
+	for _, p := range w.Parts {
+		if p.Part != sample.EvidenceServer && p.Last >= endpoints.LittleShare*whole {
+			say = append(say, w.short(p)+" holds "+mean(p))
+		}
+	}
+	rest := whole - w.part(sample.EvidenceServer).Last
+	switch {
+	case say != nil:
+		return printable.List(say)
+	case rest >= endpoints.LittleShare*whole:
+		return "the route adds " + workload.Briefly(rest)
+	}
+	return "the route adds little"
+}
+
 // figures returns when tokens left the server and arrived, and which parts took long.
 func (w parts) figures() string {
 	var say []string

@@ -21,7 +21,7 @@ var ofRoutes = []template{
 		"{unproven}.", most: all, question: networkOrModel},
 	{code: endpoints.PartBlamed, text: "{Who}, over {cell}: {needs}.", most: all, merge: ofCells,
 		question: networkOrModel},
-	{code: endpoints.NoPartBlamed, text: "Neither, over {cell}: {needs}, and the route adds little.",
+	{code: endpoints.NoPartBlamed, text: "Neither, over {cell}: {needs}, and {adds}.",
 		most: all, question: networkOrModel},
 	{code: endpoints.Divided, text: "Over {cell}, {figures}. {seen}.", most: all},
 	{code: endpoints.ByPackets, text: networkOrModel + " By the times at which packets were " +
