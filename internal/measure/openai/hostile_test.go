@@ -54,6 +54,8 @@ func TestHostileResponses(t *testing.T) {
 		{"other-json", status("500 Oh", ` [ 1, "\u0061" ] `), `500 Oh: [1,"a"]`},
 		{"html", status("502 Bad Gateway", "<html>\r\n<h1>502\x1b[31m \xff\u202e</h1>"),
 			`502 Bad Gateway: <html> <h1>502\x1b[31m \xff\u202e</h1>`},
+		{"page", "HTTP/1.1 501 No\r\nContent-Type: text/html; charset=utf-8\r\n" +
+			"Connection: close\r\n\r\n<!DOCTYPE HTML><p>a page", "501 No: an HTML page"},
 		{"no-text", status("500", ""), "the server answered 500"},
 		{"long-text", status("500 Oh", strings.Repeat("é", 10_000)),
 			strings.Repeat("é", 200) + "…"},

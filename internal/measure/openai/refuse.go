@@ -23,6 +23,7 @@ import (
 const (
 	eventStream = "text/event-stream"
 	plainJSON   = "application/json"
+	page        = "text/html"
 )
 
 // StatusError is an answer with a status other than 200 OK.
@@ -70,7 +71,11 @@ func (s *Session) status(a *answer) error {
 		return e
 	}
 	b, whole := s.rest(a, content)
-	if said := s.text(b, whole); said != "" {
+	said := s.text(b, whole)
+	if a.kind() == page {
+		said = "an HTML page"
+	}
+	if said != "" {
 		e.Text = strings.TrimLeft(e.Text+": "+said, ": ")
 	}
 	if a.StatusCode == http.StatusBadRequest || a.StatusCode == http.StatusUnprocessableEntity {
