@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"syscall"
 )
 
 // opening keeps the first bytes of what is read.
@@ -25,6 +27,9 @@ func (s *opening) Read(b []byte) (int, error) {
 // another one of toll's, the error says which.
 func notResults(name string, head []byte, err error) error {
 	hint := "a results file is what toll compare --save writes"
+	if errors.Is(err, syscall.EISDIR) {
+		err = errors.New("it is a directory")
+	}
 	if what, other := otherFile(head); what != "" {
 		err, hint = fmt.Errorf("this is %s, not a results file", what), other
 	}
