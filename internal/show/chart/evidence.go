@@ -41,21 +41,18 @@ func evidenceChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 				"packets that toll captured at the server, at each relay and at the client: the mean " +
 				"of all responses, and the one that took the median time. A relay's bar has both ways."
 		}
-		add := func(label string, last func(int) float64, spread bool) {
-			one, own := evidenceTrip(&spec, e, s, last)
-			one.Label = label
-			spec.Trips = append(spec.Trips, one)
-			for i, row := range own {
-				row = append([]string{label}, row...)
-				if row = append(row, "", ""); spread {
-					row[4], row[5] = s.text(e.Parts[i].P50), s.text(e.Parts[i].P99)
-				}
-				rows = append(rows, row)
-			}
-		}
-		add(cell.Label(), func(i int) float64 { return e.Parts[i].Last }, true)
+		one, own := evidenceTrip(&spec, cell.Label(), e, s, e.Parts)
+		spec.Trips, rows = append(spec.Trips, one), append(rows, own...)
 		if r := e.Response; r != nil && len(r.Last) == len(e.Parts) {
-			add(cell.Label()+", one response", func(i int) float64 { return r.Last[i] }, false)
+			parts := make([]sample.EvidencePart, len(e.Parts))
+			for i, p := range e.Parts {
+				parts[i] = sample.EvidencePart{Part: p.Part, Hop: p.Hop, Last: r.Last[i]}
+			}
+			one, own := evidenceTrip(&spec, cell.Label()+", one response", e, s, parts)
+			for _, row := range own {
+				row[4], row[5] = "", "" // of one response there are none
+			}
+			spec.Trips, rows = append(spec.Trips, one), append(rows, own...)
 		}
 	}
 	c.Spec = spec
@@ -64,12 +61,12 @@ func evidenceChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	return c, len(spec.Trips) > 0
 }
 
-// evidenceTrip returns a waterfall of the parts, whose times to the last token last returns by their
-// indexes, and for each of them its lane, start and time.
-func evidenceTrip(spec *trips, e *sample.Evidence, s scale, last func(int) float64) (one trip,
-	rows [][]string) {
+// evidenceTrip returns a waterfall of parts of the evidence, and a row of the table for each.
+func evidenceTrip(spec *trips, label string, e *sample.Evidence, s scale,
+	parts []sample.EvidencePart) (one trip, rows [][]string) {
 	at := 0.0
-	for i, p := range e.Parts {
+	one.Label = label
+	for _, p := range parts {
 		known := slices.IndexFunc(EvidenceParts, func(x struct{ Part, Words string }) bool {
 			return x.Part == p.Part
 		})
@@ -82,11 +79,11 @@ func evidenceTrip(spec *trips, e *sample.Evidence, s scale, last func(int) float
 			lane = e.Hops[p.Hop].Process
 		}
 		one.Bars = append(one.Bars, tripBar{Lane: len(one.Lanes), Part: index(&spec.Parts, words),
-			From: fourDigits(at * s.by), To: fourDigits((at + last(i)) * s.by),
-			Text: s.text(last(i))})
+			From: fourDigits(at * s.by), To: fourDigits((at + p.Last) * s.by), Text: s.text(p.Last)})
 		one.Lanes = append(one.Lanes, lane)
-		rows = append(rows, []string{lane, s.text(at), s.text(last(i))})
-		at += last(i)
+		rows = append(rows, []string{label, lane, s.text(at), s.text(p.Last), s.text(p.P50),
+			s.text(p.P99)})
+		at += p.Last
 	}
 	return one, rows
 }
