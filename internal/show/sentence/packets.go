@@ -54,28 +54,27 @@ func (w parts) needs() string {
 	whole, server := w.Sum(endpoints.Last), w.part(sample.EvidenceServer)
 	say := []string{fmt.Sprintf("of %s a response %s needs %s", workload.Briefly(whole),
 		w.short(server), mean(server))}
-	for _, p := range w.Blamed() {
-		if p.Part != sample.EvidenceServer && p.Last >= endpoints.LittleShare*whole {
-			say = append(say, w.short(p)+" holds "+mean(p))
+	return strings.Join(append(say, w.holding(w.Blamed())...), ", ")
+}
+
+// holding returns clauses on those of some parts that hold more than little, but for the server.
+func (w parts) holding(some []sample.EvidencePart) (out []string) {
+	for _, p := range some {
+		if p.Part != sample.EvidenceServer && p.Last >= endpoints.LittleShare*w.Sum(endpoints.Last) {
+			out = append(out, w.short(p)+" holds "+mean(p))
 		}
 	}
-	return strings.Join(say, ", ")
+	return out
 }
 
 // adds returns how much other parts than the server hold that are not to blame.
 func (w parts) adds() string {
-	whole := w.Sum(endpoints.Last)
-	var say []string
-	for _, p := range w.Parts {
-		if p.Part != sample.EvidenceServer && p.Last >= endpoints.LittleShare*whole {
-			say = append(say, w.short(p)+" holds "+mean(p))
-		}
-	}
-	rest := whole - w.part(sample.EvidenceServer).Last
-	switch {
-	case say != nil:
+	if say := w.holding(w.Parts); say != nil {
 		return printable.List(say)
-	case rest >= endpoints.LittleShare*whole:
+	}
+	whole := w.Sum(endpoints.Last)
+	rest := whole - w.part(sample.EvidenceServer).Last
+	if rest >= endpoints.LittleShare*whole {
 		return "the route adds " + workload.Briefly(rest)
 	}
 	return "the route adds little"
