@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
@@ -338,9 +339,7 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("nothing listens at %s: connection refused", e.at)
 }
 
-func (e *refusedError) Hint() string {
-	return "start the server first; toll ports PORT shows who listens on a port"
-}
+func (e *refusedError) Hint() string { return openai.StartFirst }
 
 // refused returns a *refusedError if connections are refused over TCP and UDP, because some clients
 // would retry for long. An address that does not answer may still serve them.

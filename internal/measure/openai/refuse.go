@@ -230,10 +230,11 @@ func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	return err
 }
 
+// StartFirst is the hint where connections to a server are refused.
+const StartFirst = "start the server first; toll ports PORT shows who listens on a port"
+
 type refusedError struct{ error }
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-func (e *refusedError) Hint() string {
-	return "start the server first; toll ports PORT shows who listens on a port"
-}
+func (e *refusedError) Hint() string { return StartFirst }
