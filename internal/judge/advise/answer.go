@@ -51,15 +51,16 @@ func (a Advice) sentences() (out []string) {
 			measured++
 		}
 	}
+	failed := len(by[Broken])+len(by[Skipped]) == len(a.Levers)
 	switch {
 	case len(a.Levers) == 0:
 		return []string{"Nothing was tried: the run ended too early."}
-	case len(by[Broken])+len(by[Skipped]) == len(a.Levers) && disturbed(by[Broken]):
+	case failed && disturbed(by[Broken]):
 		return []string{"Nothing is certain: " + sample.TooBusy + " to measure the levers. " +
 			"Measure again while no other program is busy."}
 	case measured == 0:
 		return []string{"Nothing could be tried here."}
-	case len(by[Broken])+len(by[Skipped]) == len(a.Levers):
+	case failed:
 		return []string{"Nothing is certain: every lever failed somewhere, or cannot be tried here."}
 	case len(by[Recommended]) > 0:
 	case len(by[NotSure]) > 0:
