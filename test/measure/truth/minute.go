@@ -63,7 +63,7 @@ func (t *trial) oneMinute(ctx context.Context) (_ []table, err error) {
 		}
 		for _, r := range rivals {
 			row := minuteRow{load: r.load, tool: r.name}
-			row.ours, _, err = ratioOf(report, string(mode.Bridge), "", r.load)
+			row.ours, err = r.ratio(report, mode.Bridge)
 			if err == nil {
 				row.their, err = pairedT(theirs[r.name])
 			}

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 func TestPairedT(t *testing.T) {
@@ -19,6 +22,26 @@ func TestPairedT(t *testing.T) {
 	}
 	if _, err := pairedT([]float64{1}); err == nil {
 		t.Error("one pair has an interval")
+	}
+}
+
+// Both tools' ratios are of one quantity: of what happens in a second.
+func TestRatioIsOfTheRivalsMetric(t *testing.T) {
+	ratio := func(x float64) analysis.Metric {
+		return analysis.Metric{Ratio: &analysis.Ratio{Median: x, Low: x * 0.99, High: x * 1.01}}
+	}
+	report := &analysis.Report{}
+	for _, load := range []string{bulk, rr} {
+		report.Cells = append(report.Cells, analysis.Cell{
+			Cell: sample.Cell{Mode: mode.Bridge, Load: load}, Primary: workload.LatencyP50,
+			Metrics: map[string]analysis.Metric{workload.LatencyP50: ratio(1.25),
+				workload.Throughput: ratio(0.8), workload.Transactions: ratio(0.8)}})
+	}
+	for _, r := range rivals {
+		got, err := r.ratio(report, mode.Bridge)
+		if err != nil || math.Abs(math.Exp(got.at)-0.8) > 1e-9 {
+			t.Errorf("%s: %+v, %v", r.name, got, err)
+		}
 	}
 }
 

@@ -44,6 +44,20 @@ var rivals = []rival{
 		unit: "1000 round trips a second", scale: 1e3},
 }
 
+// ratio returns toll's ratio for a mode of what the other tool's rate is: round trips a second, where
+// toll's verdict is about the time that each takes.
+func (r rival) ratio(report *analysis.Report, m mode.Name) (estimate, error) {
+	c, err := cell(report, string(m), "", r.load)
+	if err != nil {
+		return estimate{}, err
+	}
+	e, err := ofRatio(c.Metrics[r.metric].Ratio)
+	if err != nil {
+		return e, fmt.Errorf("%s, %s: %w", m, r.load, err)
+	}
+	return e, nil
+}
+
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "minute": others,
