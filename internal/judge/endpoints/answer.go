@@ -118,23 +118,6 @@ func broken(r *analysis.Report) []analysis.Finding {
 	return some(f)
 }
 
-// suspect returns whether it is the network, as far as that is certain.
-func suspect(r *analysis.Report) []analysis.Finding {
-	by := map[stats.Verdict][]int{}
-	judged := 0
-	for i, c := range r.Cells {
-		if x := c.Metrics[c.Primary].Ratio; x != nil && !c.Baseline {
-			by[x.Verdict] = append(by[x.Verdict], i)
-			judged++
-		}
-	}
-	if judged > 0 && len(by[stats.Same]) == judged {
-		return []analysis.Finding{{Code: NoNetwork, Cells: by[stats.Same]}}
-	}
-	return append(some(analysis.Finding{Code: NetworkBetter, Cells: by[stats.Better]}),
-		some(analysis.Finding{Code: NetworkWorse, Cells: by[stats.Worse]})...)
-}
-
 // Culprit is the cause of a route's slow tokens, in the gaps between them or before the first one.
 type Culprit struct {
 	Route string

@@ -39,6 +39,7 @@ const (
 	NetworkBetter = "network-better" // these routes are better than the baseline
 	NetworkWorse  = "network-worse"
 	NoNetwork     = "not-the-network"
+	NotThePath    = "not-the-path" // these routes differ from the baseline by the time in What
 
 	Gateway        = "gateway"         // What holds tokens back
 	GatewayUnknown = "gateway-unknown" // if there is one

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -144,8 +145,11 @@ var blanks = map[string]func(*writer, []analysis.Finding) string{
 		why, _ := c.Evidence.Clear()
 		return why
 	}),
-	"Who":     ofParts(func(w parts) string { return printable.Capital(w.who()) }),
-	"who":     ofParts(parts.who),
+	"Who": ofParts(func(w parts) string { return printable.Capital(w.who()) }),
+	"who": ofParts(parts.who),
+	"inside": func(w *writer, fs []analysis.Finding) string {
+		return partsOf(w.cells(fs[0])[0]).short(sample.EvidencePart{Part: fs[0].What})
+	},
 	"needs":   ofParts(parts.needs),
 	"adds":    ofParts(parts.adds),
 	"figures": ofParts(parts.figures),

@@ -97,6 +97,11 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	endpoints.NetworkBetter: all(stats.Better),
 	endpoints.NetworkWorse:  all(stats.Worse),
 	endpoints.NoNetwork:     all(stats.Same),
+	endpoints.NotThePath: func(r judged, f analysis.Finding) bool {
+		return !r.some(f, func(c analysis.Cell) bool {
+			return !c.Proven() || c.Verdict() != stats.Better && c.Verdict() != stats.Worse
+		})
+	},
 	endpoints.Connecting: func(r judged, f analysis.Finding) bool {
 		return !r.some(f, func(c analysis.Cell) bool {
 			x := c.Metrics[workload.ConnectTime].Ratio
