@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -34,7 +35,7 @@ func (t Trace) Sentence() string {
 		return t.routeSentence()
 	}
 	if t.Refused != "" {
-		return fmt.Sprintf("%s. Where is not known: %s.", t.adds(), t.Refused)
+		return fmt.Sprintf("%s. Where is not known: %s.%s", t.adds(), t.Refused, t.longer())
 	}
 	parts := []string{t.Path.In(t.Path.Value()) + " in the path",
 		t.WakeUps.Value() + " in wake-ups"}
@@ -53,8 +54,10 @@ func (t Trace) adds() string {
 		trip = "a request over " + t.Against
 	}
 	switch {
+	case t.Against == "" && len(t.Levels) > 0:
+		return "A request over " + t.Label + " takes " + workload.Briefly(t.Levels[0])
 	case t.Against == "":
-		return "A request over " + t.Label + " was not followed"
+		return "How long a request over " + t.Label + " takes was not measured"
 	case p.N == 0:
 		return "What " + t.Label + " adds to " + trip + " was not measured"
 	case p.Verdict == stats.Costs:

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // littleShare is the share of a request from which a part is named.
@@ -33,7 +34,7 @@ func alone(j *analysis.Run) (out []Trace) {
 		if m, ok := j.Series[i].Metric(workload.LatencyP50); ok {
 			t.Levels = []float64{m.Median}
 		}
-		if t.Refused = s.refused(i, i); t.Refused == "" {
+		if t.Refused, t.Early = s.refused(i, i); t.Refused == "" {
 			t.Segments = s.segments(i)
 			for _, row := range s.rowsOf(i, i) {
 				p := rowPart(row)
@@ -51,10 +52,11 @@ func alone(j *analysis.Run) (out []Trace) {
 // another one where its own time goes, and whether its slowest request is much slower.
 func (t Trace) routeSentence() string {
 	if t.Refused != "" {
-		return strings.TrimSuffix(t.adds(), ".") + ". Where is not known: " + t.Refused + "."
+		return t.adds() + ". Where is not known: " + t.Refused + "." + t.longer()
 	}
 	var say []string
 	rows := slices.Clone(t.Rows)
+	unsure := t.unsure()
 	if t.Against == "" {
 		whole := 0.0
 		for _, r := range rows {
@@ -66,8 +68,15 @@ func (t Trace) routeSentence() string {
 				say = append(say, r.Name+" "+workload.Briefly(*r.Mine))
 			}
 		}
+		if unsure != "" {
+			return fmt.Sprintf("A request over %s seems to take %s (%s), but %s", t.Label,
+				workload.Briefly(whole), strings.Join(say, ", "), unsure)
+		}
 		return fmt.Sprintf("Over %s a request takes %s: %s.%s", t.Label, workload.Briefly(whole),
 			strings.Join(say, ", "), t.slowest())
+	}
+	if unsure != "" {
+		return t.adds() + ". Where is not sure: " + unsure
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Compare(math.Abs(b.Added.Median), math.Abs(a.Added.Median))
@@ -81,6 +90,38 @@ func (t Trace) routeSentence() string {
 		say = append(say, t.Unattributed.In(t.Unattributed.Value())+" not attributed")
 	}
 	return t.adds() + ": " + printable.List(say) + "." + t.slowest()
+}
+
+// longer says what helps if the run ended too early, or "".
+func (t Trace) longer() string {
+	if !t.Early {
+		return ""
+	}
+	return " A longer --budget has them."
+}
+
+// unsure says that the cost of tracing is not known to within the largest part that would be named,
+// or returns "".
+func (t Trace) unsure() string {
+	most := 0.0
+	for _, r := range t.Rows {
+		switch {
+		case t.Against != "":
+			most = max(most, math.Abs(r.Added.Median))
+		case r.Mine != nil:
+			most = max(most, *r.Mine)
+		}
+	}
+	if t.Cost.N == 0 {
+		return fmt.Sprintf("what tracing itself adds is not known after %s. A longer --budget tells.",
+			units.Plural(t.Trips, "request"))
+	}
+	if max(t.Cost.High-t.Cost.Median, t.Cost.Median-t.Cost.Low) <= most {
+		return ""
+	}
+	return fmt.Sprintf("tracing itself adds %s, as far as %s tell: that is not known to within the "+
+		"largest part. A longer --budget tells.", t.Cost.In(t.Cost.Value()),
+		units.Plural(t.Trips, "request"))
 }
 
 // replies finds replies that often wait in the server's TCP, and long.

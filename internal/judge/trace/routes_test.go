@@ -81,3 +81,38 @@ func TestRepliesThatWait(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestRouteTooShort has no round with one copy of each capture: nothing is wrong, but the run ended.
+func TestRouteTooShort(t *testing.T) {
+	for _, relay := range []float64{0, 30} {
+		r := trace.Judge(judgetest.Routes(relay, func(x *sample.Trace) { x.State = sample.TracedThrice }))
+		got, text := r.Traces[0], r.Answer.Text[0]
+		if !got.Early || got.Followed != 1 || len(got.Rows) > 0 {
+			t.Errorf("%+v", got)
+		}
+		if strings.Contains(text, "not followed") || !strings.Contains(text, "the run ended before the "+
+			"rounds that show the parts of ") || !strings.HasSuffix(text, "A longer --budget has them.") {
+			t.Error(text)
+		}
+	}
+}
+
+// TestRouteUnsure lets what tracing costs differ from round to round by more than the parts.
+func TestRouteUnsure(t *testing.T) {
+	for relay, want := range map[float64]string{
+		0:  "A request over direct seems to take 65.0 µs (server 50.0 µs, ",
+		30: "relayed adds 34.0 µs (",
+	} {
+		n := 0
+		r := trace.Judge(judgetest.Routes(relay, func(x *sample.Trace) {
+			n++
+			for i := range x.Totals {
+				x.Totals[i] *= float64(1 + n%5*10)
+			}
+		}))
+		if text := r.Answer.Text[0]; !strings.HasPrefix(text, want) || !strings.HasSuffix(text,
+			"that is not known to within the largest part. A longer --budget tells.") {
+			t.Errorf("%s\n%+v", text, r.Traces[0].Cost)
+		}
+	}
+}

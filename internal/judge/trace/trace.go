@@ -69,8 +69,10 @@ type Trace struct {
 	Events       float64        `json:"events"`   // per trip
 	// Cost is what tracing added to a trip: traced minus untraced.
 	Cost analysis.Price `json:"cost"`
-	// Refused is the reason why there are no rows; "" if there are.
+	// Refused is the reason why there are no rows; "" if there are. Early means that nothing is wrong:
+	// the run ended before the epochs that have them.
 	Refused  string    `json:"refused,omitempty"`
+	Early    bool      `json:"early,omitempty"`
 	Rows     []Row     `json:"rows,omitempty"`
 	Segments []Segment `json:"segments,omitempty"`
 	// Its has the segments of the other cell.
@@ -251,7 +253,7 @@ func (s *study) trace(i, b int) Trace {
 		t.Levels = []float64{its, max(0, its+p.Median)}
 	}
 	t.Missing = missing(s.cells[i], s.cells[b])
-	if t.Refused = s.refused(i, b); t.Refused != "" {
+	if t.Refused, t.Early = s.refused(i, b); t.Refused != "" {
 		return t
 	}
 	t.Segments, t.Its = s.segments(i), s.segments(b)
@@ -268,8 +270,9 @@ func label(c sample.Cell) string {
 	return analysis.RowName(c)
 }
 
-// refused returns why the two cells have no rows, or "".
-func (s *study) refused(i, b int) string {
+// refused returns why the two cells have no rows, or "". early means that the run ended before the
+// epochs that have them.
+func (s *study) refused(i, b int) (why string, early bool) {
 	least := leastFollowed
 	if s.File.Header.Plan.Foreign() {
 		least = leastRequests
@@ -278,16 +281,16 @@ func (s *study) refused(i, b int) string {
 		t, name := s.cells[k], label(s.Series[k].Cell)
 		trips, share := t.followed()
 		switch {
+		case len(t.all) == 0, share >= least && len(t.by[sample.Traced]) == 0:
+			return fmt.Sprintf("the run ended before the rounds that show the parts of %s", name), true
 		case trips == 0:
-			return fmt.Sprintf("no trip of %s was traced", name)
-		case share >= least && len(t.by[sample.Traced]) == 0:
-			return fmt.Sprintf("no epoch has trips of %s that were traced once", name)
+			return fmt.Sprintf("no trip of %s was traced", name), false
 		case share < least:
 			return fmt.Sprintf("only %.1f %% of %s's trips were followed%s",
-				math.Floor(10*percent*share)/10, name, t.broken())
+				math.Floor(10*percent*share)/10, name, t.broken()), false
 		}
 	}
-	return ""
+	return "", false
 }
 
 func (t tracing) judged() []seen {

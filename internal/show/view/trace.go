@@ -26,6 +26,32 @@ func traceView(v *view) {
 	v.hides = "thin-tail" // the tables show no tails
 }
 
+// tracedRoutesView changes the view of a trace to that of requests over routes.
+func tracedRoutesView(v *view, r *analysis.Report) {
+	v.title = "Where the microseconds of requests go"
+	v.columns, v.cellTitle, v.notes = routeColumns, tracedTitle, notesOf(r)
+}
+
+func tracedTitle(r *analysis.Report, cells []analysis.Cell) string {
+	var routes []string
+	for _, c := range cells {
+		routes = append(routes, c.Name())
+	}
+	return printable.Capital(describeLoad(r, cells[0].Load)) + " from " + clients(cells) + " over " +
+		printable.List(routes)
+}
+
+// notesOf returns the notes of a trace of requests over routes.
+func notesOf(r *analysis.Report) string {
+	switch {
+	case workload.RequestOf(r.Plan.Loads.Of(workload.Request)).Client != "":
+		return clientNotes
+	case len(r.Cells) == 1:
+		return oneRouteNotes
+	}
+	return routeNotes
+}
+
 const traceNotes = "What a mode adds is measured in untraced slices, and its parts in the traced " +
 	"epochs between them. The first column has mid-means of traced trips, less what tracing costs; " +
 	"they add up to a trip. The second column is the first plus what each part adds. ± is over epochs."
@@ -52,17 +78,7 @@ func traceSummary(r *trace.Report) []document.Section {
 	if w := warnings(base); len(w) > 0 {
 		out = append(out, fewest(w[0]))
 	}
-	notes := traceNotes
-	if slices.ContainsFunc(r.Traces, trace.Trace.Route) {
-		notes = routeNotes
-		if r.Traces[0].Against == "" {
-			notes = oneRouteNotes
-		}
-		if r.Traces[0].Client != "" {
-			notes = clientNotes
-		}
-	}
-	last := document.Section{Blocks: []document.Block{faint(notes, document.Words)}}
+	last := document.Section{Blocks: []document.Block{faint(viewOf(base).notes, document.Words)}}
 	for _, text := range base.Findings {
 		last.Add(faint(text, document.Words))
 	}
@@ -140,7 +156,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		p.Section.Title = document.Strongly(t.Title()).Then(", "+w.Words(l), document.Faint)
 	}
 	s := &p.Section
-	if t.Refused != "" {
+	if t.Refused != "" && !t.Early { // the answer says that the run was too short
 		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)),
 			Break: document.Words, Style: document.Bad})
 	}

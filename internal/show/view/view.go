@@ -77,6 +77,9 @@ func viewOf(r *analysis.Report) view {
 	if change != nil {
 		change(&v)
 	}
+	if r.Study == sample.StudyTrace && len(r.Cells) > 0 && r.Cells[0].Load == workload.Request {
+		tracedRoutesView(&v, r)
+	}
 	return v
 }
 
