@@ -17,10 +17,14 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	objectMapRecords    = "records"
+	objectMapThreads    = "threads"
+	objectProgTollRan   = "toll_ran"
 	objectProgTollSent  = "toll_sent"
 	objectProgTollWrite = "toll_write"
+	objectVarDialled    = "dialled"
 	objectVarLost       = "lost"
 	objectVarPorts      = "ports"
+	objectVarRuns       = "runs"
 )
 
 // loadObject returns the embedded CollectionSpec for object.
@@ -65,6 +69,7 @@ type objectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
+	TollRan   *ebpf.ProgramSpec `ebpf:"toll_ran"`
 	TollSent  *ebpf.ProgramSpec `ebpf:"toll_sent"`
 	TollWrite *ebpf.ProgramSpec `ebpf:"toll_write"`
 }
@@ -74,14 +79,17 @@ type objectProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectMapSpecs struct {
 	Records *ebpf.MapSpec `ebpf:"records"`
+	Threads *ebpf.MapSpec `ebpf:"threads"`
 }
 
 // objectVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectVariableSpecs struct {
-	Lost  *ebpf.VariableSpec `ebpf:"lost"`
-	Ports *ebpf.VariableSpec `ebpf:"ports"`
+	Dialled *ebpf.VariableSpec `ebpf:"dialled"`
+	Lost    *ebpf.VariableSpec `ebpf:"lost"`
+	Ports   *ebpf.VariableSpec `ebpf:"ports"`
+	Runs    *ebpf.VariableSpec `ebpf:"runs"`
 }
 
 // objectObjects contains all objects after they have been loaded into the kernel.
@@ -105,11 +113,13 @@ func (o *objectObjects) Close() error {
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectMaps struct {
 	Records *ebpf.Map `ebpf:"records"`
+	Threads *ebpf.Map `ebpf:"threads"`
 }
 
 func (m *objectMaps) Close() error {
 	return _ObjectClose(
 		m.Records,
+		m.Threads,
 	)
 }
 
@@ -117,20 +127,24 @@ func (m *objectMaps) Close() error {
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectVariables struct {
-	Lost  *ebpf.Variable `ebpf:"lost"`
-	Ports *ebpf.Variable `ebpf:"ports"`
+	Dialled *ebpf.Variable `ebpf:"dialled"`
+	Lost    *ebpf.Variable `ebpf:"lost"`
+	Ports   *ebpf.Variable `ebpf:"ports"`
+	Runs    *ebpf.Variable `ebpf:"runs"`
 }
 
 // objectPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
+	TollRan   *ebpf.Program `ebpf:"toll_ran"`
 	TollSent  *ebpf.Program `ebpf:"toll_sent"`
 	TollWrite *ebpf.Program `ebpf:"toll_write"`
 }
 
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
+		p.TollRan,
 		p.TollSent,
 		p.TollWrite,
 	)

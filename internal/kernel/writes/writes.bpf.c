@@ -2,8 +2,8 @@
 
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// Programs that write down when bytes are written to TCP sockets at some ports, and when TCP sends
-// them. None of them changes anything but the maps below.
+// Programs that write down when bytes are written to TCP sockets at some ports, when TCP sends them,
+// and when the threads that wrote run. None of them changes anything but the maps below.
 // (GPL beside MIT because the kernel gives its own structures to no other program.)
 
 #include <linux/bpf.h>
@@ -17,7 +17,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define IPPROTO_TCP 6
 
-enum kind { WRITE = 1, SEND };
+enum kind { WRITE = 1, SEND, RAN };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
@@ -69,8 +69,9 @@ struct record {
 	__u32 netns, seq, len, unacked, window;
 	__u16 local, remote;
 	__u8 kind, nonagle, zero[2];
-	__u32 thread; // that writes
+	__u32 thread; // that writes or ran
 	__u64 waited; // for a CPU so far
+	__s64 since;  // it has run
 };
 
 struct {
@@ -78,7 +79,17 @@ struct {
 	__uint(max_entries, 1 << 20); // the loader knows better
 } records SEC(".maps");
 
+// When the threads that wrote began to run.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, __s64);
+} threads SEC(".maps");
+
 volatile const __u64 ports[(1 << 16) / 64]; // bits
+volatile const __u64 dialled[(1 << 16) / 64];
+volatile const bool runs; // sched_switch is attached
 __u64 lost;
 
 static __always_inline bool is_ours(const struct sock *sk)
@@ -86,6 +97,25 @@ static __always_inline bool is_ours(const struct sock *sk)
 	__u16 port = sk->__sk_common.skc_num;
 
 	return ports[port >> 6] >> (port & 63) & 1;
+}
+
+static __always_inline bool is_dialled(const struct sock *sk)
+{
+	__u16 port = bpf_ntohs(sk->__sk_common.skc_dport);
+
+	return dialled[port >> 6] >> (port & 63) & 1;
+}
+
+// running returns since when a thread has run. It is 0 if that is not known, but then its later runs
+// are.
+static __always_inline __s64 running(__u32 thread)
+{
+	__s64 *since = bpf_map_lookup_elem(&threads, &thread), unknown = 0;
+
+	if (since)
+		return *since;
+	bpf_map_update_elem(&threads, &thread, &unknown, BPF_ANY);
+	return 0;
 }
 
 static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
@@ -109,6 +139,8 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
 
 		r->thread = BPF_CORE_READ(t, pid);
 		r->waited = BPF_CORE_READ(t, sched_info.run_delay);
+		if (runs)
+			r->since = running(r->thread);
 	}
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	return 0;
@@ -117,7 +149,7 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int goal)
 {
-	if (!is_ours(sk))
+	if (!is_ours(sk) && !is_dialled(sk))
 		return 0;
 	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count);
 }
@@ -158,4 +190,30 @@ int BPF_PROG(toll_sent, struct sk_buff *skb)
 	if (!sk || !is_ours(sk) || !header(skb, &seq, &len))
 		return 0;
 	return put(SEND, sk, seq, len);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(toll_ran, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u32 out = prev->pid, in = next->pid;
+	__s64 *since = bpf_map_lookup_elem(&threads, &out), now;
+	struct record *r;
+
+	if (since && *since && (r = bpf_ringbuf_reserve(&records, sizeof(*r), 0))) {
+		*r = (struct record){ .ts = bpf_ktime_get_ns(), .kind = RAN, .thread = out };
+		r->since = *since;
+		if (bpf_core_field_exists(struct task_struct, sched_info))
+			r->waited = prev->sched_info.run_delay;
+		bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	} else if (since && *since) {
+		__sync_fetch_and_add(&lost, 1);
+	}
+	if (since)
+		*since = 0; // nobody may see when it goes on
+	since = bpf_map_lookup_elem(&threads, &in);
+	if (since) {
+		now = bpf_ktime_get_ns();
+		*since = now;
+	}
+	return 0;
 }

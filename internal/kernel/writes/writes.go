@@ -1,5 +1,5 @@
-// Package writes records when programs write to TCP sockets at some ports, and when TCP sends the
-// bytes. Its BPF programs read the kernel's structures and change nothing. They fill a ring, which
+// Package writes records when programs write to TCP sockets at some ports, when TCP sends the bytes,
+// and when the threads that write run. Its BPF programs read the kernel's structures and change nothing. They fill a ring, which
 // the reader empties when it likes: nothing is woken up. Programs and maps end with the process.
 package writes
 
@@ -25,9 +25,10 @@ type Kind uint8
 const (
 	Write Kind = iota + 1 // a program gives bytes to a socket
 	Send                  // TCP gives a segment to a device
+	Ran                   // a thread that wrote before has run since Since
 )
 
-// Event is a write or a segment of a socket at one of the ports.
+// Event is a write or a segment of a socket at one of the ports, or the end of a run.
 type Event struct {
 	At            int64 // CLOCK_MONOTONIC, ns
 	NetNS         uint32
@@ -37,10 +38,11 @@ type Event struct {
 	Local, Remote uint16 // ports
 	Kind          Kind
 	Nagle         bool // TCP_NODELAY is off
-	// Thread wrote. Waited is for how long it has waited for a CPU since it began, ns. Both are 0 for
-	// segments, and if the kernel does not count that.
+	// Thread wrote or ran. Waited is for how long it has waited for a CPU since it began, ns. Both are
+	// 0 for segments, and if the kernel does not count that.
 	Thread uint32
 	Waited int64
+	Since  int64 // when the thread got its CPU, CLOCK_MONOTONIC, ns; 0: unknown
 }
 
 // record is an event as the programs write it.
@@ -51,7 +53,7 @@ type record struct {
 	kind, nonagle                     uint8
 	_                                 [2]uint8
 	thread                            uint32
-	waited                            int64
+	waited, since                     int64
 }
 
 // Recorder is a set of attached programs. Not for concurrent use.
@@ -67,7 +69,13 @@ const size = 16 << 20
 
 // Open attaches the programs for sockets at the given local ports. It returns a
 // *machine.UnsupportedError if the process may not, or the kernel lacks a tracepoint.
-func Open(ports ...uint16) (*Recorder, error) {
+func Open(ports ...uint16) (*Recorder, error) { return open(ports, nil, false) }
+
+// OpenRuns is Open that also records the writes to sockets that were dialled at the given ports of
+// peers, and when the threads that write run.
+func OpenRuns(ports, dialled []uint16) (*Recorder, error) { return open(ports, dialled, true) }
+
+func open(ports, dialled []uint16, runs bool) (*Recorder, error) {
 	has, err := bpf.Tracepoints()
 	if err != nil {
 		return nil, err
@@ -77,23 +85,24 @@ func Open(ports ...uint16) (*Recorder, error) {
 			Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: "Linux 6.16 or later"}
 	}
 	r := &Recorder{}
-	if err := r.open(ports); err != nil {
+	if err := r.open(ports, dialled, runs); err != nil {
 		return nil, errors.Join(bpf.Explain(err, "Linux 6.16 or later"), r.Close())
 	}
 	return r, nil
 }
 
-func (r *Recorder) open(ports []uint16) error {
+func (r *Recorder) open(ports, dialled []uint16, runs bool) error {
 	spec, err := loadObject()
 	if err != nil {
 		return err
 	}
-	var bits [(1 << 16) / 64]uint64
-	for _, p := range ports {
-		bits[p/64] |= 1 << (p % 64)
+	if !runs {
+		delete(spec.Programs, "toll_ran")
 	}
-	if err := spec.Variables["ports"].Set(bits); err != nil {
-		return err
+	for name, x := range map[string]any{"ports": bits(ports), "dialled": bits(dialled), "runs": runs} {
+		if err := spec.Variables[name].Set(x); err != nil {
+			return err
+		}
 	}
 	spec.Maps["records"].MaxEntries = size
 	if r.programs, err = ebpf.NewCollection(spec); err != nil {
@@ -103,6 +112,14 @@ func (r *Recorder) open(ports []uint16) error {
 		return err
 	}
 	return r.Resume()
+}
+
+// bits has a bit for each port.
+func bits(ports []uint16) (out [(1 << 16) / 64]uint64) {
+	for _, p := range ports {
+		out[p/64] |= 1 << (p % 64)
+	}
+	return out
 }
 
 // Resume attaches the programs after Pause.
@@ -144,7 +161,8 @@ func (r *Recorder) Read(f func(*Event)) error {
 		x := (*record)(unsafe.Pointer(&r.next.RawSample[0]))
 		f(&Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
 			Window: x.window, Local: x.local, Remote: x.remote, Kind: Kind(x.kind),
-			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited})
+			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited,
+			Since: x.since})
 	}
 }
 

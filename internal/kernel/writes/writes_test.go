@@ -2,10 +2,16 @@ package writes
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net"
+	"os"
+	"runtime"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
@@ -125,4 +131,86 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("lost %d, %v", n, err)
 		}
 	}
+}
+
+// TestRuns compares the runs of a thread that writes with what the kernel says of it.
+func TestRuns(t *testing.T) {
+	server, client := pair(t, "127.0.0.1:0")
+	opened(t, 1) // or else the test is skipped
+	r, err := OpenRuns(nil, []uint16{uint16(server.LocalAddr().(*net.TCPAddr).Port)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	write := func() {
+		if _, err := client.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(server, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sleep := func() {
+		if err := unix.Nanosleep(&unix.Timespec{Nsec: int64(time.Millisecond)}, nil); err != nil &&
+			!errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
+		}
+	}
+	tid := uint32(unix.Gettid())
+	_, waited := sched(t)
+	write() // the thread is known from now on
+	sleep()
+	ran, _ := sched(t)
+	for range 20 {
+		for until := time.Now().Add(2 * time.Millisecond); time.Now().Before(until); {
+		}
+		sleep()
+		write()
+	}
+	sleep()
+	ran2, waited2 := sched(t)
+	ran = ran2 - ran
+	var runs []Event
+	writes := 0
+	if err := r.Read(func(e *Event) {
+		switch {
+		case e.Kind == Ran && e.Thread == tid:
+			runs = append(runs, *e)
+		case e.Kind == Write && e.Thread == tid && e.Len == 1 &&
+			e.Local == uint16(client.LocalAddr().(*net.TCPAddr).Port):
+			writes++
+		case e.Kind == Send:
+			t.Errorf("a segment of a dialled socket: %+v", e)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for i, e := range runs {
+		sum += e.At - e.Since
+		if e.Since > e.At || i > 0 && (e.Since < runs[i-1].At || e.Waited < runs[i-1].Waited) {
+			t.Errorf("run %d of %d: %+v", i, len(runs), e)
+		}
+	}
+	if writes != 21 || len(runs) < 20 || math.Abs(float64(sum-ran)) > 0.1*float64(ran) {
+		t.Errorf("%d writes, %d runs of %d ns, the kernel says %d", writes, len(runs), sum, ran)
+	}
+	if n := len(runs); n == 0 || runs[0].Waited < waited || runs[n-1].Waited > waited2 {
+		t.Errorf("%d runs waited otherwise than %d to %d ns", n, waited, waited2)
+	}
+}
+
+// sched returns for how long this thread has run and waited for a CPU, ns.
+func sched(t *testing.T) (ran, waited int64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/thread-self/schedstat")
+	if err == nil {
+		_, err = fmt.Sscan(string(b), &ran, &waited)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ran, waited
 }
