@@ -28,13 +28,13 @@ func TestNetworkByEvidence(t *testing.T) {
 		says       string // the answer's beginning
 	}{
 		"a full listen queue": {stats.Worse, 17, false, exchanges(quick), exchanges(busy),
-			"No: b differs from a by the time in the server."},
+			"Not over b: what differs from a is the time in the server."},
 		"of the baseline": {stats.Better, 1. / 17, false, exchanges(busy), exchanges(quick),
-			"No: b differs from a by the time in the server."},
+			"Not over b: what differs from a is the time in the server."},
 		"by a rate": {stats.Worse, 1. / 17, true, exchanges(quick), exchanges(busy),
-			"No: b differs from a by the time in the server."},
+			"Not over b: what differs from a is the time in the server."},
 		"the client": {stats.Worse, 2, false, exchanges(quick), exchanges([7]float64{0.1, 80, 6: 90}),
-			"No: b differs from a by the time in the client."},
+			"Not over b: what differs from a is the time in the client."},
 		"the wire": {stats.Worse, 2, false, exchanges(quick), exchanges([7]float64{0.1, 80, 5: 90}),
 			"Yes, over b."},
 		"a relay": {stats.Worse, 2, false, exchanges(quick), exchanges([7]float64{0.1, 80, 4: 90}),

@@ -141,7 +141,7 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.NetworkBetter, 1), "Yes, over a: b is better."},
 		{of(endpoints.NetworkWorse, 1), "Yes, over b."},
 		{what(endpoints.NotThePath, sample.EvidenceServer, 1),
-			"No: b differs from a by the time in the server."},
+			"Not over b: what differs from a is the time in the server."},
 		{of(endpoints.NoNetwork, 1),
 			"No: the routes do not differ, so the time is spent in the server and the client, " +
 				"which they share."},

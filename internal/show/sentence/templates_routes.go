@@ -66,8 +66,8 @@ var ofRoutes = []template{
 	{code: endpoints.NetworkBetter, text: "Yes, over {base}: {labels} {is} better.", most: all,
 		item: "network"},
 	{code: endpoints.NetworkWorse, text: "Yes, over {labels}.", most: all, item: "network"},
-	{code: endpoints.NotThePath, text: "No: {labels} {differs} from {base} by the time in " +
-		"{inside}.", most: all, item: "network"},
+	{code: endpoints.NotThePath, text: "Not over {labels}: what differs from {base} is the " +
+		"time in {inside}.", most: all, item: "network"},
 	{code: endpoints.NoNetwork, text: "No: the routes do not differ, so the time is spent in the " +
 		"server and the client, which they share.", most: all},
 
