@@ -3,80 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
-	"reflect"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/format"
-	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 )
-
-func TestModesByReason(t *testing.T) {
-	const far = "docker has only this machine"
-	var out bytes.Buffer
-	d := modesDocument([]modeInfo{
-		{Mode: "host", Paths: []routeInfo{{From: "host", To: "loopback", Here: true},
-			{From: "remote", To: "address", Missing: far},
-			{From: "remote-container", To: "address", Missing: far},
-			{From: "container", To: "loopback", Missing: "no image", Remedy: "toll image"}}},
-		{Mode: "netkit", Paths: []routeInfo{{From: "host", To: "container", Missing: "no netkit"},
-			{From: "remote", To: "container", Missing: "no netkit"}},
-			Apart: []apartInfo{{"container", "there is none", "veth"},
-				{"remote-container", "there is none", "veth"}}},
-	})
-	if err := format.All()[0].Write(&out, d, format.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if missing := documenttest.Missing(d, out.String()); len(missing) > 0 {
-		t.Errorf("not in the document: %q", missing)
-	}
-	words := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{
-		"not here from remote to address and from remote-container to address: " + far +
-			" not here from container to loopback: no image; hint: toll image",
-		"not from container and remote-container: there is none; instead: veth not here: no netkit",
-	} {
-		if !strings.Contains(words, want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
-	}
-	for _, once := range []string{far, "no netkit", "there is none"} {
-		if n := strings.Count(words, once); n != 1 {
-			t.Errorf("%q is said %d times", once, n)
-		}
-	}
-}
-
-func TestModesInLines(t *testing.T) {
-	const far = "docker has only this machine"
-	d := modeLines([]modeInfo{
-		{Mode: "host", Docker: "--network host", Usual: true, Paths: []routeInfo{{Here: true}}},
-		{Mode: "routed", Docker: "routed", Paths: []routeInfo{{Here: true}}},
-		{Mode: "bridge", Docker: "--network NAME", Usual: true, Paths: []routeInfo{{Here: true},
-			{Missing: far}, {Missing: far}, {Missing: "no image", Remedy: "toll image"}}},
-		{Mode: "netkit", Docker: "none", Paths: []routeInfo{{Missing: far}}},
-	})
-	var rows [][]string
-	for _, r := range d.Sections[0].Blocks[0].(document.Table).Rows {
-		rows = append(rows, []string{r.Cells[0].Text, r.Cells[1].Text, r.Cells[2].Text})
-	}
-	want := [][]string{{"host", "--network host", "usual"}, {"routed", "routed", "yes"},
-		{"bridge", "--network NAME", "in part"}, {"netkit", "none", "no"}}
-	if !reflect.DeepEqual(rows, want) {
-		t.Errorf("%q, want %q", rows, want)
-	}
-	var missing []string
-	for _, b := range d.Sections[1].Blocks {
-		missing = append(missing, b.(document.Paragraph).Text.String())
-	}
-	lacks := []string{"bridge and netkit: " + far, "bridge: no image; hint: toll image"}
-	if !slices.Equal(missing, lacks) {
-		t.Errorf("%q, want %q", missing, lacks)
-	}
-}
 
 // A check that a signal cut short says nothing about the machine.
 func TestModesThatAreStopped(t *testing.T) {

@@ -69,9 +69,9 @@ type Mode struct {
 
 // Apart is a placement that cannot reach a mode's server, and why. It may have an outward route.
 type Apart struct {
-	From   Placement
-	Why    string
-	Around string // the usual workaround
+	From   Placement `json:"from"`
+	Why    string    `json:"why"`
+	Around string    `json:"way_round"` // the usual workaround
 }
 
 // PortIsolation reports whether the container can listen on a port that the machine or another
