@@ -51,25 +51,14 @@ func counters(sources ...string) (map[string]int, error) {
 }
 
 // overflows returns the number of packets for which a table or queue of the calling thread's
-// namespace had no space. It reads less than counters, because a scan asks all namespaces.
+// namespace had no space.
 func overflows() (n int, err error) {
-	c, err := counters(tracked)
-	for _, name := range []string{"insert_failed", "drop", "early_drop"} {
-		n += c["nf_conntrack."+name]
+	c, err := counters(tracked, netstat)
+	for _, name := range []string{"nf_conntrack.insert_failed", "nf_conntrack.drop",
+		"nf_conntrack.early_drop", "TcpExt.ListenOverflows"} {
+		n += c[name]
 	}
-	if err != nil {
-		return 0, err
-	}
-	b, err := os.ReadFile("/proc/thread-self/net/" + netstat)
-	names, values, _ := strings.Cut(string(b), "\n")
-	before, _, _ := strings.Cut(names, " ListenOverflows")
-	values, _, _ = strings.Cut(values, "\n")
-	for range strings.Count(before, " ") + 1 {
-		_, values, _ = strings.Cut(values, " ")
-	}
-	value, _, _ := strings.Cut(values, " ")
-	overflown, _ := strconv.Atoi(value)
-	return n + overflown, err
+	return n, err
 }
 
 // addColumns adds up columns of hexadecimal numbers that have a line for each CPU.
