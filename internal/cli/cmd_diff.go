@@ -56,7 +56,7 @@ if nothing could be judged; each case has an exit code of its own.`,
 			if out.whole() {
 				shown = view.Difference
 			}
-			if err := out.print(e, typed(shown(r), e.args)); err != nil || !judged {
+			if err := out.print(e, typed(shown(r), e)); err != nil || !judged {
 				return err
 			}
 			return worseThan(r, failAbove)

@@ -56,7 +56,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 			if err != nil {
 				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), measureCosts}
 			}
-			return out.print(e, typed(view.Prediction(p), e.args))
+			return out.print(e, typed(view.Prediction(p), e))
 		}),
 	}
 	fl := c.Flags()

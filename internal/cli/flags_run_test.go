@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 )
 
 func TestCommandOf(t *testing.T) {
+	e := env{stdout: io.Discard, stderr: io.Discard}
+	e.root = newRoot(e)
 	bulk := sample.Plan{Loads: []sample.Load{{Kind: workload.Bulk}}}
 	for line, want := range map[string]string{
 		"compare bridge --save run.jsonl --rounds 3 --details": "compare bridge --rounds 3",
@@ -18,7 +21,8 @@ func TestCommandOf(t *testing.T) {
 		"ladder": "ladder",
 		"":       "",
 	} {
-		got := commandOf(bulk, strings.Fields(line))
+		e.args = strings.Fields(line)
+		got := commandOf(bulk, e)
 		if got == nil || !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
@@ -28,7 +32,7 @@ func TestCommandOf(t *testing.T) {
 		"programs":  {Loads: []sample.Load{{Kind: workload.Exec}}},
 		"mesh":      {Mesh: &sample.Mesh{}, Loads: []sample.Load{{Kind: workload.RR}}},
 	} {
-		if got := commandOf(p, []string{"run"}); got != nil {
+		if got := commandOf(p, env{args: []string{"run"}}); got != nil {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

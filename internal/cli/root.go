@@ -53,7 +53,6 @@ func Manual() (root *cobra.Command, of string, date time.Time) {
 }
 
 func newRoot(e env) *cobra.Command {
-	compare := newCompare(e)
 	root := &cobra.Command{
 		Use:   "toll",
 		Short: "What does your container network cost?",
@@ -73,10 +72,12 @@ machine's own Docker Engine instead.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noCommand,
-		RunE:          compare.RunE,
 
 		PersistentPreRunE: prepare,
 	}
+	e.root = root
+	compare := newCompare(e)
+	root.RunE = compare.RunE
 	if os.Getenv(dockerEnv) != "" {
 		root.Annotations = map[string]string{
 			cobra.CommandDisplayNameAnnotation: "docker " + root.Name()}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -241,7 +240,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	}
 	here := machine.Machine{}
 	c.Environment, _ = here.Read() // what cannot be read is left empty
-	c.Environment.Tool, c.Command = version, commandOf(c.Plan, e.args)
+	c.Environment.Tool, c.Command = version, commandOf(c.Plan, e)
 	if !f.noHistory {
 		c.Plan.Priors, c.Plan.Repeats = priorsOf(c.Plan, c.Environment)
 	}
@@ -327,52 +326,45 @@ func (f *writing) saveHint(err error) string {
 	return ""
 }
 
-// onlyShow maps the flags that only change what is printed to whether they take a value.
-func onlyShow() map[string]bool {
-	out := map[string]bool{}
-	root := newRoot(env{stdout: io.Discard, stderr: io.Discard})
-	for _, c := range root.Commands() {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if usedAs(f, shows) {
-				out[f.Name] = f.NoOptDefVal == ""
-			}
-		})
-	}
-	return out
-}
-
 // commandOf returns the command line without output flags. It returns nil for a mesh, and for the
 // user's own programs or servers, whose command lines may contain passwords.
-func commandOf(p sample.Plan, args []string) []string {
+func commandOf(p sample.Plan, e env) []string {
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
 	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {
 		return nil
 	}
-	return withoutOutput(args)
+	return withoutOutput(e)
 }
 
 // typed heads the document's page with the command as it was typed, without output flags.
-func typed(d document.Document, args []string) document.Document {
+func typed(d document.Document, e env) document.Document {
 	if page := d.Page; page != nil {
 		d.Page = func() document.Page {
 			p := page()
-			p.Command = printable.Line(sample.CommandLine(withoutOutput(args)))
+			p.Command = printable.Line(sample.CommandLine(withoutOutput(e)))
 			return p
 		}
 	}
 	return d
 }
 
-// withoutOutput returns the arguments that are not output flags; not nil.
-func withoutOutput(args []string) []string {
-	out, drops := []string{}, onlyShow()
-	for i := 0; i < len(args); i++ {
-		name, is := strings.CutPrefix(args[i], "--")
+// withoutOutput returns the arguments without flags that only change what is printed; not nil.
+func withoutOutput(e env) []string {
+	out, drops := []string{}, map[string]bool{} // whether they take a value
+	for _, c := range e.root.Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if usedAs(f, shows) {
+				drops[f.Name] = f.NoOptDefVal == ""
+			}
+		})
+	}
+	for i := 0; i < len(e.args); i++ {
+		name, is := strings.CutPrefix(e.args[i], "--")
 		name, _, joined := strings.Cut(name, "=")
 		valued, drop := drops[name]
 		switch {
 		case !is || !drop:
-			out = append(out, args[i])
+			out = append(out, e.args[i])
 		case valued && !joined:
 			i++
 		}

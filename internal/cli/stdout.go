@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
@@ -100,7 +101,8 @@ func colored(w io.Writer) bool {
 
 type env struct {
 	stdout, stderr io.Writer
-	args           []string // the command line, without the program's name
+	args           []string       // the command line, without the program's name
+	root           *cobra.Command // nil in newRoot's argument
 }
 
 // say prints text, made printable. On a terminal it breaks long lines between words.
