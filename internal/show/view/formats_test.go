@@ -75,7 +75,7 @@ func everyKind(t *testing.T) map[string]document.Document {
 		"report": Report(usual()), "empty": Report(head()), "ladder": Report(climbed()),
 		"trace":  Report(traced()),
 		"advise": Report(advised()), "difference": Difference(changed(t)), "drift": Report(drifting(t)),
-		"scale": Report(crowded()), "sweep": Report(swept(t)), "wide": Report(widest()),
+		"scale": Report(crowded()), "sweep": Report(swept(t)), "wide": Report(widest(mode.All())),
 		"published": Published(study), "ports": Ports(pricedPorts()),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500}))}
 	for name, r := range meshReports() {

@@ -193,7 +193,7 @@ func TestPortsDialled(t *testing.T) {
 		name  string
 		port  uint16
 		width int
-	}{{"ports-dialled.txt", 0, 100}, {"ports-dialled-80.txt", 0, 80}, {"ports-dialled-60.txt", 0, 60},
+	}{{"ports-dialled.txt", 0, 100}, {"", 0, 80}, {"ports-dialled-60.txt", 0, 60},
 		{"port-blocked.txt", 3007, 80}, {"port-differs.txt", 22, 80}, {"port-random.txt", 30080, 80}} {
 		r := dialled(x.port)
 		if x.port == 22 {
@@ -210,10 +210,12 @@ func TestPortsDialled(t *testing.T) {
 		d := Ports(r)
 		b := written(t, "table", d, format.Options{Width: x.width})
 		whole(t, d, b)
-		golden(t, x.name, b)
+		if x.name != "" {
+			golden(t, x.name, b)
+		}
 		for line := range strings.Lines(b) {
 			if w := ansi.StringWidth(strings.TrimRight(line, "\n")); w > x.width {
-				t.Errorf("%s: %d columns: %s", x.name, w, line)
+				t.Errorf("port %d, %d columns: %s", x.port, w, line)
 			}
 		}
 	}
