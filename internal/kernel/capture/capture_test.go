@@ -211,26 +211,32 @@ func TestFilter(t *testing.T) {
 		ports  []uint16
 		passes bool
 		opens  bool
+		udp    bool
 	}{
-		"from the port":   {segment4(0, 6, 80, 1), []uint16{80, 90}, true, false},
-		"to the port":     {segment4(0, 6, 1, 90), []uint16{80, 90}, true, false},
-		"of none of them": {segment4(0, 6, 1, 2), []uint16{80, 90}, false, false},
-		"all ports":       {segment4(0, 6, 1, 2), nil, true, false},
-		"UDP":             {segment4(0, 17, 80, 80), nil, false, false},
-		"a fragment":      {segment4(1, 6, 80, 80), []uint16{80}, false, false},
-		"IPv6 from":       {segment6(6, 80, 1), []uint16{80, 90}, true, false},
-		"IPv6 to":         {segment6(6, 1, 90), []uint16{80, 90}, true, false},
-		"IPv6, neither":   {segment6(6, 1, 2), []uint16{80, 90}, false, false},
-		"IPv6, UDP":       {segment6(17, 80, 80), []uint16{80}, false, false},
-		"neither":         {make([]byte, 60), nil, false, false},
-		"SYN":             {opening(segment4(0, 6, 1, 2), 20), nil, true, true},
-		"SYN to the port": {opening(segment4(0, 6, 1, 90), 20), []uint16{80, 90}, true, true},
-		"SYN elsewhere":   {opening(segment4(0, 6, 1, 2), 20), []uint16{80, 90}, false, true},
-		"no SYN":          {segment4(0, 6, 1, 90), []uint16{80, 90}, false, true},
-		"IPv6, SYN":       {opening(segment6(6, 1, 90), 40), []uint16{80, 90}, true, true},
-		"IPv6, no SYN":    {segment6(6, 1, 90), nil, false, true},
+		"from the port":        {segment4(0, 6, 80, 1), []uint16{80, 90}, true, false, false},
+		"to the port":          {segment4(0, 6, 1, 90), []uint16{80, 90}, true, false, false},
+		"of none of them":      {segment4(0, 6, 1, 2), []uint16{80, 90}, false, false, false},
+		"all ports":            {segment4(0, 6, 1, 2), nil, true, false, false},
+		"UDP":                  {segment4(0, 17, 80, 80), nil, false, false, false},
+		"a fragment":           {segment4(1, 6, 80, 80), []uint16{80}, false, false, false},
+		"IPv6 from":            {segment6(6, 80, 1), []uint16{80, 90}, true, false, false},
+		"IPv6 to":              {segment6(6, 1, 90), []uint16{80, 90}, true, false, false},
+		"IPv6, neither":        {segment6(6, 1, 2), []uint16{80, 90}, false, false, false},
+		"IPv6, UDP":            {segment6(17, 80, 80), []uint16{80}, false, false, false},
+		"neither":              {make([]byte, 60), nil, false, false, false},
+		"SYN":                  {opening(segment4(0, 6, 1, 2), 20), nil, true, true, false},
+		"SYN to the port":      {opening(segment4(0, 6, 1, 90), 20), []uint16{80, 90}, true, true, false},
+		"SYN elsewhere":        {opening(segment4(0, 6, 1, 2), 20), []uint16{80, 90}, false, true, false},
+		"no SYN":               {segment4(0, 6, 1, 90), []uint16{80, 90}, false, true, false},
+		"IPv6, SYN":            {opening(segment6(6, 1, 90), 40), []uint16{80, 90}, true, true, false},
+		"IPv6, no SYN":         {segment6(6, 1, 90), nil, false, true, false},
+		"UDP to the port":      {segment4(0, 17, 1, 53), []uint16{53}, true, false, true},
+		"UDP, neither":         {segment4(0, 17, 1, 2), []uint16{53}, false, false, true},
+		"TCP instead of UDP":   {segment4(0, 6, 1, 53), []uint16{53}, false, false, true},
+		"IPv6, UDP from":       {segment6(17, 53, 1), []uint16{53}, true, false, true},
+		"a later UDP fragment": {segment4(1, 17, 53, 53), []uint16{53}, false, false, true},
 	} {
-		program, err := filter(Size{packet: snap, opens: tt.opens}, tt.ports)
+		program, err := filter(Size{packet: snap, opens: tt.opens, udp: tt.udp}, tt.ports)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,10 +265,19 @@ func TestFilter(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(segment4(0, 6, 80, 1))
 	f.Add(segment6(6, 80, 1))
+	f.Add(segment4(0, 17, 53, 1))
+	f.Add(segment6(17, 53, 1))
 	f.Add(append([]byte{0x4f}, bytes.Repeat([]byte{0xff}, 100)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p Packet
-		if p.parse(b, len(b)) && (len(p.Payload) > len(b)-40 || p.Size != len(p.Payload)) {
+		if !p.parse(b, len(b)) {
+			return
+		}
+		least, whole := 40, p.Size == len(p.Payload)
+		if p.UDP { // its first fragment tells the size of all
+			least, whole = 28, p.Size >= len(p.Payload)
+		}
+		if len(p.Payload) > len(b)-least || !whole {
 			t.Errorf("%d bytes of payload in %d", len(p.Payload), len(b))
 		}
 	})

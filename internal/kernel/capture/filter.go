@@ -10,10 +10,13 @@ import (
 // mostPorts keeps the filter's jumps short enough for a byte.
 const mostPorts = 100
 
-// filter returns a program that passes the first bytes of unfragmented TCP packets with one of the
-// ports, or with any port if there is none.
+// filter returns a program that passes the first bytes of packets, and of first fragments, with one
+// of the ports, or with any port if there is none.
 func filter(size Size, ports []uint16) ([]unix.SockFilter, error) {
-	bytes := size.packet
+	bytes, protocol := size.packet, uint32(unix.IPPROTO_TCP)
+	if size.udp {
+		protocol = unix.IPPROTO_UDP
+	}
 	if len(ports) > mostPorts {
 		return nil, fmt.Errorf("%d ports, at most %d can be captured", len(ports), mostPorts)
 	}
@@ -31,13 +34,13 @@ func filter(size Size, ports []uint16) ([]unix.SockFilter, error) {
 		bpf.LoadAbsolute{Off: fragment4, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: offset, SkipTrue: 2},
 		bpf.LoadAbsolute{Off: protocol4, Size: 1},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 6},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: protocol, SkipTrue: 6},
 		bpf.RetConstant{Val: 0},
 		bpf.RetConstant{Val: 0},
 		// IPv6
 		bpf.LoadAbsolute{Off: protocol6, Size: 1},
 		bpf.LoadConstant{Dst: bpf.RegX, Val: header6},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: protocol, SkipTrue: 2},
 		bpf.RetConstant{Val: 0},
 		bpf.LoadMemShift{Off: 0},
 	}

@@ -3,6 +3,8 @@ package capture
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"golang.org/x/sys/unix"
 )
 
 // TCP flags.
@@ -14,9 +16,10 @@ const (
 	ACK
 )
 
-// Packet is a TCP packet that a device of the namespace sent or received. Large ones are those
-// before segmentation, or after segments were joined.
+// Packet is a TCP or UDP packet that a device of the namespace sent or received. Large ones are
+// those before segmentation, or after segments were joined.
 type Packet struct {
+	UDP      bool  // it has neither sequence numbers nor flags, window and timestamps
 	At       int64 // CLOCK_REALTIME, ns
 	Device   int   // its index
 	Out      bool  // sent, after the device's queue
@@ -33,6 +36,7 @@ type Packet struct {
 
 const (
 	tcpHeader = 20
+	udpHeader = 8
 
 	optionEnd, optionNothing, optionTimes = 0, 1, 8
 	timesSize                             = 10
@@ -53,7 +57,8 @@ func (p *Packet) parse(b []byte, size int) bool {
 		if says := int(binary.BigEndian.Uint16(b[2:])); says >= head {
 			size = min(size, says)
 		}
-		return p.segment(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])),
+		p.UDP = b[9] == unix.IPPROTO_UDP
+		return p.transport(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])),
 			b[head:min(size, len(b))], size-head)
 	case 6:
 		const head = 40
@@ -64,9 +69,31 @@ func (p *Packet) parse(b []byte, size int) bool {
 		if says := int(binary.BigEndian.Uint16(b[4:])); says > 0 {
 			size = min(size, head+says)
 		}
-		return p.segment(src, dst, b[head:min(size, len(b))], size-head)
+		p.UDP = b[6] == unix.IPPROTO_UDP
+		return p.transport(src, dst, b[head:min(size, len(b))], size-head)
 	}
 	return false
+}
+
+func (p *Packet) transport(src, dst netip.Addr, b []byte, size int) bool {
+	if p.UDP {
+		return p.datagram(src, dst, b, size)
+	}
+	return p.segment(src, dst, b, size)
+}
+
+// datagram decodes a UDP packet. Of a fragmented one, Size has what the other fragments hold, too.
+func (p *Packet) datagram(src, dst netip.Addr, b []byte, size int) bool {
+	if len(b) < udpHeader {
+		return false
+	}
+	p.Src = netip.AddrPortFrom(src, binary.BigEndian.Uint16(b))
+	p.Dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[2:]))
+	if says := int(binary.BigEndian.Uint16(b[4:])); says >= udpHeader {
+		size = says
+	}
+	p.Payload, p.Size = b[udpHeader:min(size, len(b))], size-udpHeader
+	return true
 }
 
 func (p *Packet) segment(src, dst netip.Addr, b []byte, size int) bool {

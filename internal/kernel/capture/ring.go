@@ -1,5 +1,5 @@
-// Package capture records the TCP packets of a network namespace, each with the time at which a
-// device sent or received it.
+// Package capture records the TCP or UDP packets of a network namespace, each with the time at
+// which a device sent or received it.
 //
 // The kernel writes packets into a ring of memory blocks (TPACKET_V3), and the reader looks at full
 // blocks when it likes: a reader that is woken up for each packet delays it by 50 to 100 µs. The
@@ -23,16 +23,23 @@ const Retire = 50 * time.Millisecond
 type Size struct {
 	ring, packet int
 	opens        bool // only of packets that open connections
+	udp          bool // of UDP packets, instead of TCP's
+}
+
+// UDP returns the size for a capture of all UDP packets.
+func (s Size) UDP() Size {
+	s.udp, s.opens = true, false
+	return s
 }
 
 // Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s. Begins holds
 // the beginnings of many packets, Heads their headers, and Opens only packets with SYN.
 var (
-	Large  = Size{32 << 20, snap, false}
-	Small  = Size{1 << 20, snap, false}
-	Begins = Size{32 << 20, 4 << 10, false}
-	Heads  = Size{32 << 20, 160, false}
-	Opens  = Size{1 << 20, 160, true}
+	Large  = Size{ring: 32 << 20, packet: snap}
+	Small  = Size{ring: 1 << 20, packet: snap}
+	Begins = Size{ring: 32 << 20, packet: 4 << 10}
+	Heads  = Size{ring: 32 << 20, packet: 160}
+	Opens  = Size{ring: 1 << 20, packet: 160, opens: true}
 )
 
 const (
@@ -48,8 +55,9 @@ type Ring struct {
 	next int // block
 }
 
-// Open starts a capture in the calling thread's network namespace. It records TCP packets with one
-// of the ports, or all TCP packets if there is none, and needs CAP_NET_RAW.
+// Open starts a capture in the calling thread's network namespace. It records TCP packets, or UDP
+// packets if the size is for them, with one of the ports, or all of them if there is none, and
+// needs CAP_NET_RAW.
 func Open(size Size, ports ...uint16) (*Ring, error) {
 	r, err := open(size, ports)
 	if err != nil {

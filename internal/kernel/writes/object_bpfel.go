@@ -25,6 +25,7 @@ const (
 	objectVarLost       = "lost"
 	objectVarPorts      = "ports"
 	objectVarRuns       = "runs"
+	objectVarUdp        = "udp"
 )
 
 // loadObject returns the embedded CollectionSpec for object.
@@ -90,6 +91,7 @@ type objectVariableSpecs struct {
 	Lost    *ebpf.VariableSpec `ebpf:"lost"`
 	Ports   *ebpf.VariableSpec `ebpf:"ports"`
 	Runs    *ebpf.VariableSpec `ebpf:"runs"`
+	Udp     *ebpf.VariableSpec `ebpf:"udp"`
 }
 
 // objectObjects contains all objects after they have been loaded into the kernel.
@@ -131,6 +133,7 @@ type objectVariables struct {
 	Lost    *ebpf.Variable `ebpf:"lost"`
 	Ports   *ebpf.Variable `ebpf:"ports"`
 	Runs    *ebpf.Variable `ebpf:"runs"`
+	Udp     *ebpf.Variable `ebpf:"udp"`
 }
 
 // objectPrograms contains all programs after they have been loaded into the kernel.

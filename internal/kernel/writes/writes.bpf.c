@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Programs that write down when bytes are written to TCP sockets at some ports, when TCP sends them,
-// and when the threads that wrote run. None of them changes anything but the maps below.
+// and when the threads that wrote run; or when datagrams leave UDP sockets. None of them changes
+// anything but the maps below.
 // (GPL beside MIT because the kernel gives its own structures to no other program.)
 
 #include <linux/bpf.h>
@@ -16,8 +17,9 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
 
-enum kind { WRITE = 1, SEND, RAN };
+enum kind { WRITE = 1, SEND, RAN, DATAGRAM };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
@@ -69,7 +71,7 @@ struct record {
 	__u32 netns, seq, len, unacked, window;
 	__u16 local, remote;
 	__u8 kind, nonagle, zero[2];
-	__u32 thread; // that writes or ran
+	__u32 thread; // that writes, ran, or sends a datagram
 	__u64 waited; // for a CPU so far
 	__s64 since;  // it has run
 };
@@ -90,6 +92,7 @@ struct {
 volatile const __u64 ports[(1 << 16) / 64]; // bits
 volatile const __u64 dialled[(1 << 16) / 64];
 volatile const bool runs; // sched_switch is attached
+volatile const bool udp; // sockets, instead of TCP's
 __u64 lost;
 
 static __always_inline bool is_ours(const struct sock *sk)
@@ -118,7 +121,7 @@ static __always_inline __s64 running(__u32 thread)
 	return 0;
 }
 
-static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
+static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len, __u16 remote)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	struct tcp_sock *tp = (void *)sk;
@@ -130,11 +133,13 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len)
 	*r = (struct record){ .ts = bpf_ktime_get_ns(), .kind = kind, .seq = seq, .len = len };
 	r->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 	r->local = sk->__sk_common.skc_num;
-	r->remote = bpf_ntohs(sk->__sk_common.skc_dport);
-	r->unacked = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una);
-	r->window = BPF_CORE_READ(tp, snd_wnd);
-	r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle);
-	if (kind == WRITE && bpf_core_field_exists(struct task_struct, sched_info)) {
+	r->remote = remote;
+	if (!udp) {
+		r->unacked = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una);
+		r->window = BPF_CORE_READ(tp, snd_wnd);
+		r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle);
+	}
+	if (kind != SEND && bpf_core_field_exists(struct task_struct, sched_info)) {
 		struct task_struct *t = (void *)bpf_get_current_task();
 
 		r->thread = BPF_CORE_READ(t, pid);
@@ -151,28 +156,45 @@ int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *sk
 {
 	if (!is_ours(sk) && !is_dialled(sk))
 		return 0;
-	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count);
+	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count,
+		   bpf_ntohs(sk->__sk_common.skc_dport));
 }
 
-// header reads a TCP packet's sequence number and payload. It reports whether there is any.
-static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 *len)
+// header reads a TCP packet's sequence number, or a datagram's first bytes, the payload's length
+// and the port that it goes to. It reports whether it is such a packet, of TCP with payload.
+static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 *len, __u16 *remote)
 {
 	unsigned char *ip = skb->head + skb->network_header;
+	const __u8 want = udp ? IPPROTO_UDP : IPPROTO_TCP;
 	__u8 b[60] __attribute__((aligned(8)));
 	__s32 size, at;
 
 	if (bpf_probe_read_kernel(b, sizeof(b), ip))
 		return false;
 	size = skb->len - (ip - skb->data);
-	if (b[0] >> 4 == 4 && b[9] == IPPROTO_TCP) {
+	if (b[0] >> 4 == 4 && b[9] == want) {
 		at = (b[0] & 0xf) * 4;
+		if (udp && (bpf_ntohs(*(__be16 *)(b + 6)) & 0x1fff)) // a later fragment
+			return false;
 		if (at != 20 && bpf_probe_read_kernel(b + 20, 20, ip + at))
 			return false;
+		*remote = bpf_ntohs(*(__be16 *)(b + 22));
+		if (udp) {
+			*seq = bpf_ntohl(*(__be32 *)(b + 28));
+			*len = bpf_ntohs(*(__be16 *)(b + 24)) - 8;
+			return true;
+		}
 		*seq = bpf_ntohl(*(__be32 *)(b + 24));
 		*len = size - at - (b[32] >> 4) * 4;
 		return *len > 0;
 	}
-	if (b[0] >> 4 == 6 && b[6] == IPPROTO_TCP) {
+	if (b[0] >> 4 == 6 && b[6] == want) {
+		*remote = bpf_ntohs(*(__be16 *)(b + 42));
+		if (udp) {
+			*seq = bpf_ntohl(*(__be32 *)(b + 48));
+			*len = bpf_ntohs(*(__be16 *)(b + 44)) - 8;
+			return true;
+		}
 		*seq = bpf_ntohl(*(__be32 *)(b + 44));
 		*len = size - 40 - (b[52] >> 4) * 4;
 		return *len > 0;
@@ -184,12 +206,13 @@ SEC("tp_btf/net_dev_queue")
 int BPF_PROG(toll_sent, struct sk_buff *skb)
 {
 	struct sock *sk = skb->sk;
+	__u16 remote;
 	__u32 seq;
 	__s32 len;
 
-	if (!sk || !is_ours(sk) || !header(skb, &seq, &len))
+	if (!sk || !is_ours(sk) || !header(skb, &seq, &len, &remote))
 		return 0;
-	return put(SEND, sk, seq, len);
+	return put(udp ? DATAGRAM : SEND, sk, seq, len, remote);
 }
 
 SEC("tp_btf/sched_switch")

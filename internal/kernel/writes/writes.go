@@ -1,6 +1,7 @@
-// Package writes records when programs write to TCP sockets at some ports, when TCP sends the bytes,
-// and when the threads that write run. Its BPF programs read the kernel's structures and change nothing. They fill a ring, which
-// the reader empties when it likes: nothing is woken up. Programs and maps end with the process.
+// Package writes records when programs write to TCP sockets at some ports, when TCP sends the
+// bytes, and when the threads that write run; or when datagrams leave UDP sockets. Its BPF programs
+// read the kernel's structures and change nothing. They fill a ring, which the reader empties when
+// it likes: nothing is woken up. Programs and maps end with the process.
 package writes
 
 import (
@@ -23,23 +24,26 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	Write Kind = iota + 1 // a program gives bytes to a socket
-	Send                  // TCP gives a segment to a device
-	Ran                   // a thread that wrote before has run since Since
+	Write    Kind = iota + 1 // a program gives bytes to a socket
+	Send                     // TCP gives a segment to a device
+	Ran                      // a thread that wrote before has run since Since
+	Datagram                 // a program gives a datagram to a device
 )
 
-// Event is a write or a segment of a socket at one of the ports, or the end of a run.
+// Event is a write, a segment or a datagram of a socket at one of the ports, or the end of a run.
 type Event struct {
-	At            int64 // CLOCK_MONOTONIC, ns
-	NetNS         uint32
-	Seq, Len      uint32 // TCP sequence number of the first byte, and number of bytes
+	At    int64 // CLOCK_MONOTONIC, ns
+	NetNS uint32
+	// Seq is the TCP sequence number of the first byte, or a datagram's first four bytes, if it has as
+	// many. Len is the number of bytes.
+	Seq, Len      uint32
 	Unacked       uint32 // bytes that were sent and not acknowledged
 	Window        uint32 // the receiver's, in bytes
 	Local, Remote uint16 // ports
 	Kind          Kind
 	Nagle         bool // TCP_NODELAY is off
-	// Thread wrote or ran. Waited is for how long it has waited for a CPU since it began, ns. Both are
-	// 0 for segments, and if the kernel does not count that.
+	// Thread wrote, ran or sent a datagram. Waited is for how long it has waited for a CPU since it
+	// began, ns. Both are 0 for segments, and if the kernel does not count that.
 	Thread uint32
 	Waited int64
 	Since  int64 // when the thread got its CPU, CLOCK_MONOTONIC, ns; 0: unknown
@@ -71,6 +75,16 @@ const size = 16 << 20
 // *machine.UnsupportedError if the process may not, or the kernel lacks a tracepoint.
 func Open(ports ...uint16) (*Recorder, error) { return open(ports, nil, false) }
 
+// OpenUDP attaches a program that records the datagrams of UDP sockets at the given local ports. It
+// returns a *machine.UnsupportedError if the process may not.
+func OpenUDP(ports ...uint16) (*Recorder, error) {
+	r := &Recorder{}
+	if err := r.open(ports, nil, false, true); err != nil {
+		return nil, errors.Join(bpf.Explain(err, "a kernel with BTF"), r.Close())
+	}
+	return r, nil
+}
+
 // OpenRuns is Open that also records the writes to sockets that were dialled at the given ports of
 // peers, and when the threads that write run.
 func OpenRuns(ports, dialled []uint16) (*Recorder, error) { return open(ports, dialled, true) }
@@ -85,21 +99,25 @@ func open(ports, dialled []uint16, runs bool) (*Recorder, error) {
 			Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: "Linux 6.16 or later"}
 	}
 	r := &Recorder{}
-	if err := r.open(ports, dialled, runs); err != nil {
+	if err := r.open(ports, dialled, runs, false); err != nil {
 		return nil, errors.Join(bpf.Explain(err, "Linux 6.16 or later"), r.Close())
 	}
 	return r, nil
 }
 
-func (r *Recorder) open(ports, dialled []uint16, runs bool) error {
+func (r *Recorder) open(ports, dialled []uint16, runs, udp bool) error {
 	spec, err := loadObject()
 	if err != nil {
 		return err
 	}
 	if !runs {
-		delete(spec.Programs, "toll_ran")
+		delete(spec.Programs, objectProgTollRan)
 	}
-	for name, x := range map[string]any{"ports": bits(ports), "dialled": bits(dialled), "runs": runs} {
+	if udp {
+		delete(spec.Programs, objectProgTollWrite)
+	}
+	for name, x := range map[string]any{objectVarPorts: bits(ports), objectVarDialled: bits(dialled),
+		objectVarRuns: runs, objectVarUdp: udp} {
 		if err := spec.Variables[name].Set(x); err != nil {
 			return err
 		}
