@@ -73,6 +73,10 @@ type Log struct {
 	writes map[socket][]writes.Event
 	// threads has when the servers' threads wrote, and for how long they had waited for a CPU then.
 	threads map[uint32][]waited
+	// dialogs has what was seen of UDP, and datagrams what the servers' sockets sent.
+	dialogs   map[dialogKey]*dialog
+	datagrams map[sentKey][]writes.Event
+	latest    int64 // when the last UDP packet was seen
 }
 
 // NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
@@ -80,7 +84,8 @@ type Log struct {
 func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[Place]bool{}, clients: map[Place]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
-		writes: map[socket][]writes.Event{}, threads: map[uint32][]waited{}}
+		writes: map[socket][]writes.Event{}, threads: map[uint32][]waited{},
+		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
 }
 
 // Serve makes the log follow the connections that a server or relay accepts at a port of a
@@ -92,6 +97,10 @@ func (l *Log) Dial(space int, port uint16) { l.clients[Place{space, port}] = tru
 
 // Add adds a packet that was seen in a namespace.
 func (l *Log) Add(space int, p *capture.Packet) {
+	if p.UDP {
+		l.addDatagram(space, p)
+		return
+	}
 	src, dst := Place{space, p.Src.Port()}, Place{space, p.Dst.Port()}
 	if p.Out && l.servers[src] {
 		l.sent(key{src, p.Src, p.Dst}, p)
@@ -313,9 +322,12 @@ func (l *Log) Arrived(space int, local uint16, offset int64) (ns int64, ok bool)
 	return 0, false
 }
 
-// AddWrite adds a write or a segment of a socket in a namespace. Its time must be CLOCK_REALTIME's.
+// AddWrite adds a write, a segment or a datagram of a socket in a namespace. Its time must be
+// CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
-	if at := (Place{space, e.Local}); l.servers[at] {
+	if at := (Place{space, e.Local}); l.servers[at] && e.Kind == writes.Datagram {
+		l.addSent(at, e)
+	} else if l.servers[at] {
 		k := socket{at, e.Remote}
 		l.writes[k] = append(l.writes[k], e)
 		l.wait(&e)

@@ -209,24 +209,30 @@ func (w *way) divide(out *followed, writes bool) {
 			continue
 		}
 		at, missing := w.instants(x, w.turns[i], writes, out.waits)
-		if missing {
-			after := "request sent"
-			if n := len(at) - 1; n > 0 {
-				after = out.stretches[n-1].name
-			}
-			out.lose(after, out.stretches[len(at)-1].name, 1)
-			continue
-		}
-		if k := inOrder(at); k > 0 {
-			out.lose(out.stretches[max(0, k-2)].name, "a later "+out.stretches[k-1].name, 1)
-			continue
-		}
-		row := make(Row, len(at)-1)
-		for k := range row {
-			row[k] = at[k+1] - at[k]
-		}
-		out.rows, out.slots = append(out.rows, row), append(out.slots, x.Slot)
+		out.add(at, missing, x.Slot)
 	}
+}
+
+// add adds an exchange with its instants, unless what follows them is missing or they are not in
+// order.
+func (f *followed) add(at []int64, missing bool, slot int) {
+	if missing {
+		after := "request sent"
+		if n := len(at) - 1; n > 0 {
+			after = f.stretches[n-1].name
+		}
+		f.lose(after, f.stretches[len(at)-1].name, 1)
+		return
+	}
+	if k := inOrder(at); k > 0 {
+		f.lose(f.stretches[max(0, k-2)].name, "a later "+f.stretches[k-1].name, 1)
+		return
+	}
+	row := make(Row, len(at)-1)
+	for k := range row {
+		row[k] = at[k+1] - at[k]
+	}
+	f.rows, f.slots = append(f.rows, row), append(f.slots, slot)
 }
 
 // inOrder moves instants that seem to be earlier than those before them, by at most slack. It

@@ -45,7 +45,8 @@ type Requests struct {
 	connections map[key]bool
 	unmatched   int
 	unanswered  int
-	sum         int64 // of their times, ns
+	codes       map[string]int // of replies of DNS that are errors
+	sum         int64          // of their times, ns
 	sums        *Sums
 }
 
@@ -66,8 +67,9 @@ func NewServer() *Log {
 // counts those without.
 func (r *Requests) Take(l *Log, at Place, before int64) {
 	if r.sums == nil {
-		r.sums, r.connections = NewSums(0), map[key]bool{}
+		r.sums, r.connections, r.codes = NewSums(0), map[key]bool{}, map[string]int{}
 	}
+	r.takeDatagrams(l, at, before)
 	for k, c := range l.conns {
 		if k.Place != at {
 			continue
@@ -141,6 +143,7 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	all := r.written(e)
 	e.Requests, e.Connections = len(all), len(r.connections)
 	e.Unmatched, e.Unanswered = r.unmatched+len(r.all)-len(all), r.unanswered
+	e.Errors = r.codes
 	timed := timed(all)
 	seen := func(part int) bool {
 		return part == inWait && timed || part != inWait && (e.Writes || part != inTCP && part != inQueue)

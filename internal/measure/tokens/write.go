@@ -112,9 +112,9 @@ func (c *connection) why(w writing, wrote, sent int64) string {
 // waited is for how long a thread had waited for a CPU at a time, ns.
 type waited struct{ at, sum int64 }
 
-// wait notes for how long the thread of a write had waited.
+// wait notes for how long the thread of a write or datagram had waited.
 func (l *Log) wait(e *writes.Event) {
-	if !l.joins || e.Kind != writes.Write || e.Thread == 0 {
+	if !l.joins || e.Kind == writes.Send || e.Thread == 0 {
 		return
 	}
 	list := l.threads[e.Thread]

@@ -3,8 +3,10 @@ package sample
 // Served divides the times of the requests that a server answered while toll watched. Times are in
 // s, of a server's network device: from the first byte of a request to the last one of its reply.
 type Served struct {
-	Server  EvidenceHop `json:"server"`
-	Elapsed float64     `json:"elapsed_s"`
+	Server EvidenceHop `json:"server"`
+	// UDP means that the requests and replies are datagrams, and Connections the clients' sockets.
+	UDP     bool    `json:"udp,omitempty"`
+	Elapsed float64 `json:"elapsed_s"`
 	// Followed is how long requests were followed. If they are many, it is shorter than Elapsed, in
 	// spells. Spells is their number; 0: they were followed all the time.
 	Followed float64 `json:"followed_s"`
@@ -16,7 +18,10 @@ type Served struct {
 	Unmatched   int `json:"unmatched,omitempty"`
 	Unanswered  int `json:"unanswered,omitempty"`
 	Connections int `json:"connections"`
-	Lost        int `json:"lost,omitempty"` // packets and writes for which the capture had no room
+	// Errors counts the replies of DNS with an error, by its name, such as SERVFAIL.
+	Errors map[string]int `json:"dns_errors,omitempty"`
+	// Lost is the number of packets and writes for which the capture had no room.
+	Lost int `json:"lost,omitempty"`
 	// Writes means that the server's writes were seen. Without, its TCP and its device's queue are in
 	// the server's part.
 	Writes bool           `json:"writes"`

@@ -1,0 +1,254 @@
+package tokens
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// message returns a message of DNS with a number; a code of -1 makes it a query.
+func message(number uint16, code int) []byte {
+	b := make([]byte, 20)
+	binary.BigEndian.PutUint16(b, number)
+	binary.BigEndian.PutUint16(b[2:], 0x100)
+	if b[5] = 1; code >= 0 {
+		binary.BigEndian.PutUint16(b[2:], 0x8180|uint16(code))
+		b[7] = 1
+	}
+	return b
+}
+
+func udpPacket(at int64, out bool, src, dst netip.AddrPort, b []byte) *capture.Packet {
+	return &capture.Packet{UDP: true, At: at, Device: 1, Out: out, Src: src, Dst: dst, Payload: b,
+		Size: len(b)}
+}
+
+var (
+	udpServer  = netip.MustParseAddrPort("10.0.0.2:53")
+	udpClient  = netip.MustParseAddrPort("10.0.0.1:40000")
+	udpPlace   = Place{2, 53}
+	udpStarted = time.Unix(1000, 0)
+)
+
+// servedBy returns what a log at the server makes of packets.
+func servedBy(packets ...*capture.Packet) *sample.Served {
+	l := NewServer()
+	l.Serve(udpPlace.Space, udpPlace.Port)
+	for _, p := range packets {
+		l.Add(udpPlace.Space, p)
+	}
+	var all Requests
+	all.Take(l, udpPlace, math.MaxInt64)
+	e := &sample.Served{}
+	all.Note(e, udpStarted)
+	return e
+}
+
+// TestServedDatagrams pairs requests with replies: by their number, in order without one, and not
+// at all if one is lost or comes late.
+func TestServedDatagrams(t *testing.T) {
+	at := func(us int64) int64 { return udpStarted.UnixNano() + us*1000 }
+	ask := func(us int64, b []byte) *capture.Packet {
+		return udpPacket(at(us), false, udpClient, udpServer, b)
+	}
+	reply := func(us int64, b []byte) *capture.Packet {
+		return udpPacket(at(us), true, udpServer, udpClient, b)
+	}
+	other := *ask(3, message(1, -1))
+	other.Device = 2 // the same packet in a bridge
+	for name, tt := range map[string]struct {
+		packets                         []*capture.Packet
+		requests, unmatched, unanswered int
+		mean                            float64 // µs
+		errors                          map[string]int
+	}{
+		"out of order": {packets: []*capture.Packet{ask(0, message(1, -1)), ask(10, message(2, -1)),
+			reply(20, message(2, 0)), reply(100, message(1, 0))}, requests: 2, mean: 55},
+		"a lost query": {packets: []*capture.Packet{ask(0, message(1, -1)), ask(10, message(2, -1)),
+			reply(20, message(2, 0))}, requests: 1, unanswered: 1, mean: 10},
+		"errors": {packets: []*capture.Packet{ask(0, message(1, -1)), reply(20, message(1, 2)),
+			ask(30, message(2, -1)), reply(50, message(2, 5))}, requests: 2, mean: 20,
+			errors: map[string]int{"SERVFAIL": 1, "REFUSED": 1}},
+		"a stray reply": {packets: []*capture.Packet{ask(0, message(1, -1)), reply(20, message(1, 0)),
+			reply(30, message(7, 0))}, requests: 1, unmatched: 1, mean: 20},
+		"older than the log": {packets: []*capture.Packet{reply(0, message(1, 0)),
+			ask(10, message(2, -1)), reply(20, message(2, 0))}, requests: 1, mean: 10},
+		"sent again": {packets: []*capture.Packet{ask(0, message(1, -1)), ask(50, message(1, -1)),
+			reply(60, message(1, 0)), reply(70, message(1, 0))}, requests: 2, mean: 40},
+		"too late": {packets: []*capture.Packet{ask(0, message(1, -1)),
+			ask(11e6, message(2, -1)), reply(11e6+20, message(1, 0)), reply(11e6+30, message(2, 0))},
+			requests: 1, unmatched: 1, unanswered: 1, mean: 30},
+		"without numbers": {packets: []*capture.Packet{ask(0, []byte("a")), ask(10, []byte("b")),
+			reply(20, []byte("A")), reply(40, []byte("B"))}, requests: 2, mean: 25},
+		"without numbers, lost": {packets: []*capture.Packet{ask(0, []byte("a")),
+			ask(3e6, []byte("b")), reply(3e6+40, []byte("B"))}, requests: 1, unanswered: 1, mean: 40},
+		"in two devices": {packets: []*capture.Packet{ask(0, message(1, -1)), &other,
+			reply(20, message(1, 0))}, requests: 1, mean: 20},
+		"no query": {packets: []*capture.Packet{ask(0, []byte{1})}, unanswered: 1},
+	} {
+		e := servedBy(tt.packets...)
+		if e.Requests != tt.requests || e.Unmatched != tt.unmatched ||
+			e.Unanswered != tt.unanswered || math.Abs(1e6*e.Whole.Mean-tt.mean) > 1e-3 ||
+			!maps.Equal(e.Errors, tt.errors) && len(e.Errors)+len(tt.errors) > 0 {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+// TestServedDatagramsBy has what the server's sockets sent, and when its thread waited for a CPU.
+func TestServedDatagramsBy(t *testing.T) {
+	l := NewServer()
+	l.Serve(udpPlace.Space, udpPlace.Port)
+	var all Requests
+	for n := range uint16(20) {
+		at := udpStarted.UnixNano() + int64(n)*int64(10*time.Millisecond)
+		query, answer := message(n, -1), message(n, 0)
+		l.Add(2, udpPacket(at, false, udpClient, udpServer, query))
+		l.AddWrite(2, writes.Event{Kind: writes.Datagram, At: at + 90_000, Local: 53, Remote: 40000,
+			Seq: binary.BigEndian.Uint32(answer), Len: uint32(len(answer)), Thread: 9,
+			Waited: int64(n) * 40_000})
+		l.Add(2, udpPacket(at+97_000, true, udpServer, udpClient, answer))
+		if n == 10 {
+			all.Take(l, udpPlace, 0)
+		}
+	}
+	all.Take(l, udpPlace, math.MaxInt64)
+	var e sample.Served
+	all.Note(&e, udpStarted)
+	if e.Requests != 20 || !e.Writes || e.Connections != 1 || e.Unmatched != 0 {
+		t.Fatalf("%+v", e)
+	}
+	for i, want := range []float64{0, 40e-6, 50e-6, 0, 7e-6, 0} {
+		if p := e.Parts[i]; math.Abs(p.P50-want) > 1e-9 {
+			t.Errorf("%s: %g s, want %g", p.Part, p.P50, want)
+		}
+	}
+}
+
+// udpWorld is a client, a relay that changes the client's addresses, and a server.
+type udpWorld struct {
+	*Log
+	chain []Hop
+	at    int64
+	all   []Exchange
+}
+
+var (
+	udpRelay  = netip.MustParseAddrPort("10.0.1.1:53")
+	udpDialer = netip.MustParseAddrPort("10.0.1.1:50000")
+)
+
+func newUDPWorld(writes bool) *udpWorld {
+	w := &udpWorld{Log: NewLog(nil), at: udpStarted.UnixNano(), chain: []Hop{
+		{Place: udpPlace, Name: "named", From: []Place{{1, 53}}},
+		{Place: Place{1, 53}, Name: "proxy"}}}
+	w.Serve(udpPlace.Space, udpPlace.Port)
+	w.Serve(1, 53)
+	w.Dial(1, 53)
+	w.Dial(0, 53)
+	return w
+}
+
+// request makes a request with an instant each 10 µs. The reply is as the server sent it, and what
+// the relay made of it.
+func (w *udpWorld) request(query, reply, relayed []byte, sent bool) {
+	at := func(step int64) int64 { return w.at + step*10_000 }
+	w.Add(0, udpPacket(at(1), true, udpClient, udpRelay, query))
+	w.Add(1, udpPacket(at(2), false, udpClient, udpRelay, query))
+	w.Add(1, udpPacket(at(3), true, udpDialer, udpServer, query))
+	w.Add(2, udpPacket(at(4), false, udpDialer, udpServer, query))
+	if reply != nil {
+		if sent {
+			w.AddWrite(2, writes.Event{Kind: writes.Datagram, At: at(5), Local: 53, Remote: 50000,
+				Seq: binary.BigEndian.Uint32(reply), Len: uint32(len(reply))})
+		}
+		w.Add(2, udpPacket(at(6), true, udpServer, udpDialer, reply))
+		w.Add(1, udpPacket(at(7), false, udpServer, udpDialer, reply))
+		w.Add(1, udpPacket(at(8), true, udpRelay, udpClient, relayed))
+		w.Add(0, udpPacket(at(9), false, udpRelay, udpClient, relayed))
+	}
+	w.all = append(w.all, Exchange{Slot: len(w.all), Local: 40000, Sent: w.at, Read: at(10)})
+	w.at = at(20)
+}
+
+func TestFollowUDP(t *testing.T) {
+	w := newUDPWorld(true)
+	for n := range uint16(50) {
+		w.request(message(n, -1), message(n, 0), message(n, 0), true)
+	}
+	for range 2 { // the second time as if the first had not been
+		got := w.FollowUDP(0, w.chain, w.all, false)
+		parts := map[sample.Part]float64{}
+		for _, g := range got.Segments {
+			parts[g.Part] += g.MidMean
+		}
+		if got.Followed != 50 || got.Trips != 50 || math.Abs(got.MidMean-100e-6) > 1e-9 {
+			t.Fatalf("%+v", got)
+		}
+		for part, want := range map[sample.Part]float64{sample.PartClient: 20, sample.PartNetwork: 40,
+			sample.PartRelayed: 20, sample.PartServer: 10, sample.PartServerQueue: 10} {
+			if math.Abs(1e6*parts[part]-want) > 1e-3 {
+				t.Errorf("%s: %v s of %v", part, parts[part], parts)
+			}
+		}
+		if _, tcp := parts[sample.PartServerTCP]; tcp || len(parts) != 5 {
+			t.Errorf("parts %v", parts)
+		}
+	}
+	asked, replies := w.AskedUDP(0, []netip.AddrPort{udpRelay}, 10)
+	if len(asked) != 50 || replies.Unanswered != 0 {
+		t.Fatalf("%+v", replies)
+	}
+	if got := w.FollowUDP(0, w.chain, asked, true); got.Followed != 50 ||
+		math.Abs(got.MidMean-80e-6) > 1e-9 || len(got.Segments) != 8 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFollowUDPWithout lacks what BPF shows.
+func TestFollowUDPWithout(t *testing.T) {
+	w := newUDPWorld(false)
+	w.request([]byte("ping"), []byte("pong"), []byte("pong"), false)
+	got := w.FollowUDP(0, w.chain, w.all, false)
+	if got.Followed != 1 || got.Segments[4].Part != sample.PartServer+" + "+sample.PartServerQueue ||
+		math.Abs(got.Segments[4].MidMean-20e-6) > 1e-9 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFollowUDPLost names what is missing of requests that cannot be followed.
+func TestFollowUDPLost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		make        func(w *udpWorld)
+		after, want string
+	}{
+		"no reply": {func(w *udpWorld) { w.request(message(1, -1), nil, nil, true) },
+			"request at named", "reply leaving named"},
+		"a relay that changes the reply": {func(w *udpWorld) {
+			w.request(message(1, -1), message(1, 0), message(1, 2), false)
+		}, "reply at proxy", "reply leaving proxy"},
+		"another client's too": {func(w *udpWorld) {
+			w.Add(1, udpPacket(w.at+15_000, true, netip.MustParseAddrPort("10.0.1.1:50001"), udpServer,
+				[]byte("ping")))
+			w.request([]byte("ping"), []byte("pong"), []byte("pong"), false)
+		}, "request at proxy", "request leaving proxy"},
+		"not sent": {func(w *udpWorld) {
+			w.all = append(w.all, Exchange{Local: 40000, Sent: w.at, Read: w.at + 1000})
+		}, "request sent", "request at the client's device"},
+	} {
+		w := newUDPWorld(false)
+		tt.make(w)
+		got := w.FollowUDP(0, w.chain, w.all, false)
+		if got.Followed != 0 || len(got.Broken) != 1 || got.Broken[0].After != tt.after ||
+			got.Broken[0].Want != tt.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package tokens
+
+// takeDatagrams is Take for requests and replies over UDP.
+func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
+	used := map[sentKey]int{}
+	for k, d := range l.dialogs {
+		if !k.serves || k.space != at.Space || k.local.Port() != at.Port {
+			continue
+		}
+		var left []*query
+		for _, q := range d.queries {
+			switch {
+			case before != 0 && q.request.at >= before:
+			case q.reply.at != 0:
+				r.connections[key{at, k.local, k.remote}] = true
+				r.addQuery(l, q, used)
+			case before != 0 || q.lost(l.latest):
+				r.unanswered++
+			default:
+				left = append(left, q)
+			}
+		}
+		r.unmatched, d.strays = r.unmatched+d.strays, 0
+		if d.queries = left; len(left) == 0 {
+			delete(l.dialogs, k)
+		}
+	}
+	l.trimSent()
+}
+
+func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int) {
+	if len(r.all) == mostServed {
+		r.unmatched++
+		return
+	}
+	one := served{at: q.request.at}
+	one.parts[inServer] = q.reply.at - q.request.at
+	if e, ok := l.sentBy(q, used); ok {
+		one.written = true
+		one.parts[inServer], one.parts[inQueue] = e.At-q.request.at, q.reply.at-e.At
+		one.parts[inWait], one.timed = l.waitedFor(writing{Event: e}, q.request.at)
+		one.parts[inWait] = min(one.parts[inWait], one.parts[inServer])
+		one.parts[inServer] -= one.parts[inWait]
+	}
+	if code := q.reply.code(); code != "" {
+		r.codes[code]++
+	}
+	r.all, r.sum = append(r.all, one), r.sum+one.whole()
+}
