@@ -50,14 +50,19 @@ func attach(ctx context.Context, from int, dial func() (uint16, error)) (*servin
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	r.hops, r.dialed = r.hops[len(r.hops)-1:], nil // whoever accepts the connection
+	return w.serve(r)
+}
+
+// serve begins to capture the packets of whoever receives what a client sends over a route.
+func (w *Watch) serve(r *route) (*serving, error) {
+	r.hops, r.dialed = r.hops[len(r.hops)-1:], nil
 	w.describe(r)
 	w.routes[""], w.serving = r, true
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
 	return &serving{Watch: w, at: r.hops[0].place(), most: mostRecorded,
-		served: sample.Served{Server: r.hops[0].about}}, nil
+		served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}, nil
 }
 
 // watch follows the requests for a time, or until ctx is done.

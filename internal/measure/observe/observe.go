@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type Watch struct {
 	// anyBytes means that connections are followed, whatever their bytes are.
 	anyBytes bool
 	serving  bool   // only the server is watched
+	udp      bool   // the requests are datagrams
 	dials    bool   // how relays dial the hops behind them is watched, too
 	copies   int    // of each capture, besides the first: they show what it costs
 	asking   string // the route whose hops are being found
@@ -59,7 +61,8 @@ type ring struct {
 type route struct {
 	hops   []hop // from the server on
 	client int
-	dialed []uint16 // ports from which packets come to the client
+	dialed []uint16         // ports from which packets come to the client
+	to     []netip.AddrPort // addresses to which the client's datagrams go
 }
 
 type hop struct {
@@ -149,6 +152,9 @@ func (w *Watch) start() error {
 	case w.anyBytes:
 		w.log, size = tokens.NewLog(nil), capture.Heads
 	}
+	if w.udp {
+		size = capture.Heads.UDP()
+	}
 	w.openWrites() // before the captures, so that each captured reply has its write
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
@@ -189,9 +195,13 @@ func (w *Watch) openWrites() {
 	if len(servers) == 0 {
 		return
 	}
-	w.writes, _ = writes.Open(servers...)
+	open := writes.Open
+	if w.udp {
+		open = writes.OpenUDP
+	}
+	w.writes, _ = open(servers...)
 	for range w.copies {
-		if r, err := writes.Open(servers...); err == nil {
+		if r, err := open(servers...); err == nil {
 			w.spare = append(w.spare, r)
 		}
 	}

@@ -486,7 +486,7 @@ func sealed(t *testing.T) func(func(net.Conn)) func(net.Conn) {
 }
 
 // dockerProxy runs a docker-proxy on a machine.
-func dockerProxy(t *testing.T, m *machine, host string, port int, to string, toPort int) {
+func dockerProxy(t *testing.T, m *machine, proto, host string, port int, to string, toPort int) {
 	t.Helper()
 	if _, err := exec.LookPath("docker-proxy"); err != nil {
 		pathtest.SkipOrFail(t, "%v: make deps", err)
@@ -496,7 +496,7 @@ func dockerProxy(t *testing.T, m *machine, host string, port int, to string, toP
 		t.Fatal(err)
 	}
 	defer ready.Close()
-	cmd := exec.Command("docker-proxy", "-proto", "tcp", "-host-ip", host, "-host-port",
+	cmd := exec.Command("docker-proxy", "-proto", proto, "-host-ip", host, "-host-port",
 		strconv.Itoa(port), "-container-ip", to, "-container-port", strconv.Itoa(toPort))
 	cmd.ExtraFiles = []*os.File{tell}
 	err = m.Start(cmd)
@@ -543,7 +543,7 @@ func TestSealed(t *testing.T) {
 			}
 			if tt.proxied {
 				other.serve(t, "127.0.0.1:7444", seal(serve))
-				dockerProxy(t, other, "10.9.0.2", 7443, "127.0.0.1", 7444)
+				dockerProxy(t, other, "tcp", "10.9.0.2", 7443, "127.0.0.1", 7444)
 			} else {
 				other.serve(t, "0.0.0.0:7443", seal(serve))
 			}

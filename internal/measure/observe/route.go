@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// sighting is a packet with a request's mark, one that opens a connection, or one with which TLS
-// begins.
+// sighting is a packet with a request's mark, one that opens a connection, one with which TLS
+// begins, or a datagram.
 type sighting struct {
 	opens    bool
 	hello    tokens.Hello // of TLS; zero: none
@@ -28,6 +28,7 @@ type sighting struct {
 	src, dst netip.AddrPort
 	seq      uint32
 	at       int64
+	sum      uint64 // of a UDP packet
 }
 
 // mostSpaces bounds the namespaces in which a request is looked for.
@@ -104,7 +105,7 @@ func (w *Watch) describe(r *route) {
 	for i := range r.hops {
 		h := &r.hops[i]
 		h.about = sample.EvidenceHop{Port: h.port, NetNS: w.spaces[h.space].ID}
-		h.about.PID, h.about.Process = process(w.spaces[h.space], h.port)
+		h.about.PID, h.about.Process = w.process(w.spaces[h.space], h.port)
 	}
 }
 
@@ -122,12 +123,13 @@ func (w *Watch) merge(found []netns.Found) []netns.Found {
 }
 
 // openAll captures in all namespaces that this process may enter, of which there must be one.
-func openAll(spaces []netns.Found, busy []int, usual capture.Size) (rings []*ring, err error) {
+func openAll(spaces []netns.Found, busy []int, usual, large capture.Size) (rings []*ring,
+	err error) {
 	all := make([]*ring, len(spaces))
 	err = atOnce(len(all), func(i int) (err error) {
 		size := usual
 		if slices.Contains(busy, i) {
-			size = capture.Begins
+			size = large
 		}
 		all[i], err = openIn(spaces[i], i, size)
 		return err
@@ -149,11 +151,14 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 	if err != nil {
 		return nil, nil, err, ask()
 	}
-	usual := capture.Small
-	if marked == nil {
+	usual, large := capture.Small, capture.Begins
+	switch {
+	case w.udp:
+		usual, large = capture.Opens.UDP(), capture.Heads.UDP()
+	case marked == nil:
 		usual = capture.Opens
 	}
-	rings, err := openAll(w.merge(spaces), busy, usual)
+	rings, err := openAll(w.merge(spaces), busy, usual, large)
 	defer func() { _ = closeAll(rings) }()
 	if err != nil {
 		return nil, nil, err, ask()
@@ -165,6 +170,13 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 		}
 	}
 	return seen, full, nil, err
+}
+
+func sumOf(p *capture.Packet) uint64 {
+	if !p.UDP {
+		return 0
+	}
+	return tokens.SumOf(p)
 }
 
 // during returns what was captured while ask was called, and shortly after.
@@ -186,7 +198,7 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 				hello, _, greets := tokens.HelloOf(p.Payload)
 				if opens || marks || greets && marked != nil {
 					seen = append(seen, sighting{opens, hello, r.space, p.Out, p.Src, p.Dst, p.Seq,
-						p.At})
+						p.At, sumOf(p)})
 				}
 				if marks {
 					last, found = time.Now(), true
@@ -307,11 +319,15 @@ func (r *route) dial(packet []sighting) {
 	}
 }
 
-// process returns the process that listens at a TCP port of a namespace, or 0 and "".
-func process(space netns.Found, port uint16) (pid int, name string) {
+// process returns the process that listens at a port of a namespace, or 0 and "".
+func (w *Watch) process(space netns.Found, port uint16) (pid int, name string) {
+	list := sock.Listeners
+	if w.udp {
+		list = sock.Datagram
+	}
 	var inodes []uint32
 	err := space.Visit(func() error {
-		all, err := sock.Listeners()
+		all, err := list()
 		for _, s := range all {
 			if s.Local.Port() == port {
 				inodes = append(inodes, s.Inode)

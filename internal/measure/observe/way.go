@@ -18,6 +18,9 @@ import (
 type Way struct {
 	w *Watch
 	r *route
+	// Replies tells how the requests of the last capture were answered, of a client over UDP of which
+	// only the packets are known.
+	Replies tokens.Replies
 	// Slots is not 0 for a client of which only the packets are known: its exchanges are those that
 	// its device saw, in this many slots.
 	Slots int
@@ -66,7 +69,10 @@ func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sampl
 }
 
 func (y *Way) follow(hops []hop, all []tokens.Exchange) *sample.Trace {
-	if y.Slots > 0 {
+	switch {
+	case y.w.udp:
+		return y.w.log.FollowUDP(y.r.client, chain(hops), all, y.Slots > 0)
+	case y.Slots > 0:
 		return y.w.log.FollowAsked(y.r.client, chain(hops), all)
 	}
 	return y.w.log.Follow(y.r.client, chain(hops), all)
@@ -75,7 +81,7 @@ func (y *Way) follow(hops []hop, all []tokens.Exchange) *sample.Trace {
 // Ask returns the exchanges of a client that do runs, as its device sees them. Nothing else is
 // captured.
 func (y *Way) Ask(do func() error) (all []tokens.Exchange, err error) {
-	y.w.routes[""] = &route{client: y.r.client, dialed: y.r.dialed}
+	y.w.routes[""] = &route{client: y.r.client, dialed: y.r.dialed, to: y.r.to}
 	defer func() { y.w.routes[""] = y.r }()
 	err = y.capture(1, func() ([]tokens.Exchange, error) { return nil, do() },
 		func(asked []tokens.Exchange) error {
@@ -123,12 +129,30 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 		return errors.New("the clock was set while packets were captured")
 	}
 	if y.Slots > 0 {
-		if all = w.log.Asked(y.r.client, y.r.dialed, y.Slots); len(all) == 0 {
-			return errors.New("the client opened no TCP connection there that carried a request and " +
-				"its reply")
+		if all, err = y.asked(); err != nil {
+			return err
 		}
 	}
 	return then(all)
+}
+
+// asked returns the exchanges of a client of which only the packets are known.
+func (y *Way) asked() (all []tokens.Exchange, err error) {
+	if y.w.udp {
+		all, y.Replies = y.w.log.AskedUDP(y.r.client, y.r.to, y.Slots)
+		if n := y.Replies.Unanswered; len(all) == 0 && n > 0 {
+			return nil, fmt.Errorf("the client's %d datagrams there had no reply", n)
+		}
+		if len(all) == 0 {
+			return nil, errSilent
+		}
+		return all, nil
+	}
+	if all = y.w.log.Asked(y.r.client, y.r.dialed, y.Slots); len(all) == 0 {
+		return nil, errors.New("the client opened no TCP connection there that carried a request and " +
+			"its reply")
+	}
+	return all, nil
 }
 
 // chain returns the hops, with names that differ.
