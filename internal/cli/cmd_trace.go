@@ -36,11 +36,11 @@ programs, which record each step of a packet; and traced three times over, to me
 what tracing costs. The programs end with toll.
 
 With the ADDRESS of a server that runs (http://, redis://, postgres://, mysql://,
-sqlserver:// or HOST:PORT), toll makes one request after another over each route (GET,
-PING or select 1), and divides their time among the client, the network, each relay and
-the server, by the packets that it captures at each of them. Rounds without captures show
+sqlserver://, dns:// or HOST:PORT), toll makes one request after another over each route
+(GET, PING, select 1 or a query), and divides their time among the client, the network,
+each relay and the server, by the packets that it captures at each of them. Rounds without captures show
 how long requests take, and what the captures cost. With --client another program makes
-the requests, one at a time on each of its connections.
+the requests, one at a time on each of its connections, or over UDP (udp://HOST:PORT).
 
 With --attach it watches the requests that come to a server of this machine, sends none,
 and divides their time: the server, its TCP, its device's queue; and shows the slowest.
@@ -55,7 +55,9 @@ of a mode costs.`,
   sudo toll trace publish-proxy publish-nat --to loopback --details
   sudo toll trace publish-nat --against bridge --from container   # what NAT takes
   sudo toll trace bridge --on docker --save trace.jsonl
-  sudo toll trace --attach 5432 --budget 10s`,
+  sudo toll trace dns://127.0.0.1:53/example.org
+  sudo toll trace --attach 5432 --budget 10s
+  sudo toll trace --attach 53/udp`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed(attachFlag) {
 				return f.attachTo(c.Context(), e, c.Flags(), attach, args)
@@ -92,7 +94,7 @@ of a mode costs.`,
 			help: "also split netfilter by hook (PREROUTING, FORWARD …) and NAT, in further rounds: " +
 				"this changes the path (default: if a path has NAT)"},
 		flagDef{name: attachFlag, group: toMeasure, value: text(&attach, ""), word: "PORT",
-			help: "watch the requests to the server at this PORT, or ADDRESS:PORT, for --budget",
+			help: "watch the requests to the server at this PORT, PORT/udp, or ADDRESS:PORT, for --budget",
 			main: "trace"})
 	by.add(fl)
 	f.addLoads(fl, traceLoads, workload.RR)

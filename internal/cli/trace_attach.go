@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
@@ -37,29 +39,27 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 	if err := f.out.check(); err != nil {
 		return err
 	}
-	at, err := attachedTo(to, usual)
+	at, over, err := attachedTo(to, usual)
 	if err != nil {
 		return err
 	}
 	if f.dryRun {
-		fmt.Fprintf(e.stdout, "watch the requests to %s for %s\n", at, f.budget)
+		shown := at.String()
+		if over == overUDP {
+			shown += "/udp"
+		}
+		fmt.Fprintf(e.stdout, "watch the requests to %s for %s\n", shown, f.budget)
 		return nil
 	}
-	s, err := observe.Attach(ctx, func() (uint16, error) {
-		c, _, err := vantage.Local().Dial(ctx, "tcp", at.String())
-		if err != nil {
-			return 0, err
-		}
-		return c.LocalAddr().(*net.TCPAddr).AddrPort().Port(), c.Close()
-	}, f.budget)
+	s, err := watched(ctx, at, over, f.budget)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err), "sudo toll trace --attach " + to}
 	case errors.Is(err, observe.ErrUnseen):
-		return &failure{exitFailed, fmt.Errorf("attach to %s: no process of this machine accepts its "+
-			"connections", at), "run toll where the server runs"}
+		return &failure{exitFailed, fmt.Errorf("attach to %s: no process of this machine receives its "+
+			"requests", at), "run toll where the server runs"}
 	case err != nil:
 		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err),
 			"toll ports shows who listens where"}
@@ -67,19 +67,48 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 	return f.out.print(e, view.Served(s))
 }
 
-// attachedTo parses PORT or ADDRESS:PORT, either with /tcp. A port is that of 127.0.0.1.
-func attachedTo(word, usual string) (netip.AddrPort, error) {
-	word, proto, given := strings.Cut(word, "/")
-	if given && proto != "tcp" {
-		return netip.AddrPort{}, usage(fmt.Errorf("--attach cannot follow requests over %.20q, only "+
-			"over TCP", proto), usual)
+// The protocols over which requests are watched; "": TCP, or UDP where nothing accepts that.
+const overTCP, overUDP = "tcp", "udp"
+
+// attachedTo parses PORT or ADDRESS:PORT, either with a protocol as in 53/udp. A port is that of
+// 127.0.0.1.
+func attachedTo(word, usual string) (at netip.AddrPort, over string, err error) {
+	word, over, given := strings.Cut(word, "/")
+	if given && over != overTCP && over != overUDP {
+		return at, over, usage(fmt.Errorf("--attach cannot follow requests over %.20q, only over tcp "+
+			"and udp", over), usual)
 	}
 	if at, err := netip.ParseAddrPort(word); err == nil && at.Port() != 0 {
-		return at, nil
+		return at, over, nil
 	}
 	if strings.Contains(strings.TrimPrefix(word, ":"), ":") {
-		return netip.AddrPort{}, usage(fmt.Errorf("%.60q is neither PORT nor ADDRESS:PORT", word), usual)
+		return at, over, usage(fmt.Errorf("%.60q is neither PORT nor ADDRESS:PORT", word), usual)
 	}
 	port, err := parsePort(word, usual)
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), err
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port), over, err
+}
+
+// watched watches the requests to a server.
+func watched(ctx context.Context, at netip.AddrPort, over string,
+	during time.Duration) (s *sample.Served, err error) {
+	if over != overUDP {
+		s, err = observe.Attach(ctx, func() (uint16, error) {
+			c, _, err := vantage.Local().Dial(ctx, "tcp", at.String())
+			if err != nil {
+				return 0, err
+			}
+			return c.LocalAddr().(*net.TCPAddr).AddrPort().Port(), c.Close()
+		}, during)
+	}
+	if over == overTCP || over == "" && !errors.Is(err, unix.ECONNREFUSED) {
+		return s, err
+	}
+	s, errUDP := observe.AttachUDP(ctx, func() (net.Conn, error) {
+		c, _, err := vantage.Local().Dial(ctx, "udp", at.String())
+		return c, err
+	}, during)
+	if over == "" && errors.Is(errUDP, unix.ECONNREFUSED) {
+		return nil, err // TCP's
+	}
+	return s, errUDP
 }

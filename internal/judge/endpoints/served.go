@@ -3,6 +3,7 @@ package endpoints
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,10 +23,14 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 		a.Add(incomplete(s))
 		return a
 	}
-	a.Add(fmt.Sprintf("%s over %s in %.3g s, %.0f a second%s: %s each at the server's network "+
+	over := "over " + units.Plural(s.Connections, "connection")
+	if s.UDP {
+		over = "over UDP from " + units.Plural(s.Connections, "client port")
+	}
+	a.Add(fmt.Sprintf("%s %s in %.3g s, %.0f a second%s: %s each at the server's network "+
 		"device, %s.", units.Plural(s.Requests, "request"),
-		units.Plural(s.Connections, "connection"), s.Followed, float64(s.Requests)/s.Followed,
-		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, s.Writes)))
+		over, s.Followed, float64(s.Requests)/s.Followed,
+		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
 	a.Add(tail(s))
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
@@ -36,6 +41,9 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(incomplete(s))
 	return a
 }
+
+// alone reports whether the server's part is without its TCP.
+func alone(s *sample.Served) bool { return s.Writes || s.UDP }
 
 // spells says that not all requests were followed, or "".
 func spells(s *sample.Served) string {
@@ -59,7 +67,7 @@ func tail(s *sample.Served) string {
 		parts[i].Mean = s.Tail[i]
 	}
 	return fmt.Sprintf("The p99 is %s: %s.", workload.Briefly(s.Whole.P99),
-		servedList(parts, s.Writes))
+		servedList(parts, alone(s)))
 }
 
 // slowest says what the slowest requests wait for, or "" if they are not slow.
@@ -79,14 +87,14 @@ func slowest(s *sample.Served) string {
 	}
 	if n == 1 {
 		return fmt.Sprintf("The slowest took %s, %s.", workload.Briefly(whole),
-			servedList(means, s.Writes))
+			servedList(means, alone(s)))
 	}
 	return fmt.Sprintf("The slowest %d took %s each, %s.", n, workload.Briefly(whole),
-		servedList(means, s.Writes))
+		servedList(means, alone(s)))
 }
 
 // servedList lists the parts whose mean matters, the largest first.
-func servedList(parts []sample.ServedPart, writes bool) string {
+func servedList(parts []sample.ServedPart, alone bool) string {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b sample.ServedPart) int {
 		return cmp.Compare(b.Mean, a.Mean)
@@ -98,16 +106,16 @@ func servedList(parts []sample.ServedPart, writes bool) string {
 	var out []string
 	for _, p := range parts {
 		if p.Mean >= LittleShare*whole {
-			out = append(out, servedWords(p.Part, writes)+" "+workload.Briefly(p.Mean))
+			out = append(out, servedWords(p.Part, alone)+" "+workload.Briefly(p.Mean))
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-func servedWords(part string, writes bool) string {
+func servedWords(part string, alone bool) string {
 	switch part {
 	case sample.EvidenceServer:
-		if !writes {
+		if !alone {
 			return "the server with its TCP"
 		}
 		return "the server"
@@ -123,6 +131,17 @@ func servedWords(part string, writes bool) string {
 	return "sending the reply"
 }
 
+// DNSErrors lists replies of DNS with an error by their number: "12 SERVFAIL, 1 REFUSED".
+func DNSErrors[N int | int64](codes map[string]N) string {
+	names := slices.SortedFunc(maps.Keys(codes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(codes[b], codes[a]), strings.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", codes[name], name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // incomplete says what was not seen, or "".
 func incomplete(s *sample.Served) string {
 	var say []string
@@ -130,18 +149,32 @@ func incomplete(s *sample.Served) string {
 		say = append(say, fmt.Sprintf("the capture lost %d packets or writes: the figures are of the "+
 			"others", s.Lost))
 	}
-	if few := s.Requests / 100; s.Unmatched > few {
+	few := s.Requests / 100
+	switch {
+	case s.Unmatched > few && s.UDP:
+		say = append(say, fmt.Sprintf("%d requests or replies could not be paired, or it was not seen "+
+			"when the reply was sent", s.Unmatched))
+	case s.Unmatched > few:
 		say = append(say, fmt.Sprintf("%s could not be divided, because packets or writes of them were "+
 			"not seen, or the reply began before the request's end", units.Plural(s.Unmatched, "request")))
 	}
-	if s.Unanswered > s.Requests/100 {
+	if s.UDP {
+		few = 0
+	}
+	if s.Unanswered > few {
 		when := "at the end"
 		if s.Spells > 0 {
 			when = "at the end of the spell in which they came"
 		}
 		say = append(say, units.Plural(s.Unanswered, "request")+" had no reply "+when)
 	}
-	if !s.Writes && s.Requests > 0 {
+	if errors := DNSErrors(s.Errors); errors != "" {
+		say = append(say, "replies were errors, whose time counts: "+errors)
+	}
+	if !s.Writes && s.Requests > 0 && s.UDP {
+		say = append(say, "when the server sent its replies could not be read, so its device's queue "+
+			"is in its part")
+	} else if !s.Writes && s.Requests > 0 {
 		say = append(say, "the server's writes could not be read, so its TCP and its device's queue "+
 			"are in its part")
 	}

@@ -28,7 +28,8 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 		return nil
 	}
 	if t.Route() {
-		return s.replies(i)
+		b, _ := s.BaselineOf(i)
+		return slices.Concat(s.replies(i), s.unanswered(i), s.unanswered(b))
 	}
 	for _, f := range []Finding{s.frames(t, i, all), chains(t)} {
 		if f.Text != "" {

@@ -42,7 +42,7 @@ func alone(j *analysis.Run) (out []Trace) {
 				t.Rows = append(t.Rows, Row{Name: row, Mine: s.midMean(i, sample.Traced, p, cost)})
 			}
 		}
-		t.Findings = s.replies(i)
+		t.Findings = slices.Concat(s.replies(i), s.unanswered(i))
 		out = append(out, t)
 	}
 	return out
@@ -144,6 +144,28 @@ func (s *study) replies(i int) (out []Finding) {
 		if w.Tokens*fewReplies >= trips {
 			out = append(out, Finding{Text: printable.Capital(endpoints.Waited(w, "replies")) + "."})
 		}
+	}
+	return out
+}
+
+// unanswered finds requests over UDP that had no reply, and replies of DNS that are errors.
+func (s *study) unanswered(i int) (out []Finding) {
+	x, lost, codes := s.Series[i], int64(0), map[string]int64{}
+	for _, v := range slices.Concat(x.Visits, x.Traced) {
+		lost += v.Client.Counts[workload.CountUnanswered]
+		for name, n := range v.Client.Counts {
+			if code, ok := strings.CutPrefix(name, workload.CountDNSError); ok {
+				codes[code] += n
+			}
+		}
+	}
+	if lost > 0 {
+		out = append(out, Finding{Text: fmt.Sprintf("Over %s, %s had no reply, and are in no figure.",
+			label(x.Cell), units.Plural(int(lost), "request"))})
+	}
+	if errors := endpoints.DNSErrors(codes); errors != "" {
+		out = append(out, Finding{Text: fmt.Sprintf("Over %s, replies were errors, whose time counts: "+
+			"%s.", label(x.Cell), errors)})
 	}
 	return out
 }

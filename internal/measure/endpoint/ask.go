@@ -106,6 +106,14 @@ func (c Client) near(at []Address) (Asker, error) {
 		db.Locate = c.Locate
 		return db, nil
 	case c.Program != nil:
+		var udp []string
+		var err error
+		if c.Requests {
+			at, udp, err = overUDP(at)
+		}
+		if err != nil {
+			return nil, err
+		}
 		p, err := newProgram(at, *c.Program)
 		if err != nil {
 			return nil, err
@@ -113,6 +121,9 @@ func (c Client) near(at []Address) (Asker, error) {
 		p.Progress, p.Locate = c.Progress, c.Locate
 		if c.Requests {
 			p.ways = map[string]*observe.Way{}
+		}
+		for _, name := range udp {
+			p.routes[name].udp = true
 		}
 		return p, nil
 	case c.Requests:

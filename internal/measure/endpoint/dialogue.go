@@ -13,11 +13,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -33,6 +35,8 @@ type dialogue struct {
 	local  uint16
 	remote string // address and port
 	server string // what it says that it is; "": unknown
+	// replies tells how its requests over UDP were answered.
+	replies tokens.Replies
 }
 
 // speaker opens such connections to an address.
@@ -61,6 +65,8 @@ func speakerOf(a Address, password string) (speaker, error) {
 		return newRedis(a, u, password)
 	case "postgres", "postgresql", "mysql", "sqlserver":
 		return newQueries(a, password)
+	case "dns":
+		return newResolver(a, u)
 	}
 	return nil, &unspokenError{printable.Line(u.Scheme), printable.Line(u.Host)}
 }
@@ -68,27 +74,20 @@ func speakerOf(a Address, password string) (speaker, error) {
 // unspokenError means that toll's own client does not speak the protocol of a URL's scheme.
 type unspokenError struct{ scheme, host string }
 
-// datagrams are the schemes of protocols whose requests are UDP packets.
-var datagrams = []string{"dns", "udp", "ntp", "coap", "quic"}
+// datagrams are the schemes of other protocols whose requests are UDP packets.
+var datagrams = []string{udpScheme, "ntp", "coap", "quic"}
 
 func (u *unspokenError) Error() string {
-	if slices.Contains(datagrams, u.scheme) {
-		return fmt.Sprintf("toll cannot follow requests over UDP (%s://), only over TCP", u.scheme)
-	}
 	return fmt.Sprintf("toll makes no requests to %s:// (only to http, https, redis, postgres, "+
-		"mysql and sqlserver)", u.scheme)
+		"mysql, sqlserver and dns)", u.scheme)
 }
 
 func (u *unspokenError) Hint() string {
-	switch {
-	case u.scheme == "dns":
-		return "DNS over TCP, which may take a server longer: sudo toll trace " +
-			withPort(&url.URL{Host: u.host}, "53") +
-			" --client 'dig +tcp +keepopen -p {port} @{host} example.com example.org'"
-	case slices.Contains(datagrams, u.scheme):
-		return "toll trace --load udp-rr shows where the time of UDP goes in each mode"
+	over := ""
+	if slices.Contains(datagrams, u.scheme) {
+		over = udpScheme + "://"
 	}
-	return "let a client of that protocol make them: sudo toll trace HOST:PORT " +
+	return "let a client of that protocol make them: sudo toll trace " + over + "HOST:PORT " +
 		"--client 'COMMAND {host} {port}'"
 }
 
@@ -155,7 +154,22 @@ func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
 	if !ok {
 		return c, nil, errors.Join(errNoTCP, raw.Close())
 	}
-	control, err := tcp.SyscallConn()
+	if c, err = blocking(raw, tcp, dialogueTimeout); err != nil {
+		return c, nil, err
+	}
+	return c, dialogueOn(c, raw.LocalAddr().(*net.TCPAddr).AddrPort()), nil
+}
+
+// dialogueOn returns a dialogue, which asks nothing yet, on a socket with a local address.
+func dialogueOn(c plain, local netip.AddrPort) *dialogue {
+	return &dialogue{local: local.Port(), remote: c.RemoteAddr().String(),
+		close: func() { _ = c.Close() }, stop: func() { _ = unix.Shutdown(c.fd, unix.SHUT_RDWR) }}
+}
+
+// blocking returns a connection's socket in blocking mode, whose calls time out. It closes the
+// connection if it fails.
+func blocking(raw net.Conn, socket syscall.Conn, timeout time.Duration) (c plain, err error) {
+	control, err := socket.SyscallConn()
 	if err == nil {
 		errControl := control.Control(func(fd uintptr) {
 			c.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
@@ -163,19 +177,17 @@ func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
 		err = errors.Join(err, errControl)
 	}
 	if err != nil {
-		return c, nil, errors.Join(err, raw.Close())
+		return c, errors.Join(err, raw.Close())
 	}
 	c.Conn = raw
-	wait := unix.NsecToTimeval(dialogueTimeout.Nanoseconds())
+	wait := unix.NsecToTimeval(timeout.Nanoseconds())
 	err = errors.Join(unix.SetNonblock(c.fd, false),
 		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),
 		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait))
 	if err != nil {
-		return c, nil, errors.Join(err, c.Close())
+		return c, errors.Join(err, c.Close())
 	}
-	return c, &dialogue{local: raw.LocalAddr().(*net.TCPAddr).AddrPort().Port(),
-		remote: raw.RemoteAddr().String(), close: func() { _ = c.Close() },
-		stop: func() { _ = unix.Shutdown(c.fd, unix.SHUT_RDWR) }}, nil
+	return c, nil
 }
 
 // get is a client of HTTP.

@@ -46,6 +46,7 @@ type route struct {
 	only Families // of a name's addresses to use
 	from *vantage.Vantage
 	addr netip.Addr // the first one found
+	udp  bool       // its requests, which are followed, are datagrams
 }
 
 // hostName matches names without characters that are special to a shell.
@@ -151,7 +152,9 @@ func (p *Program) Check(ctx context.Context) error {
 			facts["from"] = from
 		}
 		facts[familyFact] = family(r.dial().String())
-		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
+		if !r.udp {
+			p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
+		}
 		p.servers.handles(name, evidence, facts)
 		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: r.dial().String(), Hops: hops,
@@ -341,20 +344,24 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Hint() string { return openai.StartFirst }
 
-// refused returns a *refusedError if connections are refused over TCP and UDP, because some clients
-// would retry for long. An address that does not answer may still serve them.
+// refused returns a *refusedError if connections are refused over TCP and UDP, or if requests are
+// datagrams over UDP, because some clients would retry for long. An address that does not answer
+// may still serve them.
 func (r *route) refused(ctx context.Context) error {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	c, _, err := r.from.Dial(ctx, "tcp", r.dial().String())
-	if err == nil {
-		return c.Close()
+	if !r.udp {
+		c, _, err := r.from.Dial(ctx, "tcp", r.dial().String())
+		if err == nil {
+			return c.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil // the client will report what it is
+		}
 	}
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return nil // the client will report what it is
-	}
-	if c, _, err = r.from.Dial(ctx, "udp", r.dial().String()); err != nil {
+	c, _, err := r.from.Dial(ctx, "udp", r.dial().String())
+	if err != nil {
 		return nil
 	}
 	defer c.Close()

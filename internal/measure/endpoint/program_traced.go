@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // try runs the client once over a route. It returns what packets showed of its exchanges or, if
@@ -21,11 +24,9 @@ func (p *Program) try(ctx context.Context, name string, r *route,
 		e, err = exchanges(ctx, r.from, r.dial().String(), facts, run)
 		return e, hops, err
 	}
-	way, err := observe.Find(ctx, r.from.PID(), func() (uint16, error) {
-		return empty(ctx, r.from, r.dial().String())
-	})
+	way, err := p.find(ctx, r, run)
 	if err != nil {
-		return nil, nil, &unfollowed{err}
+		return nil, nil, err
 	}
 	way.Slots, p.ways[name] = parts, way
 	if _, err := way.Settle(func() ([]tokens.Exchange, error) { return nil, run() }); err != nil {
@@ -37,10 +38,50 @@ func (p *Program) try(ctx context.Context, name string, r *route,
 	return nil, hops, nil
 }
 
+// find finds the hops of a route. Over UDP, run runs the client, whose datagrams show them.
+func (p *Program) find(ctx context.Context, r *route, run func() error) (*observe.Way, error) {
+	if r.udp {
+		return findUDP(ctx, r.from, r.dial(), run)
+	}
+	way, err := observe.Find(ctx, r.from.PID(), func() (uint16, error) {
+		return empty(ctx, r.from, r.dial().String())
+	})
+	if err != nil {
+		return nil, &unfollowed{err}
+	}
+	return way, nil
+}
+
+// udpScheme marks the address of a server whose requests, of a foreign client, are datagrams.
+const udpScheme = "udp"
+
+// overUDP makes HOST:PORT of the URLs of udp:// and dns://. It returns the names of their routes.
+func overUDP(at []Address) (out []Address, names []string, err error) {
+	for _, a := range at {
+		u, err := url.Parse(a.URL)
+		if err == nil && (u.Scheme == udpScheme || u.Scheme == "dns") {
+			if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+				return nil, nil, fmt.Errorf("%s: with --client, the client says what it asks for: give "+
+					"udp://%s", a.Name, printable.Line(u.Host))
+			}
+			a.URL = u.Host
+			if u.Scheme == "dns" {
+				a.URL = withPort(u, "53")
+			}
+			names = append(names, a.Name)
+		}
+		out = append(out, a)
+	}
+	return out, names, nil
+}
+
 // follow runs the client, and follows its requests if v has a trace. Otherwise it captures at the
 // client's device only, which shows how long they take.
 func (p *Program) follow(ctx context.Context, r *route, way *observe.Way, v *sample.Visit) error {
 	run := func() error { return p.run(ctx, r, v) }
+	if r.udp {
+		defer func() { noteReplies(v, way.Replies) }()
+	}
 	if v.Trace != nil {
 		return follow(way, v, func() ([]tokens.Exchange, error) { return nil, run() })
 	}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -30,8 +32,9 @@ type Requests struct {
 
 type followed struct {
 	speaker
-	from *vantage.Vantage
-	way  *observe.Way
+	from    *vantage.Vantage
+	way     *observe.Way
+	replies tokens.Replies // of the last requests, over UDP
 }
 
 // newRequests parses the addresses; it does not connect.
@@ -43,7 +46,7 @@ func newRequests(at []Address, password string) (*Requests, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.Name, err)
 		}
-		q.names, q.routes[a.Name] = append(q.names, a.Name), &followed{s, a.place(), nil}
+		q.names, q.routes[a.Name] = append(q.names, a.Name), &followed{speaker: s, from: a.place()}
 	}
 	return q, nil
 }
@@ -69,23 +72,12 @@ func (q *Requests) Close() error {
 func (q *Requests) Check(ctx context.Context) error {
 	for _, name := range q.names {
 		began, r := time.Now(), q.routes[name]
-		t, err := r.open(ctx)
+		t, err := r.few(ctx)
 		if err == nil {
-			err = t.ask(ctx)
-		}
-		if t != nil {
-			t.close()
+			r.way, err = r.find(ctx, t.remote)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-		if r.way, err = observe.Find(ctx, r.from.PID(), func() (uint16, error) {
-			if _, err := netip.ParseAddrPort(t.remote); err != nil {
-				return 0, errors.New("a Unix socket: no packet goes there")
-			}
-			return empty(ctx, r.from, t.remote)
-		}); err != nil {
-			return fmt.Errorf("%s: %w", name, &unfollowed{err})
 		}
 		if _, err := r.way.Settle(func() ([]tokens.Exchange, error) {
 			return r.ask(ctx, sample.Load{Window: settling.Seconds()}, nil)
@@ -100,7 +92,9 @@ func (q *Requests) Check(ctx context.Context) error {
 		if from := elsewhere(r.from); from != "" {
 			facts["from"] = from
 		}
-		q.servers.find(ctx, q.Locate, name, t.remote, r.from, facts)
+		if !r.udp() {
+			q.servers.find(ctx, q.Locate, name, t.remote, r.from, facts)
+		}
 		p := sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: t.remote,
 			Hops: []string{}, Facts: facts, Built: time.Since(began).Seconds()}
 		for _, h := range slices.Backward(r.way.Hops()) {
@@ -111,6 +105,60 @@ func (q *Requests) Check(ctx context.Context) error {
 	return nil
 }
 
+// few makes a request, and a few more if their replies are lost.
+func (r *followed) few(ctx context.Context) (*dialogue, error) {
+	t, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	for range mostUnanswered {
+		if err = t.ask(ctx); !errors.Is(err, errLost) {
+			return t, err
+		}
+	}
+	return t, fmt.Errorf("%d queries, each of them with %w", mostUnanswered, err)
+}
+
+func (r *followed) udp() bool {
+	_, is := r.speaker.(*resolver)
+	return is
+}
+
+// find finds the hops to a server.
+func (r *followed) find(ctx context.Context, remote string) (*observe.Way, error) {
+	to, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return nil, &unfollowed{errors.New("a Unix socket: no packet goes there")}
+	}
+	if r.udp() {
+		return findUDP(ctx, r.from, to, func() error {
+			_, err := r.few(ctx)
+			return err
+		})
+	}
+	way, err := observe.Find(ctx, r.from.PID(), func() (uint16, error) {
+		return empty(ctx, r.from, remote)
+	})
+	if err != nil {
+		return nil, &unfollowed{err}
+	}
+	return way, nil
+}
+
+// findUDP finds the hops to which do sends datagrams from a place.
+func findUDP(ctx context.Context, from *vantage.Vantage, to netip.AddrPort,
+	do func() error) (*observe.Way, error) {
+	way, unseen, err := observe.FindUDP(ctx, from.PID(), to, func() (net.Conn, error) {
+		c, _, err := from.Dial(ctx, "udp", to.String())
+		return c, err
+	}, do)
+	if unseen != nil {
+		return nil, &unfollowed{unseen}
+	}
+	return way, err
+}
+
 // settling is how long requests are made to prove a route's hops.
 const settling = 50 * time.Millisecond
 
@@ -119,7 +167,7 @@ type unfollowed struct{ err error }
 
 func (u *unfollowed) Error() string {
 	if errors.Is(u.err, observe.ErrUnseen) {
-		return "no process of this machine accepts its connections, so its requests cannot be followed"
+		return "no process of this machine receives its requests, so they cannot be followed"
 	}
 	return whyUnseen(u.err)
 }
@@ -127,10 +175,13 @@ func (u *unfollowed) Error() string {
 func (u *unfollowed) Unwrap() error { return u.err }
 
 func (u *unfollowed) Hint() string {
-	if errors.Is(u.err, observe.ErrUnseen) {
+	switch {
+	case errors.Is(u.err, observe.ErrUnseen):
 		return "run toll where the server runs; toll run and toll sql compare routes to any server"
+	case errors.Is(u.err, unix.EPERM), errors.Is(u.err, unix.EACCES):
+		return "sudo toll trace …"
 	}
-	return "sudo toll trace …"
+	return ""
 }
 
 // parts is the number of slices of a visit.
@@ -144,6 +195,7 @@ const mostAsked = 15_000
 func (q *Requests) Visit(ctx context.Context, cell sample.Cell, l sample.Load,
 	v *sample.Visit) error {
 	r := q.routes[cell.Route]
+	defer func() { noteReplies(v, r.replies) }()
 	if v.Trace == nil {
 		_, err := r.ask(ctx, l, v)
 		return err
@@ -186,8 +238,9 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 			}
 		}()
 	}
+	defer func() { r.replies = t.replies }()
 	for warm := time.Now().Add(seconds(l.Warmup)); time.Now().Before(warm); {
-		if err := t.ask(ctx); err != nil {
+		if err := t.ask(ctx); err != nil && !errors.Is(err, errLost) {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
@@ -198,7 +251,11 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 		if len(all) > 0 && !sent.Before(until) {
 			break
 		}
-		if err := t.ask(ctx); err != nil {
+		err := t.ask(ctx)
+		if errors.Is(err, errLost) && (len(all) > 0 || t.replies.Unanswered < mostUnanswered) {
+			continue
+		}
+		if err != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 		all = append(all, tokens.Exchange{Local: t.local, Sent: sent.UnixNano(),

@@ -259,7 +259,7 @@ func traced(t testing.TB, q *Requests, route string, state sample.Tracing, of pl
 		sum += x
 	}
 	server := parts[sample.PartServer] + parts[sample.PartServer+" + "+sample.PartServerTCP+" + "+
-		sample.PartServerQueue]
+		sample.PartServerQueue] + parts[sample.PartServer+" + "+sample.PartServerQueue]
 	if math.Abs(sum-got.MidMean) > 1e-9 || server < of.serves.Seconds() ||
 		parts[sample.PartRelayed] < of.relays.Seconds() ||
 		of.large != (parts[sample.PartTransfer] > 0) {

@@ -8,6 +8,12 @@ import (
 // Request is requests of toll's own client, or of a foreign one, to a server that runs.
 const Request = "request"
 
+// Counts of requests over UDP.
+const (
+	CountUnanswered = "unanswered"
+	CountDNSError   = "dns_error " // and the error's name: replies of DNS
+)
+
 // RequestOf returns the load's options, or the zero value for other kinds.
 func RequestOf(l sample.Load) sample.RequestOptions { return options[sample.RequestOptions](l) }
 
