@@ -162,11 +162,14 @@ func incomplete(s *sample.Served) string {
 		few = 0
 	}
 	if s.Unanswered > few {
-		when := "at the end"
-		if s.Spells > 0 {
-			when = "at the end of the spell in which they came"
+		when := " at the end"
+		switch {
+		case s.UDP:
+			when = ""
+		case s.Spells > 0:
+			when = " at the end of the spell in which they came"
 		}
-		say = append(say, units.Plural(s.Unanswered, "request")+" had no reply "+when)
+		say = append(say, units.Plural(s.Unanswered, "request")+" had no reply"+when)
 	}
 	if errors := DNSErrors(s.Errors); errors != "" {
 		say = append(say, "replies were errors, whose time counts: "+errors)

@@ -1,13 +1,16 @@
 package trace_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -69,6 +72,37 @@ func TestRouteBroken(t *testing.T) {
 			"in 6.0 %") || r.Complete()) {
 			t.Error(r.Answer.Text)
 		}
+	}
+}
+
+// TestUnanswered counts lost requests and errors of DNS in all rounds of a route and of the one it is
+// compared with.
+func TestUnanswered(t *testing.T) {
+	f := judgetest.Routes(30, nil)
+	rounds := 0
+	for i := range f.Visits {
+		c := f.Header.Plan.Cells[f.Visits[i].Cell]
+		switch {
+		case c.Control:
+			f.Visits[i].Client.Counts = map[string]int64{workload.CountUnanswered: 99}
+		case c.Route == "relayed":
+			rounds++
+			f.Visits[i].Client.Counts = map[string]int64{workload.CountUnanswered: 1}
+		default:
+			f.Visits[i].Client.Counts = map[string]int64{workload.CountDNSError + "REFUSED": 2,
+				workload.CountDNSError + "SERVFAIL": 3}
+		}
+	}
+	var got []string
+	for _, x := range trace.Judge(f).Traces[0].Findings {
+		got = append(got, x.Text)
+	}
+	want := []string{
+		fmt.Sprintf("Over relayed, %d requests had no reply, and are in no figure.", rounds),
+		fmt.Sprintf("Over direct, replies were errors, whose time counts: %d SERVFAIL, %d REFUSED.",
+			3*rounds, 2*rounds)}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

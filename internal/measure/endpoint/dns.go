@@ -51,15 +51,15 @@ func newResolver(a Address, u *url.URL) (speaker, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return nil, fmt.Errorf("which name to ask for? dns://%s/example.org", printable.Line(u.Host))
 	}
-	kind, ok := recordTypes["A"], true
 	word := "A"
 	for key, values := range u.Query() {
 		if word = strings.ToUpper(values[0]); key != "type" {
 			return nil, fmt.Errorf("%.20q is no option of dns://, only type is, as in ?type=AAAA", key)
 		}
-		if kind, ok = recordTypes[word]; !ok {
-			return nil, fmt.Errorf("%.20q is no type of records that toll asks for", values[0])
-		}
+	}
+	kind, ok := recordTypes[word]
+	if !ok {
+		return nil, fmt.Errorf("%.20q is no type of records that toll asks for", word)
 	}
 	full, err := dnsmessage.NewName(strings.TrimSuffix(name, ".") + ".")
 	var query []byte

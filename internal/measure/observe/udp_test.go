@@ -293,7 +293,7 @@ func TestFollowUDPUnseen(t *testing.T) {
 		},
 	} {
 		_, unseen, err := FindUDP(t.Context(), client.pid, at, client.udp(at.String()), do)
-		if want == ErrUnseen && errors.Is(unseen, errSilent) {
+		if errors.Is(want, ErrUnseen) && errors.Is(unseen, errSilent) {
 			continue // no neighbour, so that no packet left
 		}
 		if !errors.Is(unseen, want) || err != nil {

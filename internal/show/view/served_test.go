@@ -29,6 +29,13 @@ func TestServed(t *testing.T) {
 	sampled := lossy
 	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
 	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
+	names := sample.Served{Server: sample.EvidenceHop{Process: "dnsmasq", Port: 53}, UDP: true,
+		Elapsed: 10, Followed: 10, Requests: 4000, Connections: 3990, Unmatched: 50, Unanswered: 3,
+		Errors: map[string]int{"SERVFAIL": 2, "REFUSED": 40},
+		Whole:  sample.ServedPart{Mean: 90 * us, P50: 80 * us, P99: 120 * us, Max: 150 * us},
+		Parts: []sample.ServedPart{{Part: sample.ServedRequest}, {Part: sample.EvidenceServer,
+			Mean: 90 * us, P50: 80 * us, P99: 120 * us, Max: 150 * us}, {Part: sample.ServedReply}},
+		Slowest: []sample.Answered{{At: 1.25, Whole: 150 * us, Parts: []float64{0, 150 * us, 0}}}}
 	for name, c := range map[string]struct {
 		s    sample.Served
 		want string
@@ -73,6 +80,23 @@ The slowest requests
      came  whole  server
   after s     µs      µs
      1.25    200     200
+`},
+		"UDP": {names, `Where does the time of requests to dnsmasq at port 53 go?
+  4000 requests over UDP from 3990 client ports in 10 s, 400 a second: 90.0 µs each at the server's
+    network device, the server 90.0 µs.
+  50 requests or replies could not be paired, or it was not seen when the reply was sent; 3 requests
+    had no reply; replies were errors, whose time counts: 40 REFUSED, 2 SERVFAIL; when the server
+    sent its replies could not be read, so its device's queue is in its part.
+
+           mean   p50  p99  largest
+  part       µs    µs   µs       µs
+  server   90.0  80.0  120      150
+  request  90.0  80.0  120      150
+
+The slowest requests
+     came  whole  server
+  after s     µs      µs
+     1.25    150     150
 `},
 		"sampled": {sampled, `Where does the time of requests to postgres at port 5432 go?
   11087 requests over 4 connections in 1.2 s, 9239 a second, followed in 12 spells, 12 % of 10.1 s,
