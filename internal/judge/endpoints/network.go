@@ -43,9 +43,8 @@ func suspect(r *analysis.Report) []analysis.Finding {
 
 // outsidePath returns the part, the server or the client, in which a route that is better or worse
 // than the baseline spends the difference. It returns "" if packets do not show that: if they show
-// it on the path, or if the exchanges as captured differ by much less than the routes do.
+// it on the path, or if the exchanges as captured differ by less than a quarter of what the routes do.
 func outsidePath(c, base analysis.Cell, x analysis.Ratio) string {
-	const explained = 0.5 // of the difference between the routes
 	slow, fast, factor := c, base, x.Median
 	if c.Metrics[c.Primary].Higher {
 		factor = 1 / factor
@@ -71,7 +70,7 @@ func outsidePath(c, base analysis.Cell, x analysis.Ratio) string {
 	added := Division{slow.Evidence}.Sum(Last) - whole
 	server, client := more[sample.EvidenceServer], more[sample.EvidenceClient]
 	switch {
-	case added < explained*(factor-1)*whole || added-server-client > partShare*added:
+	case added < partShare*(factor-1)*whole || added-server-client > partShare*added:
 		return ""
 	case server >= client:
 		return sample.EvidenceServer

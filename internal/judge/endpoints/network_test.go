@@ -29,6 +29,8 @@ func TestNetworkByEvidence(t *testing.T) {
 	}{
 		"a full listen queue": {stats.Worse, 17, false, exchanges(quick), exchanges(busy),
 			"Not over b: what differs from a is the time in the server."},
+		"in part, as captured": {stats.Worse, 17, false, exchanges(quick),
+			exchanges([7]float64{0.1, 690, 5: 0.1}), "Not over b: what differs from a is the time in the server."},
 		"of the baseline": {stats.Better, 1. / 17, false, exchanges(busy), exchanges(quick),
 			"Not over b: what differs from a is the time in the server."},
 		"by a rate": {stats.Worse, 1. / 17, true, exchanges(quick), exchanges(busy),
