@@ -52,12 +52,38 @@ func (j *Run) doubtfulRoutes() []string {
 				seen = append(seen, name)
 			}
 		}
-		if len(seen) > 1 {
+		if len(seen) > 1 && (fact != "server" || !j.sameServer()) {
 			out = append(out, fmt.Sprintf("the routes lead to different servers, by their %s: %s",
 				fact, strings.Join(seen, "; ")))
 		}
 	}
 	return out
+}
+
+// sameServer reports whether packets show that all routes end at one server, whatever the headers of
+// gateways say.
+func (j *Run) sameServer() bool {
+	var first *sample.EvidenceHop
+	for _, p := range j.File.Header.Paths {
+		var hop *sample.EvidenceHop
+		for _, s := range j.Series {
+			for _, v := range s.Visits {
+				if e := v.Evidence; s.Cell.Route == p.Route && e != nil && len(e.Hops) > 0 {
+					hop = &e.Hops[0]
+				}
+			}
+		}
+		if hop == nil {
+			return false
+		}
+		if first == nil {
+			first = hop
+		}
+		if hop.Process != first.Process || hop.Port != first.Port || hop.NetNS != first.NetNS {
+			return false
+		}
+	}
+	return first != nil
 }
 
 // shared returns a text for each value of a fact, with the routes that have it and the value.

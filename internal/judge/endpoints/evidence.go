@@ -55,6 +55,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		addWaits(out, e.Waits)
 		n := e.ByID + e.BySeed + e.ByText
 		seen += n
+		out.End += float64(n) * e.End
 		addParts(out, e, float64(n))
 	}
 	for i := range out.Parts {
@@ -64,6 +65,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		}
 		p.FirstHalf, p.LastHalf = half(all, i, First), half(all, i, Last)
 	}
+	out.End /= float64(max(1, seen))
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
 	out.Response = middleResponse(all)
 	return out
@@ -227,6 +229,14 @@ func (w Division) Sum(of func(sample.EvidencePart) float64) (sum float64) {
 		sum += of(p)
 	}
 	return sum
+}
+
+// Tail returns the mean time between a response's last token and its end, or 0 if it matters little.
+func (w Division) Tail() float64 {
+	if tail := w.End - w.Sum(Last); tail >= LittleShare*w.End {
+		return tail
+	}
+	return 0
 }
 
 // Together reports whether the server sends its tokens in one piece.

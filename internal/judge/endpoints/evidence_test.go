@@ -25,23 +25,23 @@ func TestEvidence(t *testing.T) {
 		says     []string
 	}{
 		"nothing to blame": {judgetest.Evidence(quick, fine, none), nil,
-			"Neither, over r: of 540 ms a response the server needs 540 ms, and the route adds little.",
-			[]string{"a token comes each 20.0 ms, as the server sends them", "no gap was slow",
+			"Neither, over r: of 540 ms to the last token (mean) the server needs 540 ms, and the route adds little.",
+			[]string{"a token comes each 20.0 ms (median), as the server sends them", "no gap was slow",
 				"Seen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
 		"a relay that holds less than what is to blame": {
 			judgetest.Evidence(quick, [7]float64{1: 1190, 4: 290}, none), nil,
-			"Neither, over r: of 1.48 s a response the server needs 1.19 s, and nginx holds 290 ms.",
+			"Neither, over r: of 1.48 s to the last token (mean) the server needs 1.19 s, and nginx holds 290 ms.",
 			nil},
 		"parts that hold little each": {
 			judgetest.Evidence(quick, [7]float64{1: 900, 4: 40, 5: 40, 6: 20}, none), nil,
-			"Neither, over r: of 1.00 s a response the server needs 900 ms, and the route adds 100 ms.",
+			"Neither, over r: of 1.00 s to the last token (mean) the server needs 900 ms, and the route adds 100 ms.",
 			nil},
 		"a bursty server": {judgetest.Evidence(quick, fine, [7]float64{1: 234}), nil,
-			"The server, over r: of 540 ms a response the server needs 540 ms.",
+			"The server, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
 			[]string{"slow gaps add 234 ms a response: server 100 %"}},
 		"a server with a CPU limit": {judgetest.Evidence(quick, fine, [7]float64{1: 234}),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.200 },
-			"The server's CPU limit, over r: of 540 ms a response the server needs 540 ms.",
+			"The server's CPU limit, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
 			[]string{"its CPU limit stopped the server for 200 ms of 550 ms"}},
 		"a CPU limit that evens out": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.400 },
@@ -56,16 +56,16 @@ func TestEvidence(t *testing.T) {
 			[]string{"its CPU limit stopped nginx for 250 ms of 550 ms"}},
 		"known to an interval": {judgetest.Evidence(quick, [7]float64{1: 577, 4: 262}, none),
 			func(e *sample.Evidence) { e.Parts[1].LastHalf, e.Parts[4].LastHalf = 0.004, 0.0212 },
-			"The relay nginx at port 80, over r: of 839 ms a response the server needs 577 ms " +
+			"The relay nginx at port 80, over r: of 839 ms to the last token (mean) the server needs 577 ms " +
 				"±4.00 ms, nginx holds 262 ms ±21.2 ms.", nil},
 		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
-			"The relay nginx at port 80, over r: of 1.04 s a response the server needs 305 ms, nginx holds 736 ms.",
-			[]string{"the server sends a token each 10.7 ms, they arrive each 40.6 ms",
-				"first token 105 ms: server 62.0 ms, nginx 41.0 ms"}},
+			"The relay nginx at port 80, over r: of 1.04 s to the last token (mean) the server needs 305 ms, nginx holds 736 ms.",
+			[]string{"the server sends a token each 10.7 ms (median), they arrive each 40.6 ms",
+				"first token 105 ms (mean): server 62.0 ms, nginx 41.0 ms"}},
 		"a relay that smooths": {judgetest.Evidence(quick, [7]float64{1: 577, 4: 262}, none), nil,
-			"The relay nginx at port 80, over r: of 839 ms a response the server needs 577 ms, nginx holds 262 ms.", nil},
+			"The relay nginx at port 80, over r: of 839 ms to the last token (mean) the server needs 577 ms, nginx holds 262 ms.", nil},
 		"late first tokens only": {judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none), nil,
 			"The relay nginx at port 80, over r: ", nil},
 		"a small share of a short first token": {
@@ -78,13 +78,14 @@ func TestEvidence(t *testing.T) {
 		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
 			[]string{"slow gaps add 10.0 ms a response"}},
 		"little of a gap": {judgetest.Evidence(quick, fine, [7]float64{1: 60, 6: 22}), nil,
-			"The server, over r: of 540 ms a response the server needs 540 ms.",
+			"The server, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
 			[]string{"server 73 %, client 27 %"}},
 		"a relay that sends all at the end": {judgetest.Evidence([7]float64{1: 60, 4: 250},
 			[7]float64{1: 300, 4: 10}, none),
 			func(e *sample.Evidence) { e.Gap = 0 },
-			"The relay nginx at port 80, over r: of 310 ms a response the server needs 300 ms.",
-			[]string{"the server sends a token each 20.0 ms, they arrive together"}},
+			"The relay nginx at port 80, over r: of 310 ms to the last token (mean) the server needs " +
+				"300 ms, nginx holds the first token for 250 ms.\n",
+			[]string{"the server sends a token each 20.0 ms (median), they arrive together"}},
 		"Nagle": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 40}, none),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 3, Sum: 0.111},
@@ -96,12 +97,12 @@ func TestEvidence(t *testing.T) {
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
 					{Cause: sample.WaitQueue, Tokens: 9, Sum: 0.2}}
-			}, "The full queue of the server's device, over r: of 540 ms a response the server " +
+			}, "The full queue of the server's device, over r: of 540 ms to the last token (mean) the server " +
 				"needs 540 ms.", []string{"9 tokens waited 22.2 ms each in the server's TCP behind"}},
 		"a reader that does not read": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 200}, none),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitWindow, Tokens: 9, Sum: 0.5}}
-			}, "A reader that does not read, over r: of 500 ms a response the server or its wait " +
+			}, "A reader that does not read, over r: of 500 ms to the last token (mean) the server or its wait " +
 				"for a reader needs 300 ms, the server's TCP holds 200 ms.",
 			[]string{"9 tokens waited 55.6 ms each in the server's TCP for a reader that"}},
 		"others": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Others = 3 },
@@ -112,14 +113,26 @@ func TestEvidence(t *testing.T) {
 			}, "The network, which delays or loses packets, over r: ", nil},
 		"all at the end": {judgetest.Evidence(fine, fine, none), func(e *sample.Evidence) { e.ServerGap, e.Gap = 0, 0 },
 			"The server, over r: ", []string{"the server sends its tokens together"}},
+		"all at the end, and a relay that holds less than what is to blame": {
+			judgetest.Evidence([7]float64{1: 561, 4: 8}, [7]float64{1: 561, 4: 127}, none),
+			func(e *sample.Evidence) { e.ServerGap = 0 },
+			"The server, over r: of 688 ms to the last token (mean) the server needs 561 ms, nginx " +
+				"holds 127 ms.\n", nil},
+		"an end after a pause": {judgetest.Evidence(quick, fine, none),
+			func(e *sample.Evidence) { e.End = 0.841 }, "Neither, over r: of 540 ms to the last " +
+				"token (mean) the server needs 540 ms, and the route adds little.",
+			[]string{"; responses end 301 ms after their last token. Seen"}},
+		"an end at once": {judgetest.Evidence(quick, fine, none),
+			func(e *sample.Evidence) { e.End = 0.545 }, "Neither, over r: ",
+			[]string{"no gap was slow. Seen"}},
 		"one event": {judgetest.Evidence(fine, fine, none), func(e *sample.Evidence) {
 			e.ServerGap, e.Gap, e.Tokens, e.Matched = 0, 0, e.Responses, e.Responses
 		}, "Neither, over r: ", []string{"Over r, each response comes in one event; first token"}},
 		"unseen writes": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
-			"Neither, over r: of 540 ms a response the server with its TCP needs 540 ms", nil},
+			"Neither, over r: of 540 ms to the last token (mean) the server with its TCP needs 540 ms", nil},
 		"a relay of unknown name": {judgetest.Evidence(quick, [7]float64{1: 500, 4: 500}, none),
 			func(e *sample.Evidence) { e.Hops[1].Process = "" },
-			"The relay at port 80, over r: of 1.00 s a response the server needs 500 ms, the relay holds 500 ms.", nil},
+			"The relay at port 80, over r: of 1.00 s to the last token (mean) the server needs 500 ms, the relay holds 500 ms.", nil},
 		"lost packets": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Lost = 3 },
 			"Over r, the captured packets allow no verdict: the capture lost 3 packets.", nil},
 		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
@@ -191,6 +204,58 @@ func TestEvidenceOfSomeRoutes(t *testing.T) {
 	}
 }
 
+// Headers of gateways and glued tokens raise no doubts that packets settle.
+func TestEvidenceSettlesDoubts(t *testing.T) {
+	const servers, glued = "the routes lead to different servers", "something on the path, or the server"
+	for name, tt := range map[string]struct {
+		change func(route string, e *sample.Evidence)
+		says   map[string]bool
+	}{
+		"one server": {nil, map[string]bool{servers: false, glued: false}},
+		"two servers": {func(route string, e *sample.Evidence) {
+			if route == "b" {
+				e.Hops[0].Port++
+			}
+		}, map[string]bool{servers: true, glued: false}},
+		"no verdict": {func(_ string, e *sample.Evidence) { e.Lost = 3 },
+			map[string]bool{servers: false, glued: true}},
+		"unseen": {func(_ string, e *sample.Evidence) { *e = sample.Evidence{} },
+			map[string]bool{servers: true, glued: true}},
+	} {
+		r := newRoutes(t, workload.Chat, "a", "b")
+		r.File.Header.Paths[1].Facts["server"] = "nginx"
+		for round := range 6 {
+			for cell := range 3 {
+				r.chatted(round, cell, 50*time.Millisecond, 0)
+				v := &r.File.Visits[len(r.File.Visits)-1]
+				v.Client.Counts["glued"] = 50
+				v.Evidence = judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 2000}, [7]float64{})
+				if tt.change != nil {
+					tt.change(r.File.Header.Plan.Cells[cell].Route, v.Evidence)
+				}
+			}
+		}
+		text := ""
+		report := judged(r.File)
+		for _, w := range report.Warnings {
+			text += w.Text + "\n"
+		}
+		for _, c := range report.Cells {
+			for _, w := range c.Warnings {
+				text += w.Text + "\n"
+			}
+		}
+		if !strings.Contains(text, "50 % of the tokens arrived together with another one") {
+			t.Errorf("%s: %s", name, text)
+		}
+		for words, want := range tt.says {
+			if strings.Contains(text, words) != want {
+				t.Errorf("%s: %q: %s", name, words, text)
+			}
+		}
+	}
+}
+
 func TestAnswerSaysWhatIsUnseen(t *testing.T) {
 	r := &analysis.Report{}
 	for _, name := range []string{"a", "b"} {
@@ -228,14 +293,14 @@ func TestExchanged(t *testing.T) {
 		finds    string
 	}{
 		"a query": {workload.SQL, of(nil), "",
-			"Over r, of 223 µs a query as captured: docker-proxy 120 µs, server 90.0 µs.", ""},
+			"Over r, of 223 µs a query as captured (mean): docker-proxy 120 µs, server 90.0 µs.", ""},
 		"a request": {workload.Exec, of(nil), "",
-			"Over r, of 223 µs a request as captured: docker-proxy 120 µs, server 90.0 µs.", ""},
+			"Over r, of 223 µs a request as captured (mean): docker-proxy 120 µs, server 90.0 µs.", ""},
 		"Nagle": {workload.SQL, of(func(e *sample.Evidence) {
 			e.Parts[2].Last = 0.02
 			e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20},
 				{Cause: sample.WaitOther, Tokens: 3, Sum: 0.01}}
-		}), "", "Over r, of 20.2 ms a query as captured: server's TCP 20.0 ms; 500 replies waited " +
+		}), "", "Over r, of 20.2 ms a query as captured (mean): server's TCP 20.0 ms; 500 replies waited " +
 			"40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY (set it at " +
 			"the server).", ""},
 		"lost": {workload.SQL, of(func(e *sample.Evidence) { e.Lost = 3 }), "", "",

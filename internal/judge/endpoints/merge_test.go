@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"math"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -25,10 +26,14 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 		t.Errorf("%+v", e.Waits)
 	}
 	for i, v := range visits[2:] {
+		v.Evidence.End = 1 + 0.1*float64(i)
 		v.Evidence.Window, v.Evidence.Hops[0].Stopped = 2, 0.5
 		v.Evidence.Parts[1].Last = 0.9 + 0.01*float64(i)
 	}
 	e := merge(append(visits[2:], visits[2:]...))
+	if math.Abs(e.End-1.1) > 1e-9 {
+		t.Errorf("the mean end: %v", e.End)
+	}
 	if e.Window != 12 || e.Hops[0].Stopped != 3 || e.Hops[1].Stopped != 0 ||
 		e.Parts[1].LastHalf < 0.005 || e.Parts[1].LastHalf > 0.015 || e.Parts[1].FirstHalf > 1e-9 {
 		t.Errorf("%+v", e)

@@ -259,6 +259,9 @@ func TestParts(t *testing.T) {
 					hard.Errorf("recognized: %+v", e)
 				}
 				like(u, e, divided(u, all, &server, logs...), 5)
+				if end := (all[0].End + all[1].End).Seconds() / 2; math.Abs(e.End-end) > 1e-9 {
+					hard.Errorf("responses end after %v s, want %v", e.End, end)
+				}
 				if k.watch.writes != nil && !e.Writes {
 					hard.Error("writes were not seen")
 				}

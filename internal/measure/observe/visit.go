@@ -28,6 +28,7 @@ type Visit struct {
 type asked struct {
 	tokens.Asked
 	how   tokens.How
+	end   time.Duration // from the request to the response's end
 	chain []tokens.Seen // of the route's hops; those that are not yet found are empty
 	found []bool
 }
@@ -64,7 +65,7 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 // Add adds a response that the client has read.
 func (v *Visit) Add(r *openai.Response) {
 	n := len(v.route.hops)
-	a := &asked{chain: make([]tokens.Seen, n), found: make([]bool, n),
+	a := &asked{end: r.End, chain: make([]tokens.Seen, n), found: make([]bool, n),
 		Asked: tokens.Asked{Mark: r.Mark, Local: r.Local.Port(), Asked: r.Asked, Ends: r.Ends,
 			Sent: r.Began.UnixNano(), Texts: r.Texts}}
 	for _, t := range r.Arrivals {
@@ -218,11 +219,14 @@ func (v *Visit) evidence() *sample.Evidence {
 		e.Hops = append(e.Hops, h.about)
 	}
 	sums := tokens.NewSums(len(v.route.hops) - 1)
+	seen := 0.0
 	for _, a := range v.asked {
 		if slices.Contains(a.found, false) {
 			e.Tokens += len(a.Read)
 			continue
 		}
+		seen++
+		e.End += a.end.Seconds()
 		switch a.how {
 		case tokens.ByID:
 			e.ByID++
@@ -240,5 +244,6 @@ func (v *Visit) evidence() *sample.Evidence {
 	if e.Matched > 0 {
 		sums.Note(e)
 	}
+	e.End /= max(1, seen)
 	return e
 }

@@ -26,6 +26,8 @@ type Evidence struct {
 	Matched int `json:"matched"`
 	Lost    int `json:"lost,omitempty"`   // packets for which the capture had no room
 	Others  int `json:"others,omitempty"` // requests of others that the server answered
+	// End is the mean time from the request to the response's end, as the client had it; 0: unknown.
+	End float64 `json:"end_s,omitempty"`
 	// Window is how long the responses were watched.
 	Window float64 `json:"window_s,omitempty"`
 	// ClockMoved is by how much CLOCK_REALTIME was set during the visit.

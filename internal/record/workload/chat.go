@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -120,11 +121,23 @@ func slowest(h *hdrhistogram.PackedHistogram) float64 {
 // little.
 const GluedShare = 0.1
 
+// followed reports whether packets show when a visit's tokens left the server.
+func followed(v *sample.Visit) bool {
+	if v.Evidence == nil {
+		return false
+	}
+	_, ok := v.Evidence.Clear()
+	return ok
+}
+
 func chatDoubts(s Seen) (out []Doubt) {
 	if share := s.Median(Glued); share > GluedShare {
-		out = append(out, Doubt{"glued",
-			fmt.Sprintf(
-				"%.0f %% of the tokens arrived together with another one: something on the path, or the server, holds them back, so gaps look shorter than they are", 100*share)})
+		by := ": something on the path, or the server, holds them back"
+		if slices.ContainsFunc(s.Visits, followed) { // the answer says what
+			by = ""
+		}
+		out = append(out, Doubt{"glued", fmt.Sprintf("%.0f %% of the tokens arrived together with "+
+			"another one%s, so gaps look shorter than they are", 100*share, by)})
 	}
 	others, first := int64(0), ""
 	for _, v := range s.Visits {

@@ -34,7 +34,7 @@ func (w parts) who() string {
 // exchange returns where the time of an exchange goes.
 func exchange(w *writer, c analysis.Cell) string {
 	x := partsOf(c)
-	say := append([]string{fmt.Sprintf("of %s a %s as captured: %s",
+	say := append([]string{fmt.Sprintf("of %s a %s as captured (mean): %s",
 		workload.Briefly(x.Sum(endpoints.Last)), exchanged(w, c),
 		x.list(endpoints.Last, workload.Briefly))}, x.waits("replies",
 		x.Responses/endpoints.FewReplies)...)
@@ -48,19 +48,31 @@ func exchanged(_ *writer, c analysis.Cell) string {
 	return "request"
 }
 
-// needs returns how long a response takes, how much of that the server needs, and how much other
-// parts hold that are to blame.
+// needs returns how long the last token takes, how much of that the server needs, and, if a part is to
+// blame, what the others hold.
 func (w parts) needs() string {
-	whole, server := w.Sum(endpoints.Last), w.part(sample.EvidenceServer)
-	say := []string{fmt.Sprintf("of %s a response %s needs %s", workload.Briefly(whole),
-		w.short(server), mean(server))}
-	return strings.Join(append(say, w.holding(w.Blamed())...), ", ")
+	server, blamed := w.part(sample.EvidenceServer), w.Blamed()
+	say := []string{fmt.Sprintf("of %s to the last token (mean) %s needs %s",
+		workload.Briefly(w.Sum(endpoints.Last)), w.short(server), mean(server))}
+	if len(blamed) > 0 {
+		say = append(say, w.holding(w.Parts)...)
+	}
+	for _, p := range blamed { // of which the last token has no trace
+		if p.Part != sample.EvidenceServer && p.Last < w.little() && p.First > w.little() {
+			say = append(say, w.short(p)+" holds the first token for "+workload.Briefly(p.First))
+		}
+	}
+	return strings.Join(say, ", ")
 }
 
-// holding returns clauses on those of some parts that hold more than little, but for the server.
+// little returns the time to the last token below which a part does not matter.
+func (w parts) little() float64 { return endpoints.LittleShare * w.Sum(endpoints.Last) }
+
+// holding returns clauses on those of some parts that hold more than little, but for the server, the
+// largest first.
 func (w parts) holding(some []sample.EvidencePart) (out []string) {
-	for _, p := range some {
-		if p.Part != sample.EvidenceServer && p.Last >= endpoints.LittleShare*w.Sum(endpoints.Last) {
+	for _, p := range sorted(some, endpoints.Last) {
+		if p.Part != sample.EvidenceServer && p.Last >= w.little() {
 			out = append(out, w.short(p)+" holds "+mean(p))
 		}
 	}
@@ -89,16 +101,16 @@ func (w parts) figures() string {
 	case w.Together():
 		say = append(say, "the server sends its tokens together")
 	case w.Gap < endpoints.TogetherGap && w.ServerGap > endpoints.TogetherGap:
-		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive together",
+		say = append(say, fmt.Sprintf("the server sends a token each %s (median), they arrive together",
 			workload.Briefly(w.ServerGap)))
 	case w.Gap > 0 && (w.Gap-w.ServerGap)/w.Gap > endpoints.LittleShare ||
 		w.Gap < (1-endpoints.LittleShare)*w.ServerGap:
-		say = append(say, fmt.Sprintf("the server sends a token each %s, they arrive each %s",
+		say = append(say, fmt.Sprintf("the server sends a token each %s (median), they arrive each %s",
 			workload.Briefly(w.ServerGap), pace))
 	default:
-		say = append(say, fmt.Sprintf("a token comes each %s, as the server sends them", pace))
+		say = append(say, fmt.Sprintf("a token comes each %s (median), as the server sends them", pace))
 	}
-	say = append(say, fmt.Sprintf("first token %s: %s", workload.Briefly(w.Sum(endpoints.First)),
+	say = append(say, fmt.Sprintf("first token %s (mean): %s", workload.Briefly(w.Sum(endpoints.First)),
 		w.list(endpoints.First, workload.Briefly)))
 	if w.Slow == 0 {
 		say = append(say, "no gap was slow")
@@ -108,6 +120,10 @@ func (w parts) figures() string {
 			w.list(endpoints.Excess, func(x float64) string {
 				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
 			})))
+	}
+	if tail := w.Tail(); tail > 0 {
+		say = append(say, fmt.Sprintf("responses end %s after their last token",
+			workload.Briefly(tail)))
 	}
 	say = append(say, w.waits("tokens", w.Responses)...)
 	say = append(say, w.limits()...)
@@ -178,14 +194,17 @@ func (w parts) waits(what string, least int) (out []string) {
 	return out
 }
 
-// list lists the parts that matter, the largest first.
-func (w parts) list(of func(sample.EvidencePart) float64, show func(float64) string) string {
-	parts := slices.Clone(w.Parts)
-	slices.SortStableFunc(parts, func(a, b sample.EvidencePart) int {
+// sorted returns parts in order, the largest first.
+func sorted(parts []sample.EvidencePart, of func(sample.EvidencePart) float64) []sample.EvidencePart {
+	return slices.SortedStableFunc(slices.Values(parts), func(a, b sample.EvidencePart) int {
 		return cmp.Compare(of(b), of(a))
 	})
+}
+
+// list lists the parts that matter, the largest first.
+func (w parts) list(of func(sample.EvidencePart) float64, show func(float64) string) string {
 	var out []string
-	for _, p := range parts {
+	for _, p := range sorted(w.Parts, of) {
 		if x := of(p); x >= endpoints.LittleShare*w.Sum(of) {
 			out = append(out, strings.TrimPrefix(w.short(p), "the ")+" "+show(x))
 		}

@@ -80,13 +80,13 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.PacketsUnclear, 2),
 			"Over c, the captured packets allow no verdict: the capture lost 7 packets."},
 		{what(endpoints.PartBlamed, sample.EvidenceRelay, 0),
-			"The relay nginx at port 80, over a: of 500 ms a response the server needs 300 ms, " +
+			"The relay nginx at port 80, over a: of 500 ms to the last token (mean) the server needs 300 ms, " +
 				"nginx holds 200 ms."},
 		{of(endpoints.NoPartBlamed, 1),
-			"Neither, over b: of 300 ms a response the server needs 300 ms, and the route adds " +
+			"Neither, over b: of 300 ms to the last token (mean) the server needs 300 ms, and the route adds " +
 				"little."},
 		{of(endpoints.Divided, 0),
-			"Over a, a token comes each 20.0 ms, as the server sends them; first token 60.0 ms: " +
+			"Over a, a token comes each 20.0 ms (median), as the server sends them; first token 60.0 ms (mean): " +
 				"server 60.0 ms; no gap was slow. Seen from the server (vllm at port 8000) on: 24 of " +
 				"24 tokens."},
 		{of(endpoints.ByPackets),
@@ -164,7 +164,7 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.LoadUnclear, 1, 2),
 			"It is unclear whether b and c differ from a in median page time."},
 		{of(endpoints.Exchanged, 0),
-			"Over a, of 500 ms a query as captured: server 300 ms, nginx 200 ms."},
+			"Over a, of 500 ms a query as captured (mean): server 300 ms, nginx 200 ms."},
 		{what(endpoints.NotExchanged, "toll must be root", 0),
 			"Where the time of a query goes is unknown over a: toll must be root."},
 		{of(endpoints.Connecting, 1), "To connect, b takes 200 µs (190–210) longer than a."},

@@ -25,7 +25,7 @@ func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 	}
 	name.Cut, name.Least, name.Once = document.CutMiddle, leastPhrase, true
 	t = document.Table{Level: 1, Layouts: onlyGaps,
-		Columns: []document.Column{name, token, figures("", "whole")}}
+		Columns: []document.Column{name, token, figures("mean", "whole")}}
 	var parts []string
 	for _, p := range chart.EvidenceParts {
 		if anyHas(seen, p.Part) {
