@@ -142,7 +142,7 @@ func (w *Watch) sentTo(ctx context.Context, from int, do func() error,
 		first := ours(seen)
 		if !slices.ContainsFunc(seen, func(s sighting) bool {
 			return s.out && s.space == home && first(s)
-		}) && len(full) == 0 {
+		}) && !slices.Contains(full, home) {
 			return nil, errSilent, nil
 		}
 		if r = w.trails(seen, home, first); r != nil {
