@@ -200,7 +200,8 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 	start := seen[0]
 	r := &route{client: client}
 	ports := []uint16{start.src.Port()} // of who sent it
-	at := hop{space: -1}                // where it came last
+	addr := start.src.Addr()
+	at := hop{space: -1} // where it came last
 	sender := client
 	for _, s := range seen {
 		mine := slices.Contains(ports, s.src.Port())
@@ -224,10 +225,11 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 			at.space, at.port = s.space, s.dst.Port()
 		case s.out && at.space == s.space && s.src.Port() != at.port && w.bound(s.space, s.src.Port()):
 			r.hops = slices.Insert(r.hops, 0, at)
-			ports, sender = []uint16{s.src.Port()}, s.space
+			ports, addr, sender = []uint16{s.src.Port()}, s.src.Addr(), s.space
 			at = hop{space: -1, from: []tokens.Place{{Space: s.space, Port: s.dst.Port()}}}
-		case at.space >= 0 && (s.out && s.space == at.space || !s.out && s.space != at.space):
-			ports = append(ports, s.src.Port()) // changed by a packet filter
+		case at.space >= 0 && s.src.Addr() != addr &&
+			(s.out && s.space == at.space || !s.out && s.space != at.space):
+			ports = append(ports, s.src.Port()) // a packet filter changed both
 			if !s.out {
 				at.space, at.port = s.space, s.dst.Port()
 			}

@@ -330,15 +330,16 @@ func attachedUDP(t testing.TB, m *machine, at string, clients func()) *sample.Se
 	return got
 }
 
-// TestAttachUDP watches a server of two threads whose clients have several queries under way on one
-// socket, of which some are lost, and some refused. Its parts are compared with the server's own
-// times.
+// TestAttachUDP watches a server of two threads, which it finds beside others' empty datagrams. Its
+// clients have several queries under way on one socket, of which some are lost, and some refused.
+// Its parts are compared with the server's own times.
 func TestAttachUDP(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
 	}
 	m := newMachine(t)
 	s := serveNames(t, m, "127.0.0.1:53", ms, 2)
+	emptyDatagrams(t, m, "127.0.0.1:9")
 	const sockets, each, lost, refused = 4, 60, 3, 5
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		s.times()
@@ -372,6 +373,30 @@ func TestAttachUDP(t *testing.T) {
 		if math.Abs(took-want) > 0.15*want {
 			u.Errorf("the server took %v s, by itself %v: %+v", took, want, got.Parts)
 		}
+	})
+}
+
+// emptyDatagrams sends datagrams like the one that finds a server, from sockets that do not last,
+// until the test's end.
+func emptyDatagrams(t *testing.T, m *machine, to string) {
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			if c, _, err := m.dial(context.Background(), "udp", to); err == nil {
+				_, _ = c.Write(nil)
+				c.Close()
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(5 * ms):
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(over)
+		all.Wait()
 	})
 }
 
