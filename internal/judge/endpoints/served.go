@@ -165,7 +165,7 @@ func incomplete(s *sample.Served) string {
 		when := " at the end"
 		switch {
 		case s.UDP:
-			when = ""
+			when = " by the end"
 		case s.Spells > 0:
 			when = " at the end of the spell in which they came"
 		}

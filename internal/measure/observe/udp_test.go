@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -167,7 +168,7 @@ func resolves(t testing.TB, m *machine, at string, n int) (all []tokens.Exchange
 }
 
 // TestFollowUDP follows queries to a server that waits, directly, over a link, over packet filters
-// that change their addresses, and over a real docker-proxy.
+// that change their addresses here or on the way, and over a real docker-proxy.
 func TestFollowUDP(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
@@ -177,12 +178,13 @@ func TestFollowUDP(t *testing.T) {
 		at      string
 		proxied bool
 		natted  bool
-		six     bool
+		routed  bool
 	}{
 		"itself":       {at: "127.0.0.1:53"},
 		"IPv6":         {at: "[::1]:53"},
 		"link":         {at: "10.9.0.2:53"},
 		"NAT":          {at: "127.0.0.1:5300", natted: true},
+		"router":       {at: "10.9.0.2:5300", routed: true},
 		"docker-proxy": {at: "127.0.0.1:53", proxied: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +193,9 @@ func TestFollowUDP(t *testing.T) {
 			if server = client; name != "itself" && name != "IPv6" {
 				client, server = joined(t)
 				listens = "10.9.0.2:53"
+			}
+			if tt.routed {
+				server, listens = behind(t, server), "10.8.0.2:53"
 			}
 			s := serveNames(t, server, listens, serves, 1)
 			want := []uint16{53}
@@ -228,6 +233,37 @@ func TestFollowUDP(t *testing.T) {
 			})
 		})
 	}
+}
+
+// behind returns a machine 10.8.0.2 behind a router, which changes the addresses and ports of what
+// goes there.
+func behind(t *testing.T, router *machine) *machine {
+	t.Helper()
+	m := newMachine(t)
+	tid, err := m.TID()
+	if err == nil {
+		err = router.Do(func() error { return link.AddVeth("eth1", "eth0", tid) })
+	}
+	for _, x := range []struct {
+		at        *machine
+		dev, addr string
+	}{{router, "eth1", "10.8.0.1/24"}, {m, "eth0", "10.8.0.2/24"}} {
+		if err == nil {
+			err = x.at.Do(func() error {
+				return errors.Join(link.AddAddr(x.dev, netip.MustParsePrefix(x.addr)), link.Up(x.dev))
+			})
+		}
+	}
+	if err == nil {
+		err = router.Do(func() error { return sysctl.Set("net.ipv4.ip_forward", "1") })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	filtered(t, router, `table ip t { chain d { type nat hook prerouting priority -100;
+		udp dport 5300 dnat to 10.8.0.2:53; };
+		chain p { type nat hook postrouting priority 100; oifname eth1 masquerade fully-random; }; }`)
+	return m
 }
 
 func portsOf(y *Way) (out []uint16) {

@@ -85,8 +85,8 @@ The slowest requests
   4000 requests over UDP from 3990 client ports in 10 s, 400 a second: 90.0 µs each at the server's
     network device, the server 90.0 µs.
   50 requests or replies could not be paired, or it was not seen when the reply was sent; 3 requests
-    had no reply; replies were errors, whose time counts: 40 REFUSED, 2 SERVFAIL; when the server
-    sent its replies could not be read, so its device's queue is in its part.
+    had no reply by the end; replies were errors, whose time counts: 40 REFUSED, 2 SERVFAIL; when
+    the server sent its replies could not be read, so its device's queue is in its part.
 
            mean   p50  p99  largest
   part       µs    µs   µs       µs
