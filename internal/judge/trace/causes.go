@@ -29,7 +29,7 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	}
 	if t.Route() {
 		b, _ := s.BaselineOf(i)
-		return slices.Concat(s.replies(i), s.unanswered(i), s.unanswered(b))
+		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b))
 	}
 	for _, f := range []Finding{s.frames(t, i, all), chains(t)} {
 		if f.Text != "" {

@@ -126,6 +126,57 @@ func (s *study) row(name string, i, b int, d difference, n *nat) Row {
 	for _, hook := range s.hooksOf(i, b, name) {
 		out.Hooks = append(out.Hooks, s.hook(name, hook, i, b))
 	}
+	out.Parts = s.partsOf(name, i, b)
+	out.settle()
+	return out
+}
+
+// settle makes the last part of a row what the others leave of it. Each is a median of its own.
+func (r *Row) settle() {
+	if len(r.Parts) == 0 || r.Mine == nil {
+		return
+	}
+	rest, added := *r.Mine, r.Added.Median
+	last := &r.Parts[len(r.Parts)-1]
+	for _, p := range r.Parts[:len(r.Parts)-1] {
+		rest, added = rest-*p.Mine, added-p.Added.Median
+	}
+	rest = max(0, rest)
+	last.Mine = &rest
+	if last.Added.N > 0 {
+		by := added - last.Added.Median
+		last.Added.Median += by
+		last.Added.Low, last.Added.High = last.Added.Low+by, last.Added.High+by
+	}
+}
+
+// partsOf returns how a process spent a row of cell i, compared with cell b unless that is i; nil: that
+// is not known.
+func (s *study) partsOf(row string, i, b int) (out []Row) {
+	names := []string{own, "waiting for a CPU", "asleep"}
+	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
+		if x.rows[row] != nil && x.parts[[2]string{row, names[1]}] == nil {
+			return nil
+		}
+	}
+	k := kindOf(row)
+	cost := func(r *sum) float64 { return s.costs.total(r.events, k) }
+	for _, name := range names {
+		p := part{"part " + row + " " + name, func(x seen) *sum {
+			return x.parts[[2]string{row, name}]
+		}, k, spreads[k]}
+		mine := s.midMean(i, sample.Traced, p, cost)
+		if mine == nil && s.midMean(b, sample.Traced, p, cost) == nil {
+			return nil
+		}
+		one := Row{Name: name, Mine: mine}
+		if b != i {
+			d := s.added(i, b, p)
+			one.Added = price(d.Estimate, s.bias(i, p), s.none(b, k))
+			one.takes(mine, s.midMean(b, sample.Traced, p, cost))
+		}
+		out = append(out, one)
+	}
 	return out
 }
 
@@ -331,7 +382,7 @@ func (s *study) segments(i int) []Segment {
 			MidMean: net(func(g sample.Segment) float64 { return g.MidMean }),
 			P99:     net(func(g sample.Segment) float64 { return g.P99 }),
 			Share:   mid(func(g sample.Segment) float64 { return g.Share }),
-			Slowest: slowest.of(f.key)}
+			Slowest: slowest.of(f.key), Tail: s.cells[i].tail(f.key)}
 		now += out[k].MidMean
 	}
 	return out

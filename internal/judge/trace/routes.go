@@ -39,10 +39,11 @@ func alone(j *analysis.Run) (out []Trace) {
 			for _, row := range s.rowsOf(i, i) {
 				p := rowPart(row)
 				cost := func(r *sum) float64 { return s.costs.total(r.events, p.kind) }
-				t.Rows = append(t.Rows, Row{Name: row, Mine: s.midMean(i, sample.Traced, p, cost)})
+				t.Rows = append(t.Rows, Row{Name: row, Mine: s.midMean(i, sample.Traced, p, cost),
+					Parts: s.partsOf(row, i, i)})
 			}
 		}
-		t.Findings = slices.Concat(s.replies(i), s.unanswered(i))
+		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i))
 		out = append(out, t)
 	}
 	return out
@@ -170,6 +171,59 @@ func (s *study) unanswered(i int) (out []Finding) {
 	return out
 }
 
+// short finds relays and servers that are short of CPU.
+func (s *study) short(t *Trace, i int) (out []Finding) {
+	const (
+		least = 20e-6 // s; handing over a CPU takes less
+		much  = 0.2   // of a request
+		half  = 0.5   // of the requests around the p99
+		slow  = 3     // middles, from which the p99 is slow
+	)
+	var usual, tail float64
+	waits, tails := map[string]float64{}, map[string]float64{}
+	var names []string
+	for _, g := range t.Segments {
+		usual, tail = usual+g.MidMean, tail+g.Tail
+		if g.Part == sample.PartRelayedWait || g.Part == sample.PartServerWait {
+			waits[g.Hop], tails[g.Hop] = waits[g.Hop]+g.MidMean, tails[g.Hop]+g.Tail
+			if !slices.Contains(names, g.Hop) {
+				names = append(names, g.Hop)
+			}
+		}
+	}
+	for _, name := range names {
+		stopped := s.stopped(i, name)
+		late := tail >= slow*usual && tails[name] >= max(least, half*tail)
+		if waits[name] < max(least, much*usual) && !late {
+			continue
+		}
+		text := fmt.Sprintf("%s is short of CPU: waiting for one takes %s of a request", name,
+			workload.Briefly(waits[name]))
+		if late {
+			text += fmt.Sprintf(", and %s of those around the p99", workload.Briefly(tails[name]))
+		}
+		if stopped.For > 0 {
+			text += fmt.Sprintf(". A CPU limit stopped it for %.2g of %.2g s", stopped.For, stopped.Of)
+		} else {
+			text += ". No CPU limit stopped it: other programs had the CPU"
+		}
+		out = append(out, Finding{Text: text + "."})
+	}
+	return out
+}
+
+// stopped returns for how long CPU limits stopped a process in the epochs traced once.
+func (s *study) stopped(i int, process string) (out sample.Stopped) {
+	for _, x := range s.cells[i].by[sample.Traced] {
+		for _, y := range x.Stopped {
+			if y.Process == process {
+				out.For, out.Of = out.For+y.For, out.Of+y.Of
+			}
+		}
+	}
+	return out
+}
+
 // article returns a row's name as a noun of a sentence.
 func article(row string) string {
 	if name, ok := strings.CutPrefix(row, rowRelay+" "); ok {
@@ -178,17 +232,33 @@ func article(row string) string {
 	return "the " + row
 }
 
-// slowest says which part has most of the slowest request, if that took far longer than others.
+// slowest says which part has most of the requests around the p99, and of the slowest one, if these
+// took far longer than others.
 func (t Trace) slowest() string {
+	return t.mostOf(" The p99 is %s, %s of it in %s.", func(s Segment) float64 { return s.Tail }) +
+		t.mostOf(" The slowest took %s, %s of them in %s.",
+			func(s Segment) float64 { return s.Slowest })
+}
+
+// mostOf says what a request took, and the part that has most of it, both directions together; "": it
+// did not take far longer than others.
+func (t Trace) mostOf(text string, of func(Segment) float64) string {
 	const slow = 5 // times the middle
 	var whole, usual float64
+	var parts []string
+	took := map[string]float64{}
 	for _, s := range t.Segments {
-		whole, usual = whole+s.Slowest, usual+s.MidMean
+		whole, usual = whole+of(s), usual+s.MidMean
+		name := article(s.Row)
+		if _, part, ok := strings.Cut(string(s.Part), sample.InPart); ok {
+			name += ", " + part
+		}
+		took[name] += of(s)
+		parts = append(parts, name)
 	}
 	if whole < slow*usual {
 		return ""
 	}
-	most := slices.MaxFunc(t.Segments, func(a, b Segment) int { return cmp.Compare(a.Slowest, b.Slowest) })
-	return fmt.Sprintf(" The slowest took %s, %s of them in %s.", workload.Briefly(whole),
-		workload.Briefly(most.Slowest), article(most.Row))
+	most := slices.MaxFunc(parts, func(a, b string) int { return cmp.Compare(took[a], took[b]) })
+	return fmt.Sprintf(text, workload.Briefly(whole), workload.Briefly(took[most]), most)
 }

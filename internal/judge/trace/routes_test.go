@@ -150,3 +150,53 @@ func TestRouteUnsure(t *testing.T) {
 		}
 	}
 }
+
+func TestRelayShortOfCPU(t *testing.T) {
+	for name, tt := range map[string]struct {
+		waits, late, stopped float64
+		finds                string
+		says                 string
+	}{
+		"enough": {waits: 2e-6, late: 3e-6},
+		"always": {waits: 30e-6, finds: "proxy is short of CPU: waiting for one takes 60.0 µs of a " +
+			"request. No CPU limit stopped it: other programs had the CPU."},
+		"at times": {waits: 2e-6, late: 4e-3, stopped: 0.5, finds: "proxy is short of CPU: waiting for " +
+			"one takes 4.00 µs of a request, and 8.00 ms of those around the p99. A CPU limit stopped it " +
+			"for 4 of 8 s.", says: "The p99 is 8.00 ms, 8.00 ms of it in proxy, waiting for a CPU."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			relay, divide := 100.0, judgetest.Divided(tt.waits, tt.late)
+			r := trace.Judge(judgetest.Routes(relay, func(x *sample.Trace) {
+				if divide(x); tt.stopped > 0 && x.Segments[1].Hop == "network" {
+					x.Stopped = []sample.Stopped{{Process: "proxy", For: tt.stopped, Of: 1}}
+				}
+			}))
+			got := r.Traces[0]
+			var found []string
+			for _, f := range got.Findings {
+				found = append(found, f.Text)
+			}
+			if text := strings.Join(found, " "); text != tt.finds {
+				t.Errorf("finds %q, want %q", text, tt.finds)
+			}
+			if text := r.Answer.Text[0]; !strings.Contains(text, tt.says) ||
+				tt.says == "" && strings.Contains(text, "p99") {
+				t.Errorf("%q lacks %q", text, tt.says)
+			}
+			for _, row := range got.Rows {
+				if (row.Name == "relay proxy" || row.Name == "server") != (len(row.Parts) == 3) {
+					t.Errorf("%s has %+v", row.Name, row.Parts)
+				}
+				if row.Name != "relay proxy" {
+					continue
+				}
+				for i, want := range []float64{0.9*relay - 2*tt.waits*1e6, 2 * tt.waits * 1e6, 0.1 * relay} {
+					if x := row.Parts[i]; math.Abs(1e6**x.Mine-want) > 0.5 ||
+						math.Abs(1e6*x.Added.Median-want) > 0.5 {
+						t.Errorf("%s is %g and adds %+v, want %g µs", x.Name, *x.Mine, x.Added, want)
+					}
+				}
+			}
+		})
+	}
+}

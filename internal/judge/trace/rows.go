@@ -77,7 +77,8 @@ func forwarding(hop, otherwise string) string {
 // tell apart, has the joined names of their rows.
 func rowOf(k sample.SegmentKey) string {
 	var names []string
-	for p := range strings.SplitSeq(string(k.Part), " + ") {
+	whole, _, _ := strings.Cut(string(k.Part), sample.InPart)
+	for p := range strings.SplitSeq(whole, " + ") {
 		name, ok := rowOfPart[sample.Part(p)]
 		switch {
 		case p == string(sample.PartBridge):
@@ -133,6 +134,20 @@ func hookOf(k sample.SegmentKey) (name string, ok bool) {
 		return "", false
 	}
 	return name, true
+}
+
+// own is the part of a process in which it runs.
+const own = "its own CPU time"
+
+// partOf returns the name of a segment's part of its row; "": the row is not divided by such parts.
+func partOf(k sample.SegmentKey) string {
+	if _, name, ok := strings.Cut(string(k.Part), sample.InPart); ok {
+		return name
+	}
+	if k.Part == sample.PartRelayed || k.Part == sample.PartServer {
+		return own
+	}
+	return ""
 }
 
 // shown returns the row's name as users read it.

@@ -19,6 +19,8 @@ type seen struct {
 	rows map[string]*sum
 	// hooks has the parts of rows in netfilter hooks, by the names of row and hook.
 	hooks map[[2]string]*sum
+	// parts has how processes spent their rows, by the names of row and part.
+	parts map[[2]string]*sum
 }
 
 // sum is the sum of a row's segments.
@@ -56,13 +58,16 @@ func deviceKind(hop string) string {
 }
 
 func see(v *sample.Visit) seen {
-	out := seen{v.Round, v.Trace, map[string]*sum{}, map[[2]string]*sum{}}
+	out := seen{v.Round, v.Trace, map[string]*sum{}, map[[2]string]*sum{}, map[[2]string]*sum{}}
 	row := ""
 	for _, g := range v.Trace.Segments {
 		hook, is := hookOf(g.SegmentKey)
 		if !is {
 			row = rowOf(g.SegmentKey)
 			at(out.rows, row).add(v.Trace, g)
+			if name := partOf(g.SegmentKey); name != "" {
+				at(out.parts, [2]string{row, name}).add(v.Trace, g)
+			}
 			continue
 		}
 		at(out.hooks, [2]string{row, hook}).add(v.Trace, g)
@@ -73,7 +78,8 @@ func see(v *sample.Visit) seen {
 	for _, s := range out.rows {
 		sortSlots(s.slots)
 	}
-	for _, s := range out.hooks {
+	for _, s := range slices.Concat(slices.Collect(maps.Values(out.hooks)),
+		slices.Collect(maps.Values(out.parts))) {
 		sortSlots(s.slots)
 	}
 	return out
@@ -160,6 +166,19 @@ func (t tracing) slowest() (out seen) {
 		}
 	}
 	return out
+}
+
+// tail returns a segment's mean, over the epochs traced once, in the trips around their p99.
+func (t tracing) tail(k sample.SegmentKey) (mean float64) {
+	all := t.by[sample.Traced]
+	for _, x := range all {
+		for _, g := range x.Segments {
+			if g.SegmentKey == k {
+				mean += g.Tail / float64(len(all))
+			}
+		}
+	}
+	return mean
 }
 
 // of returns how long a segment took in the slowest trip; 0: unknown, or none.

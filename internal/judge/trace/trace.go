@@ -113,6 +113,8 @@ type Row struct {
 	// Epochs has the difference in each epoch, for a strip chart.
 	Epochs []float64 `json:"epochs_s,omitempty"`
 	Hooks  []Row     `json:"hooks,omitempty"` // parts of the row, one for each netfilter hook
+	// Parts are how a process spent the row: its own CPU time, waiting for a CPU, asleep.
+	Parts []Row `json:"parts,omitempty"`
 }
 
 // Segment is a segment of a cell's trip, without what tracing costs.
@@ -124,8 +126,10 @@ type Segment struct {
 	P99     float64 `json:"p99_s"`
 	Share   float64 `json:"share"`
 	Cost    float64 `json:"cost_s"` // cost of tracing, already subtracted
-	// Slowest is its time in the slowest trip, with that cost; 0: unknown, or none.
+	// Slowest is its time in the slowest trip, with that cost; 0: unknown, or none. Tail is its mean in
+	// the trips around the p99.
 	Slowest float64 `json:"slowest_s,omitempty"`
+	Tail    float64 `json:"p99_trips_s,omitempty"`
 }
 
 // Finding is a cause, its size and what would remove it.

@@ -184,24 +184,32 @@ func (w *Watch) start() error {
 // openWrites begins to record the servers' writes. Without them, what they would tell is in the
 // server's part. Of routes that may yet lose hops, any hop may be the server.
 func (w *Watch) openWrites() {
-	var servers []uint16
+	var servers, dialled []uint16
 	for _, r := range w.routes {
 		for i, h := range r.hops {
 			if i == 0 || w.anyBytes {
 				servers = append(servers, h.port)
+			}
+			for _, p := range h.from {
+				dialled = append(dialled, p.Port)
 			}
 		}
 	}
 	if len(servers) == 0 {
 		return
 	}
-	open := writes.Open
-	if w.udp {
-		open = writes.OpenUDP
+	open := func() (*writes.Recorder, error) {
+		switch {
+		case w.udp:
+			return writes.OpenUDP(servers...)
+		case w.dials: // how a process spent its time is asked
+			return writes.OpenRuns(servers, dialled)
+		}
+		return writes.Open(servers...)
 	}
-	w.writes, _ = open(servers...)
+	w.writes, _ = open()
 	for range w.copies {
-		if r, err := open(servers...); err == nil {
+		if r, err := open(); err == nil {
 			w.spare = append(w.spare, r)
 		}
 	}
@@ -297,13 +305,18 @@ func (w *Watch) drain() error {
 	// They come after the packets, so that those of each packet are there.
 	return w.writes.Read(func(e *writes.Event) {
 		w.recorded++
-		id := fmt.Sprintf("net:[%d]", e.NetNS)
-		space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id })
-		if space < 0 {
+		e.At += w.realtime
+		if e.Since != 0 {
+			e.Since += w.realtime
+		}
+		if e.Kind == writes.Ran {
+			w.log.AddRun(*e)
 			return
 		}
-		e.At += w.realtime
-		w.log.AddWrite(space, *e)
+		id := fmt.Sprintf("net:[%d]", e.NetNS)
+		if space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }); space >= 0 {
+			w.log.AddWrite(space, *e)
+		}
 	})
 }
 

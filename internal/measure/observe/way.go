@@ -59,13 +59,37 @@ func (y *Way) Hops() (out []sample.EvidenceHop) {
 // Follow captures while do makes requests, with copies of each capture, at least 1, and divides the
 // exchanges that do returns.
 func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sample.Trace, err error) {
-	err = y.capture(copies, do, func(all []tokens.Exchange) error {
+	var stopped []sample.Stopped
+	err = y.capture(copies, func() ([]tokens.Exchange, error) {
+		stops := y.stops()
+		all, err := do()
+		stopped = stops()
+		return all, err
+	}, func(all []tokens.Exchange) error {
 		lost, err := y.w.lost()
 		t = y.follow(y.r.hops, all)
-		t.Lost = lost
+		t.Lost, t.Stopped = lost, stopped
 		return err
 	})
 	return t, err
+}
+
+// stops returns a function that returns the processes that a CPU limit stopped since.
+func (y *Way) stops() func() []sample.Stopped {
+	began := time.Now()
+	var all []strain
+	for _, h := range y.r.hops {
+		all = append(all, strainOf(h))
+	}
+	return func() (out []sample.Stopped) {
+		took := time.Since(began).Seconds()
+		for i, h := range chain(y.r.hops) {
+			if x := min(all[i].stopped(), took); x > 0 { // the kernel adds up what each CPU was denied
+				out = append(out, sample.Stopped{Process: h.Name, For: x, Of: took})
+			}
+		}
+		return out
+	}
 }
 
 func (y *Way) follow(hops []hop, all []tokens.Exchange) *sample.Trace {

@@ -29,12 +29,15 @@ type Exchange struct {
 type instant struct {
 	sample.SegmentKey
 	name string // of the instant
+	// inferred means that nothing was recorded at the instant: it is that of a run.
+	inferred bool
 }
 
 // followed are exchanges, each with the time of its stretches in ns.
 type followed struct {
 	stretches []instant
 	rows      []Row
+	splits    [][]split // of each row's stretches in a process, in their order
 	slots     []int
 	lost      map[sample.Break]int // by its After and Want
 	waits     *Sums
@@ -114,7 +117,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 			out.lose("request sent", "its connection at every hop", len(mine))
 		default:
 			writes = writes || len(t.conns[0].written.writes) > 0
-			ways = append(ways, way{t.q, t.came, t.conns, l.dialled(chain, t.conns), mine, t.turns})
+			ways = append(ways, way{l, t.q, t.came, t.conns, l.dialled(chain, t.conns), mine, t.turns})
 		}
 	}
 	for _, mine := range byLocal {
@@ -124,6 +127,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	for _, w := range ways {
 		w.divide(out, writes)
 	}
+	out.split()
 	return out
 }
 
@@ -133,6 +137,7 @@ func (f *followed) lose(after, want string, n int) {
 
 // way is a client's connection with those behind it, from the server on.
 type way struct {
+	log   *Log
 	q     *asks
 	came  *arrivals
 	conns []*connection
@@ -143,8 +148,9 @@ type way struct {
 
 // dialled is a connection as its relay saw it.
 type dialled struct {
-	out  *stream
-	came *arrivals
+	out     *stream
+	came    *arrivals
+	written writings
 }
 
 // dialled finds how relays dialled connections. The last one is the client's.
@@ -156,7 +162,9 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 				slices.ContainsFunc(chain[i].From, func(p Place) bool {
 					return p.Space == k.space && p.Port == k.remote.Port()
 				}) {
-				out[i] = dialled{&q.out, l.came[k]}
+				out[i] = dialled{out: &q.out, came: l.came[k]}
+				out[i].written.add(&q.out,
+					l.dialWrites[socket{Place{k.space, k.remote.Port()}, k.local.Port()}])
 			}
 		}
 	}
@@ -166,8 +174,8 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 // stretches returns the stretches between an exchange's instants, in their order.
 func stretches(chain []Hop, writes bool) (out []instant) {
 	add := func(reply bool, part sample.Part, hop, where, name string) {
-		out = append(out, instant{sample.SegmentKey{Reply: reply, Hop: hop, Where: where, Part: part},
-			name})
+		out = append(out, instant{SegmentKey: sample.SegmentKey{Reply: reply, Hop: hop, Where: where,
+			Part: part}, name: name})
 	}
 	const network = string(sample.PartNetwork)
 	server := chain[0].Name
@@ -208,14 +216,14 @@ func (w *way) divide(out *followed, writes bool) {
 			out.lose("reply at the client's device", "reply read", 1) // several replies
 			continue
 		}
-		at, missing := w.instants(x, w.turns[i], writes, out.waits)
-		out.add(at, missing, x.Slot)
+		at, splits, missing := w.instants(x, w.turns[i], writes, out.waits)
+		out.add(at, splits, missing, x.Slot)
 	}
 }
 
-// add adds an exchange with its instants, unless what follows them is missing or they are not in
-// order.
-func (f *followed) add(at []int64, missing bool, slot int) {
+// add adds an exchange with its instants, and how processes spent the stretches between these,
+// unless what follows them is missing or they are not in order.
+func (f *followed) add(at []int64, splits []split, missing bool, slot int) {
 	if missing {
 		after := "request sent"
 		if n := len(at) - 1; n > 0 {
@@ -233,6 +241,7 @@ func (f *followed) add(at []int64, missing bool, slot int) {
 		row[k] = at[k+1] - at[k]
 	}
 	f.rows, f.slots = append(f.rows, row), append(f.slots, slot)
+	f.splits = append(f.splits, splits)
 }
 
 // inOrder moves instants that seem to be earlier than those before them, by at most slack. It
@@ -247,9 +256,11 @@ func inOrder(at []int64) int {
 	return 0
 }
 
-// instants returns the instants of an exchange, from the client's write on. missing means that what
-// follows them was not seen. It adds what the reply waited for to waits.
-func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64, missing bool) {
+// instants returns the instants of an exchange, from the client's write on, and how each process spent
+// its time. missing means that what follows them was not seen. It adds what the reply waited for to
+// waits.
+func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64, splits []split,
+	missing bool) {
 	at = []int64{x.Sent, t.sent}
 	first := t.from + 1
 	left := func(s *stream, offset int64) bool {
@@ -266,43 +277,51 @@ func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64
 		}
 		return ok
 	}
+	// spent notes how the process that wrote the byte before an offset spent the last stretch.
+	spent := func(list []writing, offset int64) {
+		splits = append(splits, w.log.spent(list, offset, at[len(at)-2], at[len(at)-1]))
+	}
 	if !left(&w.q.out, t.asked) {
-		return at, true
+		return at, splits, true
 	}
 	for i := len(w.conns) - 1; i > 0; i-- {
 		d := w.dials[i-1]
 		if !left(&w.conns[i].in, t.asked) || d.out == nil || !left(d.out, t.asked) {
-			return at, true
+			return at, splits, true
 		}
+		spent(d.written.writes, t.asked)
 	}
 	if !left(&w.conns[0].in, t.asked) {
-		return at, true
+		return at, splits, true
 	}
 	s, ok := w.conns[0].seen(&request{end: t.asked}, &reply{events: []Event{{Offset: first},
 		{Offset: t.to}}})
 	waits.AddWaits(&s)
 	switch {
 	case !ok, writes && s.Wrote == nil:
-		return at, true
+		return at, splits, true
 	case writes:
 		wrote := max(s.Wrote[0], s.Came)
-		at = append(at, wrote, max(wrote, s.Sent[0]))
+		at = append(at, wrote)
+		spent(w.conns[0].written.writes, first)
+		at = append(at, max(wrote, s.Sent[0]))
 	}
 	at = append(at, s.Departed[0])
 	for i := 1; i < len(w.conns); i++ {
 		if !came(w.dials[i-1].came, first) || !left(&w.conns[i].out, first) {
-			return at, true
+			return at, splits, true
 		}
+		spent(w.conns[i].written.writes, first)
 	}
 	if !came(w.came, first) || !came(w.came, t.to) {
-		return at, true
+		return at, splits, true
 	}
 	for i := range at { // what seems to be after the reading, within slack, was at it
 		if at[i] > x.Read && at[i] <= x.Read+slack {
 			at[i] = x.Read
 		}
 	}
-	return append(at, x.Read), false
+	return append(at, x.Read), splits, false
 }
 
 // trace returns the figures of exchanges, of which there were n.
@@ -319,7 +338,9 @@ func (f *followed) trace(n int) *sample.Trace {
 		return out
 	}
 	f.sort()
-	out.Events = float64(len(f.stretches) - 1)
+	for _, x := range f.stretches[1:] {
+		out.Events += recorded(x)
+	}
 	middle := middleOf(f.rows)
 	for _, r := range middle {
 		out.MidMean += seconds(r.total()) / float64(len(middle))
@@ -337,9 +358,10 @@ func (f *followed) trace(n int) *sample.Trace {
 		i = end
 	}
 	slowest := slices.MaxFunc(f.rows, func(a, b Row) int { return cmp.Compare(a.total(), b.total()) })
+	tail := tailOf(f.rows)
 	from := "request sent"
 	for i, x := range f.stretches {
-		g := sample.Segment{SegmentKey: x.SegmentKey, Share: 1, Events: 1, Slowest: seconds(slowest[i]),
+		g := sample.Segment{SegmentKey: x.SegmentKey, Share: 1, Events: recorded(x), Slowest: seconds(slowest[i]),
 			Steps: [2]string{steps(from), steps(x.name)}, MidMean: mean(middle, i)}
 		from = x.name
 		for _, rows := range middles {
@@ -351,9 +373,20 @@ func (f *followed) trace(n int) *sample.Trace {
 		}
 		slices.Sort(each)
 		g.P99 = seconds(each[len(each)*99/100])
+		if len(tail) > 0 {
+			g.Tail = mean(tail, i)
+		}
 		out.Segments = append(out.Segments, g)
 	}
 	return out
+}
+
+// recorded returns the number of events at an instant.
+func recorded(x instant) float64 {
+	if x.inferred {
+		return 0
+	}
+	return 1
 }
 
 // steps makes one word of an instant's name.
@@ -393,6 +426,15 @@ func middleOf(rows []Row) (out []Row) {
 		}
 	}
 	return out
+}
+
+// tailOf returns the rows whose totals are from the 98.5th to the 99.5th percentile.
+func tailOf(rows []Row) []Row {
+	const thousand = 1000
+	all := slices.SortedStableFunc(slices.Values(rows), func(a, b Row) int {
+		return cmp.Compare(a.total(), b.total())
+	})
+	return all[len(all)*985/thousand : len(all)*995/thousand]
 }
 
 func mean(rows []Row, i int) (sum float64) {

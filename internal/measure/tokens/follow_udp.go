@@ -137,7 +137,7 @@ func (f *course) follow(out *followed, x Exchange, own []*query) {
 		return
 	}
 	at, missing := f.instants(own[i], x)
-	out.add(at, missing, x.Slot)
+	out.add(at, nil, missing, x.Slot)
 }
 
 // instants returns the instants of an exchange. missing means that what follows them was not seen.
@@ -198,8 +198,8 @@ func (f *course) instants(q *query, x Exchange) (at []int64, missing bool) {
 // stretchesUDP returns the stretches between an exchange's instants, in their order.
 func stretchesUDP(chain []Hop, writes bool) (out []instant) {
 	add := func(reply bool, part sample.Part, hop, where, name string) {
-		out = append(out, instant{sample.SegmentKey{Reply: reply, Hop: hop, Where: where, Part: part},
-			name})
+		k := sample.SegmentKey{Reply: reply, Hop: hop, Where: where, Part: part}
+		out = append(out, instant{SegmentKey: k, name: name})
 	}
 	const network = string(sample.PartNetwork)
 	server := chain[0].Name

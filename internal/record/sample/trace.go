@@ -68,7 +68,16 @@ const (
 	PartServer      Part = "server"         // from the request's last byte to the reply's first write
 	PartServerTCP   Part = "server's TCP"   // until TCP sent the write
 	PartServerQueue Part = "server's queue" // of the device
+
+	// How a process spent its part, in which else is its own CPU time; in front of that.
+	PartRelayedAsleep = PartRelayed + InPart + "asleep"
+	PartRelayedWait   = PartRelayed + InPart + "waiting for a CPU"
+	PartServerAsleep  = PartServer + InPart + "asleep"
+	PartServerWait    = PartServer + InPart + "waiting for a CPU"
 )
+
+// InPart is between the name of a part and that of a part of it.
+const InPart = ": "
 
 // Hooks are the names of netfilter's hooks by number, in the order of a packet's path.
 var Hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
@@ -98,8 +107,17 @@ type Trace struct {
 	// Missing names tracepoints that the kernel lacks.
 	Missing []string `json:"missing,omitempty"`
 	// Waits are replies of a route's server that waited for longer than 1 ms in its TCP, by cause.
-	Waits     []EvidenceWait `json:"waits,omitempty"`
-	OldTotals []float64      `json:"totals_s,omitempty"` // Totals in files of earlier versions
+	Waits []EvidenceWait `json:"waits,omitempty"`
+	// Stopped are the processes of a route that a CPU limit stopped.
+	Stopped   []Stopped `json:"stopped,omitempty"`
+	OldTotals []float64 `json:"totals_s,omitempty"` // Totals in files of earlier versions
+}
+
+// Stopped is for how long, in s, a CPU limit stopped a process, and of what time.
+type Stopped struct {
+	Process string  `json:"process" printable:"text"`
+	For     float64 `json:"for_s"`
+	Of      float64 `json:"of_s"`
 }
 
 // Times are times in s. In a file they are whole nanoseconds, to save space.
@@ -161,8 +179,10 @@ type Segment struct {
 	P99     float64 `json:"p99_s"` // over all followed trips
 	// Slowest is its time in the slowest trip; 0: unknown, or none.
 	Slowest float64 `json:"slowest_s,omitempty"`
-	Share   float64 `json:"share"` // of followed trips that have the segment
-	Events  float64 `json:"events"`
+	// Tail is its mean time in the trips from the 98.5th to the 99.5th percentile; 0: unknown, or none.
+	Tail   float64 `json:"tail_s,omitempty"`
+	Share  float64 `json:"share"` // of followed trips that have the segment
+	Events float64 `json:"events"`
 	// Steps names the events that begin and end it; in files of earlier versions their devices
 	// follow.
 	Steps       [2]string `json:"steps"`
@@ -217,18 +237,24 @@ func (t *Trace) check() error {
 		return fmt.Errorf("impossible trace: %d of %d trips followed, %d events lost", t.Followed,
 			t.Trips, t.Lost)
 	}
-	if len(t.Segments) > maxSegments || len(t.Groups) > maxGroups || len(t.Broken) > maxGroups {
+	if len(t.Segments) > maxSegments || len(t.Groups) > maxGroups || len(t.Broken) > maxGroups ||
+		len(t.Stopped) > maxGroups {
 		return fmt.Errorf("trace too large: %d segments, %d groups of steps, %d breaks",
 			len(t.Segments), len(t.Groups), len(t.Broken))
 	}
 	if err := times(append(slices.Clone(t.Totals), t.MidMean, t.Events)...); err != nil {
 		return err
 	}
+	for _, s := range t.Stopped {
+		if err := times(s.For, s.Of); err != nil {
+			return err
+		}
+	}
 	for _, s := range t.Segments {
 		if len(s.MidMeans) != n && len(s.MidMeans) != 0 {
 			return fmt.Errorf("a segment with %d mid-means in %d slices", len(s.MidMeans), n)
 		}
-		if err := times(append(slices.Clone(s.MidMeans), s.MidMean, s.P99, s.Slowest,
+		if err := times(append(slices.Clone(s.MidMeans), s.MidMean, s.P99, s.Slowest, s.Tail,
 			s.Share, s.Events)...); err != nil {
 			return err
 		}

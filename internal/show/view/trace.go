@@ -187,6 +187,9 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		for _, h := range row.Hooks {
 			add("└ hook "+h.Name, h.Its, h.Mine, h.Added, document.Faint)
 		}
+		for _, h := range row.Parts {
+			add("└ "+h.Name, h.Its, h.Mine, h.Added, document.Faint)
+		}
 	}
 	of = ""
 	if len(t.Rows) > 0 && t.Against != "" {

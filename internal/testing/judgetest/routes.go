@@ -83,3 +83,31 @@ func routeVisit(round, cell int, relayed bool, state sample.Tracing, us, relay, 
 	v.Trace = t
 	return v
 }
+
+// Divided says, for Routes, how the processes of a trace spent their parts: a tenth asleep, and relays
+// waiting for a CPU for a time, in s, and for another one around the p99.
+func Divided(waits, late float64) func(*sample.Trace) {
+	return func(x *sample.Trace) {
+		var out []sample.Segment
+		for _, g := range x.Segments {
+			parts, ok := map[sample.Part][2]sample.Part{
+				sample.PartRelayed: {sample.PartRelayedAsleep, sample.PartRelayedWait},
+				sample.PartServer:  {sample.PartServerAsleep, sample.PartServerWait}}[g.Part]
+			if ok {
+				asleep, wait := g, g
+				asleep.Part, asleep.Events, wait.Part, wait.Events = parts[0], 0, parts[1], 0
+				asleep.MidMean = g.MidMean / 10
+				if wait.MidMean = 0; g.Part == sample.PartRelayed {
+					wait.MidMean, wait.Tail = waits, late
+				}
+				g.MidMean -= asleep.MidMean + wait.MidMean
+				for _, y := range []*sample.Segment{&asleep, &wait, &g} {
+					y.MidMeans = sample.Times{y.MidMean, y.MidMean}
+				}
+				out = append(out, asleep, wait)
+			}
+			out = append(out, g)
+		}
+		x.Segments = out
+	}
+}

@@ -1,0 +1,108 @@
+package tokens
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// run is when a thread was on a CPU, and for how long it had waited for one until it was, ns.
+type run struct{ in, out, waited int64 }
+
+// AddRun adds a run of a thread. Its times must be CLOCK_REALTIME's.
+func (l *Log) AddRun(e writes.Event) {
+	l.runs[e.Thread] = append(l.runs[e.Thread], run{e.Since, e.At, e.Waited})
+}
+
+// split is how a thread spent the time until it wrote: asleep, waiting for a CPU, and else on one.
+type split struct {
+	asleep, waited int64
+	known          bool
+}
+
+// spent returns how the thread that wrote the byte before an offset spent a time.
+func (l *Log) spent(list []writing, offset, from, to int64) (s split) {
+	w, ok := covering(list, offset)
+	if !ok || w.Thread == 0 || to <= from {
+		return s
+	}
+	runs := l.runs[w.Thread]
+	i := sort.Search(len(runs), func(i int) bool { return runs[i].out >= w.At })
+	var last run
+	switch {
+	case i < len(runs) && runs[i].in <= w.At:
+		last = runs[i]
+	case w.Since != 0: // it goes on
+		last = run{w.Since, math.MaxInt64, w.Waited}
+	default:
+		return s
+	}
+	ran := int64(0)
+	for {
+		ran += max(0, min(last.out, to)-max(last.in, from))
+		if last.in <= from {
+			break
+		}
+		if i--; i < 0 {
+			return s // for how long it had waited before is not known
+		}
+		before := runs[i]
+		s.waited += max(0, min(last.waited-before.waited, last.in-max(before.out, from)))
+		if last = before; last.out <= from {
+			break
+		}
+	}
+	s.asleep, s.known = max(0, to-from-ran-s.waited), true
+	return s
+}
+
+// The stretches of a process that its runs divide, and into what.
+var dividedBy = map[sample.Part][2]sample.Part{
+	sample.PartRelayed: {sample.PartRelayedAsleep, sample.PartRelayedWait},
+	sample.PartServer:  {sample.PartServerAsleep, sample.PartServerWait},
+}
+
+// split divides the stretches in processes, if it is known of nearly all exchanges how these spent
+// their time. Of the others it is all their own.
+func (f *followed) split() {
+	const nearly = 0.95
+	var out []instant
+	rows := make([]Row, len(f.rows))
+	process := 0
+	for i, x := range f.stretches {
+		parts, ok := dividedBy[x.Part]
+		if ok {
+			n := 0
+			for _, s := range f.splits {
+				if s[process].known {
+					n++
+				}
+			}
+			if ok = n > 0 && float64(n) >= nearly*float64(len(f.rows)); ok {
+				asleep, waits := x, x
+				asleep.Part, asleep.name, asleep.inferred = parts[0], x.Hop+" awake", true
+				waits.Part, waits.name, waits.inferred = parts[1], x.Hop+" on a CPU", true
+				out = append(out, asleep, waits)
+			}
+		}
+		for k, row := range f.rows {
+			own := row[i]
+			if ok {
+				s := f.splits[k][process]
+				waited := min(s.waited, own)
+				asleep := min(s.asleep, own-waited)
+				rows[k] = append(rows[k], asleep, waited)
+				own -= asleep + waited
+			}
+			rows[k] = append(rows[k], own)
+		}
+		out = append(out, x)
+		if _, is := dividedBy[x.Part]; is {
+			process++
+		}
+	}
+	f.stretches, f.rows = out, slices.Clip(rows)
+}
