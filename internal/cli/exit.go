@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -81,8 +83,12 @@ func (f *failure) Unwrap() error { return f.err }
 // Hint returns the failure's remedy, or else the wrapped error's.
 func (f *failure) Hint() string {
 	var h interface{ Hint() string }
-	if f.hint == "" && errors.As(f.err, &h) {
+	var name *net.DNSError
+	switch {
+	case f.hint == "" && errors.As(f.err, &h):
 		return h.Hint()
+	case f.hint == "" && errors.As(f.err, &name):
+		return vantage.CheckName
 	}
 	return f.hint
 }

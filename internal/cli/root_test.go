@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"syscall"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
 type hinted struct{ error }
@@ -38,6 +41,19 @@ func TestHintOfWhatIsLeft(t *testing.T) {
 }
 
 // Errors about what was left behind are printed even after a signal.
+// A name that cannot be looked up has a hint whatever dialled it.
+func TestHintOfUnknownHosts(t *testing.T) {
+	err := fmt.Errorf("cache: %w", &net.DNSError{Err: "no such host", Name: "cache"})
+	for _, err := range []error{err, &failure{exitFailed, err, ""}} {
+		if got := hintOf(err, nil); got != vantage.CheckName {
+			t.Errorf("%v: hint %q", err, got)
+		}
+	}
+	if got := hintOf(usage(err, "another"), nil); got != "another" {
+		t.Errorf("hint %q", got)
+	}
+}
+
 func TestUnsaid(t *testing.T) {
 	var (
 		stopped = signaled{syscall.SIGINT}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -127,7 +128,7 @@ func network(err error) (msg, hint string) {
 	)
 	switch {
 	case errors.As(err, &dns):
-		return "look up the host: " + clean(dns.Err), "check the host's name"
+		return "look up the host: " + clean(dns.Err), vantage.CheckName
 	case errors.Is(err, io.EOF):
 		return "the server closed the connection", ""
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -15,6 +15,9 @@ import (
 // bytes
 const maxFile = 1 << 20
 
+// CheckName is the hint for a host that cannot be looked up.
+const CheckName = "check the name, or give an address; containers' names are known on their networks only"
+
 type names struct {
 	hosts   map[string][]netip.Addr
 	servers []string
@@ -31,7 +34,7 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 	}
 	if len(n.servers) == 0 {
 		return nil, &Error{msg: fmt.Sprintf("%s has no name server that could resolve %s", v.name, host),
-			hint: "give an address"}
+			hint: CheckName}
 	}
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (
 		c net.Conn, err error) {
@@ -56,7 +59,8 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 	if errors.As(failed, &e) { // its Server is this machine's
 		failed = errors.New(e.Err)
 	}
-	return nil, fmt.Errorf("look up %s in %s: %w", host, v.name, failed)
+	return nil, &Error{msg: fmt.Sprintf("look up %s in %s", host, v.name), hint: CheckName,
+		err: failed}
 }
 
 // candidates returns the full names to look up, by the place's search list. They end in a dot, so

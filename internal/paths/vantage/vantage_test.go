@@ -2,6 +2,7 @@ package vantage
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -151,6 +152,10 @@ func TestDialInside(t *testing.T) {
 		case tt.wrong != "":
 			if err == nil || err.Error() != tt.wrong {
 				t.Errorf("%s: %v, want %q", tt.host, err, tt.wrong)
+			}
+			var e *Error
+			if !errors.As(err, &e) || e.Hint() != CheckName {
+				t.Errorf("%s: %v has no hint", tt.host, err)
 			}
 		case err != nil:
 			t.Errorf("%s: %v", tt.host, err)
