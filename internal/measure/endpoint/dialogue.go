@@ -237,12 +237,23 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 		}
 		_, err = io.Copy(io.Discard, r.Body)
 		if t.server = r.Header.Get("Server"); err == nil && r.Close {
-			err = errors.New("the server ends the connection after each reply, and requests are traced " +
-				"on one")
+			err = closesError{}
 		}
 		return err
 	}
 	return t, nil
+}
+
+// closesError is the refusal of a server that ends the connection after each reply.
+type closesError struct{}
+
+func (closesError) Error() string {
+	return "the server ends the connection after each reply, and requests are traced on one"
+}
+
+func (closesError) Hint() string {
+	return "toll trace HOST:PORT --client 'curl -so /dev/null http://{addr}/' traces requests on " +
+		"connections of their own"
 }
 
 func notHTTP(err error) error {

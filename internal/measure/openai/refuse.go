@@ -32,7 +32,11 @@ type StatusError struct {
 	Text string // cleaned; "": none
 
 	members []string // of the request that the server refuses
+	hint    string
 }
+
+// Hint returns a remedy, or "".
+func (e *StatusError) Hint() string { return e.hint }
 
 func (e *StatusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
@@ -78,10 +82,24 @@ func (s *Session) status(a *answer) error {
 	if said != "" {
 		e.Text = strings.TrimLeft(e.Text+": "+said, ": ")
 	}
+	if foreign[a.StatusCode] && !bytes.Contains(bytes.ToLower(b), []byte("model")) {
+		e.hint = s.e.otherServers()
+	}
 	if a.StatusCode == http.StatusBadRequest || a.StatusCode == http.StatusUnprocessableEntity {
 		e.members = refusedMembers(b)
 	}
 	return e
+}
+
+// foreign has the statuses of servers that do not have the interface. Those that have it answer 404
+// for an unknown model, and name it.
+var foreign = map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
+	http.StatusNotImplemented: true}
+
+// otherServers returns the hint for a server without the interface of OpenAI.
+func (e *Endpoint) otherServers() string {
+	return fmt.Sprintf("toll stream needs an OpenAI-compatible server; any web server: toll run %s "+
+		"--client 'curl -so /dev/null %s://{addr}/'", e.addr(), e.url.Scheme)
 }
 
 // rest reads a text until its end, 1 MiB or 2 s. whole means that the end came.
@@ -124,14 +142,25 @@ func (s *Session) notEvents(a *answer, begin []byte, content io.Reader) error {
 			s.e.secrets.clean(kind), s.text(b, whole)),
 			"Ollama's OpenAI-compatible interface is at its /v1: " + s.e.root("/v1")}
 	}
-	err := &hinted{text: fmt.Sprintf("the server does not stream: it answered %s and not %s: %s",
-		s.e.secrets.clean(kind), eventStream, s.text(b, whole))}
-	if kind == eventStream {
-		err.text = fmt.Sprintf("the server does not stream: it sent no events as %s: %s", kind,
-			s.text(b, whole))
-	}
+	err := s.e.noStream(kind, s.text(b, whole))
 	if answer, e := answerIn(b); e == nil && answer.something() {
 		err.hint = "--no-stream asks for whole responses"
+	}
+	return err
+}
+
+// noStream returns the error for a response of a media type that is no stream of events. said is
+// what it says, cleaned.
+func (e *Endpoint) noStream(kind, said string) *hinted {
+	switch kind {
+	case eventStream:
+		said = fmt.Sprintf("it sent no events as %s: %s", kind, said)
+	default:
+		said = fmt.Sprintf("it answered %s and not %s: %s", e.secrets.clean(kind), eventStream, said)
+	}
+	err := &hinted{text: "the server does not stream: " + said}
+	if kind == page {
+		err.hint = e.otherServers()
 	}
 	return err
 }

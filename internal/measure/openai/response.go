@@ -230,9 +230,7 @@ func (st *stream) ended(err error) error {
 	case errors.Is(err, io.EOF) && st.r.Finish != "":
 		return nil
 	case errors.Is(err, io.EOF) && !st.seen && st.a.kind() != eventStream:
-		return fmt.Errorf("the server does not stream: it answered %s and not %s: %s",
-			st.e.secrets.clean(st.a.kind()), eventStream,
-			st.e.secrets.clean(string(st.front)))
+		return st.e.noStream(st.a.kind(), st.e.secrets.clean(string(st.front)))
 	case errors.Is(err, io.EOF) && st.a.body.whole():
 		return fmt.Errorf(
 			"the server ended its response after %s without saying why: neither [DONE] nor a finish_reason came%s",

@@ -149,10 +149,20 @@ func TestShapes(t *testing.T) {
 
 // What cannot be read is quoted.
 func TestUnreadable(t *testing.T) {
+	const webServer = "toll stream needs an OpenAI-compatible server; any web server: toll run " +
+		"server:80 --client 'curl -so /dev/null http://{addr}/'"
 	for _, tt := range []struct{ name, raw, want, hint string }{
 		{"text", ofType("Content-Type: text/html\r\n") + inChunks("hello", " you"),
 			"the server does not stream: it answered text/html and not text/event-stream: hello you",
-			""},
+			webServer},
+		{"web-server", "HTTP/1.1 501 No\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
+			"the server answered 501 No: an HTML page", webServer},
+		{"proxy", "HTTP/1.1 502 No\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
+			"the server answered 502 No: an HTML page", ""},
+		{"no-path", "HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\n\r\n" +
+			`{"detail":"Not Found"}`, "the server answered 404 Not Found: Not Found", webServer},
+		{"no-model", "HTTP/1.1 404 Not Found\r\nContent-Length: 28\r\n\r\n" +
+			`{"error":"no such Model: a"}`, "answered 404 Not Found: no such Model: a", ""},
 		{"html", head + inChunks("<html>busy</html>"),
 			"the server does not stream: it sent no events as text/event-stream: <html>busy", ""},
 		{"completion", head + inChunks(`{"choices":[{"message":{"content":"a"}}]}`),
