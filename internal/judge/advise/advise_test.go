@@ -465,6 +465,11 @@ func TestInterruptedSearch(t *testing.T) {
 	if r.Answer.Text[0] != first {
 		t.Errorf("%q, want %q first", r.Answer.Text, first)
 	}
+	r.Warnings = append(r.Warnings, analysis.Warning{Code: analysis.Busy})
+	const busy = "The machine was too busy: measure again before you set any of this."
+	if got := AnswerOf(r).Text; got[0] != first || got[1] != busy {
+		t.Errorf("%q, want %q second", got, busy)
+	}
 	if r.Advice[0].Levers[0].Verdict != NotSure ||
 		!strings.Contains(strings.Join(r.Answer.Text, " "),
 			"Generic receive offload of containers' links may help: it helped alone (") {

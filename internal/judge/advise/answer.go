@@ -31,6 +31,9 @@ func AnswerOf(r *Report) *analysis.Answer {
 	if r.Plan.EndedBy == sample.EndedByInterrupt {
 		out.Add("The search was interrupted: what it had not measured by then is not advised.")
 	}
+	if r.TooBusy() {
+		out.Add(printable.Capital(sample.TooBusy) + ": measure again before you set any of this.")
+	}
 	for _, a := range r.Advice {
 		for _, text := range a.sentences() {
 			if len(r.Advice) > 1 {

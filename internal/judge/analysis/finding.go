@@ -36,7 +36,14 @@ const (
 	AllWitnessed    = "witnessed"      // or the rows that were not are named
 	Unclear         = "unclear"        // N of Of verdicts
 	TooFewRounds    = "too-few-rounds" // N of Of verdicts are unclear for that reason
+
+	Busy = "busy" // the warning of that code explains the verdicts: no advice is firm
 )
+
+// TooBusy reports whether a warning says that the machine was too busy to measure.
+func (s Said) TooBusy() bool {
+	return slices.ContainsFunc(s.Warnings, func(w Warning) bool { return w.Code == Busy })
+}
 
 // At returns the index of the report's cell that has the results of c, or -1.
 func (r *Report) At(c sample.Cell) int {

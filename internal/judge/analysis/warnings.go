@@ -128,7 +128,7 @@ func (j *Run) warnings() []Warning {
 	}
 	busy := j.tooBusy()
 	if busy != "" {
-		add("busy", "%s", busy)
+		add(Busy, "%s", busy)
 	}
 	out = append(out, BrokenOff(j.File)...)
 	for _, text := range j.withoutBaseline() {

@@ -11,7 +11,6 @@ import (
 
 // The codes of a comparison's findings.
 const (
-	Busy     = "busy"      // the warning of that code explains the verdicts
 	Compared = "compared"  // one load's Cells, by their ratios to the baseline
 	Keep     = "keep"      // Cells of one route; Pin is the CPU placement that decides
 	Avoid    = "avoid"     // as Keep; What is what to do instead
@@ -72,8 +71,9 @@ func (j study) findings(r *analysis.Report) []analysis.Finding {
 	if len(out)+len(unsure) == 0 {
 		out = []analysis.Finding{alone(r)}
 	}
-	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool { return w.Code == Busy }) {
-		out, unsure = slices.Insert(out, 0, analysis.Finding{Code: Busy}), nil // for the same reason
+	if r.TooBusy() {
+		// for the same reason
+		out, unsure = slices.Insert(out, 0, analysis.Finding{Code: analysis.Busy}), nil
 	}
 	out = append(out, unsure...)
 	return append(append(out, j.ownDelays()...), analysis.Finding{Code: analysis.AllWitnessed})

@@ -30,6 +30,8 @@ var blanks = map[string]func(*writer, []analysis.Finding) string{
 	},
 	"congestion": func(w *writer, _ []analysis.Finding) string { return w.r.Environment.Congestion },
 	"warning":    (*writer).busy,
+	"Keep":       advises("Keep"),
+	"Avoid":      advises("Avoid"),
 	"what":       func(_ *writer, fs []analysis.Finding) string { return fs[0].What },
 	"on":         ofCell(func(_ *writer, c analysis.Cell) string { return c.On }),
 	"place": ofCell(func(_ *writer, c analysis.Cell) string {
@@ -216,12 +218,22 @@ var limiters = map[string]string{
 // busy returns the first sentence of the warning.
 func (w *writer) busy([]analysis.Finding) string {
 	for _, x := range w.r.Warnings {
-		if x.Code == comparison.Busy {
+		if x.Code == analysis.Busy {
 			said, _, _ := strings.Cut(x.Text, ". ")
 			return printable.Capital(strings.TrimSuffix(said, "."))
 		}
 	}
 	return ""
+}
+
+// advises returns the verb of an advice, which is not firm if the machine was too busy.
+func advises(verb string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, _ []analysis.Finding) string {
+		if w.r.TooBusy() {
+			return "Perhaps " + strings.ToLower(verb)
+		}
+		return verb
+	}
 }
 
 // each returns the rows of the finding, each followed by what say returns.

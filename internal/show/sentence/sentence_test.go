@@ -29,7 +29,7 @@ func compared() *analysis.Report {
 	r.Environment.Congestion = "bbr"
 	r.Plan.Loads = append(r.Plan.Loads, sample.Load{Kind: workload.Stream, Streams: 1,
 		Options: sample.StreamOptions{Tokens: 6, Pace: 50}})
-	r.Warnings = []analysis.Warning{{Code: comparison.Busy, Text: "the machine was too busy. Wait"}}
+	r.Warnings = []analysis.Warning{{Code: analysis.Busy, Text: "the machine was too busy. Wait"}}
 	return r
 }
 
@@ -82,11 +82,11 @@ func TestTemplates(t *testing.T) {
 			"50 % (49–51) of bridge's throughput (worse) and 50 % (49–51) of bridge's median latency (worse)."},
 		{with(of(comparison.AgainstLab, 1), ratios), "bridge on lab, from the machine itself: " +
 			"50 % (49–51) of bridge's throughput (worse)."},
-		{of(comparison.Busy), "The machine was too busy."},
-		{of(comparison.Keep, 1, 2), "Keep bridge: fills the wire, -10 % CPU time, +4.0 µs median latency."},
-		{of(comparison.Keep, 2), "Keep bridge: +4.0 µs median latency."},
+		{of(analysis.Busy), "The machine was too busy: measure again before you decide."},
+		{of(comparison.Keep, 1, 2), "Perhaps keep bridge: fills the wire, -10 % CPU time, +4.0 µs median latency."},
+		{of(comparison.Keep, 2), "Perhaps keep bridge: +4.0 µs median latency."},
 		{with(of(comparison.Avoid, 2), func(f *analysis.Finding) { f.What = comparison.ProxyOff }),
-			`Avoid bridge: +4.0 µs median latency: set "userland-proxy": false.`},
+			`Perhaps avoid bridge: +4.0 µs median latency: set "userland-proxy": false.`},
 		{of(comparison.Varies, 2), "Varies: bridge: +4.0 µs median latency."},
 		{of(comparison.Open, 2), "Not certain yet: bridge."},
 		{of(comparison.Compared, 2), "Median latency, of host's: worse: bridge 120 % (119–121)."},
@@ -149,7 +149,7 @@ func TestFill(t *testing.T) {
 		tuned = append(tuned, analysis.Finding{Code: comparison.Tuned, Cells: []int{4},
 			Ratios: []analysis.Ratio{x}})
 	}
-	r.Found = append([]analysis.Finding{{Code: comparison.Busy}, six,
+	r.Found = append([]analysis.Finding{{Code: analysis.Busy}, six,
 		{Code: comparison.Compared, From: "host", On: "lab", Cells: []int{1}}, tokens,
 		{Code: comparison.TokensInTime, From: "host"}}, append(tuned,
 		analysis.Finding{Code: analysis.AllWitnessed})...)

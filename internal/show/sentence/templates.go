@@ -55,10 +55,10 @@ var ofModes = []template{
 	{code: comparison.AgainstLab, text: "{cell} on {on}, from {place}{pin}: {ratios}.", most: 3,
 		details: 6},
 
-	{code: comparison.Busy, text: "{warning}.", most: all},
-	{code: comparison.Keep, text: "Keep {routes}.", most: all, placed: true, item: "advice", merge: inPlace,
+	{code: analysis.Busy, text: "{warning}: measure again before you decide.", most: all},
+	{code: comparison.Keep, text: "{Keep} {routes}.", most: all, placed: true, item: "advice", merge: inPlace,
 		question: which},
-	{code: comparison.Avoid, text: "Avoid {routes}{remedy}.", most: all, placed: true, item: "advice", merge: inPlace,
+	{code: comparison.Avoid, text: "{Avoid} {routes}{remedy}.", most: all, placed: true, item: "advice", merge: inPlace,
 		question: which},
 	{code: comparison.Varies, text: "Varies: {routes}.", most: all, placed: true, item: "advice", merge: inPlace,
 		question: which},
