@@ -181,15 +181,6 @@ func (t Tally) Finding() (f Finding, ok bool) {
 	return f, t.open > 0
 }
 
-// Sentence returns the finding in words, or "" without unclear verdicts.
-func (t Tally) Sentence() string {
-	f, ok := t.Finding()
-	if !ok {
-		return ""
-	}
-	return SayUnclear(f)
-}
-
 // SayUnclear returns how many verdicts are unclear, and what would decide them.
 func SayUnclear(f Finding) string {
 	verb := "are"

@@ -4,7 +4,6 @@ package ladder
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -34,13 +33,16 @@ type Step struct {
 }
 
 // priced lists the prices in the order in which they are shown.
-var priced = []struct{ Metric, Load, Name string }{
-	{workload.LatencyP50, workload.RR, "median latency"},
-	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
-	{workload.Throughput, workload.Bulk, "throughput"},
-	{workload.CPUPerByte, workload.Bulk, "CPU time per gigabyte"},
-	{workload.LatencyP50, workload.Stream, "median token delay"},
-	{workload.CPUPerToken, workload.Stream, "CPU time per token"},
+var priced = []struct {
+	Metric, Load string
+	answers      bool
+}{
+	{workload.LatencyP50, workload.RR, true},
+	{workload.CPUPerTrip, workload.RR, false},
+	{workload.Throughput, workload.Bulk, true},
+	{workload.CPUPerByte, workload.Bulk, false},
+	{workload.LatencyP50, workload.Stream, true},
+	{workload.CPUPerToken, workload.Stream, false},
 }
 
 // PriceName returns the key of a load's price in Step.Prices: the metric, or a name of the load if
@@ -76,7 +78,7 @@ func Judge(f *sample.File) *Report {
 	base := l.Report()
 	l.Sort(base.Cells)
 	r := &Report{Measured: base.Measured, Said: base.Said, Steps: l.steps()}
-	r.Findings, r.Answer = l.findings(base, r.Steps), AnswerOf(r.Steps)
+	r.Found = append(Findings(r), l.sums(r.Steps)...)
 	return r
 }
 
@@ -210,6 +212,9 @@ func (s Step) Way() string {
 	return from + " to outside"
 }
 
+// SamePlace reports whether the clients of both steps are in one place, on one backend.
+func (s Step) SamePlace(o Step) bool { return s.On == o.On && s.Way() == o.Way() }
+
 // Has reports whether c is one of the step's cells, one for each load.
 func (s Step) Has(c analysis.Cell) bool {
 	return c.From == s.From && c.On == s.On && c.Label() == s.Label
@@ -259,73 +264,4 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 		return p
 	}
 	return l.Price(i, b, metric)
-}
-
-func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
-	if len(r.Cells) == 0 {
-		return []string{"Nothing was measured."}
-	}
-	out := []string{analysis.Witnessed(r)}
-	for _, top := range steps {
-		if !slices.ContainsFunc(steps, func(s Step) bool { return s.below == top.cell }) {
-			out = append(out, l.sums(steps, top)...)
-		}
-	}
-	for _, m := range priced {
-		var nothing, hidden []string
-		by := ""
-		for _, s := range steps {
-			switch p := s.Prices[PriceName(m.Load, m.Metric)]; {
-			case p.LimitedBy != "":
-				hidden, by = append(hidden, s.Part), p.LimitedBy
-			case p.Verdict == stats.Nothing:
-				nothing = append(nothing, fmt.Sprintf("%s (at most %s)", s.Part, p.In(p.Most())))
-			}
-		}
-		if len(nothing) > 0 {
-			out = append(out, fmt.Sprintf("What costs nothing measurable in %s: %s.", m.Name,
-				strings.Join(nothing, "; ")))
-		}
-		if len(hidden) > 0 {
-			out = append(
-				out,
-				fmt.Sprintf(
-					"The %s is full with and without them, so its rate hides what these cost in %s: %s.",
-					by, m.Name, strings.Join(hidden, "; ")))
-		}
-	}
-	return out
-}
-
-func (l *ladder) sums(steps []Step, top Step) []string {
-	var chain []Step
-	bottom := top
-	for bottom.Below != "" {
-		chain = append([]Step{bottom}, chain...)
-		bottom = steps[slices.IndexFunc(steps, func(s Step) bool { return s.cell == bottom.below })]
-	}
-	if len(chain) < 2 {
-		return nil
-	}
-	total := l.prices(top.cell, bottom.cell)
-	var out []string
-	for _, m := range priced {
-		name := PriceName(m.Load, m.Metric)
-		p := total[name]
-		if m.Metric != workload.LatencyP50 && m.Metric != workload.CPUPerByte || !p.Known() {
-			continue
-		}
-		var parts []string
-		for _, s := range chain {
-			if q := s.Prices[name]; q.Known() {
-				parts = append(parts, fmt.Sprintf("%s is %s", s.Part, q.In(q.Value())))
-			}
-		}
-		if len(parts) == 0 {
-			parts = []string{"no part alone is beyond the noise"}
-		}
-		out = append(out, fmt.Sprintf("Of %s's %s of %s over %s, %s.",
-			top.Label, p.In(p.Value()), m.Name, bottom.Label, strings.Join(parts, "; ")))
-	}
-	return out
 }

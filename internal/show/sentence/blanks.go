@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
@@ -124,6 +125,21 @@ var blanks = map[string]func(*writer, []analysis.Finding) string{
 	"knees4": func(w *writer, fs []analysis.Finding) string {
 		return w.knees(w.study.(*sweep.Report).OverIPv4, fs[0], "IPv4")
 	},
+
+	"ladder": func(w *writer, _ []analysis.Finding) string {
+		if w.study.(*ladder.Report).Steps[0].To.Outside() {
+			return "way out"
+		}
+		return "path"
+	},
+	"parts": mostOf,
+	"price": func(_ *writer, fs []analysis.Finding) string { return priceNouns[fs[0].What] },
+	"sum":   sum,
+	"free": ofEach(func(s ladder.Step, p analysis.Price) string {
+		return s.Part + " (at most " + p.In(p.Most()) + ")"
+	}),
+	"full":   func(_ *writer, fs []analysis.Finding) string { return fs[0].Why },
+	"hidden": ofEach(func(s ladder.Step, _ analysis.Price) string { return s.Part }),
 
 	"Total":   (*writer).totalOf,
 	"first":   partner(ofFirst),

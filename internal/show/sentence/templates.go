@@ -30,7 +30,7 @@ const (
 	which = "Which network mode, by {nouns}?"
 )
 
-var templates = slices.Concat(ofModes, ofRoutes, ofCrowds, ofCurves, ofPredictions)
+var templates = slices.Concat(ofModes, ofRoutes, ofCrowds, ofCurves, ofSteps, ofPredictions)
 
 var ofModes = []template{
 	{code: analysis.NothingMeasured, text: "Nothing was measured.", details: 1},

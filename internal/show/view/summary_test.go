@@ -174,7 +174,7 @@ func TestNoPlotWithoutRatios(t *testing.T) {
 
 func TestSummaryOfStudies(t *testing.T) {
 	climb := climbed()
-	climb.Answer = ladder.AnswerOf(climb.Steps)
+	climb.Found = ladder.Findings(climb)
 	crowds := crowded()
 	crowds.Found = scale.Findings(crowds)
 	reports := map[string]judge.Report{"ladder": climb, "scale": crowds, "sweep": swept(t)}

@@ -213,7 +213,7 @@ func TestTracedLadder(t *testing.T) {
 		x.Cell, x.Label, x.Against = r.Cells[2*i+2], r.Steps[i+1].Label, r.Steps[i+1].Below
 		r.Steps[i+1].Trace = &x
 	}
-	r.Answer = ladder.AnswerOf(r.Steps)
+	r.Found = ladder.Findings(r)
 	got := summary(t, r, format.Options{Width: 80})
 	golden(t, "ladder-traced.txt", got)
 	if all := table(t, r, format.Options{Width: 80}); !strings.Contains(all,

@@ -98,7 +98,7 @@ func answerOf(d document.Document) (out []string) {
 
 func (r judged) against(sentence string) []string {
 	var out []string
-	for _, rule := range []func(judged, string) []string{judged.levers, judged.parts, judged.faults, judged.findings,
+	for _, rule := range []func(judged, string) []string{judged.levers, judged.faults, judged.findings,
 		judged.traces} {
 		out = append(out, rule(r, sentence)...)
 	}
@@ -129,27 +129,6 @@ func (r judged) levers(sentence string) (out []string) {
 			case strings.HasPrefix(said, "Not "+l.Gist+":") &&
 				(l.Verdict != advise.AtAPrice || !worse):
 				out = append(out, l.Name+" is "+string(l.Verdict))
-			}
-		}
-	}
-	return out
-}
-
-func (r judged) parts(sentence string) (out []string) {
-	for _, s := range r.Steps {
-		for metric, p := range s.Prices {
-			noun := map[string]string{"latency_p50": "Median latency",
-				"throughput": "Throughput"}[metric]
-			if noun == "" || s.Part == "" || !strings.HasPrefix(sentence, noun) {
-				continue
-			}
-			if strings.Contains(sentence, s.Part+" adds ") && p.Verdict != stats.Costs ||
-				strings.Contains(sentence, s.Part+" takes ") && p.Verdict != stats.Gains {
-				if !slices.ContainsFunc(r.Steps, func(o ladder.Step) bool {
-					return o.Part == s.Part && o.Prices[metric].Verdict != p.Verdict
-				}) {
-					out = append(out, s.Part+" "+string(p.Verdict))
-				}
 			}
 		}
 	}

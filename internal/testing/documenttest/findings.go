@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -121,8 +122,26 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	endpoints.PacketsUnclear: func(r judged, f analysis.Finding) bool {
 		return !r.some(f, analysis.Cell.Proven)
 	},
+	ladder.Parts: ofSteps(func(s ladder.Step, f analysis.Finding) bool {
+		return s.From == f.From && s.On == f.On && s.Prices[f.What].N > 0
+	}),
+	ladder.Sum: ofSteps(func(s ladder.Step, _ analysis.Finding) bool { return s.Below != "" }),
+	ladder.Free: ofSteps(func(s ladder.Step, f analysis.Finding) bool {
+		return s.Prices[f.What].Verdict == stats.Nothing
+	}),
+	ladder.Hidden: ofSteps(func(s ladder.Step, f analysis.Finding) bool {
+		return s.Prices[f.What].LimitedBy == f.Why
+	}),
 	comparison.Limited:      judged.alike,
 	comparison.OnlyMeasured: func(r judged, _ analysis.Finding) bool { return len(r.Failed) == 0 },
+}
+
+func ofSteps(is func(ladder.Step, analysis.Finding) bool) func(judged, analysis.Finding) bool {
+	return func(r judged, f analysis.Finding) bool {
+		return len(f.Rows) > 0 && !slices.ContainsFunc(f.Rows, func(i int) bool {
+			return i < 0 || i >= len(r.Steps) || !is(r.Steps[i], f)
+		})
+	}
 }
 
 // bent reports whether the finding's curves are of its load and place, with knees as their points
@@ -195,7 +214,17 @@ func (r judged) alike(f analysis.Finding) bool {
 // counted reports whether N of Of primary ratios are unclear.
 func (r judged) counted(f analysis.Finding) bool {
 	judged, open := 0, 0
-	for _, o := range r.Found { // of crowds, which have two ratios
+	for _, o := range r.Found { // of crowds, which have two ratios, and of ladders
+		for _, i := range o.Rows {
+			if o.Code != ladder.Parts {
+				break
+			}
+			if p := r.Steps[i].Prices[o.What]; p.LimitedBy == "" && !p.Undecided() {
+				if judged++; p.Verdict == stats.Unclear {
+					open++
+				}
+			}
+		}
 		for _, i := range o.Cells {
 			m := r.Cells[i].Metrics[scale.Rate(r.Cells[i])]
 			x := map[string]*analysis.Ratio{scale.Scaling: m.Scaling, scale.AtSize: m.Ratio}[o.Code]
@@ -218,7 +247,7 @@ func (r judged) counted(f analysis.Finding) bool {
 		}
 	}
 	for _, c := range r.Cells {
-		if r.Study == sample.StudyScale {
+		if r.Study == sample.StudyScale || r.Study == sample.StudyLadder {
 			break
 		}
 		x := c.Metrics[c.Primary].Ratio
