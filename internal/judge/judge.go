@@ -41,30 +41,18 @@ type study struct {
 
 // The first entry also judges files of unknown studies, which a later toll may have written.
 var studies = []study{
-	{sample.StudyCompare, func(f *sample.File) Report {
-		return comparison.Judge(f)
-	}, analysis.ToBaseline, false, nil},
-	{sample.StudyScale, func(f *sample.File) Report {
-		return scale.Judge(f)
-	}, analysis.ToBaseline, false, nil},
-	{sample.StudyLadder, func(f *sample.File) Report {
-		return ladder.Judge(f)
-	}, ladder.Partners, true, nil},
-	{sample.StudyEndpoints, func(f *sample.File) Report {
-		return endpoints.Judge(f)
-	}, analysis.ToBaseline, false, nil},
-	{sample.StudyAdvise, func(f *sample.File) Report {
-		return advise.Judge(f)
-	}, advise.Partners, false, nil},
-	{sample.StudySweep, func(f *sample.File) Report {
-		return sweep.Judge(f)
-	}, analysis.ToBaseline, false, nil},
-	{sample.StudyMesh, func(f *sample.File) Report {
-		return mesh.Judge(f)
-	}, analysis.ToBaseline, false, mesh.Converged},
-	{sample.StudyTrace, func(f *sample.File) Report {
-		return trace.Judge(f)
-	}, analysis.ToBaseline, false, nil},
+	{sample.StudyCompare, by(comparison.Judge), analysis.ToBaseline, false, nil},
+	{sample.StudyScale, by(scale.Judge), analysis.ToBaseline, false, nil},
+	{sample.StudyLadder, by(ladder.Judge), ladder.Partners, true, nil},
+	{sample.StudyEndpoints, by(endpoints.Judge), analysis.ToBaseline, false, nil},
+	{sample.StudyAdvise, by(advise.Judge), advise.Partners, false, nil},
+	{sample.StudySweep, by(sweep.Judge), analysis.ToBaseline, false, nil},
+	{sample.StudyMesh, by(mesh.Judge), analysis.ToBaseline, false, mesh.Converged},
+	{sample.StudyTrace, by(trace.Judge), analysis.ToBaseline, false, nil},
+}
+
+func by[R Report](judge func(*sample.File) R) func(*sample.File) Report {
+	return func(f *sample.File) Report { return judge(f) }
 }
 
 func of(p sample.Plan) study {

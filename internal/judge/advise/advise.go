@@ -103,9 +103,6 @@ func (r *Report) Base() *analysis.Report {
 	return &analysis.Report{Measured: r.Measured, Said: r.Said}
 }
 
-// Empty reports whether nothing has a result.
-func (r *Report) Empty() bool { return r.Base().Empty() }
-
 // Complete reports whether everything planned has a result. A lever that breaks a path is a
 // finding, not a failure, but the untuned mode must have its results.
 func (r *Report) Complete() bool {

@@ -29,9 +29,6 @@ type Report struct {
 // Base returns the part that all studies have.
 func (r *Report) Base() *Report { return r }
 
-// Empty reports whether nothing has a result.
-func (r *Report) Empty() bool { return len(r.Cells) == 0 }
-
 // Complete reports whether the run reached its end and everything planned has a result.
 func (r *Report) Complete() bool {
 	return len(r.Failed) == 0 && !r.Plan.CutShort() &&
@@ -55,6 +52,9 @@ type Measured struct {
 	Cells       []Cell             `json:"cells"`
 	Unpaired    []Unpaired         `json:"unpaired,omitempty"` // by load; nil without slices
 }
+
+// Empty reports whether nothing has a result.
+func (m *Measured) Empty() bool { return len(m.Cells) == 0 }
 
 // Said holds the text about the measurement.
 type Said struct {

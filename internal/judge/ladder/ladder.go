@@ -66,9 +66,6 @@ func (r *Report) Base() *analysis.Report {
 	return &analysis.Report{Measured: r.Measured, Said: r.Said}
 }
 
-// Empty reports whether nothing has a result.
-func (r *Report) Empty() bool { return r.Base().Empty() }
-
 // Complete reports whether everything planned has a result.
 func (r *Report) Complete() bool { return r.Base().Complete() }
 
