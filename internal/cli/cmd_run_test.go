@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ func TestRun(t *testing.T) {
 		test  func(t *testing.T, bin string)
 		waits bool // waits more than it measures
 	}{
-		{"every-mode", runOverEveryMode, false},
+		{"modes", runOverModesOfEachKind, false},
 		{"failures", runFailures, true},
 		{"stopped", runStopped, true},
 		{"killed-keeper", runWithKilledKeeper, false},
@@ -80,9 +81,11 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func runOverEveryMode(t *testing.T, bin string) {
+// TestConformance of the lab starts programs over every mode.
+func runOverModesOfEachKind(t *testing.T, bin string) {
 	needRedis(t)
-	args := []string{"run", "all", "--from", "container,remote", "--rounds", "1", "--quiet",
+	args := []string{"run", "shared", "bridge", "publish-nat", "publish-proxy", "macvlan-bridge",
+		"overlay", "--from", "container,remote", "--rounds", "1", "--quiet",
 		"--format", "json",
 		"--server", redisServer, "--client", redisClient, "--metric", `moved:B=^(\d+)$`, "--metric",
 		`keys=^keys (\d+)`}
@@ -108,7 +111,7 @@ func runOverEveryMode(t *testing.T, bin string) {
 			planned++
 		}
 	}
-	const least = 25 // without the modes that many kernels lack
+	const least = 8
 	if len(j.Cells) != planned || planned < least {
 		t.Errorf("%d of %d cells have a result", len(j.Cells), planned)
 	}
@@ -123,95 +126,51 @@ func runOverEveryMode(t *testing.T, bin string) {
 	r.gone(t)
 }
 
+// Failures that only real programs and paths make. TestFailingProgramFailsItsVisitOnly of the engine
+// and the tests of measure/program have the others.
 func runFailures(t *testing.T, bin string) {
 	needRedis(t)
-	const nothing = "true # {host}"
+	const nothing, busyTime = "true # {host}", "20s" // for a busy machine
 	for _, c := range []struct {
 		name           string
 		modes          string
 		server, client string
-		metric         string
+		timeout        string
 		code           int
-		failed         int      // cells
-		want           []string // in the reason of each cell
+		want           string // a regexp, of the one cell's reason and evidence
 	}{
-		{"missing-server", "host", "exec /no/such/server {port}", nothing, "", exitFailed, 1,
-			[]string{"server: it ended before it was ready (exit status 127); it said: ",
-				"/no/such/server", "not found"}},
-		{"missing-client", "host", redisServer, "exec /no/such/client {host}", "", exitFailed, 1,
-			[]string{"client: it failed (exit status 127); it said: ", "/no/such/client",
-				"not found"}},
-		{"never-ready", "host", "echo warming up; sleep 60 # {port}", nothing, "", exitFailed, 1,
-			[]string{
-				"server: it was not ready (listening on TCP port 5201) within 3s; it said: warming up"}},
-		{"server-fails", "host", "echo no licence >&2; exit 3 # {port}", nothing, "", exitFailed, 1,
-			[]string{"(exit status 3); it said: no licence"}},
-		{"server-cannot-bind", "host", "redis-server --port 99999 # {port}", nothing, "",
-			exitFailed, 1,
-			[]string{"server: it ended before it was ready (exit status 1); it said: "}},
-		{"no-metric", "host", redisServer, redisCLI + "ping", `latency:ms=p50 (\S+)`, exitFailed, 1,
-			[]string{
-				`client: no metric latency: nothing in the output matches p50 (\S+); it said: PONG`}},
-		{"metric-is-no-number", "host", redisServer, redisCLI + "echo 'p50 1,5'",
-			`latency:ms=p50 (\S+)`, exitFailed, 1,
-			[]string{`client: metric latency: "1,5" is not a number; it said: p50 1,5`}},
-		{"hanging-client", "host", redisServer, "echo connecting; sleep 60 # {host}", "",
-			exitFailed, 1,
-			[]string{"client: it did not end within 3s; it said: connecting"}},
-		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "",
-			exitFailed, 1, []string{"client: it did not end within 3s; it said: …"}},
-		{"failing-client", "host", redisServer, redisCLI + "ping; echo bad luck >&2; exit 1", "",
-			exitFailed, 1,
-			[]string{"client: it failed (exit status 1); it said: bad luck"}},
-		{"killed-client", "host", redisServer, redisCLI + "ping; kill -9 $$", "", exitFailed, 1,
-			[]string{"client: it failed (signal: killed); it said: PONG"}},
+		{"missing-server", "host", "exec /no/such/server {port}", nothing, busyTime, exitFailed,
+			`^server: it ended before it was ready \(exit status 127\); it said: .*/no/such/server.*not found`},
+		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "3s",
+			exitFailed, `^client: it did not end within 3s; it said: …`},
 		{"server-crashes", "host", redisServer + " --enable-debug-command yes",
-			redisClient + "; " + redisCLI + "debug segfault; sleep 1", "", exitFailed, 1,
-			[]string{"server: it ended before it was stopped (signal: segmentation fault); " +
-				"it said: "}},
-		{"client-fails-with-its-server", "host", redisServer + " --enable-debug-command yes",
-			redisCLI + "debug segfault; sleep 1; " + redisCLI + "ping", "", exitFailed, 1,
-			[]string{"server: it ended before it was stopped (signal: segmentation fault); ",
-				"; client: it failed (exit status 1); it said: "}},
-		{"server-ends-early", "host", redisServer,
-			redisClient + "; " + redisCLI + "shutdown nosave; sleep 2", "", exitFailed, 1,
-			[]string{"server: it ended ", " before the client"}},
-		{"client-goes-nowhere", "host", redisServer, nothing, "", exitFailed, 1,
-			[]string{"lo (machine A): saw no packet"}},
+			redisClient + "; " + redisCLI + "debug segfault; sleep 1", busyTime, exitFailed,
+			`^server: it ended before it was stopped \(signal: segmentation fault\); it said: `},
+		{"client-goes-nowhere", "host", redisServer, nothing, busyTime, exitFailed,
+			`lo \(machine A\): saw no packet`},
 		// The client dials the address that NAT publishes, which the baseline lacks.
 		{"client-goes-another-way", "publish-proxy", redisServer,
 			"case {host} in 127.0.0.1) if [ {port} = 8080 ]; then redis-cli -h 198.18.0.1 -p 8080 ping; else " + redisCLI + "ping; fi;; *) " + redisCLI + "ping;; esac",
-			"", exitCells, 1, []string{"nat DOCKER publish (machine A): hit ",
-				"lo (machine A): saw no packet"}},
+			busyTime, exitCells,
+			`(?s)lo \(machine A\): saw no packet.*nat DOCKER publish \(machine A\): hit |` +
+				`nat DOCKER publish \(machine A\): hit .*lo \(machine A\): saw no packet`},
 		{"one-mode-only", "bridge", redisServer,
-			redisCLI + "ping; [ {host} = 127.0.0.1 ] || { echo I want 127.0.0.1 >&2; exit 1; }", "",
-			exitCells, 1,
-			[]string{"client: it failed (exit status 1); it said: I want 127.0.0.1"}},
+			redisCLI + "ping; [ {host} = 127.0.0.1 ] || { echo I want 127.0.0.1 >&2; exit 1; }",
+			busyTime, exitCells,
+			`^client: it failed \(exit status 1\); it said: I want 127\.0\.0\.1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
-			timeout := "20s" // for a busy machine
-			if strings.Contains(c.want[0], "within 3s") {
-				timeout = "3s"
-			}
-			args := []string{"run", c.modes, "--rounds", "1", "--quiet", "--format", "json",
-				"--timeout", timeout, "--server", c.server, "--client", c.client}
-			if c.metric != "" {
-				args = append(args, "--metric", c.metric)
-			}
-			r := startToll(t, bin, nil, args...)
+			r := startToll(t, bin, nil, "run", c.modes, "--rounds", "1", "--quiet", "--format",
+				"json", "--timeout", c.timeout, "--server", c.server, "--client", c.client)
 			code, _ := r.wait(t, 2*patience)
 			j := r.judged(t)
-			if code != c.code || len(j.Failed) != c.failed {
-				t.Errorf("exit code %d, want %d; failed %+v\n%s", code, c.code, j.Failed,
+			if code != c.code || len(j.Failed) != 1 {
+				t.Fatalf("exit code %d, want %d; failed %+v\n%s", code, c.code, j.Failed,
 					r.errOut.String())
 			}
-			for _, f := range j.Failed {
-				for _, want := range c.want {
-					if !strings.Contains(f.Failure+f.Evidence, want) {
-						t.Errorf("failed %+v, want %q", f, want)
-					}
-				}
+			if got := j.Failed[0].Failure + j.Failed[0].Evidence; !regexp.MustCompile(c.want).MatchString(got) {
+				t.Errorf("failed %q, want %s", got, c.want)
 			}
 			r.gone(t)
 		})
