@@ -92,10 +92,11 @@ func TestConformanceOfEngines(t *testing.T) {
 	}
 }
 
+// make test-kernels has each route alone, over UDP and with crowds.
 func TestConformance(t *testing.T) {
 	l := started(t, &Lab{})
 	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around,
-		Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
+		Lacks: kernelLacks, Brief: bothWays, Leave: asLonger, Usual: !vm()})
 }
 
 // Longer routes cover these on emulated CPUs. make test-kernels has all.

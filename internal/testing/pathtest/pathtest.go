@@ -41,6 +41,9 @@ type Options struct {
 	// on emulated CPUs. Otherwise the last route on request represents a mode that is brief or has
 	// no rules of its own.
 	Short bool
+	// Usual tests only each mode's usual route alone, over UDP and with several servers and clients,
+	// and its others while all are built.
+	Usual bool
 	// Brief lists modes built like others: their last route represents them over UDP and with
 	// several servers and clients.
 	Brief []mode.Name
@@ -91,12 +94,12 @@ func routesOf(t *testing.T, b path.Builder, m mode.Mode, o Options) {
 		}
 		specs = append(specs, spec)
 		name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
-		if o.Short || Emulated() {
+		if o.Short || Emulated() || o.Usual && i != usual {
 			examined = append(examined, spec)
 		} else {
 			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
 		}
-		represented := i != usual && (Emulated() || brief) ||
+		represented := i != usual && (Emulated() || brief || o.Usual) ||
 			r.OnRequest() && (!last || brief || !m.PerPort)
 		if out {
 			represented = r.To.Six() || Emulated()
