@@ -42,7 +42,7 @@ func FindUDP(ctx context.Context, from int, to netip.AddrPort, dial func() (net.
 			return err
 		}
 		return do()
-	}, anyDatagram(), func(seen []sighting) func(sighting) bool {
+	}, anyDatagram, func(seen []sighting) func(sighting) bool {
 		to := []netip.AddrPort{to}
 		for _, s := range seen {
 			if s.src.Port() == local && s.sum == tokens.SumOf(&capture.Packet{}) {
@@ -101,7 +101,7 @@ func attachUDP(ctx context.Context, from int, dial func() (net.Conn, error)) (*s
 	r, unseen, err := w.sentTo(ctx, from, func() (err error) {
 		local, err = touch(dial)
 		return err
-	}, func(p *capture.Packet) bool { return p.Size == 0 }, func([]sighting) func(sighting) bool {
+	}, emptyDatagram, func([]sighting) func(sighting) bool {
 		return func(s sighting) bool { return s.src.Port() == local }
 	})
 	if err := errors.Join(unseen, err); err != nil {
@@ -124,14 +124,19 @@ func anyDatagram() func(*capture.Packet) bool {
 	}
 }
 
+// emptyDatagram returns a function that reports whether a datagram may find a server.
+func emptyDatagram() func(*capture.Packet) bool {
+	return func(p *capture.Packet) bool { return p.Size == 0 }
+}
+
 // sentTo finds the hops of the datagrams that do sends, among the marked ones. ours returns, for
 // what was seen, what tells them where they leave the client's namespace.
 func (w *Watch) sentTo(ctx context.Context, from int, do func() error,
-	marked func(*capture.Packet) bool, ours func([]sighting) func(sighting) bool) (r *route, unseen,
+	marked func() func(*capture.Packet) bool, ours func([]sighting) func(sighting) bool) (r *route, unseen,
 	err error) {
 	var busy []int
 	for {
-		seen, full, unseen, err := w.look(ctx, busy, marked, do)
+		seen, full, unseen, err := w.look(ctx, busy, marked(), do)
 		if unseen != nil || err != nil {
 			return nil, unseen, err
 		}

@@ -252,3 +252,20 @@ func TestFollowUDPLost(t *testing.T) {
 		}
 	}
 }
+
+// FuzzDatagrams pairs no more requests than there are, whatever the bytes.
+func FuzzDatagrams(f *testing.F) {
+	f.Add(message(1, -1), message(1, 2), []byte("x"))
+	f.Add([]byte{}, []byte{0, 1}, make([]byte, dnsHeader))
+	f.Fuzz(func(t *testing.T, a, b, c []byte) {
+		var packets []*capture.Packet
+		for i, x := range [][]byte{a, b, c} {
+			at := udpStarted.UnixNano() + int64(i)*1000
+			packets = append(packets, udpPacket(at, false, udpClient, udpServer, x),
+				udpPacket(at+500, true, udpServer, udpClient, c))
+		}
+		if e := servedBy(packets...); e.Requests+e.Unanswered != 3 || e.Requests+e.Unmatched != 3 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
