@@ -62,6 +62,7 @@ func (w *Watch) serve(r *route) (*serving, error) {
 		return nil, err
 	}
 	return &serving{Watch: w, at: r.hops[0].place(), most: mostRecorded,
+		all:    tokens.Requests{Takes: r.hops[0].takes},
 		served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}, nil
 }
 

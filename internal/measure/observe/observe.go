@@ -72,6 +72,10 @@ type hop struct {
 	// sealed means that the connection to it is over TLS.
 	sealed bool
 	about  sample.EvidenceHop
+	// addr is where datagrams came, and takes reports whether those to another address at the port
+	// come to the same process; nil: all do.
+	addr  netip.Addr
+	takes func(netip.Addr) bool
 }
 
 func (h hop) place() tokens.Place { return tokens.Place{Space: h.space, Port: h.port} }
@@ -249,8 +253,8 @@ func openIn(in netns.Found, space int, size capture.Size, ports ...uint16) (r *r
 	return r, err
 }
 
-// atOnce calls f for 0 to n-1 concurrently. The kernel waits for a while whenever a capture begins or
-// ends: captures that do so at the same time wait together.
+// atOnce calls f for 0 to n-1 concurrently. The kernel waits for a while whenever a capture begins
+// or ends: captures that do so at the same time wait together.
 func atOnce(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var all sync.WaitGroup

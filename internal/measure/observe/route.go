@@ -105,7 +105,11 @@ func (w *Watch) describe(r *route) {
 	for i := range r.hops {
 		h := &r.hops[i]
 		h.about = sample.EvidenceHop{Port: h.port, NetNS: w.spaces[h.space].ID}
-		h.about.PID, h.about.Process = w.process(w.spaces[h.space], h.port)
+		if w.udp {
+			w.receives(h)
+		} else {
+			h.about.PID, h.about.Process = process(w.spaces[h.space], h.port)
+		}
 	}
 }
 
@@ -319,15 +323,11 @@ func (r *route) dial(packet []sighting) {
 	}
 }
 
-// process returns the process that listens at a port of a namespace, or 0 and "".
-func (w *Watch) process(space netns.Found, port uint16) (pid int, name string) {
-	list := sock.Listeners
-	if w.udp {
-		list = sock.Datagram
-	}
+// process returns the process that listens at a TCP port of a namespace, or 0 and "".
+func process(space netns.Found, port uint16) (pid int, name string) {
 	var inodes []uint32
 	err := space.Visit(func() error {
-		all, err := list()
+		all, err := sock.Listeners()
 		for _, s := range all {
 			if s.Local.Port() == port {
 				inodes = append(inodes, s.Inode)
@@ -338,6 +338,12 @@ func (w *Watch) process(space netns.Found, port uint16) (pid int, name string) {
 	if err != nil || len(inodes) == 0 {
 		return 0, ""
 	}
+	pid, name, _ = owner(inodes)
+	return pid, name
+}
+
+// owner returns the process that has one of some sockets open, and its sockets, or 0, "" and nil.
+func owner(inodes []uint32) (pid int, name string, open map[uint32]bool) {
 	all, _ := os.ReadDir("/proc")
 	for _, e := range all {
 		pid, err := strconv.Atoi(e.Name())
@@ -347,8 +353,8 @@ func (w *Watch) process(space netns.Found, port uint16) (pid int, name string) {
 		open, err := sock.Inodes(pid)
 		if err == nil && slices.ContainsFunc(inodes, func(i uint32) bool { return open[i] }) {
 			b, _ := os.ReadFile("/proc/" + e.Name() + "/comm")
-			return pid, printable.Words(strings.TrimSpace(string(b)))
+			return pid, printable.Words(strings.TrimSpace(string(b))), open
 		}
 	}
-	return 0, ""
+	return 0, "", nil
 }

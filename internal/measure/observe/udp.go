@@ -196,7 +196,9 @@ func (w *Watch) trails(seen []sighting, client int, first func(sighting) bool) (
 
 // like reports whether two routes have the same hops.
 func (r *route) like(o *route) bool {
-	return slices.EqualFunc(r.hops, o.hops, func(a, b hop) bool { return a.place() == b.place() })
+	return slices.EqualFunc(r.hops, o.hops, func(a, b hop) bool {
+		return a.place() == b.place() && a.addr == b.addr
+	})
 }
 
 // trail follows the first datagram of a list.
@@ -227,7 +229,7 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 				at.from = append(at.from, p)
 			}
 		case mine && !s.out:
-			at.space, at.port = s.space, s.dst.Port()
+			at.space, at.port, at.addr = s.space, s.dst.Port(), s.dst.Addr()
 		case s.out && at.space == s.space && s.src.Port() != at.port && w.bound(s.space, s.src.Port()):
 			r.hops = slices.Insert(r.hops, 0, at)
 			ports, addr, sender = []uint16{s.src.Port()}, s.src.Addr(), s.space
@@ -236,7 +238,7 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 			(s.out && s.space == at.space || !s.out && s.space != at.space):
 			ports = append(ports, s.src.Port()) // a packet filter changed both
 			if !s.out {
-				at.space, at.port = s.space, s.dst.Port()
+				at.space, at.port, at.addr = s.space, s.dst.Port(), s.dst.Addr()
 			}
 		}
 	}
@@ -251,6 +253,43 @@ func (r *route) ends(at hop) *route {
 	}
 	r.hops = slices.Insert(r.hops, 0, at)
 	return r
+}
+
+// receives sets what is known of the process that receives what comes to a hop, and which other
+// addresses at its port are that process's.
+func (w *Watch) receives(h *hop) {
+	var all []sock.Socket
+	_ = w.spaces[h.space].Visit(func() (err error) {
+		all, err = sock.Datagram()
+		return err
+	})
+	all = slices.DeleteFunc(all, func(s sock.Socket) bool {
+		return s.Local.Port() != h.port || !s.Listening
+	})
+	var inodes, wild []uint32
+	for _, s := range all {
+		switch addr := s.Local.Addr().Unmap(); {
+		case addr == h.addr:
+			inodes = append(inodes, s.Inode)
+		case addr.IsUnspecified():
+			wild = append(wild, s.Inode)
+		}
+	}
+	if len(inodes) == 0 {
+		inodes = wild
+	}
+	var own map[uint32]bool
+	if h.about.PID, h.about.Process, own = owner(inodes); h.about.PID == 0 {
+		return
+	}
+	h.takes = func(to netip.Addr) bool {
+		for _, s := range all {
+			if s.Local.Addr().Unmap() == to {
+				return own[s.Inode]
+			}
+		}
+		return slices.ContainsFunc(wild, func(i uint32) bool { return own[i] })
+	}
 }
 
 // bound reports whether a namespace has a UDP socket at a port.

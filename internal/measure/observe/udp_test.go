@@ -412,6 +412,48 @@ func TestAttachUDP(t *testing.T) {
 	})
 }
 
+// TestUDPBesideOthers has two servers at one port of different addresses: a docker-proxy, and the
+// server behind it, which others ask, too.
+func TestUDPBesideOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	const proxied, server, n = "127.0.0.1:53", "127.0.0.2:53", 20
+	m := newMachine(t)
+	serveNames(t, m, server, ms, 1)
+	dockerProxy(t, m, "udp", "127.0.0.1", 53, "127.0.0.2", 53)
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		y, unseen, err := FindUDP(u.Context(), m.pid, netip.MustParseAddrPort(proxied), m.udp(proxied),
+			func() error {
+				_, err := resolves(u, m, proxied, 3)
+				return err
+			})
+		if err := errors.Join(unseen, err); err != nil {
+			u.Fatal(err)
+		}
+		defer y.Close()
+		if h := y.Hops(); len(h) != 2 || h[0].PID != os.Getpid() || h[1].Process != "docker-proxy" {
+			u.Fatalf("%+v", h)
+		}
+		got, err := y.Follow(1, func() ([]tokens.Exchange, error) { return resolves(u, m, proxied, n) })
+		if err != nil || got.Followed != n {
+			u.Errorf("%+v, %v", got, err)
+		}
+		for at, want := range map[string]int{proxied: n, server: 2 * n} {
+			s := attachedUDP(u, m, at, func() {
+				for _, to := range []string{proxied, server} {
+					if _, err := resolves(u, m, to, n); err != nil {
+						u.Error(err)
+					}
+				}
+			})
+			if s.Requests != want {
+				u.Errorf("%d requests at %s, want %d: %+v", s.Requests, at, want, s.Server)
+			}
+		}
+	})
+}
+
 // emptyDatagrams sends datagrams like the one that finds a server, from sockets that do not last,
 // until the test's end.
 func emptyDatagrams(t *testing.T, m *machine, to string) {

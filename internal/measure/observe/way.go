@@ -191,7 +191,7 @@ func chain(hops []hop) (out []tokens.Hop) {
 			name = fmt.Sprintf("%s %d", name, times[name])
 		}
 		out = append(out, tokens.Hop{Place: tokens.Place{Space: h.space, Port: h.port}, Name: name,
-			From: h.from})
+			From: h.from, Takes: h.takes})
 	}
 	return out
 }

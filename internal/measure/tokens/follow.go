@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"sort"
 	"strings"
@@ -15,6 +16,8 @@ type Hop struct {
 	Name string
 	// From are the places from which the relay behind it dials it, by the ports that they dial.
 	From []Place
+	// Takes reports whether datagrams to an address at the port come here; nil: all do.
+	Takes func(netip.Addr) bool
 }
 
 // Exchange is a request and its reply as a client had them, on a connection on which they take

@@ -58,7 +58,8 @@ func (l *Log) FollowUDP(client int, chain []Hop, all []Exchange, foreign bool) *
 	f := &course{Log: l, writes: len(l.datagrams) > 0, used: map[sentKey]int{}}
 	for _, h := range chain {
 		f.at = append(f.at, bySum(l.queriesIn(func(k dialogKey) bool {
-			return k.serves && k.space == h.Space && k.local.Port() == h.Port
+			return k.serves && k.space == h.Space && k.local.Port() == h.Port &&
+				(h.Takes == nil || h.Takes(k.local.Addr()))
 		})))
 		f.from = append(f.from, bySum(l.queriesIn(func(k dialogKey) bool {
 			return !k.serves && slices.Contains(h.From, Place{k.space, k.remote.Port()})

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"sort"
 	"time"
@@ -41,6 +42,8 @@ func (s served) whole() (sum int64) {
 // Requests collects the requests that a log saw at a server, on connections on which requests and
 // replies take turns.
 type Requests struct {
+	// Takes reports whether datagrams to an address at the port come to the server; nil: all do.
+	Takes       func(netip.Addr) bool
 	all         []served
 	connections map[key]bool
 	unmatched   int

@@ -7,6 +7,10 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 		if !k.serves || k.space != at.Space || k.local.Port() != at.Port {
 			continue
 		}
+		if r.Takes != nil && !r.Takes(k.local.Addr()) {
+			delete(l.dialogs, k)
+			continue
+		}
 		var left []*query
 		for _, q := range d.queries {
 			switch {
