@@ -31,7 +31,11 @@ const installsEnv = "BRIDGETOLL_TEST_INSTALLS"
 // tokens is the number of tokens that the test's server sends.
 const tokens = 8
 
-func serve(t *testing.T) (addr string) {
+// serve sends tokens in HTTP chunks to who asks by HTTP/1.1.
+func serve(t *testing.T) (addr string) { return serveWith(t, "", 2*time.Millisecond) }
+
+// serveWith sends a token after each pause, behind a header, unless that is "", without chunks.
+func serveWith(t *testing.T, head string, pause time.Duration) (addr string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -40,17 +44,30 @@ func serve(t *testing.T) (addr string) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
+		var to io.Writer = w
+		if head != "" {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, head)
+			to = c
+		}
 		send := func(delta, finish string) {
-			fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny",`+
+			fmt.Fprintf(to, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny",`+
 				`"choices":[{"index":0,"delta":{%s},"finish_reason":%s}]}`+"\n\n", delta, finish)
-			_ = http.NewResponseController(w).Flush() // the client may have gone
-			time.Sleep(2 * time.Millisecond)
+			if head == "" {
+				_ = http.NewResponseController(w).Flush() // the client may have gone
+			}
+			time.Sleep(pause)
 		}
 		for i := range tokens {
 			send(fmt.Sprintf(`"content":"%d "`, i), "null")
 		}
 		send("", `"stop"`)
-		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+		_, _ = io.WriteString(to, "data: [DONE]\n\n")
 	}))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -104,5 +121,35 @@ func pass(t *testing.T, toll string, g gatewaytest.Gateway, b gatewaytest.Build)
 			t.Errorf("%s: its headers say %q", c.Mode, says)
 		}
 		t.Log(c.Mode, c.Facts, c.Metrics)
+	}
+}
+
+// nginx holds a stream without chunks until it ends, unless it is told not to.
+func TestNginxHoldsStreamsWithoutChunks(t *testing.T) {
+	if os.Getenv(installsEnv) == "" {
+		t.Skip("it installs them: make versions")
+	}
+	toll := pathtest.Toll(t)
+	g := gatewaytest.All[0]
+	server := serveWith(t, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
+		20*time.Millisecond)
+	for _, b := range []gatewaytest.Build{g.Installed(t), g.Install(t, g.Wheels[0])} {
+		for setting, held := range map[string]bool{"": true, g.Settings[0].Text: false} {
+			out, err := exec.Command(toll, "stream", "gateway=http://"+g.Start(t, b, setting, server),
+				"--tokens", strconv.Itoa(tokens), "--rounds", "3", "--format", "json", "--quiet",
+				"--no-history").Output()
+			var r struct {
+				Cells []struct {
+					Metrics map[string]struct{ Median float64 }
+				}
+			}
+			if err := errors.Join(err, json.Unmarshal(out, &r)); err != nil || len(r.Cells) != 1 {
+				t.Fatalf("%v: %s", err, out)
+			}
+			const most = 0.9 // of the tokens, which a busy client may read together
+			if glued := r.Cells[0].Metrics["glued"].Median; (glued > most) != held {
+				t.Errorf("nginx %s %s: %v of the tokens came together", b.Version, setting, glued)
+			}
+		}
 	}
 }

