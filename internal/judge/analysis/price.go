@@ -144,8 +144,11 @@ func (p Price) Even(unit string) string {
 // Fitting returns what String returns followed by the unit, in the unit that fits: "+360.9 ±0.7 ms".
 func (p Price) Fitting() string {
 	size := max(math.Abs(p.Median), math.Abs(p.Low), math.Abs(p.High))
-	if p.Unit != "s" || p.Verdict == stats.Nothing || size < 1e-3 {
+	switch {
+	case p.Unit != "s" || size < 1e-3:
 		return p.In(p.String())
+	case p.Verdict == stats.Nothing:
+		return p.Milliseconds() + " ms"
 	}
 	return p.Even("ms") + " ms"
 }

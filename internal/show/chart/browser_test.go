@@ -214,6 +214,15 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 		if n := len(pathsOf(svg, "area")); n != len(s.Routes) {
 			t.Errorf("%d routes, filled areas: %d", len(s.Routes), n)
 		}
+		lines := pathsOf(svg, "line")
+		if len(lines) != 2*len(s.Routes) {
+			t.Errorf("%d routes, curves: %d", len(s.Routes), len(lines))
+		}
+		for _, p := range lines {
+			if !steps(attr(p, "d")) {
+				t.Errorf("tokens seem to come during a gap: %q", attr(p, "d"))
+			}
+		}
 	case falls:
 		for _, r := range s.Rows {
 			at(r.Label+": "+r.Text, min(r.From, r.To), 0)
@@ -327,4 +336,18 @@ func pathsOf(n *html.Node, mark string) (out []*html.Node) {
 
 func byID(root *html.Node, id string) *html.Node {
 	return find(root, func(n *html.Node) bool { return attr(n, "id") == id })
+}
+
+// steps reports whether a path's lines are level or upright.
+func steps(path string) bool {
+	last := ""
+	for _, point := range strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("MLZ", r) }) {
+		x, y, _ := strings.Cut(point, ",")
+		lastX, lastY, some := strings.Cut(last, ",")
+		if some && x != lastX && y != lastY {
+			return false
+		}
+		last = point
+	}
+	return last != ""
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -123,14 +124,14 @@ func tokenChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 		r := responseOf(cell)
 		end := len(r.Read) - 1
 		curve := tokenCurve{Label: cell.Label(),
-			Read: "last token " + s.text(r.Read[end]-r.Written[end]) + " on the way"}
+			Read: "last token " + workload.Briefly(r.Read[end]-r.Written[end]) + " on the way"}
 		const most = 10 // rows of the table
 		for i, read := range r.Read {
 			p := tokenPoint{r.Token(i), fourDigits(r.Written[i] * s.by), fourDigits(read * s.by)}
 			curve.Steps = append(curve.Steps, p)
 			if i%(1+end/most) == 0 || i == end {
 				rows = append(rows, []string{cell.Label(), fmt.Sprint(p.Token),
-					s.text(r.Written[i]), s.text(read), s.text(read - r.Written[i])})
+					s.text(r.Written[i]), s.text(read), workload.Briefly(read - r.Written[i])})
 			}
 		}
 		spec.Routes = append(spec.Routes, curve)

@@ -41,6 +41,10 @@ func TestAddedTimesHaveAUnitThatFits(t *testing.T) {
 	for want, p := range map[string]analysis.Price{
 		"+360.9 ±0.7 ms": {Unit: "s", Median: 0.360895, Low: 0.360503, High: 0.361567, N: 9,
 			Verdict: stats.Costs},
+		"≤ 37 ms": {Unit: "s", Median: -18e-3, Low: -36.187e-3, High: 13e-3, N: 9,
+			Verdict: stats.Nothing},
+		"≤ 3 µs": {Unit: "s", Median: 1e-6, Low: -1e-6, High: 2.5e-6, N: 9,
+			Verdict: stats.Nothing},
 		"+1.8 ±0.3 µs": {Unit: "s", Median: 1.8e-6, Low: 1.5e-6, High: 2.1e-6, N: 9,
 			Verdict: stats.Costs},
 	} {

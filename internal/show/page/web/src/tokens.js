@@ -1,7 +1,10 @@
 // tokens draws how many tokens had left the server and had been read over time: a panel for each
-// route, on one axis of time. The area between the curves is the time on the way.
+// route, on one axis of time. The area between the curves is the time on the way. The curves are steps,
+// because no token comes during a gap.
 import * as Plot from "@observablehq/plot";
 import {halo, legend, lineMark, narrow, plot, series, withLegend} from "./common.js";
+
+const curve = "step-after";
 
 // most is the largest number of dots on a curve.
 const most = 24;
@@ -23,9 +26,9 @@ export function tokens(spec, width) {
     y: {domain: [0, Math.max(...points.map((d) => d.token))], label: "tokens", labelArrow: "none", ticks: 4, grid: true},
     fy: {domain: spec.routes.map((_, of) => of), axis: null, padding: 0.16},
     marks: [
-      Plot.areaX(points, {y: "token", x1: "left", x2: "read", fy: "of", fill: "var(--c1)", fillOpacity: 0.22}),
+      Plot.areaX(points, {y: "token", x1: "left", x2: "read", fy: "of", curve, fill: "var(--c1)", fillOpacity: 0.22}),
       ...curves.flatMap(({key, label}, i) => [
-        Plot.line(points, {x: key, y: "token", fy: "of", stroke: series(i).color, strokeWidth: 2, strokeDasharray: series(i).dash}),
+        Plot.line(points, {x: key, y: "token", fy: "of", curve, stroke: series(i).color, strokeWidth: 2, strokeDasharray: series(i).dash}),
         Plot.dot(points.filter((d) => d.dot), {x: key, y: "token", fy: "of", fill: series(i).color, symbol: series(i).symbol, r: 2.5,
           ariaLabel: (d) => `${d.label}, token ${d.token} ${label}: ${d[key]}`}),
       ]),
