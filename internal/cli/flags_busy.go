@@ -95,7 +95,7 @@ func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock,
 		if left <= 0 {
 			return c, busyError(busiest)
 		}
-		p.waitsFor(left, contentionWords(c))
+		p.waitsFor(left, c)
 		if c, err = look(busyAgain); err != nil {
 			return c, err
 		}

@@ -187,15 +187,14 @@ func (p *progress) first(name string) {
 	}
 }
 
-func (p *progress) waitsFor(left time.Duration, why string) {
+func (p *progress) waitsFor(left time.Duration, c sample.Contention) {
 	seconds := left.Round(time.Second).Seconds()
-	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds,
-		why)
+	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): ", seconds)
 	if p.w != nil {
-		fmt.Fprint(p.w, clearLine, cut(text, terminalWidth(p.w)-1))
+		fmt.Fprint(p.w, clearLine, cut(text+c.Busy(), terminalWidth(p.w)-1))
 	}
 	if p.plain != nil && math.Mod(seconds, beat) == 0 {
-		fmt.Fprintln(p.plain, "toll: "+text)
+		fmt.Fprintln(p.plain, "toll: "+text+c.Words("keep"))
 	}
 }
 

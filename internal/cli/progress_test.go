@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func TestReadingTells(t *testing.T) {
@@ -40,6 +42,17 @@ func TestReadingTells(t *testing.T) {
 	in := strings.NewReader("")
 	if (&progress{}).reading(in, 1) != in {
 		t.Error("without a terminal it is told")
+	}
+}
+
+// The wait's line says on 80 columns how many CPUs are busy.
+func TestWaitingFits(t *testing.T) {
+	var told bytes.Buffer
+	others := 128.0
+	(&progress{w: &told}).waitsFor(time.Minute, sample.Contention{CPUs: 128, Others: &others})
+	const want = "waiting up to 60 s for free CPUs (--busy: do not wait): 128.0 of 128 CPUs busy"
+	if got := told.String(); got != clearLine+want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

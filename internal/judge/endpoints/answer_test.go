@@ -611,8 +611,8 @@ func TestTraceable(t *testing.T) {
 	}{
 		{[]analysis.Cell{cell("direct", workload.Exec, "172.17.0.2:6379", seen),
 			cell("127.0.0.1:6379", workload.Exec, "127.0.0.1:6379", seen)},
-			"sudo toll trace direct=172.17.0.2:6379 127.0.0.1:6379 compares them part by part, with GET " +
-				"or PING."},
+			"sudo toll trace direct=172.17.0.2:6379 127.0.0.1:6379 makes requests, by GET or PING, and " +
+				"divides their time part by part."},
 		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, ""},
 		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)},
 			"sudo toll trace --attach 127.0.0.1:8000 watches other clients' requests, part by part."},

@@ -67,17 +67,19 @@ func (c *Contention) check() error {
 	return times(all...)
 }
 
+// Busy returns "1.9 of 2 CPUs busy", or "the CPUs busy" if it is not known how many.
+func (c Contention) Busy() string {
+	if c.Others == nil {
+		return "the CPUs busy"
+	}
+	return fmt.Sprintf("%.1f of %d CPUs busy", min(*c.Others, float64(c.CPUs)), c.CPUs)
+}
+
 // Words returns "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)". keep is the verb,
 // in the tense to use.
 func (c Contention) Words(keep string) string {
 	const stolen, percent = 0.02, 100 // CPUs: less is noise
-	text := fmt.Sprintf("other programs %s ", keep)
-	if c.Others != nil {
-		text += fmt.Sprintf("%.1f of %d CPUs busy", min(*c.Others, float64(c.CPUs)), c.CPUs)
-	} else {
-		text += "the CPUs busy"
-	}
-	text += fmt.Sprintf(" (load average %.1f", c.LoadAverage)
+	text := fmt.Sprintf("other programs %s %s (load average %.1f", keep, c.Busy(), c.LoadAverage)
 	if c.Pressure != nil {
 		text += fmt.Sprintf(", CPU pressure %.0f %%", percent**c.Pressure)
 	}
