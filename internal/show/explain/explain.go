@@ -121,6 +121,9 @@ func metrics() (out []Entry) {
 func headsOf() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
+		if !slices.Contains(out[w.Primary], w.Noun) {
+			out[w.Primary] = append(out[w.Primary], w.Noun)
+		}
 		for _, c := range heads.All(w) {
 			if c.Metric == "" {
 				continue
@@ -136,18 +139,24 @@ func headsOf() map[string][]string {
 }
 
 // Find returns the entries for a word, several if it has several meanings. If there is none, it
-// tries to ignore case, a flag's dashes and a unit after a comma. The error for an unknown word is
-// a *suggest.UnknownError.
+// tries to ignore case, a flag's dashes, a unit after a comma, the name in "% of NAME", and whether
+// the word is one or several. The error for an unknown word is a *suggest.UnknownError.
 func Find(word string) ([]Entry, error) {
 	word = strings.TrimSpace(word)
 	all := All()
 	equal := func(a, b string) bool { return a == b }
 	short, _, _ := strings.Cut(word, ", ")
+	one := strings.TrimSuffix(word, "s")
+	of := word
+	if strings.HasPrefix(word, "% of ") {
+		of = "% of"
+	}
 	for _, try := range []struct {
 		word string
 		same func(a, b string) bool
 	}{{word, equal}, {word, strings.EqualFold}, {short, strings.EqualFold},
-		{strings.TrimLeft(word, "-"), strings.EqualFold}} {
+		{strings.TrimLeft(word, "-"), strings.EqualFold}, {one, strings.EqualFold},
+		{one + "s", strings.EqualFold}, {of, strings.EqualFold}} {
 		if try.word == "" {
 			continue
 		}
