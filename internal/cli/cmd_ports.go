@@ -223,7 +223,7 @@ func (f *portsFlags) machine(c *cobra.Command, e env) (facts *ports.Facts, m *re
 	network collect.Network, err error) {
 	switch {
 	case f.reread != "":
-		facts, m, err = loadMachine(e, f.reread, c.InOrStdin())
+		facts, m, err = loadMachine(e, fromFileFlag, f.reread, c.InOrStdin())
 	case f.save != "" && os.Geteuid() != 0:
 		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
 			bySudo(e)}
@@ -247,7 +247,8 @@ func (f *portsFlags) about(facts *ports.Facts, client netip.Addr) error {
 	return nil
 }
 
-func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
+// loadMachine reads the file that a flag names.
+func loadMachine(e env, flag, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
 	f, err := input(e, name, in)
 	if err != nil {
 		hint := "sudo toll ports --save FILE makes one"
@@ -259,7 +260,7 @@ func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machi
 	defer f.Close()
 	facts, m, err := collect.Load(f)
 	if err != nil {
-		hint := "--from-file needs a file that toll ports --save wrote"
+		hint := "--" + flag + " needs a file that toll ports --save wrote"
 		var large interface{ Hint() string }
 		if errors.As(err, &large) {
 			hint = large.Hint()

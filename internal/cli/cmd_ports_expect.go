@@ -57,7 +57,7 @@ func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client ne
 	if w.against == "" {
 		return nil
 	}
-	facts, m, err := loadMachine(e, w.against, c.InOrStdin())
+	facts, m, err := loadMachine(e, againstFlag, w.against, c.InOrStdin())
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Expectation is a line of a file of --expect, and whether it holds.
@@ -46,18 +48,29 @@ func (p portRange) has(port uint16, proto string) bool {
 const (
 	maxExpectations = 10000
 	maxLine         = 4096
+
+	byteOrderMark = "\ufeff" // with which editors on Windows begin a file
 )
+
+var comment = regexp.MustCompile(`(^|\s)#.*`)
 
 // ParseExpectations reads the lines of a file of --expect: "WHO reach [only] PORT…", "WHO do not
 // reach PORT…", "WHO reach no port" and "nobody outside reaches PORT…". It skips empty lines and
-// comments, which begin with "#". client is the address of --client, which may be a WHO.
+// comments, which begin with "#" after a space or at the line's beginning. client is the address of --client, which may be a WHO.
 func ParseExpectations(r io.Reader, client netip.Addr) ([]Expectation, error) {
 	var out []Expectation
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, maxLine), maxLine)
-	for number := 1; in.Scan(); number++ {
-		line, _, _ := strings.Cut(in.Text(), "#")
-		words := strings.Fields(line)
+	number := 1
+	for ; in.Scan(); number++ {
+		text := in.Text()
+		if number == 1 {
+			text = strings.TrimPrefix(text, byteOrderMark)
+		}
+		if !utf8.ValidString(text) {
+			return nil, fmt.Errorf("line %d is not UTF-8 text", number)
+		}
+		words := strings.Fields(comment.ReplaceAllString(text, ""))
 		if len(words) == 0 {
 			continue
 		}
@@ -69,10 +82,12 @@ func ParseExpectations(r io.Reader, client netip.Addr) ([]Expectation, error) {
 			return nil, fmt.Errorf("more than %d lines", maxExpectations)
 		}
 	}
-	if err := in.Err(); err != nil {
+	switch err := in.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("line %d is longer than %d bytes", number, maxLine)
+	case err != nil:
 		return nil, fmt.Errorf("read expectations: %w", err)
-	}
-	if len(out) == 0 {
+	case len(out) == 0:
 		return nil, errors.New("there is no line that could be checked")
 	}
 	return out, nil
@@ -80,7 +95,9 @@ func ParseExpectations(r io.Reader, client netip.Addr) ([]Expectation, error) {
 
 func parseExpectation(words []string, client netip.Addr) (e Expectation, err error) {
 	e.Line = strings.Join(words, " ")
-	verb := slices.IndexFunc(words, func(w string) bool { return w == "reach" || w == "reaches" })
+	verb := len(words) - 1 // the last one, because a network may have such a name
+	for ; verb >= 0 && words[verb] != "reach" && words[verb] != "reaches"; verb-- {
+	}
 	if verb < 0 {
 		return e, fmt.Errorf("%q has no \"reach\"", e.Line)
 	}
@@ -121,8 +138,8 @@ func parseWho(words []string, client netip.Addr) (who, network string, err error
 		return machines, "", nil
 	case text == containers, text == here:
 		return text, "", nil
-	case len(words) == 3 && words[0] == containers && words[1] == "on":
-		return containers, words[2], nil
+	case len(words) > 2 && words[0] == containers && words[1] == "on":
+		return containers, strings.Join(words[2:], " "), nil
 	}
 	if a, err := netip.ParseAddr(text); err == nil {
 		return "", "", fmt.Errorf("%s is judged only with --client %s", a, a)
@@ -153,14 +170,15 @@ type reached struct {
 	path  Path
 }
 
-// certain reports whether nothing that decides the path is unknown.
-func (p Path) certain() bool { return len(p.Doubt) == 0 && len(p.Depends) == 0 }
+// certain reports whether nothing that decides the path is unknown. That other clients get another
+// result makes no difference to this one's.
+func (p Path) certain() bool { return len(p.Doubt) == 0 }
 
 // reachedBy lists the paths of a kind of client.
 func (r *Report) reachedBy(class, network string) (out []reached) {
 	is := func(p Path) bool {
 		return p.Client.class() == class && p.Client != Itself && !p.self && !p.vain &&
-			(network == "" || p.From == "a container on "+network)
+			(network == "" || strings.Join(strings.Fields(p.From), " ") == "a container on "+network)
 	}
 	for _, row := range r.Ports {
 		for _, p := range row.Dials {
@@ -196,22 +214,28 @@ func (e *Expectation) judge(r *Report) {
 			e.Holds, e.Because = to, because
 		}
 	}
-	if e.network != "" && len(paths) == 0 {
+	switch {
+	case e.network == "" || len(paths) > 0:
+	case r.guessed:
+		fall(Maybe, "whether a container is on "+e.network+" is not known: "+notCopied)
+		return
+	default:
 		fall(No, "no container is on "+e.network)
 		return
 	}
 	if e.only { // first, because a port too many is worse than one too few
 		e.judgeOthers(paths, fall)
 	}
-	at := map[portRange][]*reached{} // by a range of one port
-	for i, x := range paths {
-		p := portRange{x.port, x.port, x.proto}
-		at[p] = append(at[p], &paths[i])
-	}
+	slices.SortStableFunc(paths, func(a, b reached) int { return int(a.port) - int(b.port) })
 	for _, p := range e.ports {
-		e.judgePort(p, at, fall)
+		e.judgePorts(p, paths, r.guessed, fall)
+	}
+	if r.guessed && (e.not || e.only) {
+		fall(Maybe, "whether rules redirect other connections is not known: "+notCopied)
 	}
 }
+
+const notCopied = "connections were not tried in a copy of the machine"
 
 // judgeOthers judges that no other ports are reached.
 func (e *Expectation) judgeOthers(paths []reached, fall func(Holds, string)) {
@@ -227,35 +251,63 @@ func (e *Expectation) judgeOthers(paths []reached, fall func(Holds, string)) {
 	}
 }
 
-// judgePort judges what is expected of each of consecutive ports.
-func (e *Expectation) judgePort(p portRange, all map[portRange][]*reached,
+// judgePorts judges what is expected of consecutive ports. paths are sorted by port.
+func (e *Expectation) judgePorts(p portRange, paths []reached, guessed bool,
 	fall func(Holds, string)) {
 	for n := int(p.low); n <= int(p.high) && e.Holds != No; n++ {
-		var yes, maybe, last *Path
-		for _, x := range all[portRange{uint16(n), uint16(n), p.proto}] {
-			at := &x.path
-			switch {
-			case !at.Answers() && len(at.Doubt) == 0:
-				last = at
-			case at.Answers() && at.certain():
-				yes = at
-			case !x.own || !e.not: // whether there is a route to a container is another question
-				maybe = at
+		from, _ := slices.BinarySearchFunc(paths, n, func(x reached, n int) int {
+			return int(x.port) - n
+		})
+		paths = paths[from:]
+		if e.not && len(paths) > 0 && int(paths[0].port) > n { // nobody serves those between
+			n = min(int(paths[0].port), int(p.high))
+		}
+		var at []reached
+		for _, x := range paths {
+			if int(x.port) != n {
+				break
+			}
+			if x.proto == p.proto {
+				at = append(at, x)
 			}
 		}
-		name := fmt.Sprintf("%d/%s", n, p.proto)
 		switch {
-		case e.not && yes != nil:
-			fall(No, yes.who()+" reaches "+yes.Dial)
-		case yes != nil, e.not && maybe == nil:
-		case maybe != nil:
-			fall(Maybe, strings.Join(append([]string{"whether " + maybe.who() + " reaches " + maybe.Dial +
-				" is not known"}, maybe.Doubt...), ": "))
-		case last != nil:
-			fall(No, last.who()+" gets no answer at "+last.Dial+": "+last.reason())
-		default:
-			fall(No, "nothing serves "+name)
+		case len(at) > 0:
+			e.judgePort(at, guessed, fall)
+		case e.not && len(paths) == 0:
+			return
+		case !e.not && guessed:
+			fall(Maybe, fmt.Sprintf("whether rules serve %d/%s is not known: %s", n, p.proto, notCopied))
+		case !e.not:
+			fall(No, fmt.Sprintf("nothing serves %d/%s", n, p.proto))
 		}
+	}
+}
+
+// judgePort judges what is expected of a port.
+func (e *Expectation) judgePort(at []reached, guessed bool, fall func(Holds, string)) {
+	var yes, maybe, last *Path
+	for _, x := range at {
+		switch {
+		case !x.path.Answers() && x.path.certain():
+			last = &x.path
+		case x.path.Answers() && x.path.certain():
+			yes = &x.path
+		case !x.own || !e.not: // whether there is a route to a container is another question
+			maybe = &x.path
+		}
+	}
+	switch {
+	case e.not && yes != nil:
+		fall(No, yes.who()+" reaches "+yes.Dial)
+	case yes != nil, e.not && maybe == nil:
+	case maybe != nil:
+		fall(Maybe, strings.Join(append([]string{"whether " + maybe.who() + " reaches " + maybe.Dial +
+			" is not known"}, maybe.Doubt...), ": "))
+	case last != nil && guessed:
+		fall(Maybe, "whether rules serve "+last.Dial+" is not known: "+notCopied)
+	case last != nil:
+		fall(No, last.who()+" gets no answer at "+last.Dial+": "+last.reason())
 	}
 }
 

@@ -66,6 +66,56 @@ func TestExpect(t *testing.T) {
 		"?: nobody outside reaches 22/tcp", "holds: this machine reaches 22/tcp")
 }
 
+// Without a copy nobody knows what rules redirect.
+func TestExpectWithoutCopy(t *testing.T) {
+	f := healthy()
+	f.Containers = nil
+	expected(t, Judge(f, 0),
+		"?: nobody outside reaches 5555/tcp",
+		"?: other machines reach no port",
+		"?: other machines reach only 22/tcp 8080/tcp",
+		"?: other machines reach 5555/tcp",
+		"?: this machine does not reach 5555/tcp",
+		"?: containers on shop reach 22/tcp",
+		"?: containers on shop do not reach 22/tcp")
+}
+
+// One client's answer fails or holds a line, whatever others get.
+func TestExpectOfOneOfSeveralClients(t *testing.T) {
+	r := try(healthy(), 0)
+	for i := range r.Ports {
+		for j := range r.Ports[i].Dials {
+			r.Ports[i].Dials[j].Depends = []string{"another address: nothing"}
+		}
+	}
+	expected(t, r, "fails: nobody outside reaches 22/tcp", "holds: other machines reach 22/tcp",
+		"holds: this machine reaches 8080/tcp")
+}
+
+func TestExpectReadsWhatEditorsWrite(t *testing.T) {
+	const text = "\ufeffother machines reach 22/tcp\r\ncontainers on my net#1 reach 22/tcp # here\r\n" +
+		"\t#containers on reach reach 9/tcp\r\ncontainers on reach reach 9/tcp"
+	all, err := ParseExpectations(strings.NewReader(text), netip.Addr{})
+	if err != nil || len(all) != 3 || all[0].Line != "other machines reach 22/tcp" ||
+		all[1].network != "my net#1" || all[2].network != "reach" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// Long ranges that nobody serves take no time.
+func TestExpectOfManyPorts(t *testing.T) {
+	r := try(healthy(), 0)
+	all, err := ParseExpectations(strings.NewReader(strings.Repeat(
+		"nobody outside reaches "+strings.Repeat("10000-65535/tcp ", 200)+"\n", 1000)), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Expect(all) // 11 billion ports
+	if r.Expected[999].Holds != Yes {
+		t.Errorf("%+v", r.Expected[999])
+	}
+}
+
 // What is written holds, whatever the machine.
 func TestExpectNow(t *testing.T) {
 	for name, r := range map[string]*Report{
@@ -99,10 +149,11 @@ func TestExpectationsAreRefused(t *testing.T) {
 		"other machines reach 0/tcp":          "not a port",
 		"other machines reach 9-8/tcp":        "not a port",
 		"192.0.2.1 reaches 80/tcp":            "only with --client 192.0.2.1",
-		"containers on a b reach 80/tcp":      "not one of",
+		"containers on reach 80/tcp":          "not one of",
 		"other machines do not reach no port": "not a port",
 		"# nothing":                           "no line",
-		strings.Repeat("x", 2*maxLine):        "too long",
+		strings.Repeat("x", 2*maxLine):        "line 3 is longer than 4096 bytes",
+		"containers on \xff reach 9/tcp":      "line 3 is not UTF-8",
 	} {
 		_, err := ParseExpectations(strings.NewReader("# fine\n\n"+line), netip.Addr{})
 		if err == nil || !strings.Contains(err.Error(), says) {

@@ -46,6 +46,8 @@ type Report struct {
 	// Tried has the commands of --try, whose changes Changes has; nil without them.
 	Tried   *Tried    `json:"tried,omitempty"`
 	Missing []Missing `json:"missing"`
+
+	guessed bool // nothing was tried in a copy of the machine
 }
 
 // Row is a port at a listening address.
