@@ -58,6 +58,8 @@ type Lever struct {
 	Harms     string          `json:"harms,omitempty"` // where it may harm, in general
 	GivesUp   string          `json:"gives_up,omitempty"`
 	Permanent []lever.Snippet `json:"permanent,omitempty"`
+
+	busy bool // the machine, not the lever, is to blame for the failure
 }
 
 // Effects returns the effects of Again, or else those of Alone.
@@ -179,7 +181,7 @@ func (s *search) advice() Advice {
 		}
 		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune),
 			Verdict: t.verdict, Alone: t.alone, Again: t.again,
-			Reason: t.broken, Stays: known.Stays, Harms: known.Harms, GivesUp: known.GivesUp,
+			Reason: t.broken, busy: t.busy, Stays: known.Stays, Harms: known.Harms, GivesUp: known.GivesUp,
 			Permanent: known.Permanent}
 		if t.verdict == Skipped {
 			if l.Reason = known.Refuses(s.plain.Mode); l.Reason == "" {
@@ -196,7 +198,7 @@ func (s *search) advice() Advice {
 			cmp.Compare(gain(y.Effects()), gain(x.Effects())), cmp.Compare(best(y), best(x)))
 	})
 	if len(s.chosen) > 0 {
-		a.Together, _ = effects(part(s.f, firstStep(s.f.Header.Plan), math.MaxInt), s.plain,
+		a.Together, _, _ = effects(part(s.f, firstStep(s.f.Header.Plan), math.MaxInt), s.plain,
 			s.state)
 	}
 	return a

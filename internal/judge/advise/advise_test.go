@@ -412,7 +412,7 @@ func TestLeversOnBusyMachine(t *testing.T) {
 		s.search(t, 6)
 		for i := range s.f.Visits {
 			if v := &s.f.Visits[i]; !v.Witness.OK {
-				v.Failure = failure
+				v.Failure, v.Starved = failure, failure == sample.TooBusy
 			}
 		}
 		r := Judge(s.f)

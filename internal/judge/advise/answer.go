@@ -58,7 +58,7 @@ func (a Advice) sentences() (out []string) {
 	switch {
 	case len(a.Levers) == 0:
 		return []string{"Nothing was tried: the run ended too early."}
-	case failed && disturbed(by[Broken]):
+	case failed && slices.ContainsFunc(by[Broken], func(l Lever) bool { return l.busy }):
 		return []string{"Nothing is certain: " + sample.TooBusy + " to measure the levers. " +
 			"Measure again while no other program is busy."}
 	case measured == 0:
@@ -104,13 +104,6 @@ func (a Advice) sentences() (out []string) {
 			printable.Capital(l.Gist), gains(l.Alone))
 	}
 	return out
-}
-
-// disturbed reports whether the machine, not the lever, made one of them fail.
-func disturbed(failed []Lever) bool {
-	return slices.ContainsFunc(failed, func(l Lever) bool {
-		return strings.Contains(l.Reason, sample.TooBusy)
-	})
 }
 
 func unclear(all []Lever) (n int) {

@@ -73,6 +73,7 @@ type trial struct {
 	alone   []Effect // relative to the untuned mode
 	again   []Effect // relative to the earlier choices, measured after them
 	broken  string
+	busy    bool // the machine, not the lever, is to blame for that
 	stepped bool
 	verdict Verdict
 }
@@ -93,7 +94,7 @@ func newSearch(f *sample.File) *search {
 	alone := part(f, 0, firstStep(p))
 	for _, l := range p.Levers {
 		t := trial{Lever: l}
-		t.alone, t.broken = effects(alone, s.plain, l.Variant)
+		t.alone, t.broken, t.busy = effects(alone, s.plain, l.Variant)
 		t.verdict = t.judge(s.plain, places(alone, s.plain))
 		s.trials = append(s.trials, t)
 	}
@@ -203,7 +204,7 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	}
 	t := &s.trials[i]
 	s.queue = slices.DeleteFunc(s.queue, func(k int) bool { return k == i })
-	t.again, t.broken = effects(j, step.Before, step.After)
+	t.again, t.broken, t.busy = effects(j, step.Before, step.After)
 	t.stepped = true
 	known, _ := lever.Find(t.Name)
 	better, worse := 0, 0
@@ -284,7 +285,8 @@ func part(f *sample.File, from, until int) *analysis.Run {
 
 // effects compares the variants wherever both were measured. broken explains why a path of after
 // has no result; it is "" if all have one.
-func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string) {
+func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string,
+	busy bool) {
 	p, visited := j.File.Header.Plan, map[int]bool{}
 	for _, v := range j.File.Visits {
 		visited[v.Cell] = true
@@ -294,7 +296,7 @@ func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broke
 			continue
 		}
 		if j.Failed(i) {
-			broken = j.Failure(i)
+			broken, busy = j.Failure(i), j.TooBusy(i)
 			continue
 		}
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool {
@@ -320,5 +322,5 @@ func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broke
 		}
 		out = append(out, e)
 	}
-	return out, broken
+	return out, broken, busy
 }

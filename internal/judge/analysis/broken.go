@@ -3,7 +3,6 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -121,6 +120,12 @@ func (j *Run) failure(i int) Failed {
 	return f
 }
 
+// TooBusy reports whether cell i has no result because the machine was too busy.
+func (j *Run) TooBusy(i int) bool {
+	t := j.troubles[i]
+	return t.good == 0 && len(t.changes) == 0 && t.last.TooBusy()
+}
+
 // Failure returns, in one line, why cell i has no result.
 func (j *Run) Failure(i int) string {
 	f := j.failure(i)
@@ -143,7 +148,7 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 			}
 		}
 		text := "the machine was too busy to measure every row; what it missed is left out"
-		if !strings.HasPrefix(t.last.Failure, sample.TooBusy) {
+		if !t.last.TooBusy() {
 			text = t.last.Failure + "; these rounds are left out"
 		}
 		return Warning{"failed-visits", fmt.Sprintf("in %d of %d rounds %s", len(starved), len(all),

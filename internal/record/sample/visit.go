@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Visit is one visit to one cell. Each embedded part is recorded by one component. Fields are in
@@ -90,7 +91,7 @@ type Proof struct {
 	Witness Witness      `json:"witness"`
 }
 
-// TooBusy is the beginning of Outcome.Failure if the machine had too little CPU time for a visit.
+// TooBusy is the beginning of Outcome.Failure if Outcome.TooBusy.
 const TooBusy = "the machine was too busy"
 
 // Outcome is what went wrong, if anything.
@@ -100,6 +101,9 @@ type Outcome struct {
 	// traced the kernel.
 	Starved bool `json:"starved,omitempty"`
 }
+
+// TooBusy reports whether the machine had too little CPU time for the visit.
+func (o Outcome) TooBusy() bool { return o.Starved && strings.HasPrefix(o.Failure, TooBusy) }
 
 // Timings are those of the client or, in a crowd, of all clients.
 type Timings struct {
