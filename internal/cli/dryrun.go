@@ -206,8 +206,7 @@ func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 		line := document.Paragraph{Text: document.Plainly(
 			strings.Replace(workload.Of(l).Outline(l), l.Kind, wholeKey(l), 1))}
 		if l.Slice > 0 {
-			line = document.Paragraph{Text: document.Plainly(timetable(p, l)),
-				Break: document.Words}
+			line = document.Paragraph{Text: document.Plainly(timetable(p, l))}
 		}
 		if why := whole[wholeKey(l)]; why != "" {
 			line.Text = line.Text.Then("; in visits: "+why, document.Plain)

@@ -26,7 +26,7 @@ func (m Model) helpPage() document.Document {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(k[0], k[1])})
 	}
 	words := func(s string) document.Paragraph {
-		return document.Paragraph{Level: 1, Text: document.Plainly(s), Break: document.Words}
+		return document.Paragraph{Level: 1, Text: document.Plainly(s)}
 	}
 	d := document.Document{Sections: []document.Section{
 		{Title: document.Strongly("Keys"), Blocks: []document.Block{t}}}}

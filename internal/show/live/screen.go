@@ -217,8 +217,7 @@ func (m Model) text(p page) []string {
 
 func (m Model) doubtsPage() document.Document {
 	none := document.Document{Sections: []document.Section{{Blocks: []document.Block{
-		document.Paragraph{Level: 1, Text: document.Plainly("There are no warnings."),
-			Break: document.Words}}}}}
+		document.Paragraph{Level: 1, Text: document.Plainly("There are no warnings.")}}}}}
 	if m.report == nil {
 		return none
 	}

@@ -53,9 +53,9 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 	}
 	if details {
 		said := document.Section{Blocks: []document.Block{
-			faint(adviseLegend+lossless(base), document.Words)}}
+			faint(adviseLegend + lossless(base))}}
 		for _, text := range elsewhere(r.Advice) {
-			said.Add(faint(text, document.Words))
+			said.Add(faint(text))
 		}
 		return append(append(out, said), foot(withoutSkipped(base))...)
 	}
@@ -63,11 +63,11 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 		out = append(out, fewest(w[0]))
 	}
 	last := document.Section{Blocks: []document.Block{
-		faint(analysis.Witnessed(base), document.Words)}}
+		faint(analysis.Witnessed(base))}}
 	for _, text := range elsewhere(r.Advice) {
-		last.Add(faint(text, document.Words))
+		last.Add(faint(text))
 	}
-	last.Add(faint(adviseLegend+lossless(base), document.Words), faint(provenance(base), document.Facts))
+	last.Add(faint(adviseLegend+lossless(base)), faintFacts(provenance(base)))
 	return append(out, last)
 }
 
@@ -210,7 +210,7 @@ const leastWhere = 8 // columns
 func permanentSection(l advise.Lever) document.Section {
 	s := document.Section{Title: document.Strongly("To keep " + l.Name)}
 	for _, p := range l.Permanent {
-		s.Add(paragraph(1, p.Where+":", document.Words))
+		s.Add(paragraph(1, p.Where+":"))
 		for _, line := range p.Lines {
 			s.Add(document.Command{Line: line})
 		}
@@ -219,7 +219,7 @@ func permanentSection(l advise.Lever) document.Section {
 	if l.GivesUp != "" {
 		gives = "It gives up: " + l.GivesUp + "."
 	}
-	s.Add(paragraph(1, gives, document.Words))
+	s.Add(paragraph(1, gives))
 	return s
 }
 

@@ -22,7 +22,7 @@ func cardSection(all []sample.Card) (s document.Section) {
 			Text: document.Plainly(strings.Join(cardFacts(c), document.Facts))})
 		for _, text := range []string{cardOffloads(c), cardInterrupts(c), cardSteering(c)} {
 			if text != "" {
-				s.Add(document.Paragraph{Level: 2, Break: document.Words,
+				s.Add(document.Paragraph{Level: 2,
 					Text: document.Plainly(text), Style: document.Faint})
 			}
 		}

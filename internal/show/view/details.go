@@ -41,7 +41,7 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	}
 	s := document.Section{Title: title}
 	s.Add(paragraph(1, printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(
-		r, c.On)+", "+w.Words(l)+r.Plan.SayPin(c.Pin), document.Words))
+		r, c.On)+", "+w.Words(l)+r.Plan.SayPin(c.Pin)))
 	unit, scale := fitting(r, c.Load, c.Primary)
 	m := c.Metrics[c.Primary]
 	facts := []string{units.Digits(m.Median*scale) + " " + unit}
@@ -195,8 +195,7 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 			"The median is of slices; the other percentiles are of the windows of %g ms.",
 			milli*l.Window)
 	}
-	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: document.Words,
-		Style: document.Faint})
+	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Style: document.Faint})
 	return s
 }
 
@@ -229,8 +228,7 @@ func hopTable(c analysis.Cell) (s document.Section) {
 	}
 	return document.Section{Title: document.Strongly("Path").Then(
 		", all good visits together", document.Faint),
-		Blocks: []document.Block{t, document.Paragraph{
-			Level: 1, Text: text, Break: document.Words}}}
+		Blocks: []document.Block{t, document.Paragraph{Level: 1, Text: text}}}
 }
 
 func humane(n uint64) string {
@@ -291,8 +289,7 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 
 // proxyCore returns a sentence on a proxy's share of a core.
 func proxyCore(share float64) document.Block {
-	return faint(fmt.Sprintf("The proxy ran for %.0f %% of a core's time.", percent*share),
-		document.Words)
+	return faint(fmt.Sprintf("The proxy ran for %.0f %% of a core's time.", percent*share))
 }
 
 // cpuUses returns mpstat's table: a row for all CPUs of each machine, and one for each CPU.

@@ -42,13 +42,13 @@ func Difference(r *difference.Report) document.Document {
 		if k == 0 {
 			s.Blocks = []document.Block{paragraph(
 				1,
-				"Absolute figures from different times are not comparable, because they depend on the machine's state.", document.Words), t}
+				"Absolute figures from different times are not comparable, because they depend on the machine's state."), t}
 		}
 		d.Sections = append(d.Sections, s)
 	}
 	d.Sections = append(d.Sections, aloneSections(r)...)
 	d.Sections = append(d.Sections, document.Section{
-		Blocks: []document.Block{faint(differenceLegend(r), document.Words)}})
+		Blocks: []document.Block{faint(differenceLegend(r))}})
 	return d
 }
 
@@ -69,8 +69,8 @@ func DifferenceSummary(r *difference.Report) document.Document {
 	}
 	d.Sections = append(d.Sections, countedAlone(r)...)
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(
-		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All "+
-			"figures, absolute ones too, and how they are judged: --details", document.Words)}})
+		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All " +
+			"figures, absolute ones too, and how they are judged: --details")}})
 	return d
 }
 
@@ -115,15 +115,15 @@ func differenceHead(r *difference.Report) document.Section {
 			facts = append(facts, s.Started.UTC().Format(time.DateTime)+" UTC")
 		}
 		facts = append(facts, fmt.Sprintf("%s in %.0f s", units.Plural(s.Rounds, "round"), s.Elapsed))
-		return paragraph(0, strings.Join(facts, document.Facts), document.Facts)
+		return plainFacts(strings.Join(facts, document.Facts))
 	}
 	out := document.Section{Blocks: []document.Block{
-		document.Paragraph{Text: document.Strongly(changedMost(r)), Break: document.Words},
-		paragraph(0, verdictTally(r), document.Words), side("old", r.Old), side("new", r.New)}}
+		document.Paragraph{Text: document.Strongly(changedMost(r))},
+		paragraph(0, verdictTally(r)), side("old", r.Old), side("new", r.New)}}
 	if r.New.Started.Before(r.Old.Started) && !r.New.Started.IsZero() {
 		out.Add(paragraph(0, fmt.Sprintf(
 			"The new run is older than the old one: did you mean toll diff %s %s?",
-			r.New.Name, r.Old.Name), document.Words))
+			r.New.Name, r.Old.Name)))
 	}
 	if r.FailAt != nil {
 		out.Add(failing(r))
@@ -131,7 +131,7 @@ func differenceHead(r *difference.Report) document.Section {
 	if len(r.States) > 0 {
 		out.Add(paragraph(0, "The machine was in another state: "+strings.Join(
 			stateTexts(r), "; ")+". "+
-			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other.", document.Words))
+			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other."))
 	}
 	return out
 }
@@ -237,20 +237,19 @@ func failing(r *difference.Report) document.Paragraph {
 	if len(r.Failing) == 0 && r.Unjudged(*r.FailAt) {
 		p := paragraph(
 			0,
-			"Nothing could be judged: no ratio is known well enough to say whether it is worse by more than "+limit+".", document.Words)
+			"Nothing could be judged: no ratio is known well enough to say whether it is worse by more than "+limit+".")
 		p.Style = document.Doubtful
 		return p
 	}
 	if len(r.Failing) == 0 {
-		return paragraph(0, "None is certainly worse by more than "+limit+".", document.Words)
+		return paragraph(0, "None is certainly worse by more than "+limit+".")
 	}
 	var items []string
 	for _, f := range r.Failing {
 		items = append(items, fmt.Sprintf("%s from %s, %s %s", f.Label, placeWords(f.From), f.Load,
 			metricWord(f.Metric)))
 	}
-	p := paragraph(0, "Certainly worse by more than "+limit+": "+strings.Join(items, "; ")+".",
-		document.Words)
+	p := paragraph(0, "Certainly worse by more than "+limit+": "+strings.Join(items, "; ")+".")
 	p.Style = document.Bad
 	return p
 }
@@ -325,8 +324,7 @@ func partChanges(x difference.Traced) document.Section {
 	s := document.Section{Title: document.Strongly(x.Label + " against " + x.Against +
 		": what its parts add")}
 	if x.Refused != "" {
-		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(x.Refused)),
-			Break: document.Words, Style: document.Bad})
+		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(x.Refused)), Style: document.Bad})
 		return s
 	}
 	added := func(p *analysis.Price) document.Cell {

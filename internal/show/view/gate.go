@@ -16,10 +16,8 @@ func Gate(r *gate.Report) document.Document {
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		paragraph(0, strings.Join(append(facts, units.Plural(r.Rounds, "round")), document.Facts),
-			document.Facts),
-		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}},
-			Break: document.Words},
+		plainFacts(strings.Join(append(facts, units.Plural(r.Rounds, "round")), document.Facts)),
+		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}}},
 	}})
 	for _, x := range r.Rules {
 		d.Sections = append(d.Sections, rule(x))
@@ -28,9 +26,9 @@ func Gate(r *gate.Report) document.Document {
 	}
 	d.Sections = append(d.Sections, document.Section{
 		Blocks: []document.Block{
-			faint("A sentence is about every row that it matches. It holds or is violated if "+
-				"that is true of the whole interval: 99 % by slices, 95 % for ratios by rounds, widened by the noise that the "+
-				"control shows. Otherwise it is unclear.", document.Words)}})
+			faint("A sentence is about every row that it matches. It holds or is violated if " +
+				"that is true of the whole interval: 99 % by slices, 95 % for ratios by rounds, widened by the noise that the " +
+				"control shows. Otherwise it is unclear.")}})
 	return d
 }
 
@@ -63,7 +61,7 @@ func rule(x gate.Rule) document.Section {
 	title := document.Text{{Text: string(x.Outcome), Style: outcomeStyles[x.Outcome]}}
 	out := document.Section{Title: title.Then(": "+x.Sentence, document.Strong)}
 	if len(x.Checks) == 0 {
-		out.Add(paragraph(1, x.Why, document.Words))
+		out.Add(paragraph(1, x.Why))
 		return out
 	}
 	out.Add(checkTable(x.Checks))

@@ -15,8 +15,7 @@ import (
 
 func noRuns(l trend.List) []document.Section {
 	return []document.Section{{Blocks: []document.Block{paragraph(
-		0, "There are no runs in "+l.Dir+" yet: toll keeps every run that measures something.",
-		document.Words)}}}
+		0, "There are no runs in "+l.Dir+" yet: toll keeps every run that measures something.")}}}
 }
 
 // History shows the kept runs.
@@ -46,7 +45,7 @@ func History(l trend.List) document.Document {
 		paragraph(
 			0,
 			said+"; ratios are to its baseline. toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
-				"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
+				"toll diff @3 @2 any two; toll history trend draws them.")}}}
 	return d
 }
 
@@ -108,7 +107,7 @@ func Trends(l trend.List, names []string, details bool) document.Document {
 	}
 	if len(t.Lines) == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{
-			paragraph(0, "No run in "+t.Dir+" has a matching ratio.", document.Words)}}}
+			paragraph(0, "No run in "+t.Dir+" has a matching ratio.")}}}
 		return d
 	}
 	if len(t.Lines) > mostDrawn && !details {
@@ -126,12 +125,11 @@ func Trends(l trend.List, names []string, details bool) document.Document {
 		}
 		d.Sections = append(d.Sections, document.Section{
 			Title: document.Strongly(title), Blocks: []document.Block{
-				paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work),
-					document.Words), trendTable(l)}})
+				paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work)), trendTable(l)}})
 	}
 	d.Sections = append(d.Sections, document.Section{
-		Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
-			"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.", document.Words)}})
+		Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. " +
+			"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.")}})
 	return d
 }
 

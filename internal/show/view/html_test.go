@@ -186,7 +186,7 @@ func TestPageHasTheReport(t *testing.T) {
 func TestPageKeepsUnits(t *testing.T) {
 	s := document.Section{Blocks: []document.Block{
 		document.List{Topic: document.Answer, Items: []string{"bridge costs -88 % (80–90)."}},
-		document.Paragraph{Text: document.Plainly("It took 30 s."), Break: document.Words}}}
+		document.Paragraph{Text: document.Plainly("It took 30 s.")}}}
 	_, got := htmlOf(t, document.Document{Sections: []document.Section{s}})
 	for _, want := range []string{"bridge costs -88\u00a0%\u00a0(80–90).", "It took 30\u00a0s."} {
 		if !strings.Contains(got, want) {

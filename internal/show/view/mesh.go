@@ -43,8 +43,7 @@ func meshSections(of *mesh.Report) []document.Section {
 			switch {
 			case !ok:
 			case t.none != nil && t.none(x.Slowest):
-				out[len(out)-1].Add(faint("Retransmitted"+networkOf(m, of)+": 0.00 % on all links.",
-					document.Words))
+				out[len(out)-1].Add(faint("Retransmitted" + networkOf(m, of) + ": 0.00 % on all links."))
 			default:
 				s := linkSection(of, x, t)
 				s.Title = document.Strongly(fmt.Sprintf(
@@ -122,7 +121,7 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	if len(x.Matrix) > 0 {
 		s.Add(matrix(m, x, t, instead))
 	} else {
-		s.Add(paragraph(1, instead, document.Words))
+		s.Add(paragraph(1, instead))
 	}
 	var text string
 	noisy := x.NamedFrom != nil && x.Noise != nil
@@ -140,7 +139,7 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	default:
 		text = fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
 	}
-	s.Add(faint(text, document.Words))
+	s.Add(faint(text))
 	return s
 }
 
@@ -269,7 +268,7 @@ func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
 		said.Add(document.List{Topic: document.Findings, Items: findings, Level: 1})
 	}
 	if len(m.Metrics) > 0 {
-		said.Add(faint(meshLegend, document.Words))
+		said.Add(faint(meshLegend))
 	}
 	out := []document.Section{said}
 	if len(m.Failed) > 0 {

@@ -83,7 +83,7 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 		text = fmt.Sprintf("And %s more: --format csv or json has all. ", units.Plural(left, "link")) +
 			text
 	}
-	s.Add(faint(text, document.Words))
+	s.Add(faint(text))
 	return []document.Section{s}
 }
 
@@ -141,8 +141,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 	s := document.Section{Title: document.Strongly("Links by the nodes' labels, median"),
 		Blocks: []document.Block{t}}
 	if left := len(m.Groups) - len(t.Rows); left > 0 {
-		s.Add(faint(fmt.Sprintf("And %d more: --format csv or json has all.", left),
-			document.Words))
+		s.Add(faint(fmt.Sprintf("And %d more: --format csv or json has all.", left)))
 	}
 	return []document.Section{s}
 }
@@ -222,7 +221,7 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	}
 	s := document.Section{Title: document.Strongly("The nodes"), Blocks: []document.Block{t}}
 	if left := len(m.Nodes) - mostFindings; left > 0 {
-		s.Add(faint(fmt.Sprintf("And %d more: --format json has all.", left), document.Words))
+		s.Add(faint(fmt.Sprintf("And %d more: --format json has all.", left)))
 	}
 	return []document.Section{s}
 }

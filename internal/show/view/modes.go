@@ -77,13 +77,13 @@ func ModeLines(list []Mode) document.Document {
 	if len(missing) > 0 {
 		not := document.Section{Title: document.Strongly("Not here")}
 		for _, r := range missing {
-			not.Add(paragraph(1, printable.List(r.of)+": "+r.why, document.Words))
+			not.Add(paragraph(1, printable.List(r.of)+": "+r.why))
 		}
 		d.Sections = append(d.Sections, not)
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{paragraph(1,
 		"usual: compared if no mode is named. toll modes MODE… has what these modes give up, and "+
-			"their paths; --details those of all.", document.Words)}})
+			"their paths; --details those of all.")}})
 	return d
 }
 
@@ -115,7 +115,7 @@ func modeSection(m Mode) document.Section {
 	if m.Rootless {
 		out.Title = out.Title.Then("  (of rootless engines)", document.Plain)
 	}
-	say := func(text string) { out.Add(paragraph(1, text, document.Words)) }
+	say := func(text string) { out.Add(paragraph(1, text)) }
 	say(m.Summary)
 	say(m.Engine + ": " + m.Docker)
 	if m.GivesUp != "nothing" || m.Caveat == "" {

@@ -234,24 +234,24 @@ func key(r *analysis.Report) string {
 func remarks(r *analysis.Report) []document.Section {
 	said := document.Section{Close: true}
 	if text := key(r); text != "" {
-		said.Add(faint(text+".", document.Words))
+		said.Add(faint(text + "."))
 	}
 	facts := []string{briefRun(r.Plan)}
 	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		return c.Facts[sample.FactNotWitnessed] != ""
 	}) {
-		said.Add(faint(viewOf(r).proven(r), document.Words))
+		said.Add(faint(viewOf(r).proven(r)))
 	} else {
 		facts = append(facts, witnessedFact(r))
 	}
 	if text := r.Together(); text != "" {
-		said.Add(faint(text, document.Words))
+		said.Add(faint(text))
 	}
 	more := "more: --details"
 	if w := warningsBut(r, viewOf(r).hides, thinTail); len(w) > 0 {
 		more = units.Plural(len(w[0].Blocks[0].(document.List).Items), "warning") + ", " + more
 	}
-	run := faint(strings.Join(append(facts, more), document.Facts), document.Facts)
+	run := faintFacts(strings.Join(append(facts, more), document.Facts))
 	out := append(absent(r), grave(r)...)
 	if len(out) == 0 {
 		said.Add(run)

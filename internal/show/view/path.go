@@ -51,17 +51,17 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 		paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
 			v.Server.TotalRecv, v.Client.TotalRecv,
 			units.Plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
-			units.Plural(v.Client.Connections, "connection")), document.Words))
+			units.Plural(v.Client.Connections, "connection"))))
 	text := document.Text{{Text: "Witnessed: every hop counted them.", Style: document.Good}}
 	if !v.Witness.OK {
 		text = document.Text{{Text: "Not witnessed: ", Style: document.Bad},
 			{Text: v.Witness.Evidence}}
 	}
-	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
+	out.Add(document.Paragraph{Level: 1, Text: text})
 	for _, g := range guards {
 		d := g.After.Sub(g.Before)
 		out.Add(faint(fmt.Sprintf("Not on the path: %s (%s): %s", hopName(g), g.Where,
-			delta(d, v.Witness.OK)), document.Words))
+			delta(d, v.Witness.OK))))
 	}
 	return out
 }
@@ -69,16 +69,16 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 func pathFacts(t *Trace) (out document.Section) {
 	p := t.Path
 	for _, k := range slices.Sorted(maps.Keys(p.Facts)) {
-		out.Add(paragraph(1, fmt.Sprintf("%s: %s", k, p.Facts[k]), document.Words))
+		out.Add(paragraph(1, fmt.Sprintf("%s: %s", k, p.Facts[k])))
 	}
 	for _, l := range p.Links {
-		out.Add(faint(describeLink(l), document.Words))
+		out.Add(faint(describeLink(l)))
 	}
 	// Small requests do not fill a segment, so they do not test the devices in between.
 	all := analysis.SegmentsOf(t.Visit)
 	tried := len(all) > 0 && (all[0].Narrow() || probeSize(t.Visit) >= float64(all[0].Payload))
 	if text := segmentsText(all); tried {
-		out.Add(faint("TCP: "+text, document.Words))
+		out.Add(faint("TCP: " + text))
 	}
 	return out
 }

@@ -21,18 +21,16 @@ func explain(r *ports.Report) []document.Section {
 	var out []document.Section
 	for _, row := range r.Ports {
 		out = append(out, document.Section{Blocks: []document.Block{
-			document.Paragraph{Break: document.Words,
-				Text: document.Strongly(portName(row)+" on "+bracketed(row.Address)).Then(
-					": "+servedBy(row), document.Plain)}}})
+			document.Paragraph{Text: document.Strongly(portName(row)+" on "+bracketed(row.Address)).Then(
+				": "+servedBy(row), document.Plain)}}})
 		for _, dials := range alike(dialsOf(row)) {
 			out = append(out, routes(dials, clientsText(dials, r.Client)))
 		}
 	}
 	for _, x := range r.Inside {
 		out = append(out, document.Section{Blocks: []document.Block{
-			document.Paragraph{Break: document.Words,
-				Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto,
-					cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}})
+			document.Paragraph{Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto,
+				cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}})
 		for _, c := range append([]ports.Client{ports.Itself}, ports.Insiders()...) {
 			if path, ok := x.Paths[c]; ok {
 				out = append(out, routes([]dial{{c, path}}, placeText(dial{c, path})))
@@ -174,9 +172,9 @@ func routes(dials []dial, who string) (out document.Section) {
 	if len(path.Servers) > 1 {
 		head = head.Then("; in turn "+strings.Join(path.Servers, ", ")+" answer", document.Plain)
 	}
-	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: head})
+	out.Add(document.Paragraph{Level: 1, Text: head})
 	hops, to, seen := approaches(dials)
-	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
+	route := document.Route{Level: 2, Ends: path.Why,
 		Steps: []document.RoutePoint{{Kind: "client",
 			Text: document.Plainly("connects to " + orList(to))}}}
 	for _, h := range hops {
@@ -185,7 +183,7 @@ func routes(dials []dial, who string) (out document.Section) {
 	}
 	out.Add(route)
 	small := func(text string) {
-		out.Add(document.Paragraph{Level: 2, Break: document.Words,
+		out.Add(document.Paragraph{Level: 2,
 			Text: document.Text{{Text: text, Style: document.Faint}}})
 	}
 	hop := func(h ports.Hop) bool { return h.Kind == "MASQ" }
@@ -199,16 +197,16 @@ func routes(dials []dial, who string) (out document.Section) {
 		small("The server sees the client's address.")
 	}
 	if path.Remedy != "" {
-		out.Add(paragraph(2, "remedy: "+path.Remedy, document.Words))
+		out.Add(paragraph(2, "remedy: "+path.Remedy))
 	}
 	for _, d := range path.Doubt {
 		if d == ports.Untried {
 			continue // checks reports this for all paths
 		}
-		out.Add(paragraph(2, "not known: "+d, document.Words))
+		out.Add(paragraph(2, "not known: "+d))
 	}
 	for _, d := range path.Depends {
-		out.Add(paragraph(2, "does not apply to "+d, document.Words))
+		out.Add(paragraph(2, "does not apply to "+d))
 	}
 	if len(path.Cost) > 0 {
 		var parts []string
@@ -314,14 +312,13 @@ func arrivalText(d dial, by []ports.Hop) string {
 func measure(r *ports.Report) (out []document.Block) {
 	if r.MeasureServer != "" {
 		out = append(out, document.Paragraph{
-			Break: document.Words, Text: document.Strongly("To measure").Then(
+			Text: document.Strongly("To measure").Then(
 				" this server over each of its routes, with this client or your own:", document.Plain)},
 			document.Command{Line: r.MeasureServer})
 	}
 	if r.TraceServer != "" && tried(r) { // both need root
-		out = append(out, document.Paragraph{Break: document.Words,
-			Text: document.Strongly("To see").Then(" where a request's microseconds go over each:",
-				document.Plain)}, document.Command{Line: r.TraceServer})
+		out = append(out, document.Paragraph{Text: document.Strongly("To see").Then(" where a request's microseconds go over each:",
+			document.Plain)}, document.Command{Line: r.TraceServer})
 	}
 	if len(r.Measure) == 0 {
 		return out
@@ -331,10 +328,9 @@ func measure(r *ports.Report) (out []document.Block) {
 		items = append(items, m.Command)
 	}
 	return append(out,
-		document.Paragraph{Break: document.Words,
-			Text: document.Strongly("To measure").Then(
-				" such routes in the lab, and alternatives to them:",
-				document.Plain)},
+		document.Paragraph{Text: document.Strongly("To measure").Then(
+			" such routes in the lab, and alternatives to them:",
+			document.Plain)},
 		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
 
@@ -360,7 +356,7 @@ func checks(r *ports.Report) (out document.Section) {
 		case k.Got == "connected" && k.Expected == ports.Held:
 			text = text.Then(": accepted, but no answer", document.Plain)
 		}
-		out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
+		out.Add(document.Paragraph{Level: 1, Text: text})
 	}
 	how := document.Strongly("Tried").Then(
 		" all routes by connecting in a private copy of this machine's network, which no packet leaves.",
@@ -370,6 +366,6 @@ func checks(r *ports.Report) (out document.Section) {
 			" from sockets alone: "+ports.Untried+
 				", which needs root. Rules and routes may change the result.", document.Plain)
 	}
-	out.Add(document.Paragraph{Break: document.Words, Text: how})
+	out.Add(document.Paragraph{Text: how})
 	return out
 }

@@ -36,7 +36,7 @@ func insides(r *ports.Report) []document.Section {
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
 	return []document.Section{{Title: document.Strongly("In containers, not published"),
-		Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
+		Blocks: []document.Block{t, faint(insideLegend)}}}
 }
 
 // oneFamily leaves out addresses of IPv6 at which clients get the same as at the server's IPv4

@@ -116,7 +116,7 @@ func comparedSections(r *ports.Report) (out []document.Section) {
 }
 
 func saying(text string) []document.Section {
-	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Words)}}}
+	return []document.Section{{Blocks: []document.Block{paragraph(0, text)}}}
 }
 
 const portsLegend = "Each route is for a client that dials the given address or the machine's own; " +
@@ -148,14 +148,14 @@ func portSections(r *ports.Report) []document.Section {
 	}
 	var below document.Section
 	if len(r.Address) > 0 {
-		below.Add(paragraph(1, "own: "+strings.Join(r.Address, ", "), document.Words))
+		below.Add(paragraph(1, "own: "+strings.Join(r.Address, ", ")))
 	}
 	if r.Client != "" {
 		text := "another machine: " + r.Client
 		if r.ClientDials != "" {
 			text += ", dialling " + r.ClientDials
 		}
-		below.Add(paragraph(1, text, document.Words))
+		below.Add(paragraph(1, text))
 	}
 	if x := r.Proxies; x != nil && x.Memory > 0 {
 		below.Add(
@@ -164,8 +164,7 @@ func portSections(r *ports.Report) []document.Section {
 				fmt.Sprintf(
 					"processes of docker-proxy: %d, with %s of memory, %s each, and %s open",
 					x.Number, mebibytes(x.Memory),
-					mebibytes(x.Memory/int64(x.Number)), units.Plural(x.Connections, "connection")),
-				document.Words))
+					mebibytes(x.Memory/int64(x.Number)), units.Plural(x.Connections, "connection"))))
 	}
 	legend := portsLegend
 	for _, w := range routeWords {
@@ -173,9 +172,9 @@ func portSections(r *ports.Report) []document.Section {
 			legend += w.word + ": " + w.means + ". "
 		}
 	}
-	below.Add(faint(strings.TrimSpace(legend), document.Words),
+	below.Add(faint(strings.TrimSpace(legend)),
 		faint(
-			"toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
+			"toll ports PORT draws a port's routes, checks them and names the command that measures them."))
 	var out []document.Section
 	if len(r.Ports) > 0 {
 		out = append(out, document.Section{Blocks: []document.Block{t}}, below)
@@ -285,10 +284,10 @@ func traps(r *ports.Report) []document.Section {
 		if len(t.Ports) > 0 {
 			text += " " + strings.Join(ports.FoldNames(t.Ports), " ")
 		}
-		s.Add(document.Paragraph{Level: 1, Break: document.Words,
+		s.Add(document.Paragraph{Level: 1,
 			Text: document.Text{{Text: text, Style: document.Doubtful}, {Text: ": " + t.Text}}},
-			paragraph(3, "seen: "+t.Evidence, document.Words),
-			paragraph(3, "remedy: "+t.Remedy, document.Words))
+			paragraph(3, "seen: "+t.Evidence),
+			paragraph(3, "remedy: "+t.Remedy))
 	}
 	return []document.Section{s}
 }

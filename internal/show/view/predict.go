@@ -27,8 +27,8 @@ func Prediction(r *predict.Prediction) document.Document {
 		d.Sections = append(d.Sections, answerSection(r.Answer))
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		paragraph(0, strings.Join(machineFacts(r.Environment), document.Facts), document.Facts),
-		paragraph(0, workloadWords(r.Workload), document.Words),
+		plainFacts(strings.Join(machineFacts(r.Environment), document.Facts)),
+		paragraph(0, workloadWords(r.Workload)),
 	}})
 	for rows := r.Rows; len(rows) > 0; {
 		n := slices.IndexFunc(rows, func(x predict.Row) bool {

@@ -35,16 +35,15 @@ func measuredFiles(r *published.Report) (out document.Section) {
 		if f.Wire != nil {
 			facts = append(facts, "wire "+f.Wire.String())
 		}
-		out.Add(paragraph(0, strings.Join(append(facts, units.Plural(f.Rounds, "round")), document.Facts),
-			document.Facts))
+		out.Add(plainFacts(strings.Join(append(facts, units.Plural(f.Rounds, "round")), document.Facts)))
 	}
 	return out
 }
 
 func publishedStudy(s published.Result, measured, details bool) []document.Section {
 	out := []document.Section{{Title: document.Strongly(s.Name).Then(" · "+s.Year, document.Plain),
-		Blocks: []document.Block{paragraph(1, s.Title, document.Words),
-			paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
+		Blocks: []document.Block{paragraph(1, s.Title),
+			paragraph(1, s.URL), paragraph(1, s.Setup+".")}}}
 	var items []string
 	for _, f := range s.Findings {
 		text := f.Text
@@ -142,7 +141,7 @@ func toMeasure(s published.Result, measured bool) []document.Section {
 		return nil
 	}
 	if s.Takes != "" {
-		out.Add(paragraph(2, s.Takes, document.Words))
+		out.Add(paragraph(2, s.Takes))
 	}
 	return append([]document.Section{out}, measuredElsewhere(s, measured)...)
 }
@@ -170,17 +169,17 @@ func publishedFoot(r *published.Report, details bool) []document.Section {
 			paragraph(
 				1,
 				strings.TrimSpace(
-					"toll published --against FILE puts what such a run measured beside these figures. "+more), document.Words)}}}
+					"toll published --against FILE puts what such a run measured beside these figures. "+more))}}}
 	}
 	out := []document.Section{{Blocks: []document.Block{
 		paragraph(
 			1,
 			"holds: the same direction, or no difference in both; gone: a difference that is none any more; "+
 				"reversed: the other direction; new: a difference where none was published (at most 5 %); unclear: too few rounds "+
-				"or too much noise to tell.", document.Words),
+				"or too much noise to tell."),
 		faint(
 			strings.TrimSpace(
-				"Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. "+more), document.Words),
+				"Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. " + more)),
 	}}}
 	var items []string
 	for _, f := range r.Files {

@@ -122,8 +122,8 @@ func headOf(r *analysis.Report, what, run string) document.Section {
 	}
 	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
 	return document.Section{Blocks: []document.Block{
-		paragraph(0, strings.Join(facts, document.Facts), document.Facts),
-		paragraph(0, run, document.Facts),
+		plainFacts(strings.Join(facts, document.Facts)),
+		plainFacts(run),
 	}}
 }
 
@@ -138,13 +138,22 @@ func placeFacts(r *analysis.Report) []string {
 	return facts
 }
 
-func paragraph(level int, text, breaks string) document.Paragraph {
-	return document.Paragraph{Level: level, Text: document.Plainly(text), Break: breaks}
+func paragraph(level int, text string) document.Paragraph {
+	return document.Paragraph{Level: level, Text: document.Plainly(text)}
 }
 
-func faint(text, breaks string) document.Paragraph {
-	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks,
-		Style: document.Faint}
+func faint(text string) document.Paragraph {
+	return document.Paragraph{Level: 1, Text: document.Plainly(text), Style: document.Faint}
+}
+
+func plainFacts(text string) document.Paragraph {
+	return document.Paragraph{Text: document.Plainly(text), Break: document.Facts}
+}
+
+func faintFacts(text string) document.Paragraph {
+	p := faint(text)
+	p.Break = document.Facts
+	return p
 }
 
 func list(topic document.Topic, title string, items []string) document.Section {
@@ -269,24 +278,24 @@ func foot(r *analysis.Report) []document.Section {
 		for _, fact := range factsOf(r, f.key) {
 			switch text := fmt.Sprintf(f.format, fact); {
 			case f.long:
-				said.Add(paragraph(1, text, document.Words))
+				said.Add(paragraph(1, text))
 			default:
-				said.Add(faint(text, document.Words))
+				said.Add(faint(text))
 			}
 		}
 	}
 	said.Add(proxyMemory(r.Cells)...)
 	if r.Plan.ManyPins() {
-		said.Add(faint(r.Pinned(), document.Words))
+		said.Add(faint(r.Pinned()))
 	}
 	if text := r.Together(); text != "" {
-		said.Add(faint(text, document.Words))
+		said.Add(faint(text))
 	}
 	if v := viewOf(r); len(r.Cells) > 0 {
 		if v.notes != "" {
-			said.Add(paragraph(1, v.notes, document.Words))
+			said.Add(paragraph(1, v.notes))
 		}
-		said.Add(faint(v.legend(r), document.Words))
+		said.Add(faint(v.legend(r)))
 	}
 	out := []document.Section{said}
 	if cards := cardSection(r.Environment.Cards); len(cards.Blocks) > 0 {
@@ -337,7 +346,7 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 	if most.Per1000 > 0 {
 		text += fmt.Sprintf(": %s per 1,000", mebibytes(most.Per1000))
 	}
-	return []document.Block{faint(text+".", document.Words)}
+	return []document.Block{faint(text + ".")}
 }
 
 func mebibytes(n int64) string { return units.Digits(float64(n)/(1<<20)) + " MiB" }

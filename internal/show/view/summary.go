@@ -40,16 +40,16 @@ func Summary(r judge.Report) document.Document {
 	}
 	if notes := v.briefNotes; notes != "" && len(base.Cells) > 0 {
 		d.Sections = append(d.Sections, document.Section{
-			Blocks: []document.Block{faint(notes, document.Words)}})
+			Blocks: []document.Block{faint(notes)}})
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		faint(v.proven(base), document.Words), faint(provenance(base), document.Facts),
+		faint(v.proven(base)), faintFacts(provenance(base)),
 	}})
 	if where := base.Pinned(); where != "" {
-		d.Sections[len(d.Sections)-1].Add(faint(where, document.Words))
+		d.Sections[len(d.Sections)-1].Add(faint(where))
 	}
 	if text := base.Together(); text != "" {
-		d.Sections[len(d.Sections)-1].Add(faint(text, document.Words))
+		d.Sections[len(d.Sections)-1].Add(faint(text))
 	}
 	d.Sections = append(d.Sections, answerSection(base.Answer))
 	return d

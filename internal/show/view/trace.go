@@ -78,13 +78,13 @@ func traceSummary(r *trace.Report) []document.Section {
 	if w := warnings(base); len(w) > 0 {
 		out = append(out, fewest(w[0]))
 	}
-	last := document.Section{Blocks: []document.Block{faint(viewOf(base).notes, document.Words)}}
+	last := document.Section{Blocks: []document.Block{faint(viewOf(base).notes)}}
 	for _, text := range base.Findings {
-		last.Add(faint(text, document.Words))
+		last.Add(faint(text))
 	}
-	last.Add(faint(provenance(base), document.Facts))
+	last.Add(faintFacts(provenance(base)))
 	if where := base.Pinned(); where != "" {
-		last.Add(faint(where, document.Words))
+		last.Add(faint(where))
 	}
 	return append(out, last)
 }
@@ -157,8 +157,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 	}
 	s := &p.Section
 	if t.Refused != "" && !t.Early { // the answer says that the run was too short
-		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)),
-			Break: document.Words, Style: document.Bad})
+		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)), Style: document.Bad})
 	}
 	table := document.Table{Level: 1, Layouts: []document.Layout{{}, {Short: true}, {Bare: true},
 		{Short: true, Bare: true}, {Short: true, Bare: true, Tight: true}},
@@ -211,7 +210,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 	table.Plot.Show(table.Rows)
 	s.Add(table)
 	if facts := traceFacts(t); len(facts) > 0 {
-		s.Add(faint(strings.Join(facts, document.Facts), document.Facts))
+		s.Add(faintFacts(strings.Join(facts, document.Facts)))
 	}
 	for _, f := range t.Findings {
 		s.Add(found(f)...)

@@ -46,7 +46,7 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), isOrAre(n)) +
 			legend
 	}
-	return append(out, document.Section{Blocks: []document.Block{faint(legend, document.Words)}})
+	return append(out, document.Section{Blocks: []document.Block{faint(legend)}})
 }
 
 func isOrAre(n int) string {
