@@ -81,8 +81,7 @@ func newAgent() *cobra.Command {
 	f.StringVar(&id, "id", "", "this agent's ID (default $BRIDGETOLL_AGENT_ID)")
 	f.StringVar(
 		&name, "name", "", "the name in reports (default $BRIDGETOLL_AGENT_NAME, or the host name)")
-	f.StringVar(
-		&stdio, "stdio", "",
+	f.StringVar(&stdio, "stdio", "",
 		"talk to the hub over standard input and output, as the agent with this ID")
 	f.BoolVar(&remove, "remove", false, "with --stdio: remove this program and its directory, now")
 	f.Var(timeFlag(&sit, 0, 0, unlimited[time.Duration]()), "sit",

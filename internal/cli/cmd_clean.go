@@ -133,8 +133,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *cluster.Access) er
 	}
 	ended, kept, fastErr := cleanFast()
 	if ended {
-		say(
-			e.stdout,
+		say(e.stdout,
 			"removed the shortcuts of toll fast and restored its links: the lease had expired")
 		sayKept(e, kept)
 	}

@@ -227,8 +227,7 @@ func newFastOff(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			say(
-				e.stdout,
+			say(e.stdout,
 				"Fast is off. Connections that took a shortcut stay on it until they end.")
 			sayKept(e, kept)
 			return nil

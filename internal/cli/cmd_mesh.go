@@ -227,10 +227,8 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 	}
 	if len(words) > 2 || beside != mode.Host || name == mode.Host { //nolint:mnd // two modes, one of them host
 		return "", "",
-			usage(
-				fmt.Errorf(
-					"--mode %s: toll mesh takes one mode, or one mode and host",
-					text), example)
+			usage(fmt.Errorf("--mode %s: toll mesh takes one mode, or one mode and host",
+				text), example)
 	}
 	return name, beside, nil
 }

@@ -167,8 +167,7 @@ func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 func (f *programFlags) check(p sample.Program) error {
 	switch {
 	case p.Server == "" && p.Client != "":
-		return usage(
-			errors.New("no server is given: give --server, or HOST:PORT of a running one"),
+		return usage(errors.New("no server is given: give --server, or HOST:PORT of a running one"),
 			"toll run 127.0.0.1:6379 --client …")
 	case p.Server == "" || p.Client == "":
 		return usage(errors.New("no programs are given: give --recipe, or --server and --client"),

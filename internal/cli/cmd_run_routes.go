@@ -35,9 +35,8 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 		return err
 	}
 	if len(f.to) == 0 {
-		return usage(
-			fmt.Errorf("--from %s needs the HOST:PORT of a running server",
-				strings.Join(f.from, ",")), runningExample)
+		return usage(fmt.Errorf("--from %s needs the HOST:PORT of a running server",
+			strings.Join(f.from, ",")), runningExample)
 	}
 	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
 	if err != nil {

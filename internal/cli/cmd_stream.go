@@ -136,9 +136,8 @@ func (f *chatFlags) check() error {
 		return usage(fmt.Errorf("--prompt has %d bytes: must be from 1 to %d", n, maxPrompt), "")
 	}
 	if f.batch && f.noStream {
-		return usage(
-			errors.New(
-				"--batch is both kinds of requests, --no-stream only those that are not streamed"),
+		return usage(errors.New(
+			"--batch is both kinds of requests, --no-stream only those that are not streamed"),
 			"one of them")
 	}
 	return nil

@@ -221,10 +221,9 @@ func (f *loadFlags) crowd() error {
 		w, _ := workload.Find(name)
 		for _, x := range w.Flags {
 			if x.NotOfCrowds && f.given(x.Name) && f.flags[x.Name].value.String() != presetOf(x) {
-				return usage(
-					fmt.Errorf(
-						"toll scale has no --%s: a crowd's load fills the window, in one direction",
-						x.Name), "toll compare --"+x.Name)
+				return usage(fmt.Errorf(
+					"toll scale has no --%s: a crowd's load fills the window, in one direction",
+					x.Name), "toll compare --"+x.Name)
 			}
 		}
 	}

@@ -188,10 +188,9 @@ func (f *traffic) windowFor(w sample.Wire) (float64, error) {
 	}
 	if f.loads.given("window") {
 		return 0,
-			usage(
-				fmt.Errorf(
-					"--window %s: over a wire with a delay of %gs it must hold %d round trips",
-					f.window, w.Delay, workload.Measured),
+			usage(fmt.Errorf(
+				"--window %s: over a wire with a delay of %gs it must hold %d round trips",
+				f.window, w.Delay, workload.Measured),
 				fmt.Sprintf("--window %gs", least))
 	}
 	return least, nil

@@ -71,17 +71,13 @@ func (r *Report) Pinned() string {
 	for _, x := range p.Pins {
 		switch x.Name {
 		case sample.PinFar:
-			say = append(
-				say,
-				fmt.Sprintf(
-					"own CPUs: client on CPU %s, server on CPU %s%s, as on an idle machine",
-					cpuList(x.CPUs.Client), cpuList(x.CPUs.Server), shared[x.CPUs.Distance]))
+			say = append(say, fmt.Sprintf(
+				"own CPUs: client on CPU %s, server on CPU %s%s, as on an idle machine",
+				cpuList(x.CPUs.Client), cpuList(x.CPUs.Server), shared[x.CPUs.Distance]))
 		case sample.PinNear:
-			say = append(
-				say,
-				fmt.Sprintf("one CPU: %s on CPU %s, as on a busy machine",
-					printable.List(append([]string{"client", "server"}, r.relays()...)),
-					cpuList(x.CPUs.Client)))
+			say = append(say, fmt.Sprintf("one CPU: %s on CPU %s, as on a busy machine",
+				printable.List(append([]string{"client", "server"}, r.relays()...)),
+				cpuList(x.CPUs.Client)))
 		}
 	}
 	return printable.Capital(strings.Join(say, "; ")) + "."

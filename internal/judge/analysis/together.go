@@ -103,12 +103,10 @@ func (j *Run) mixedPlacements() (out []string) {
 		if t.on == sample.OnEndpoint {
 			where = ""
 		}
-		out = append(
-			out,
-			fmt.Sprintf(
-				"%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
-					"this difference may exceed that of the networks; toll compare measures both placements",
-				where, t.load, name(x.near), name(x.far)))
+		out = append(out, fmt.Sprintf(
+			"%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
+				"this difference may exceed that of the networks; toll compare measures both placements",
+			where, t.load, name(x.near), name(x.far)))
 	}
 	return out
 }

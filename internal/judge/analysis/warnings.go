@@ -44,13 +44,11 @@ func (j *Run) cellWarnings(i int) []Warning {
 	})
 	if low, high := stats.Clusters(xs); low != nil && !described {
 		unit, by := inWarnings(workload.MetricOf(metric, s.Load).Unit, low[0])
-		out = append(
-			out,
-			Warning{
-				"bimodal", fmt.Sprintf(
-					"the rounds fall into two clusters, %d around %s and %d around %s %s: the median may describe neither",
-					len(low), short(by*stats.Median(low)), len(high), short(by*stats.Median(high)),
-					unit)})
+		out = append(out, Warning{
+			"bimodal", fmt.Sprintf(
+				"the rounds fall into two clusters, %d around %s and %d around %s %s: the median may describe neither",
+				len(low), short(by*stats.Median(low)), len(high), short(by*stats.Median(high)),
+				unit)})
 	}
 	load := workload.Of(s.Load)
 	if s.merged != nil {
@@ -142,8 +140,7 @@ func (j *Run) warnings() []Warning {
 		add("ways", "%s", text)
 	}
 	if cc := j.congestion(); Paces(cc) {
-		add(
-			"paced",
+		add("paced",
 			"TCP's congestion control here is %s, which paces what it sends: bulk measures its "+
 				"pacing more than the path. Containers on this machine use it too. To see what "+
 				"the paths can carry, use %s", cc,
@@ -183,24 +180,20 @@ func (j *Run) cpuWarnings(busy bool) (out []Warning) {
 		}
 	}
 	if total > 0 && steal/total > stealLimit {
-		add(
-			"steal",
+		add("steal",
 			"the hypervisor took %.1f %% of the CPU time away, which makes results noisier", 100*steal/total)
 	}
 	// The server at the end of a route may run on this machine.
 	if !busy && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
-		add(
-			"other-load",
+		add("other-load",
 			"something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
 	}
 	if throttled > 0 {
-		add(
-			"throttled",
+		add("throttled",
 			"the cgroup's CPU limit paused the run %d times: throughput and latency show the limit, not the network", throttled)
 	}
 	if env := j.File.Header.Environment; env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
-		add(
-			"cgroup-limit",
+		add("cgroup-limit",
 			"a cgroup limits this run to %.2g CPUs; client and server alone need two",
 			env.CgroupCPUs)
 	}
@@ -226,12 +219,10 @@ func (j *Run) slotBias() []string {
 		if len(j.File.Header.Plan.Pins) > 1 {
 			pin = ", on " + PinWords(s.Cell.Pin)
 		}
-		out = append(
-			out,
-			fmt.Sprintf(
-				"%s from %s%s: a slice's result depends on the slice before it: %s, measured "+
-					"among the other modes, has %s of its usual figure",
-				s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
+		out = append(out, fmt.Sprintf(
+			"%s from %s%s: a slice's result depends on the slice before it: %s, measured "+
+				"among the other modes, has %s of its usual figure",
+			s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
 	}
 	return out
 }

@@ -44,9 +44,8 @@ func (m *Mesh) answer() *analysis.Answer {
 		a.Add(m.firm())
 	}
 	if n := m.Doubtful + m.DoubtfulLoss; n > 0 {
-		a.Add(
-			were(n, "link") +
-				" slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget).")
+		a.Add(were(n, "link") +
+			" slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget).")
 	}
 	return m.withoutResult(a)
 }

@@ -282,18 +282,16 @@ func (m *Mesh) noCost() string {
 				"With one pair of nodes there is no other link to compare the cost of the %s with.",
 				m.upper())
 		case ok && c.NamedFrom == nil:
-			return fmt.Sprintf(
-				"It is not known whether the %s costs more on some links than on "+
-					"others: use more sweeps or nodes.", m.upper())
+			return fmt.Sprintf("It is not known whether the %s costs more on some links than on "+
+				"others: use more sweeps or nodes.", m.upper())
 		}
 	}
 	if len(from) == 0 {
 		return fmt.Sprintf("What the %s costs is not known: no link has a result in both networks.",
 			m.upper())
 	}
-	return fmt.Sprintf(
-		"No link is reported as slow because of the %s: it would have to cost %s "+
-			"what it costs elsewhere.", m.upper(),
+	return fmt.Sprintf("No link is reported as slow because of the %s: it would have to cost %s "+
+		"what it costs elsewhere.", m.upper(),
 		strings.Join(from, " or "))
 }
 

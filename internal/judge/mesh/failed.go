@@ -108,16 +108,13 @@ func (m *Mesh) gone() []string {
 			out = append(out, fmt.Sprintf("%s and %s no longer reach each other%s: %s.", f.Nodes[0],
 				f.Nodes[1], f.by(), failedSince(f.Load, f.Visits)))
 		case len(f.Nodes) > 1:
-			out = append(
-				out,
+			out = append(out,
 				fmt.Sprintf("%s and %s never reached each other%s: no visit of %s has a result.",
 					f.Nodes[0], f.Nodes[1], f.by(), f.Load))
 		case f.Left:
-			out = append(
-				out,
-				fmt.Sprintf(
-					"%s left in the middle of the run%s: %s; its values are from before that.",
-					f.Nodes[0], f.by(), failedSince("", f.Visits)))
+			out = append(out, fmt.Sprintf(
+				"%s left in the middle of the run%s: %s; its values are from before that.",
+				f.Nodes[0], f.by(), failedSince("", f.Visits)))
 		default:
 			out = append(out, fmt.Sprintf("%s never answered%s: it was not measured.", f.Nodes[0],
 				f.by()))

@@ -222,8 +222,7 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 		add("few-sweeps", "%s", text)
 	}
 	if len(m.Nodes) == 2 {
-		add(
-			"two-nodes",
+		add("two-nodes",
 			"with two nodes only the link between them can be reported: to find out which of them is slow, add a third")
 	}
 	if m.Doubtful > 0 {

@@ -261,8 +261,7 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)
 		}
 		pin := p.Pin(c)
-		add(
-			pin != "",
+		add(pin != "",
 			"measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
 		add(c.Mode == mode.Host && c.On == sample.Swarm,
 			"on a swarm there is no native mode: host replaces it")

@@ -208,12 +208,10 @@ func rrDoubts(s Seen) (out []Doubt) {
 	}
 	interval := float64(max(1, l.Streams)) / o.Rate
 	if s.Median(OwnLatenessP99) > interval {
-		out = append(
-			out,
-			Doubt{
-				"behind",
-				"the client itself fell behind its schedule, for lack of CPU time: more than 1 % of the requests were sent late by more than " +
-					"the time between two requests of a connection; close other programs, or lower --rate"})
+		out = append(out, Doubt{
+			"behind",
+			"the client itself fell behind its schedule, for lack of CPU time: more than 1 % of the requests were sent late by more than " +
+				"the time between two requests of a connection; close other programs, or lower --rate"})
 	} else if s.Median(OwnLatenessP50) > s.Median(LatencyP50)/2 {
 		out = append(out, Doubt{"own-lateness",
 			"the client itself causes more than half of the median latency: it wakes up late when a request is due"})

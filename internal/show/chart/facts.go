@@ -122,9 +122,8 @@ func plan(r *analysis.Report) document.FactGroup {
 	for _, g := range c.Groups {
 		for _, m := range slices.Sorted(maps.Keys(g.Floor)) {
 			if m == analysis.PrimaryOf(p.Loads.Of(g.Load), g.Shape) {
-				f.Add(strings.Join(strings.Fields(
-					"Noise floor "+g.Load+" from "+mode.Placement(
-						g.From).Words()+" "+g.Shape.String()), " "),
+				f.Add(strings.Join(strings.Fields("Noise floor "+g.Load+" from "+mode.Placement(
+					g.From).Words()+" "+g.Shape.String()), " "),
 					fmt.Sprintf("± %.1f %% (%s against itself)", 100*g.Floor[m], c.Mode))
 			}
 		}

@@ -90,8 +90,7 @@ func (m *exposition) run(r *document.Run) {
 			append(study[:1:1], [2]string{"result", x.result}), float64(x.cells))
 	}
 	for _, f := range r.Floors {
-		m.add(
-			"toll_noise_floor_ratio",
+		m.add("toll_noise_floor_ratio",
 			"The baseline against itself, of the metric that decides: 0.02 is 2 %.",
 			append(study[:1:1], labels{{"from", f.From}, {"on", f.On}, {"load", f.Load},
 				{"point", f.Point}, {"pin", f.Pin}, {"shape", crowd(f.Subject)},
@@ -125,8 +124,7 @@ func (m *exposition) figure(f document.Figure) {
 		x := comparisons[f.Statistic]
 		m.interval(x.name, x.help, append(metric, [2]string{"against", f.Against}), f)
 		if f.Statistic == document.Ratio {
-			m.add(
-				"toll_verdict",
+			m.add("toll_verdict",
 				"What the ratio to the baseline says: 1 for the verdict that it has.",
 				append(metric, [2]string{"verdict", f.Verdict}), 1)
 		}
@@ -139,8 +137,7 @@ func (m *exposition) figure(f document.Figure) {
 		m.interval(name+unitSuffix(f.Unit), help, append(metric, [2]string{"against", f.Against}),
 			f)
 		if f.Statistic == document.Part {
-			m.add(
-				"toll_part_verdict",
+			m.add("toll_part_verdict",
 				"What the price of the part says: 1 for the verdict that it has.",
 				append(metric, [2]string{"verdict", f.Verdict}), 1)
 		}

@@ -31,14 +31,12 @@ func (m Model) helpPage() document.Document {
 	d := document.Document{Sections: []document.Section{
 		{Title: document.Strongly("Keys"), Blocks: []document.Block{t}}}}
 	read := document.Section{Title: document.Strongly("How to read it")}
-	read.Add(
-		words(
-			"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; a difference between the dots counts as the same. In columns of several placements, = is the same, ? unclear, ~ varies. Every order except by mode puts the best first."))
+	read.Add(words(
+		"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; a difference between the dots counts as the same. In columns of several placements, = is the same, ? unclear, ~ varies. Every order except by mode puts the best first."))
 	if m.running {
-		read.Add(
-			words(
-				"During a measurement the screen stands still, because drawing costs CPU time. It is redrawn between " +
-					"epochs and visits, and keys take effect then; q and Ctrl-C take effect at once."))
+		read.Add(words(
+			"During a measurement the screen stands still, because drawing costs CPU time. It is redrawn between " +
+				"epochs and visits, and keys take effect then; q and Ctrl-C take effect at once."))
 	}
 	d.Sections = append(d.Sections, read)
 	return d

@@ -112,10 +112,8 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {
-			out = append(
-				out,
-				fmt.Sprintf(
-					"From placements that cannot reach %s, toll measured its containers over %s, with the same settings.", a.Mode, a.Elsewhere))
+			out = append(out, fmt.Sprintf(
+				"From placements that cannot reach %s, toll measured its containers over %s, with the same settings.", a.Mode, a.Elsewhere))
 		}
 	}
 	return out

@@ -40,8 +40,7 @@ func Difference(r *difference.Report) document.Document {
 		s := document.Section{Title: document.Strongly(
 			placeAndLoad(r, g) + ": absolute, not judged"), Blocks: []document.Block{t}}
 		if k == 0 {
-			s.Blocks = []document.Block{paragraph(
-				1,
+			s.Blocks = []document.Block{paragraph(1,
 				"Absolute figures from different times are not comparable, because they depend on the machine's state."), t}
 		}
 		d.Sections = append(d.Sections, s)
@@ -235,8 +234,7 @@ func stateTexts(r *difference.Report) []string {
 func failing(r *difference.Report) document.Paragraph {
 	limit := fmt.Sprintf("%g %%", 100**r.FailAt)
 	if len(r.Failing) == 0 && r.Unjudged(*r.FailAt) {
-		p := paragraph(
-			0,
+		p := paragraph(0,
 			"Nothing could be judged: no ratio is known well enough to say whether it is worse by more than "+limit+".")
 		p.Style = document.Doubtful
 		return p

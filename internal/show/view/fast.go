@@ -104,8 +104,7 @@ func fastState(s *fast.Status) string {
 		return fmt.Sprintf(
 			"Fast is on, for %s; it ends in %.0f s unless toll fast watch renews it.", of, s.Lease)
 	case fast.Expired:
-		return fmt.Sprintf(
-			"Fast is off for %s: its lease expired. toll fast watch renews it.", of)
+		return fmt.Sprintf("Fast is off for %s: its lease expired. toll fast watch renews it.", of)
 	}
 	return "Fast is off."
 }

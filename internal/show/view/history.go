@@ -42,8 +42,7 @@ func History(l trend.List) document.Document {
 		said = fmt.Sprintf("The newest %d of %s", len(l.Runs), where)
 	}
 	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
-		paragraph(
-			0,
+		paragraph(0,
 			said+"; ratios are to its baseline. toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
 				"toll diff @3 @2 any two; toll history trend draws them.")}}}
 	return d

@@ -76,8 +76,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	title := document.Strongly(printable.Capital(w.Noun)+" from "+s.Way()+sayOn(
-		r, s.On)).
+	title := document.Strongly(printable.Capital(w.Noun)+" from "+s.Way()+sayOn(r, s.On)).
 		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(metric, l)), document.Faint)
 	return document.Section{Title: title, Blocks: []document.Block{t}}
 }

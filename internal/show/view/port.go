@@ -362,9 +362,8 @@ func checks(r *ports.Report) (out document.Section) {
 		" all routes by connecting in a private copy of this machine's network, which no packet leaves.",
 		document.Plain)
 	if !tried(r) {
-		how = document.Strongly("Inferred").Then(
-			" from sockets alone: "+ports.Untried+
-				", which needs root. Rules and routes may change the result.", document.Plain)
+		how = document.Strongly("Inferred").Then(" from sockets alone: "+ports.Untried+
+			", which needs root. Rules and routes may change the result.", document.Plain)
 	}
 	out.Add(document.Paragraph{Text: how})
 	return out

@@ -25,10 +25,9 @@ func Ports(r *ports.Report) document.Document {
 	}
 	switch {
 	case len(r.Ports)+len(r.Inside) == 0 && r.Port != 0:
-		d.Sections = saying(
-			fmt.Sprintf(
-				"Nothing serves port %d: no socket listens, and no readable rule redirects it.",
-				r.Port))
+		d.Sections = saying(fmt.Sprintf(
+			"Nothing serves port %d: no socket listens, and no readable rule redirects it.",
+			r.Port))
 	case len(r.Ports)+len(r.Inside) == 0:
 		d.Sections = saying(
 			"No port answers: no socket listens, and no readable rule redirects a port.")
@@ -158,13 +157,10 @@ func portSections(r *ports.Report) []document.Section {
 		below.Add(paragraph(1, text))
 	}
 	if x := r.Proxies; x != nil && x.Memory > 0 {
-		below.Add(
-			paragraph(
-				1,
-				fmt.Sprintf(
-					"processes of docker-proxy: %d, with %s of memory, %s each, and %s open",
-					x.Number, mebibytes(x.Memory),
-					mebibytes(x.Memory/int64(x.Number)), units.Plural(x.Connections, "connection"))))
+		below.Add(paragraph(1, fmt.Sprintf(
+			"processes of docker-proxy: %d, with %s of memory, %s each, and %s open",
+			x.Number, mebibytes(x.Memory),
+			mebibytes(x.Memory/int64(x.Number)), units.Plural(x.Connections, "connection"))))
 	}
 	legend := portsLegend
 	for _, w := range routeWords {

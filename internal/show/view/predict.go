@@ -52,8 +52,7 @@ func Prediction(r *predict.Prediction) document.Document {
 	if slices.ContainsFunc(r.Rows, func(x predict.Row) bool { return x.Label != r.Baseline }) {
 		items = append(items, "the other modes: "+r.Baseline+"'s, and what each has over it")
 	}
-	items = append(
-		items,
+	items = append(items,
 		"Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time of pages is that of the whole machine, for both "+
 			"ends of a connection, that of tokens is the client's, server's and proxy's. ≤: nothing measurable, at most this much. ?: unclear; measure longer, or on a quieter machine.")
 	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))

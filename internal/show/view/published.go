@@ -166,20 +166,16 @@ func publishedFoot(r *published.Report, details bool) []document.Section {
 	}
 	if len(r.Files) == 0 {
 		return []document.Section{{Blocks: []document.Block{
-			paragraph(
-				1,
-				strings.TrimSpace(
-					"toll published --against FILE puts what such a run measured beside these figures. "+more))}}}
+			paragraph(1, strings.TrimSpace(
+				"toll published --against FILE puts what such a run measured beside these figures. "+more))}}}
 	}
 	out := []document.Section{{Blocks: []document.Block{
-		paragraph(
-			1,
+		paragraph(1,
 			"holds: the same direction, or no difference in both; gone: a difference that is none any more; "+
 				"reversed: the other direction; new: a difference where none was published (at most 5 %); unclear: too few rounds "+
 				"or too much noise to tell."),
-		faint(
-			strings.TrimSpace(
-				"Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. " + more)),
+		faint(strings.TrimSpace(
+			"Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. " + more)),
 	}}}
 	var items []string
 	for _, f := range r.Files {

@@ -57,9 +57,8 @@ func unpairedWords(r *analysis.Report) string {
 	}
 	var texts []string
 	for _, u := range r.Unpaired {
-		texts = append(
-			texts, fmt.Sprintf("%s for %s (at most %s, %s; in turns ±%s)",
-				inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
+		texts = append(texts, fmt.Sprintf("%s for %s (at most %s, %s; in turns ±%s)",
+			inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
 	}
 	return " Measured one after the other instead of in turns, modes would have ratios that are off by " +
 		strings.Join(texts, ", and by ") + "."
