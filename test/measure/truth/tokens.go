@@ -242,7 +242,7 @@ func (t *trial) stream(ctx context.Context, port int, p plantedToken, d time.Dur
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "results")
 	cmd := exec.CommandContext(ctx, t.toll, "stream",
 		"r=http://10.9.0.2:"+strconv.Itoa(port), "--model", "m", "--tokens",
