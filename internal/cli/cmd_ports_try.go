@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,9 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(file, mostCommands+1))
 	if err == nil && len(b) > mostCommands {
 		err = fmt.Errorf("more than %d bytes of commands", mostCommands)
+	}
+	if err == nil && bytes.IndexByte(b, 0) >= 0 {
+		err = errors.New("it has a NUL byte, so it is no shell script in UTF-8")
 	}
 	if err != nil {
 		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", t.file, err), ""}

@@ -27,11 +27,11 @@ func (c *laterCopy) Run(ctx context.Context, x replica.Command) (replica.Output,
 		return replica.Output{}, c.err(ctx)
 	}
 	if c.code != nil {
-		if code := c.code(x.Script); code != 0 {
+		if code := c.code(string(x.Script)); code != 0 {
 			return replica.Output{Code: code}, nil
 		}
 	}
-	c.run = append(c.run, x.Script)
+	c.run = append(c.run, string(x.Script))
 	return replica.Output{}, nil
 }
 

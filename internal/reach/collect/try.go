@@ -64,7 +64,7 @@ func tryIn(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 		return nil, out, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if out, err = s.Run(ctx, replica.Command{Script: commands}); err != nil || out.TooLarge() {
+	if out, err = s.Run(ctx, replica.Command{Script: []byte(commands)}); err != nil || out.TooLarge() {
 		return nil, out, err
 	}
 	now := s.Now()

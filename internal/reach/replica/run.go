@@ -11,7 +11,7 @@ import (
 
 // Command is a shell command to run in a copy.
 type Command struct {
-	Script string `json:"script"`    // for /bin/sh -c
+	Script []byte `json:"script"`    // for /bin/sh -c; JSON has no text that is not UTF-8
 	Space  int    `json:"namespace"` // where it starts, an index in Machine.Spaces
 }
 
@@ -45,7 +45,7 @@ func (e *NoJailError) Unwrap() error { return e.Reason }
 
 // Run runs a shell command in the copy, as root of the copy, for example
 //
-//	out, err := s.Run(ctx, replica.Command{Script: "iptables -I INPUT -p tcp --dport 80 -j DROP"})
+//	out, err := s.Run(ctx, replica.Command{Script: []byte("iptables -I INPUT -p tcp --dport 80 -j DROP")})
 //
 // after which Dial shows what it changed. There is no way back but a new Session. Nothing outside
 // the copy changes. The command finds this machine's programs, /etc and the current directory, whose

@@ -133,7 +133,7 @@ func TestWithoutUserNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Run(t.Context(), replica.Command{Script: "echo ran"})
+	_, err = s.Run(t.Context(), replica.Command{Script: []byte("echo ran")})
 	no, ok := errors.AsType[*replica.NoJailError](err)
 	hint, hinted := errors.AsType[interface {
 		error

@@ -24,7 +24,7 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 	for i, s := range c.from.Spaces {
 		places[i] = jail.Place{PID: s.PID, Names: s.Names, FD: c.files[i]}
 	}
-	r, err := jail.Run(ctx, c.spaces[command.Space], command.Script, string(dir[:n-1]), places,
+	r, err := jail.Run(ctx, c.spaces[command.Space], string(command.Script), string(dir[:n-1]), places,
 		c.grants)
 	if jail.IsRefused(err) {
 		return replica.Output{}, &replica.NoJailError{Reason: err}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +16,7 @@ import (
 
 func (s *site) run(r *replica.Session, space int, script string) replica.Output {
 	s.t.Helper()
-	out, err := r.Run(s.t.Context(), replica.Command{Script: script, Space: space})
+	out, err := r.Run(s.t.Context(), replica.Command{Script: []byte(script), Space: space})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -37,6 +38,26 @@ func TestRun(t *testing.T) {
 	s.expect(r, far, "192.0.2.10:9001", 1)
 	if after := s.in(s.spaces[0], "nft list ruleset"); before != after {
 		t.Errorf("the machine's rules changed:\n%s", after)
+	}
+}
+
+// A command is run byte by byte as it was given, and may be longer than an argument of a program.
+func TestRunBytes(t *testing.T) {
+	s := newSite(t)
+	r := s.start(s.machine())
+	out := s.run(r, 0, "set -e; printf '\xff\xc3' | od -An -tx1; echo $# $0; ls /proc/self/fd | wc -l")
+	if out.Code != 0 || out.Text != " ff c3\n0 sh\n4\n" {
+		t.Errorf("%+v", out)
+	}
+	long := strings.Repeat("true # a line of a script\n", 20000) + "echo end; false || exit 7\n"
+	if out = s.run(r, 0, long); out.Code != 7 || out.Text != "end\n" {
+		t.Errorf("%+v", out)
+	}
+	if out = s.run(r, 0, "set -e\nfalse\necho on"); out.Code != 1 || out.Text != "" {
+		t.Errorf("%+v", out)
+	}
+	if out = s.run(r, 0, "kill -TERM $$"); out.Code != 128+15 {
+		t.Errorf("%+v", out)
 	}
 }
 

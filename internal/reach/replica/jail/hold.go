@@ -62,8 +62,8 @@ func holdAll(o order, filter *unix.SockFprog) error {
 var errEnded = errors.New("it ended")
 
 // mentions reports whether the script has the number as a word.
-func mentions(script string, n int) bool {
-	return regexp.MustCompile(`\b` + strconv.Itoa(n) + `\b`).MatchString(script)
+func mentions(script []byte, n int) bool {
+	return regexp.MustCompile(`\b` + strconv.Itoa(n) + `\b`).Match(script)
 }
 
 type holder struct {

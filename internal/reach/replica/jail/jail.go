@@ -58,8 +58,8 @@ const timedOut = 124
 
 // order is what the jail's process reads from its standard input.
 type order struct {
-	Script string  `json:"script"`
-	Dir    string  `json:"directory"`
+	Script []byte  `json:"script"` // JSON has no text that is not UTF-8
+	Dir    []byte  `json:"directory"`
 	Places []Place `json:"places"` // their files are the descriptors from firstPlace
 	Grants bool    `json:"grants"` // the descriptor behind those is an end of Grants
 }
@@ -90,7 +90,7 @@ func Run(ctx context.Context, ns *netns.NS, script, dir string, places []Place, 
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, MaxTime)
 	defer cancel()
-	p, err := start(ns, order{script, dir, places, grants >= 0}, grants)
+	p, err := start(ns, order{[]byte(script), []byte(dir), places, grants >= 0}, grants)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", errRefused, err)
 	}

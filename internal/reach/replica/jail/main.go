@@ -81,12 +81,15 @@ func runScript(o order, dir string) (int, error) {
 	if o.Grants {
 		grants = firstPlace + len(o.Places)
 	}
+	script, err := memoryFile(o.Script)
+	if err != nil {
+		return 0, err
+	}
 	if err := confine(grants); err != nil {
 		return 0, err
 	}
-	args := []string{"sh", "-c", limitMemory, "sh", o.Script}
-	shell, err := syscall.ForkExec("/bin/sh", args, &syscall.ProcAttr{
-		Dir: dir, Env: environment(), Files: []uintptr{null.Fd(), textFD, textFD},
+	shell, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", evaluate}, &syscall.ProcAttr{
+		Dir: dir, Env: environment(), Files: []uintptr{null.Fd(), textFD, textFD, script},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -108,8 +111,21 @@ func runScript(o order, dir string) (int, error) {
 	}
 }
 
-// limitMemory runs its argument with at most 1 GiB of data for each process.
-const limitMemory = `ulimit -d 1048576 && exec /bin/sh -c "$1"`
+// evaluate runs the script of descriptor 3, which may be longer than an argument, with at most 1 GiB
+// of data for each process.
+const evaluate = `ulimit -d 1048576 || exit; eval "$(cat <&3)" 3<&-`
+
+// memoryFile returns the descriptor of a file without a name that has the content.
+func memoryFile(content []byte) (uintptr, error) {
+	fd, err := unix.MemfdCreate("script", unix.MFD_CLOEXEC)
+	if err == nil {
+		_, err = unix.Pwrite(fd, content, 0)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("pass the script on: %w", err)
+	}
+	return uintptr(fd), nil
+}
 
 func environment() []string {
 	return []string{"PATH=" + programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:" +

@@ -33,8 +33,9 @@ func makeRoot(o order) (dir string, err error) {
 	}
 	// The paths below a covered directory are gone after it is covered.
 	m := &maker{dir: -1}
-	if o.Dir != "/" && filepath.IsAbs(o.Dir) {
-		m.dir, _ = unix.Open(o.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	at := string(o.Dir)
+	if at != "/" && filepath.IsAbs(at) {
+		m.dir, _ = unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
 	err = mount("tmpfs", newRoot, "tmpfs", safe,
 		fmt.Sprintf("size=%d,nr_inodes=20000,mode=755", diskSize))
@@ -42,12 +43,12 @@ func makeRoot(o order) (dir string, err error) {
 		return "", err
 	}
 	for _, step := range []func() error{m.directories, m.layers, m.files,
-		func() error { return m.home(o.Dir) }, m.hideLayers, m.devices, func() error { return m.kernel(o) }, m.standIns, enter} {
+		func() error { return m.home(at) }, m.hideLayers, m.devices, func() error { return m.kernel(o) }, m.standIns, enter} {
 		if err := step(); err != nil {
 			return "", err
 		}
 	}
-	dir = filepath.Clean(o.Dir)
+	dir = filepath.Clean(at)
 	if unix.Chdir(dir) != nil {
 		dir = "/"
 	}
