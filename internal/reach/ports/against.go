@@ -121,14 +121,20 @@ func (r *Report) Since(old *Report, since string) {
 		case b.path.Answers():
 			c.Changed++
 			partly := had[k.at(b.server)] > 0
-			c.Gained = addChange(c.Gained, k, b, partly, a.path.reason())
+			because := a.path.reason()
+			if a.path.Kind == "" {
+				because = b.path.absent(k, was, "was", "led")
+			}
+			c.Gained = addChange(c.Gained, k, b, partly, because)
 		default:
 			c.Changed++
+			because := b.path.reason()
 			if b.path.Kind == "" {
+				because = a.path.absent(k, is, "is", "leads")
 				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
 			}
 			partly := has[k.at(a.server)] > 0
-			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, partly, b.path.reason())
+			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, partly, because)
 		}
 	}
 	join(c.Gained, order)
@@ -156,6 +162,27 @@ func reachedAt(all map[compared]outcomeOf) map[reachable]int {
 		}
 	}
 	return out
+}
+
+// absent says, with the tense of verbs, that no client is at the path's place in the other report;
+// "": one is, or nobody serves the port there.
+func (p Path) absent(k compared, other map[compared]outcomeOf, is, leads string) string {
+	served := false
+	for x, o := range other {
+		if o.path.place() == p.place() {
+			return ""
+		}
+		served = served || x.port == k.port && x.proto == k.proto
+	}
+	switch {
+	case !served:
+		return ""
+	case p.Client.class() == containers:
+		return "no container " + is + " there"
+	case strings.HasPrefix(p.From, behindRouter):
+		return "no default route " + leads + " there"
+	}
+	return "" // a card that came or went
 }
 
 // addChange adds a change to the one of the same port and cause.

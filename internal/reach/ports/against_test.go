@@ -18,6 +18,10 @@ func TestSince(t *testing.T) {
 	moved.Containers[0].Addrs[0] = addr("172.17.0.7")
 	moved.Containers[0].Devices[0].Addrs[0] = netip.MustParsePrefix("172.17.0.7/16")
 	moved.Proxies[0].Container = addrPort("172.17.0.7:80")
+	alone := healthy()
+	for i := range alone.Devices {
+		alone.Devices[i].Uplink, alone.Devices[i].Uplink6 = false, false
+	}
 	const rest = "connections as before."
 	for name, c := range map[string]struct {
 		old, now *Report
@@ -30,6 +34,10 @@ func TestSince(t *testing.T) {
 			"machines: before, dropped by filter INPUT rule 1: -j DROP."}},
 		"gone": {open(), try(fewer, 0), []string{
 			"Lost: 22/tcp (sshd) by other machines, a container on bridge and this machine."}},
+		"no default route": {open(), try(alone, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
+			"(web:80) by a machine behind eth0's router: no default route leads there."}},
+		"a default route": {try(alone, 0), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp " +
+			"(web:80) by a machine behind eth0's router: before, no default route led there."}},
 		"a new address": {open(), try(moved, 0), []string{"Nobody gained or lost a port."}},
 	} {
 		c.now.Since(c.old, "old.json")

@@ -22,6 +22,9 @@ type place struct {
 	self      bool         // it has the port's server
 }
 
+// behindRouter begins the words for a machine behind a router.
+const behindRouter = "a machine behind "
+
 // anybody and anybody6 are addresses for documentation (RFC 5737, RFC 3849), which a machine behind
 // a router gets.
 var (
@@ -140,7 +143,7 @@ func (f *Facts) machines(six bool) []place {
 			client: replica.Client{Card: d.Name}}
 		if d.Uplink && (!six || d.Uplink6) {
 			behind := near
-			behind.router, behind.from = true, "a machine behind "+d.Name+"'s router"
+			behind.router, behind.from = true, behindRouter+d.Name+"'s router"
 			behind.client.Source = far
 			routers = append(routers, behind)
 		}
