@@ -233,10 +233,16 @@ func (s *Session) noAnswer(c *conn, err error) error {
 	case gone(err):
 		return errNoResponse
 	}
-	return fmt.Errorf("read the response: %s", e.secrets.clean(err.Error()))
+	said := &hinted{text: "read the response: " + e.secrets.clean(err.Error())}
+	if c.foreign() {
+		said.hint = needsHTTP
+	}
+	return said
 }
 
-var errNoResponse = errors.New("the server closed the connection without a response")
+const needsHTTP = "toll stream needs an HTTP server; toll ports PORT shows which program listens on a port"
+
+var errNoResponse = &hinted{"the server closed the connection without a response", needsHTTP}
 
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||

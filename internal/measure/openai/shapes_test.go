@@ -527,10 +527,18 @@ func TestServerOfHTTP2(t *testing.T) {
 		!strings.Contains(h.Hint(), "--http2-prior-knowledge "+s.URL) || served != 1 {
 		t.Errorf("%v after %d served", err, served)
 	}
-	closes := listen(t, func(c net.Conn) { c.Close() })
-	_, err = endpoint(t, closes, Options{Model: "m"}).Probe(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "closed the connection without a response") {
-		t.Errorf("a server that only closes: %v", err)
+	for said, want := range map[string]string{"": "closed the connection without a response",
+		"-ERR hello\r\n": "malformed"} {
+		other := listen(t, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 64<<10))
+			_, _ = io.WriteString(c, said)
+			c.Close()
+		})
+		_, err = endpoint(t, other, Options{Model: "m"}).Probe(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &h) ||
+			h.Hint() != needsHTTP {
+			t.Errorf("a server that says %q: %v, want %q and a hint", said, err, want)
+		}
 	}
 }
 
