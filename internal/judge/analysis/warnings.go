@@ -124,7 +124,7 @@ func (j *Run) warnings() []Warning {
 	add := func(code, format string, args ...any) {
 		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
 	}
-	busy := j.tooBusy()
+	busy := j.TooBusy()
 	if busy != "" {
 		add(Busy, "%s", busy)
 	}
@@ -227,9 +227,9 @@ func (j *Run) slotBias() []string {
 	return out
 }
 
-// tooBusy returns the warning that the machine was too busy, or "". Disturbed slices and visits are
+// TooBusy returns the warning that the machine was too busy, or "". Disturbed slices and visits are
 // left out, so the others do not show the lack of CPU time.
-func (j *Run) tooBusy() string {
+func (j *Run) TooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. The most disturbed measurements " +
 		"are left out, and intervals are wide: measure again while no other program is busy"
 	during, before := j.File.End.Contention, j.File.Header.Contention

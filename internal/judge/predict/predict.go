@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Schema names the version of a prediction.
@@ -105,6 +106,9 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w,
 		Baseline: f.Header.Plan.Baseline,
 		Rows:     []Row{}, Notes: []string{}}
+	if busy := p.TooBusy(); busy != "" {
+		p.note("%s.", printable.Capital(busy))
+	}
 	pin := p.pin()
 	for i, s := range p.Series {
 		c := s.Cell

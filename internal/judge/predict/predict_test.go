@@ -94,6 +94,16 @@ func TestRowsAddUp(t *testing.T) {
 	}
 }
 
+func TestPredictNotesABusyMachine(t *testing.T) {
+	f := costs(t, "rr", "bulk")
+	f.End.Contention = &sample.Contention{CPUs: 2, Others: new(1.9)}
+	p, err := Judge(f, Workload{Queries: 20, Bytes: 4001})
+	if err != nil || len(p.Notes) != 1 ||
+		!strings.HasPrefix(p.Notes[0], "The machine was too busy to measure: ") {
+		t.Errorf("%q, %v", p.Notes, err)
+	}
+}
+
 func TestPredictNotesWhatVaries(t *testing.T) {
 	cells := slices.Concat(judgetest.Trio(mode.Bridge, "rr"), judgetest.Trio(mode.Bridge, "bulk"))
 	f := judgetest.New(t, cells...).Rounds(12, func(round, cell int) float64 {
