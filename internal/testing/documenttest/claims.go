@@ -42,10 +42,11 @@ func Contradictions(d document.Document) []string {
 	if err != nil || json.Unmarshal(b, &r) != nil || r.Answer == nil {
 		return nil
 	}
-	out := append(unlike(d), r.unsupported()...)
+	out := slices.Concat(unlike(d), r.unsupported(), r.published())
 	for _, text := range answerOf(d) {
 		for _, sentence := range strings.Split(strings.TrimSuffix(text, "."), ". ") {
-			for _, why := range r.against(sentence) {
+			for _, why := range slices.Concat(r.levers(sentence), r.faults(sentence),
+				r.traces(sentence)) {
 				out = append(out, fmt.Sprintf("%q: %s", sentence, why))
 			}
 		}
@@ -92,15 +93,6 @@ func answerOf(d document.Document) (out []string) {
 				out = append(out, l.Items...)
 			}
 		}
-	}
-	return out
-}
-
-func (r judged) against(sentence string) []string {
-	var out []string
-	for _, rule := range []func(judged, string) []string{judged.levers, judged.faults, judged.findings,
-		judged.traces} {
-		out = append(out, rule(r, sentence)...)
 	}
 	return out
 }

@@ -12,8 +12,7 @@ import (
 )
 
 var (
-	ofFindings = regexp.MustCompile(`^(\d+)(?: of \d+ findings?)? (.*?): (.*)$`)
-	atFault    = regexp.MustCompile(
+	atFault = regexp.MustCompile(
 		`^(?:Slow link: |A link that loses packets: )?(.*?) (?:is|are|loses|lose) (?:slow|packets)(?: and loses? packets)?(?: to the others)?: `)
 	costFault = regexp.MustCompile(
 		`^Slow .*? (?:between|from|on all links of|on what) (.*?)(?: sends| receives)?: `)
@@ -72,44 +71,17 @@ func (r judged) faults(sentence string) []string {
 	return nil
 }
 
-var says = map[string]published.Verdict{
-	"holds":                                published.Holds,
-	"hold":                                 published.Holds,
-	"does not hold":                        published.Fails,
-	"do not hold":                          published.Fails,
-	"holds in part":                        published.Partly,
-	"hold in part":                         published.Partly,
-	"is unclear":                           published.Unclear,
-	"are unclear":                          published.Unclear,
-	"is measured in part, and that holds":  published.Incomplete,
-	"are measured in part, and that holds": published.Incomplete,
-	"is not measured":                      published.NotMeasured,
-	"are not measured":                     published.NotMeasured,
-}
-
-// findings checks "3 of 9 findings hold: …; …".
-func (r judged) findings(sentence string) (out []string) {
-	m := ofFindings.FindStringSubmatch(sentence)
-	if m == nil || len(r.Files) == 0 || says[m[2]] == "" {
+// published returns the findings of published comparisons that their ratios contradict.
+func (r judged) published() (out []string) {
+	if len(r.Files) == 0 {
 		return nil
 	}
-	n := 0
-	for i := range r.Studies {
-		for k, f := range r.Studies[i].Findings {
-			if f.Verdict != says[m[2]] {
-				if strings.Contains(sentence, f.Text) {
-					out = append(out, f.Text+": "+string(f.Verdict))
-				}
-				continue
-			}
-			n++
-			if why := supported(r.Studies[i], k); why != "" {
-				out = append(out, f.Text+": "+why)
+	for _, s := range r.Studies {
+		for k, f := range s.Findings {
+			if why := supported(s, k); why != "" {
+				out = append(out, fmt.Sprintf("%s: %s, but %s", f.Text, f.Verdict, why))
 			}
 		}
-	}
-	if m[1] != strconv.Itoa(n) {
-		out = append(out, fmt.Sprintf("%d are", n))
 	}
 	return out
 }
