@@ -240,7 +240,8 @@ func (s *Session) noAnswer(c *conn, err error) error {
 	return said
 }
 
-const needsHTTP = "toll stream needs an HTTP server; toll ports PORT shows which program listens on a port"
+const needsHTTP = "toll stream needs an HTTP server; toll ports PORT shows which program listens " +
+	"on a port"
 
 var errNoResponse = &hinted{"the server closed the connection without a response", needsHTTP}
 
