@@ -56,7 +56,8 @@ var comment = regexp.MustCompile(`(^|\s)#.*`)
 
 // ParseExpectations reads the lines of a file of --expect: "WHO reach [only] PORT…", "WHO do not
 // reach PORT…", "WHO reach no port" and "nobody outside reaches PORT…". It skips empty lines and
-// comments, which begin with "#" after a space or at the line's beginning. client is the address of --client, which may be a WHO.
+// comments, which begin with "#" after a space or at the beginning of a line. client is the address
+// of --client, which may be a WHO.
 func ParseExpectations(r io.Reader, client netip.Addr) ([]Expectation, error) {
 	var out []Expectation
 	in := bufio.NewScanner(r)
