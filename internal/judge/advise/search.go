@@ -296,7 +296,7 @@ func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broke
 			continue
 		}
 		if j.Failed(i) {
-			broken, busy = j.Failure(i), j.TooBusy(i)
+			broken, busy = j.Failure(i), j.TooBusyFor(i)
 			continue
 		}
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool {

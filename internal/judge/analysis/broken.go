@@ -120,8 +120,8 @@ func (j *Run) failure(i int) Failed {
 	return f
 }
 
-// TooBusy reports whether cell i has no result because the machine was too busy.
-func (j *Run) TooBusy(i int) bool {
+// TooBusyFor reports whether cell i has no result because the machine was too busy.
+func (j *Run) TooBusyFor(i int) bool {
 	t := j.troubles[i]
 	return t.good == 0 && len(t.changes) == 0 && t.last.TooBusy()
 }

@@ -38,12 +38,36 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 			a.Add(Waited(w, "replies") + ".")
 		}
 	}
+	a.Add(together(s))
 	a.Add(incomplete(s))
 	return a
 }
 
 // alone reports whether the server's part is without its TCP.
 func alone(s *sample.Served) bool { return s.Writes || s.UDP }
+
+// together says how pipelined requests count, or "" if there are none.
+func together(s *sample.Served) string {
+	var say []string
+	if s.Pipelined > 0 {
+		say = append(say, fmt.Sprintf("%s came before the reply to the one before had left "+
+			"(pipelined): the time of each is its own, so that times overlap",
+			units.Plural(s.Pipelined, "request")))
+	}
+	if s.Together > 0 {
+		say = append(say, fmt.Sprintf("%s had several statements, which the server answers together, "+
+			"and count once each", units.Plural(s.Together, "request")))
+	}
+	if s.Unread > 0 {
+		say = append(say, fmt.Sprintf("pipelined requests could not be told apart in %s, because toll "+
+			"does not read their protocol: such requests would count as one",
+			units.Plural(s.Unread, "exchange")))
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return printable.Capital(strings.Join(say, "; ")) + "."
+}
 
 // spells says that not all requests were followed, or "".
 func spells(s *sample.Served) string {

@@ -152,7 +152,7 @@ func (w *Watch) start() error {
 	size := capture.Large
 	switch w.log = tokens.NewLog(w.ours); {
 	case w.serving:
-		w.log, size = tokens.NewServer(), capture.Heads
+		w.log, size = tokens.NewServer(), capture.Begins
 	case w.anyBytes:
 		w.log, size = tokens.NewLog(nil), capture.Heads
 	}

@@ -46,6 +46,7 @@ type connection struct {
 	over              bool
 	acked             []int64 // when the client's acknowledgements came
 	turns             []turn  // of a log that joins connections
+	talk              talk    // the same
 	written           writings
 }
 
@@ -143,6 +144,7 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 
 func (l *Log) begin(k key) *connection {
 	c := &connection{}
+	l.conns[k] = c
 	if l.ours != nil {
 		asking := requests(l.ours, func(r *request) { c.requests = append(c.requests, r) })
 		c.asking = func(b []byte) {
@@ -151,8 +153,14 @@ func (l *Log) begin(k key) *connection {
 		}
 		c.answering = replies(func(r *reply) { c.replies = append(c.replies, r) }).feed
 	}
-	l.conns[k] = c
 	return c
+}
+
+// listen makes the connection's talk read its streams, which have begun.
+func (l *Log) listen(c *connection) {
+	if l.joins {
+		c.in.beginnings, c.out.beginnings = c.talk.request, c.talk.reply
+	}
 }
 
 // received handles a packet to a server.
@@ -163,6 +171,7 @@ func (l *Log) received(k key, p *capture.Packet) {
 			c = l.begin(k)
 			c.in.begin(p.Seq + 1)
 			c.syn = p.At
+			l.listen(c)
 		}
 		return
 	}
@@ -175,6 +184,7 @@ func (l *Log) received(k key, p *capture.Packet) {
 		c = l.begin(k)
 		c.in.begin(p.Seq)
 		c.out.begin(p.Ack)
+		l.listen(c)
 	}
 	if p.Flags&capture.ACK != 0 {
 		c.acked = append(c.acked, p.At)
@@ -203,6 +213,7 @@ func (l *Log) sent(k key, p *capture.Packet) {
 	if p.Flags&capture.SYN != 0 {
 		if !c.out.known {
 			c.out.begin(p.Seq + 1)
+			l.listen(c)
 		}
 		if c.syn != 0 && p.TSVal != 0 && !c.stamped {
 			c.offset, c.stamped = c.syn-int64(p.TSVal)*tick, true

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// message returns a message of DNS with a number; a code of -1 makes it a query.
-func message(number uint16, code int) []byte {
+// dnsMessage returns a message of DNS with a number; a code of -1 makes it a query.
+func dnsMessage(number uint16, code int) []byte {
 	b := make([]byte, 20)
 	binary.BigEndian.PutUint16(b, number)
 	binary.BigEndian.PutUint16(b[2:], 0x100)
@@ -61,7 +61,7 @@ func TestServedDatagrams(t *testing.T) {
 	reply := func(us int64, b []byte) *capture.Packet {
 		return udpPacket(at(us), true, udpServer, udpClient, b)
 	}
-	other := *ask(3, message(1, -1))
+	other := *ask(3, dnsMessage(1, -1))
 	other.Device = 2 // the same packet in a bridge
 	for name, tt := range map[string]struct {
 		packets                         []*capture.Packet
@@ -69,28 +69,28 @@ func TestServedDatagrams(t *testing.T) {
 		mean                            float64 // µs
 		errors                          map[string]int
 	}{
-		"out of order": {packets: []*capture.Packet{ask(0, message(1, -1)), ask(10, message(2, -1)),
-			reply(20, message(2, 0)), reply(100, message(1, 0))}, requests: 2, mean: 55},
-		"a lost query": {packets: []*capture.Packet{ask(0, message(1, -1)), ask(10, message(2, -1)),
-			reply(20, message(2, 0))}, requests: 1, unanswered: 1, mean: 10},
-		"errors": {packets: []*capture.Packet{ask(0, message(1, -1)), reply(20, message(1, 2)),
-			ask(30, message(2, -1)), reply(50, message(2, 5))}, requests: 2, mean: 20,
+		"out of order": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)), ask(10, dnsMessage(2, -1)),
+			reply(20, dnsMessage(2, 0)), reply(100, dnsMessage(1, 0))}, requests: 2, mean: 55},
+		"a lost query": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)), ask(10, dnsMessage(2, -1)),
+			reply(20, dnsMessage(2, 0))}, requests: 1, unanswered: 1, mean: 10},
+		"errors": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)), reply(20, dnsMessage(1, 2)),
+			ask(30, dnsMessage(2, -1)), reply(50, dnsMessage(2, 5))}, requests: 2, mean: 20,
 			errors: map[string]int{"SERVFAIL": 1, "REFUSED": 1}},
-		"a stray reply": {packets: []*capture.Packet{ask(0, message(1, -1)), reply(20, message(1, 0)),
-			reply(30, message(7, 0))}, requests: 1, unmatched: 1, mean: 20},
-		"older than the log": {packets: []*capture.Packet{reply(0, message(1, 0)),
-			ask(10, message(2, -1)), reply(20, message(2, 0))}, requests: 1, mean: 10},
-		"sent again": {packets: []*capture.Packet{ask(0, message(1, -1)), ask(50, message(1, -1)),
-			reply(60, message(1, 0)), reply(70, message(1, 0))}, requests: 2, mean: 40},
-		"too late": {packets: []*capture.Packet{ask(0, message(1, -1)),
-			ask(11e6, message(2, -1)), reply(11e6+20, message(1, 0)), reply(11e6+30, message(2, 0))},
+		"a stray reply": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)), reply(20, dnsMessage(1, 0)),
+			reply(30, dnsMessage(7, 0))}, requests: 1, unmatched: 1, mean: 20},
+		"older than the log": {packets: []*capture.Packet{reply(0, dnsMessage(1, 0)),
+			ask(10, dnsMessage(2, -1)), reply(20, dnsMessage(2, 0))}, requests: 1, mean: 10},
+		"sent again": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)), ask(50, dnsMessage(1, -1)),
+			reply(60, dnsMessage(1, 0)), reply(70, dnsMessage(1, 0))}, requests: 2, mean: 40},
+		"too late": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)),
+			ask(11e6, dnsMessage(2, -1)), reply(11e6+20, dnsMessage(1, 0)), reply(11e6+30, dnsMessage(2, 0))},
 			requests: 1, unmatched: 1, unanswered: 1, mean: 30},
 		"without numbers": {packets: []*capture.Packet{ask(0, []byte("a")), ask(10, []byte("b")),
 			reply(20, []byte("A")), reply(40, []byte("B"))}, requests: 2, mean: 25},
 		"without numbers, lost": {packets: []*capture.Packet{ask(0, []byte("a")),
 			ask(3e6, []byte("b")), reply(3e6+40, []byte("B"))}, requests: 1, unanswered: 1, mean: 40},
-		"in two devices": {packets: []*capture.Packet{ask(0, message(1, -1)), &other,
-			reply(20, message(1, 0))}, requests: 1, mean: 20},
+		"in two devices": {packets: []*capture.Packet{ask(0, dnsMessage(1, -1)), &other,
+			reply(20, dnsMessage(1, 0))}, requests: 1, mean: 20},
 		"no query": {packets: []*capture.Packet{ask(0, []byte{1})}, unanswered: 1},
 	} {
 		e := servedBy(tt.packets...)
@@ -109,7 +109,7 @@ func TestServedDatagramsBy(t *testing.T) {
 	var all Requests
 	for n := range uint16(20) {
 		at := udpStarted.UnixNano() + int64(n)*int64(10*time.Millisecond)
-		query, answer := message(n, -1), message(n, 0)
+		query, answer := dnsMessage(n, -1), dnsMessage(n, 0)
 		l.Add(2, udpPacket(at, false, udpClient, udpServer, query))
 		l.AddWrite(2, writes.Event{Kind: writes.Datagram, At: at + 90_000, Local: 53, Remote: 40000,
 			Seq: binary.BigEndian.Uint32(answer), Len: uint32(len(answer)), Thread: 9,
@@ -181,7 +181,7 @@ func (w *udpWorld) request(query, reply, relayed []byte, sent bool) {
 func TestFollowUDP(t *testing.T) {
 	w := newUDPWorld(true)
 	for n := range uint16(50) {
-		w.request(message(n, -1), message(n, 0), message(n, 0), true)
+		w.request(dnsMessage(n, -1), dnsMessage(n, 0), dnsMessage(n, 0), true)
 	}
 	for range 2 { // the second time as if the first had not been
 		got := w.FollowUDP(0, w.chain, w.all, false)
@@ -229,10 +229,10 @@ func TestFollowUDPLost(t *testing.T) {
 		make        func(w *udpWorld)
 		after, want string
 	}{
-		"no reply": {func(w *udpWorld) { w.request(message(1, -1), nil, nil, true) },
+		"no reply": {func(w *udpWorld) { w.request(dnsMessage(1, -1), nil, nil, true) },
 			"request at named", "reply leaving named"},
 		"a relay that changes the reply": {func(w *udpWorld) {
-			w.request(message(1, -1), message(1, 0), message(1, 2), false)
+			w.request(dnsMessage(1, -1), dnsMessage(1, 0), dnsMessage(1, 2), false)
 		}, "reply at proxy", "reply leaving proxy"},
 		"another client's too": {func(w *udpWorld) {
 			w.Add(1, udpPacket(w.at+15_000, true, netip.MustParseAddrPort("10.0.1.1:50001"), udpServer,
@@ -255,7 +255,7 @@ func TestFollowUDPLost(t *testing.T) {
 
 // FuzzDatagrams pairs no more requests than there are, whatever the bytes.
 func FuzzDatagrams(f *testing.F) {
-	f.Add(message(1, -1), message(1, 2), []byte("x"))
+	f.Add(dnsMessage(1, -1), dnsMessage(1, 2), []byte("x"))
 	f.Add([]byte{}, []byte{0, 1}, make([]byte, dnsHeader))
 	f.Fuzz(func(t *testing.T, a, b, c []byte) {
 		var packets []*capture.Packet

@@ -49,6 +49,9 @@ type Requests struct {
 	unmatched   int
 	unanswered  int
 	codes       map[string]int // of replies of DNS that are errors
+	pipelined   int            // requests that came before the reply to the one before had left
+	together    int            // exchanges with several statements
+	unread      int            // exchanges of protocols that are not read
 	sum         int64          // of their times, ns
 	sums        *Sums
 }
@@ -78,6 +81,13 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			continue
 		}
 		c.written.add(&c.out, l.writes[socketOf(k)])
+		if c.talk.reads() {
+			r.takePairs(l, c, k, before)
+			if c.over {
+				delete(l.conns, k)
+			}
+			continue
+		}
 		n := len(c.turns)
 		if before == 0 && !c.over {
 			n = max(0, n-1)
@@ -92,6 +102,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			switch {
 			case x.to > x.from:
 				r.connections[k] = true
+				r.unread++
 				r.add(l, c, x)
 			case before != 0:
 				r.unanswered++
@@ -117,12 +128,13 @@ func (r *Requests) Mean() time.Duration {
 	return time.Duration(r.sum / int64(len(r.all)))
 }
 
-func (r *Requests) add(l *Log, c *connection, x turn) {
+// add reports whether the reply did not leave before the request had come.
+func (r *Requests) add(l *Log, c *connection, x turn) bool {
 	s, ok := c.seen(&request{end: x.asked}, &reply{events: []Event{{Offset: x.from + 1},
 		{Offset: x.to}}})
 	if !ok || s.Came > s.Departed[0] || len(r.all) == mostServed {
 		r.unmatched++
-		return
+		return !ok || s.Came <= s.Departed[0]
 	}
 	one := served{at: x.sent, parts: [...]int64{s.Came - x.sent, 0, s.Departed[0] - s.Came, 0, 0,
 		s.Departed[1] - s.Departed[0]}}
@@ -138,6 +150,7 @@ func (r *Requests) add(l *Log, c *connection, x turn) {
 	}
 	r.all, r.sum = append(r.all, one), r.sum+one.whole()
 	r.sums.AddWaits(&s)
+	return true
 }
 
 // Note records the requests in e. began is when the watching did.
@@ -147,6 +160,7 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	e.Requests, e.Connections = len(all), len(r.connections)
 	e.Unmatched, e.Unanswered = r.unmatched+len(r.all)-len(all), r.unanswered
 	e.Errors = r.codes
+	e.Pipelined, e.Together, e.Unread = r.pipelined, r.together, r.unread
 	timed := timed(all)
 	seen := func(part int) bool {
 		return part == inWait && timed || part != inWait && (e.Writes || part != inTCP && part != inQueue)

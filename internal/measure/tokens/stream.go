@@ -19,6 +19,9 @@ type stream struct {
 	pending map[int64]held
 	held    int
 	marks   []mark // ascending
+	// beginnings, unless nil, is given the bytes of packets that may be captured in part, and how many
+	// of each are missing behind them.
+	beginnings func(b []byte, missing int64)
 }
 
 // mark is the end of a packet's bytes that had not been seen before.
@@ -48,6 +51,7 @@ func (s *stream) add(p *capture.Packet, pass func([]byte)) {
 	if pass == nil {
 		size = p.Size
 	}
+	keeps := pass != nil || s.beginnings != nil
 	if !s.known || size == 0 {
 		return
 	}
@@ -62,7 +66,7 @@ func (s *stream) add(p *capture.Packet, pass func([]byte)) {
 			if s.pending == nil {
 				s.pending = map[int64]held{}
 			}
-			if pass != nil {
+			if keeps {
 				h.payload = append([]byte(nil), p.Payload...)
 			}
 			s.held += size
@@ -70,7 +74,7 @@ func (s *stream) add(p *capture.Packet, pass func([]byte)) {
 		}
 		return
 	}
-	if pass != nil {
+	if keeps {
 		h.payload = p.Payload
 	}
 	s.take(start, h, pass)
@@ -98,6 +102,10 @@ func (s *stream) take(start int64, h held, pass func([]byte)) {
 	s.marks = append(s.marks, h.mark)
 	if pass != nil {
 		pass(h.payload[done:])
+	}
+	if s.beginnings != nil {
+		have := h.payload[min(done, int64(len(h.payload))):]
+		s.beginnings(have, s.end-start-done-int64(len(have)))
 	}
 }
 

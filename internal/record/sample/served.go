@@ -14,9 +14,15 @@ type Served struct {
 	// Requests were seen from their first byte to the last one of the reply. Unmatched ones were not
 	// divided, because packets of them are missing or the reply began before the request's end.
 	// Unanswered ones came, and were not answered by the end of the spell or of the watching.
-	Requests    int `json:"requests"`
-	Unmatched   int `json:"unmatched,omitempty"`
-	Unanswered  int `json:"unanswered,omitempty"`
+	Requests   int `json:"requests"`
+	Unmatched  int `json:"unmatched,omitempty"`
+	Unanswered int `json:"unanswered,omitempty"`
+	// Pipelined ones came before the reply to the one before had left. Together are exchanges with
+	// several statements, which count once. Unread are exchanges of a protocol that toll does not read:
+	// pipelined requests count as one there.
+	Pipelined   int `json:"pipelined,omitempty"`
+	Together    int `json:"together,omitempty"`
+	Unread      int `json:"unread,omitempty"`
 	Connections int `json:"connections"`
 	// Errors counts the replies of DNS with an error, by its name, such as SERVFAIL.
 	Errors map[string]int `json:"dns_errors,omitempty"`

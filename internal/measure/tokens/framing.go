@@ -1,0 +1,327 @@
+package tokens
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+	"strings"
+)
+
+// frame is a request or a reply: its end is the offset behind it.
+type frame struct {
+	end     int64
+	login   bool // no request of the client's
+	several bool // statements that are answered together
+}
+
+// framer finds where the messages of one direction of a connection end.
+type framer interface {
+	feed(b []byte)
+	skip(n int64) // bytes that were not captured
+	found() *framed
+}
+
+// framed is what a framer has found.
+type framed struct {
+	at     int64 // bytes so far
+	frames []frame
+	failed bool // the bytes are not the protocol's, or those that matter were not captured
+}
+
+func (f *framed) found() *framed { return f }
+
+// framersOf returns framers of a connection's requests and replies by how its requests begin, or nil
+// if the protocol is another one.
+func framersOf(b []byte) (asks, answers framer) {
+	const ofHTTP = " HTTP/1.1\r\n"
+	switch {
+	case len(b) > 1 && b[0] == '*' && b[1] >= '1' && b[1] <= '9':
+		return &resp{asks: true}, &resp{}
+	case bytes.Contains(b, []byte(ofHTTP)):
+		return newHTTP(requestLength), newHTTP(replyLength)
+	case len(b) >= 8 && b[0] == 0 && postgresStart(b) != 0:
+		p := &postgres{asks: true, starts: true}
+		p.answers = &postgres{}
+		return p, p.answers
+	case len(b) >= 5 && strings.IndexByte(postgresAsks, b[0]) >= 0 && postgresLength(b) >= 0 &&
+		postgresLength(b) < 1<<20:
+		p := &postgres{asks: true}
+		p.answers = &postgres{}
+		return p, p.answers
+	}
+	return nil, nil
+}
+
+// resp is Redis' protocol, versions 2 and 3.
+type resp struct {
+	framed
+	asks bool
+	line []byte
+	left int64   // bytes of a string, with its end
+	want []int64 // elements that are missing, by depth
+	push bool    // the message answers nothing
+}
+
+const (
+	longestLine = 64 << 10
+	deepest     = 32
+)
+
+func (r *resp) feed(b []byte) {
+	for len(b) > 0 && !r.failed {
+		if r.left > 0 {
+			n := min(r.left, int64(len(b)))
+			b = b[n:]
+			r.data(n)
+			continue
+		}
+		n := bytes.IndexByte(b, '\n') + 1
+		if n == 0 {
+			n = len(b)
+		}
+		r.line, r.at = append(r.line, b[:n]...), r.at+int64(n)
+		if b = b[n:]; len(r.line) > longestLine {
+			r.failed = true
+		}
+		if line, ok := bytes.CutSuffix(r.line, []byte("\r\n")); ok {
+			r.element(line)
+			r.line = r.line[:0]
+		}
+	}
+}
+
+func (r *resp) skip(n int64) {
+	if n > r.left {
+		r.failed = true
+		return
+	}
+	r.data(n)
+}
+
+func (r *resp) data(n int64) {
+	r.at += n
+	if r.left -= n; r.left == 0 {
+		r.ended()
+	}
+}
+
+// element handles the line with which an element begins.
+func (r *resp) element(line []byte) {
+	if len(line) == 0 || r.asks && !bytes.Contains([]byte("*$"), line[:1]) {
+		r.failed = true
+		return
+	}
+	if len(r.want) == 0 {
+		r.push = line[0] == '>'
+	}
+	n := int64(0)
+	if strings.IndexByte("$=!*~>%|", line[0]) >= 0 {
+		var err error
+		if n, err = strconv.ParseInt(string(line[1:]), 10, 64); err != nil || n > 1<<40 {
+			r.failed = true
+			return
+		}
+	}
+	switch line[0] {
+	case '+', '-', ':', '_', '#', ',', '(':
+		r.ended()
+	case '$', '=', '!':
+		if r.left = n + 2; n < 0 {
+			r.left = 0
+			r.ended()
+		}
+	case '*', '~', '>':
+		r.elements(n)
+	case '%':
+		r.elements(2 * n)
+	case '|':
+		r.elements(2*n + 1) // with the value that it is about
+	default:
+		r.failed = true
+	}
+}
+
+func (r *resp) elements(n int64) {
+	switch {
+	case n <= 0:
+		r.ended()
+	case len(r.want) == deepest:
+		r.failed = true
+	default:
+		r.want = append(r.want, n)
+	}
+}
+
+// ended handles the end of an element.
+func (r *resp) ended() {
+	for n := len(r.want); n > 0; n-- {
+		if r.want[n-1]--; r.want[n-1] > 0 {
+			r.want = r.want[:n]
+			return
+		}
+	}
+	if r.want = r.want[:0]; !r.push {
+		r.frames = append(r.frames, frame{end: r.at})
+	}
+}
+
+// http is HTTP/1.1.
+type http struct {
+	framed
+	messages
+}
+
+func newHTTP(length func(lines []string) (int64, error)) *http {
+	h := &http{}
+	h.messages = messages{head: length, body: func([]byte, int64) error { return nil },
+		done: func(end int64) { h.frames = append(h.frames, frame{end: end}) }}
+	return h
+}
+
+func (h *http) feed(b []byte) {
+	h.messages.feed(b)
+	h.failed = h.failed || h.err != nil || h.until // such a body ends with the connection
+}
+
+func (h *http) skip(n int64) {
+	if h.step != inBody && h.step != inChunk || n > h.left {
+		h.failed = true
+		return
+	}
+	h.offset += n
+	if h.left -= n; h.left == 0 && h.step == inChunk {
+		h.step = afterChunk
+	} else if h.left == 0 {
+		h.step = inHead
+		h.done(h.offset)
+	}
+}
+
+// requestLength refuses requests after which the replies' lengths have another meaning.
+func requestLength(lines []string) (int64, error) {
+	if strings.HasPrefix(lines[0], "HEAD ") || strings.HasPrefix(lines[0], "CONNECT ") ||
+		field(lines, "Upgrade") != "" {
+		return 0, errForeign
+	}
+	return length(lines, 0)
+}
+
+func replyLength(lines []string) (int64, error) {
+	_, code, _ := strings.Cut(lines[0], " ")
+	switch {
+	case !strings.HasPrefix(lines[0], "HTTP/1.1 ") || strings.HasPrefix(code, "101"):
+		return 0, errForeign
+	case strings.HasPrefix(code, "1"):
+		return noBody, nil
+	case strings.HasPrefix(code, "204"), strings.HasPrefix(code, "304"):
+		return 0, nil
+	}
+	return length(lines, untilClose)
+}
+
+// postgres is PostgreSQL's protocol, version 3. A request ends with a query or Sync, its reply with
+// ReadyForQuery.
+type postgres struct {
+	framed
+	asks     bool
+	starts   bool // a message without a type is next
+	refuses  bool // a byte may be next that refuses encryption
+	head     []byte
+	left     int64
+	kind     byte
+	executes int
+	answers  *postgres // of the requests
+}
+
+const (
+	postgresAsks    = "BCDEFHPQSXcdfp"
+	postgresAnswers = "123ACDEGHIKNRSTVWZcdnstv"
+	version3        = 3 << 16
+	askTLS, askGSS  = 80877103, 80877104
+)
+
+// postgresStart returns the code of a message without a type; 0: it is none.
+func postgresStart(b []byte) uint32 {
+	code := binary.BigEndian.Uint32(b[4:])
+	if code>>16 == version3>>16 || code == askTLS || code == askGSS {
+		return code
+	}
+	return 0
+}
+
+// postgresLength returns the length of a message behind its header.
+func postgresLength(b []byte) int64 { return int64(binary.BigEndian.Uint32(b[1:])) - 4 }
+
+func (p *postgres) feed(b []byte) {
+	for len(b) > 0 && !p.failed {
+		if p.left > 0 {
+			n := min(p.left, int64(len(b)))
+			b = b[n:]
+			p.data(n)
+			continue
+		}
+		p.head, p.at, b = append(p.head, b[0]), p.at+1, b[1:]
+		p.header()
+	}
+}
+
+func (p *postgres) header() {
+	switch {
+	case p.refuses:
+		p.refuses, p.failed = false, p.head[0] != 'N'
+		p.head = p.head[:0]
+	case p.starts && len(p.head) == 8:
+		p.kind = 0
+		switch code := postgresStart(p.head); code {
+		case askTLS, askGSS:
+			p.answers.refuses = true
+		case 0:
+			p.failed = true
+		default:
+			p.starts, p.left = false, int64(binary.BigEndian.Uint32(p.head))-8
+		}
+		if p.head = p.head[:0]; p.left < 0 {
+			p.failed = true
+		}
+	case !p.starts && len(p.head) == 5:
+		all := postgresAnswers
+		if p.asks {
+			all = postgresAsks
+		}
+		p.kind, p.left = p.head[0], postgresLength(p.head)
+		if p.head = p.head[:0]; p.left < 0 || strings.IndexByte(all, p.kind) < 0 {
+			p.failed = true
+		} else if p.left == 0 {
+			p.ended()
+		}
+	}
+}
+
+func (p *postgres) skip(n int64) {
+	if n > p.left {
+		p.failed = true
+		return
+	}
+	p.data(n)
+}
+
+func (p *postgres) data(n int64) {
+	p.at += n
+	if p.left -= n; p.left == 0 {
+		p.ended()
+	}
+}
+
+func (p *postgres) ended() {
+	switch {
+	case p.asks && p.kind == 0:
+		p.frames = append(p.frames, frame{end: p.at, login: true})
+	case p.asks && p.kind == 'E':
+		p.executes++
+	case p.asks && strings.IndexByte("QFS", p.kind) >= 0:
+		p.frames = append(p.frames, frame{end: p.at, several: p.executes > 1})
+		p.executes = 0
+	case !p.asks && p.kind == 'Z':
+		p.frames = append(p.frames, frame{end: p.at})
+	}
+}

@@ -1,0 +1,114 @@
+package tokens
+
+// talk pairs the requests and replies of a connection by their order.
+type talk struct {
+	begun         bool
+	asks, answers framer // nil: the protocol is not one that is read
+	asked, from   int64  // offsets of the last pair that was taken
+	left          int64  // when its reply had left
+}
+
+// request is given the next bytes of requests; n more of them were not captured.
+func (t *talk) request(b []byte, n int64) {
+	if !t.begun {
+		t.begun = true
+		t.asks, t.answers = framersOf(b)
+	}
+	feed(t.asks, b, n)
+}
+
+func (t *talk) reply(b []byte, n int64) {
+	t.begun = true // a server that talks first speaks another protocol
+	if feed(t.answers, b, n); t.reads() &&
+		len(t.answers.found().frames) > len(t.asks.found().frames) {
+		t.answers.found().failed = true // nobody asked for it
+	}
+}
+
+func feed(f framer, b []byte, n int64) {
+	if f == nil || f.found().failed {
+		return
+	}
+	if f.feed(b); n > 0 && !f.found().failed {
+		f.skip(n)
+	}
+}
+
+// reads reports whether the requests are told apart.
+func (t *talk) reads() bool {
+	return t.asks != nil && !t.asks.found().failed && !t.answers.found().failed
+}
+
+// pair is a request with its reply.
+type pair struct {
+	turn
+	frame
+	behind bool // it came before the reply to the one before had left
+}
+
+// pairs returns the requests whose first byte was seen, those without a reply last.
+func (c *connection) pairs() (out []pair) {
+	t := &c.talk
+	asked, from, left := t.asked, t.from, t.left
+	answers := t.answers.found().frames
+	for i, f := range t.asks.found().frames {
+		first, ok := c.in.at(asked + 1)
+		if !ok {
+			break
+		}
+		x := pair{turn{sent: first.at, asked: f.end, from: from}, f, first.at < left}
+		if i < len(answers) {
+			x.to = answers[i].end
+			if m, ok := c.out.at(x.to); ok {
+				left = m.at
+			}
+			from = x.to
+		}
+		asked = f.end
+		out = append(out, x)
+	}
+	return out
+}
+
+// takePairs is Take for a connection whose requests are told apart.
+func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
+	t := &c.talk
+	n := 0
+	for _, x := range c.pairs() {
+		if before != 0 && x.sent >= before {
+			break
+		}
+		if x.to == 0 {
+			if before != 0 && !x.login {
+				r.unanswered++
+			}
+			continue
+		}
+		n++
+		if !x.login {
+			r.connections[k] = true
+			t.asks.found().failed = !r.add(l, c, x.turn) // the reply came first: it is another one's
+			r.note(x)
+		}
+		t.asked, t.from = x.asked, x.to
+		if m, ok := c.out.at(x.to); ok {
+			t.left = m.at
+		}
+	}
+	for _, f := range []framer{t.asks, t.answers} {
+		f.found().frames = f.found().frames[n:]
+	}
+	if n > 0 {
+		c.drop(t.asked, t.from)
+	}
+	c.turns = c.turns[:0]
+}
+
+func (r *Requests) note(x pair) {
+	if x.behind {
+		r.pipelined++
+	}
+	if x.several {
+		r.together++
+	}
+}
