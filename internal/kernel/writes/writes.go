@@ -75,11 +75,12 @@ const size = 16 << 20
 // *machine.UnsupportedError if the process may not, or the kernel lacks a tracepoint.
 func Open(ports ...uint16) (*Recorder, error) { return open(ports, nil, false) }
 
-// OpenUDP attaches a program that records the datagrams of UDP sockets at the given local ports. It
-// returns a *machine.UnsupportedError if the process may not.
-func OpenUDP(ports ...uint16) (*Recorder, error) {
+// OpenUDP attaches a program that records the datagrams of UDP sockets at the given local ports, and
+// with runs another one for when the threads that send them run. It returns a
+// *machine.UnsupportedError if the process may not.
+func OpenUDP(runs bool, ports ...uint16) (*Recorder, error) {
 	r := &Recorder{}
-	if err := r.open(ports, nil, false, true); err != nil {
+	if err := r.open(ports, nil, runs, true); err != nil {
 		return nil, errors.Join(bpf.Explain(err, "a kernel with BTF"), r.Close())
 	}
 	return r, nil
@@ -140,8 +141,14 @@ func bits(ports []uint16) (out [(1 << 16) / 64]uint64) {
 	return out
 }
 
-// Resume attaches the programs after Pause.
+// Resume attaches the programs after Pause. When threads ran before that counts for nothing.
 func (r *Recorder) Resume() error {
+	var thread uint32
+	for m := r.programs.Maps["threads"]; m.NextKey(nil, &thread) == nil; {
+		if err := m.Delete(thread); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("forget threads: %w", err)
+		}
+	}
 	for _, p := range r.programs.Programs {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p})
 		if err != nil {

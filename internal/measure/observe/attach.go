@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRecorded bounds the packets and writes that are recorded a second, on average, while a server is
-// watched. Each takes about 0.7 µs of CPU time, so that all of them take 2 % of a CPU.
+// mostRecorded bounds the packets, writes and runs that are recorded a second, on average, while a
+// server is watched. Each takes about 0.7 µs of CPU time, so that all of them take 2 % of a CPU.
 const mostRecorded = 28_000
 
 // Attach divides the times of the requests that come to a server of this machine for a time, or

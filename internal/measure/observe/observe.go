@@ -205,8 +205,8 @@ func (w *Watch) openWrites() {
 	open := func() (*writes.Recorder, error) {
 		switch {
 		case w.udp:
-			return writes.OpenUDP(servers...)
-		case w.dials: // how a process spent its time is asked
+			return writes.OpenUDP(w.serving, servers...)
+		case w.dials, w.serving: // how a process spent its time is asked
 			return writes.OpenRuns(servers, dialled)
 		}
 		return writes.Open(servers...)

@@ -74,9 +74,7 @@ type Log struct {
 	writes map[socket][]writes.Event
 	// dialWrites are the writes to sockets that dialled a place, by their own ports.
 	dialWrites map[socket][]writes.Event
-	// threads has when the servers' threads wrote, and for how long they had waited for a CPU then.
-	threads map[uint32][]waited
-	runs    map[uint32][]run // of threads that write, in their order
+	runs       map[uint32][]run // of threads that write, in their order
 	// dialogs has what was seen of UDP, and datagrams what the servers' sockets sent.
 	dialogs   map[dialogKey]*dialog
 	datagrams map[sentKey][]writes.Event
@@ -89,7 +87,7 @@ func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[Place]bool{}, clients: map[Place]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
 		writes: map[socket][]writes.Event{}, dialWrites: map[socket][]writes.Event{},
-		threads: map[uint32][]waited{}, runs: map[uint32][]run{},
+		runs:    map[uint32][]run{},
 		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
 }
 
@@ -345,7 +343,6 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 	} else if l.servers[at] {
 		k := socket{at, e.Remote}
 		l.writes[k] = append(l.writes[k], e)
-		l.wait(&e)
 	}
 	if to := (Place{space, e.Remote}); l.clients[to] && e.Kind == writes.Write {
 		k := socket{to, e.Local}

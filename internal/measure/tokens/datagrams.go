@@ -191,7 +191,6 @@ func (l *Log) addSent(at Place, e writes.Event) {
 		k.head = 0
 	}
 	l.datagrams[k] = append(l.datagrams[k], e)
-	l.wait(&e)
 }
 
 // sentBy returns when the server gave the reply of a query to a device. Queries come in the order

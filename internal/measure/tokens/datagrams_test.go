@@ -111,9 +111,10 @@ func TestServedDatagramsBy(t *testing.T) {
 		at := udpStarted.UnixNano() + int64(n)*int64(10*time.Millisecond)
 		query, answer := dnsMessage(n, -1), dnsMessage(n, 0)
 		l.Add(2, udpPacket(at, false, udpClient, udpServer, query))
+		since, waited := waitsAndServes(l, 9, int(n), at, at+90_000)
 		l.AddWrite(2, writes.Event{Kind: writes.Datagram, At: at + 90_000, Local: 53, Remote: 40000,
 			Seq: binary.BigEndian.Uint32(answer), Len: uint32(len(answer)), Thread: 9,
-			Waited: int64(n) * 40_000})
+			Since: since, Waited: waited})
 		l.Add(2, udpPacket(at+97_000, true, udpServer, udpClient, answer))
 		if n == 10 {
 			all.Take(l, udpPlace, 0)

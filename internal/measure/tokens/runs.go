@@ -23,10 +23,26 @@ type split struct {
 	known          bool
 }
 
+// trimRuns forgets all but the last runs of each thread.
+func (l *Log) trimRuns() {
+	const kept = 1000
+	for t, list := range l.runs {
+		l.runs[t] = slices.Clone(list[max(0, len(list)-kept):])
+	}
+}
+
 // spent returns how the thread that wrote the byte before an offset spent a time.
-func (l *Log) spent(list []writing, offset, from, to int64) (s split) {
+func (l *Log) spent(list []writing, offset, from, to int64) split {
 	w, ok := covering(list, offset)
-	if !ok || w.Thread == 0 || to <= from {
+	if !ok {
+		return split{}
+	}
+	return l.spentBy(w.Event, from, to)
+}
+
+// spentBy returns how a thread spent a time before it wrote.
+func (l *Log) spentBy(w writes.Event, from, to int64) (s split) {
+	if w.Thread == 0 || to < from {
 		return s
 	}
 	runs := l.runs[w.Thread]

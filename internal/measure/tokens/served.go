@@ -32,6 +32,13 @@ type served struct {
 	timed   bool // for how long it waited for a CPU is known
 }
 
+// wait takes the time for which the thread that replied waited for a CPU out of the server's part.
+func (s *served) wait(by split) {
+	s.timed = by.known
+	s.parts[inWait] = min(by.waited, s.parts[inServer])
+	s.parts[inServer] -= s.parts[inWait]
+}
+
 func (s served) whole() (sum int64) {
 	for _, x := range s.parts {
 		sum += x
@@ -117,7 +124,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 		}
 	}
 	clear(l.writes)
-	l.trim()
+	l.trimRuns()
 }
 
 // Mean returns the requests' mean time so far, or 0.
@@ -142,11 +149,7 @@ func (r *Requests) add(l *Log, c *connection, x turn) bool {
 		wrote := max(s.Wrote[0], s.Came)
 		one.parts[inServer], one.parts[inTCP] = wrote-s.Came, max(0, s.Sent[0]-wrote)
 		one.parts[inQueue] = s.Departed[0] - wrote - one.parts[inTCP]
-		if w, ok := covering(c.written.writes, x.from+1); ok {
-			one.parts[inWait], one.timed = l.waitedFor(w, s.Came)
-			one.parts[inWait] = min(one.parts[inWait], one.parts[inServer])
-			one.parts[inServer] -= one.parts[inWait]
-		}
+		one.wait(l.spent(c.written.writes, x.from+1, s.Came, wrote))
 	}
 	r.all, r.sum = append(r.all, one), r.sum+one.whole()
 	r.sums.AddWaits(&s)

@@ -11,6 +11,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// waitsAndServes adds the runs of a thread that waits for 40 µs of the time after the nth request
+// came, writes, and before it sleeps waits for 500 µs, which are no request's. It returns since when
+// it runs as it writes, and for how long it has waited then.
+func waitsAndServes(l *Log, thread uint32, n int, came, wrote int64) (since, waited int64) {
+	before := int64(n) * 540 * us
+	since, waited = came+40*us, before+40*us
+	l.AddRun(writes.Event{Thread: thread, Since: since, At: wrote + 10*us, Waited: waited})
+	l.AddRun(writes.Event{Thread: thread, Since: wrote + 510*us, At: wrote + 515*us,
+		Waited: waited + 500*us})
+	return since, waited
+}
+
 // TestServedRequests watches a connection that is older than the log.
 func TestServedRequests(t *testing.T) {
 	const base, replyBase = 0xffff_ff00, 7_000_000
@@ -33,7 +45,8 @@ func TestServedRequests(t *testing.T) {
 		}
 		wrote := at + 30*us + serves
 		write := writes.Event{At: wrote, Local: 5432, Remote: 41000, Seq: replyBase + uint32(n)*40,
-			Len: 40, Window: 1 << 16, Kind: writes.Write, Thread: 7, Waited: int64(n) * 40 * us}
+			Len: 40, Window: 1 << 16, Kind: writes.Write, Thread: 7}
+		write.Since, write.Waited = waitsAndServes(l, 7, n, at+30*us, wrote)
 		l.AddWrite(2, write)
 		write.Kind, write.At = writes.Send, wrote+5*us
 		l.AddWrite(2, write)

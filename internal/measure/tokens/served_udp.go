@@ -42,9 +42,7 @@ func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int) {
 	if e, ok := l.sentBy(q, used); ok {
 		one.written = true
 		one.parts[inServer], one.parts[inQueue] = e.At-q.request.at, q.reply.at-e.At
-		one.parts[inWait], one.timed = l.waitedFor(writing{Event: e}, q.request.at)
-		one.parts[inWait] = min(one.parts[inWait], one.parts[inServer])
-		one.parts[inServer] -= one.parts[inWait]
+		one.wait(l.spentBy(e, q.request.at, e.At))
 	}
 	if code := q.reply.code(); code != "" {
 		r.codes[code]++

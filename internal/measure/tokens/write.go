@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"slices"
 	"sort"
 	"time"
 
@@ -107,40 +106,4 @@ func (c *connection) why(w writing, wrote, sent int64) string {
 		return sample.WaitNagle
 	}
 	return sample.WaitCongestion
-}
-
-// waited is for how long a thread had waited for a CPU at a time, ns.
-type waited struct{ at, sum int64 }
-
-// wait notes for how long the thread of a write or datagram had waited.
-func (l *Log) wait(e *writes.Event) {
-	if !l.joins || e.Kind == writes.Send || e.Thread == 0 {
-		return
-	}
-	list := l.threads[e.Thread]
-	if n := len(list); n > 0 && e.Waited < list[n-1].sum { // another thread's
-		list = list[:0]
-	}
-	l.threads[e.Thread] = append(list, waited{e.At, e.Waited})
-}
-
-// trim forgets all but the last waits of each thread.
-func (l *Log) trim() {
-	const kept = 1000
-	for t, list := range l.threads {
-		l.threads[t] = slices.Clone(list[max(0, len(list)-kept):])
-	}
-}
-
-// waitedFor returns for how long the thread of a write waited for a CPU from a time until it wrote,
-// at most: the waits since its last write before that time. ok is false if it wrote nothing shortly
-// before, for it may have waited for what it did meanwhile.
-func (l *Log) waitedFor(w writing, from int64) (ns int64, ok bool) {
-	const shortly = int64(20 * time.Millisecond)
-	list := l.threads[w.Thread]
-	i := sort.Search(len(list), func(i int) bool { return list[i].at > from })
-	if w.Thread == 0 || i == 0 || w.At <= from || list[i-1].at < from-shortly {
-		return 0, false
-	}
-	return max(0, w.Waited-list[i-1].sum), true
 }
