@@ -151,11 +151,12 @@ func TestDialogues(t *testing.T) {
 	}
 }
 
-// partsOf adds up a trace's segments by part.
+// partsOf adds up a trace's segments by part, however it is divided.
 func partsOf(v *sample.Trace) map[sample.Part]float64 {
 	out := map[sample.Part]float64{}
 	for _, g := range v.Segments {
-		out[g.Part] += g.MidMean
+		whole, _, _ := strings.Cut(string(g.Part), string(sample.InPart))
+		out[sample.Part(whole)] += g.MidMean
 	}
 	return out
 }
