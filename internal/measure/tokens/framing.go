@@ -36,30 +36,65 @@ func framersOf(b []byte) (asks, answers framer) {
 	const ofHTTP = " HTTP/1.1\r\n"
 	switch {
 	case len(b) > 1 && b[0] == '*' && b[1] >= '1' && b[1] <= '9':
-		return &resp{asks: true}, &resp{}
+		return newRESP(true), newRESP(false)
 	case bytes.Contains(b, []byte(ofHTTP)):
 		return newHTTP(requestLength), newHTTP(replyLength)
 	case len(b) >= 8 && b[0] == 0 && postgresStart(b) != 0:
-		p := &postgres{asks: true, starts: true}
-		p.answers = &postgres{}
+		p := newPostgres(true)
 		return p, p.answers
 	case len(b) >= 5 && strings.IndexByte(postgresAsks, b[0]) >= 0 && postgresLength(b) >= 0 &&
 		postgresLength(b) < 1<<20:
-		p := &postgres{asks: true}
-		p.answers = &postgres{}
+		p := newPostgres(false)
 		return p, p.answers
 	}
 	return nil, nil
 }
 
-// resp is Redis' protocol, versions 2 and 3.
-type resp struct {
+// counted are the bytes of a direction in which data of a known length follow headers.
+type counted struct {
 	framed
+	left int64  // bytes of data
+	end  func() // called at the end of data
+}
+
+// take takes data from the beginning of b. It returns the rest, which begins with a header.
+func (c *counted) take(b []byte) []byte {
+	if c.failed || c.left == 0 || len(b) == 0 {
+		return b
+	}
+	n := min(c.left, int64(len(b)))
+	c.data(n)
+	return b[n:]
+}
+
+func (c *counted) skip(n int64) {
+	if n > c.left {
+		c.failed = true
+		return
+	}
+	c.data(n)
+}
+
+func (c *counted) data(n int64) {
+	c.at += n
+	if c.left -= n; c.left == 0 {
+		c.end()
+	}
+}
+
+// resp is Redis' protocol, versions 2 and 3. Its data are strings with their ends.
+type resp struct {
+	counted
 	asks bool
 	line []byte
-	left int64   // bytes of a string, with its end
 	want []int64 // elements that are missing, by depth
 	push bool    // the message answers nothing
+}
+
+func newRESP(asks bool) *resp {
+	r := &resp{asks: asks}
+	r.end = r.ended
+	return r
 }
 
 const (
@@ -68,13 +103,7 @@ const (
 )
 
 func (r *resp) feed(b []byte) {
-	for len(b) > 0 && !r.failed {
-		if r.left > 0 {
-			n := min(r.left, int64(len(b)))
-			b = b[n:]
-			r.data(n)
-			continue
-		}
+	for b = r.take(b); len(b) > 0 && !r.failed; b = r.take(b) {
 		n := bytes.IndexByte(b, '\n') + 1
 		if n == 0 {
 			n = len(b)
@@ -87,21 +116,6 @@ func (r *resp) feed(b []byte) {
 			r.element(line)
 			r.line = r.line[:0]
 		}
-	}
-}
-
-func (r *resp) skip(n int64) {
-	if n > r.left {
-		r.failed = true
-		return
-	}
-	r.data(n)
-}
-
-func (r *resp) data(n int64) {
-	r.at += n
-	if r.left -= n; r.left == 0 {
-		r.ended()
 	}
 }
 
@@ -222,15 +236,22 @@ func replyLength(lines []string) (int64, error) {
 // postgres is PostgreSQL's protocol, version 3. A request ends with a query or Sync, its reply with
 // ReadyForQuery.
 type postgres struct {
-	framed
+	counted
 	asks     bool
 	starts   bool // a message without a type is next
 	refuses  bool // a byte may be next that refuses encryption
 	head     []byte
-	left     int64
 	kind     byte
 	executes int
 	answers  *postgres // of the requests
+}
+
+// newPostgres returns a framer of requests with one of their replies. starts means that the
+// connection begins.
+func newPostgres(starts bool) *postgres {
+	p := &postgres{asks: true, starts: starts, answers: &postgres{}}
+	p.end, p.answers.end = p.ended, p.answers.ended
+	return p
 }
 
 const (
@@ -253,13 +274,7 @@ func postgresStart(b []byte) uint32 {
 func postgresLength(b []byte) int64 { return int64(binary.BigEndian.Uint32(b[1:])) - 4 }
 
 func (p *postgres) feed(b []byte) {
-	for len(b) > 0 && !p.failed {
-		if p.left > 0 {
-			n := min(p.left, int64(len(b)))
-			b = b[n:]
-			p.data(n)
-			continue
-		}
+	for b = p.take(b); len(b) > 0 && !p.failed; b = p.take(b) {
 		p.head, p.at, b = append(p.head, b[0]), p.at+1, b[1:]
 		p.header()
 	}
@@ -294,21 +309,6 @@ func (p *postgres) header() {
 		} else if p.left == 0 {
 			p.ended()
 		}
-	}
-}
-
-func (p *postgres) skip(n int64) {
-	if n > p.left {
-		p.failed = true
-		return
-	}
-	p.data(n)
-}
-
-func (p *postgres) data(n int64) {
-	p.at += n
-	if p.left -= n; p.left == 0 {
-		p.ended()
 	}
 }
 
