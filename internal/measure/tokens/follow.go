@@ -126,7 +126,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	for _, mine := range byLocal {
 		out.lose("request sent", "its packets", len(mine))
 	}
-	out.stretches = stretches(chain, writes)
+	out.stretches = stretches(chain, false, writes)
 	for _, w := range ways {
 		w.divide(out, writes)
 	}
@@ -174,8 +174,9 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 	return out
 }
 
-// stretches returns the stretches between an exchange's instants, in their order.
-func stretches(chain []Hop, writes bool) (out []instant) {
+// stretches returns the stretches between an exchange's instants, in their order. Over UDP there is
+// no transfer, and no TCP at the server.
+func stretches(chain []Hop, udp, writes bool) (out []instant) {
 	add := func(reply bool, part sample.Part, hop, where, name string) {
 		out = append(out, instant{SegmentKey: sample.SegmentKey{Reply: reply, Hop: hop, Where: where,
 			Part: part}, name: name})
@@ -183,17 +184,25 @@ func stretches(chain []Hop, writes bool) (out []instant) {
 	const network = string(sample.PartNetwork)
 	server := chain[0].Name
 	add(false, sample.PartClient, "", "", "request at the client's device")
-	add(false, sample.PartTransfer, "", "", "end of the request there")
+	if !udp {
+		add(false, sample.PartTransfer, "", "", "end of the request there")
+	}
 	for _, h := range slices.Backward(chain[1:]) {
 		add(false, sample.PartNetwork, network, "to "+h.Name, "request at "+h.Name)
 		add(false, sample.PartRelayed, h.Name, "", "request leaving "+h.Name)
 	}
 	add(false, sample.PartNetwork, network, "to "+server, "request at "+server)
-	if writes {
+	switch {
+	case udp && writes:
+		add(false, sample.PartServer, server, "", "reply of "+server)
+		add(true, sample.PartServerQueue, server, "", "reply leaving "+server)
+	case udp:
+		add(false, sample.PartServer+" + "+sample.PartServerQueue, server, "", "reply leaving "+server)
+	case writes:
 		add(false, sample.PartServer, server, "", "write of "+server)
 		add(true, sample.PartServerTCP, server, "", "reply leaving its TCP")
 		add(true, sample.PartServerQueue, server, "", "reply leaving "+server)
-	} else {
+	default:
 		add(false, sample.PartServer+" + "+sample.PartServerTCP+" + "+sample.PartServerQueue, server,
 			"", "reply leaving "+server)
 	}
@@ -202,7 +211,9 @@ func stretches(chain []Hop, writes bool) (out []instant) {
 		add(true, sample.PartRelayed, h.Name, "", "reply leaving "+h.Name)
 	}
 	add(true, sample.PartNetwork, network, "to the client", "reply at the client's device")
-	add(true, sample.PartTransfer, network, "", "end of the reply there")
+	if !udp {
+		add(true, sample.PartTransfer, network, "", "end of the reply there")
+	}
 	add(true, sample.PartClient, "", "", "reply read")
 	return out
 }

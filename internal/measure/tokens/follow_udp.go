@@ -54,7 +54,7 @@ func (l *Log) queriesIn(of func(dialogKey) bool) (out []*query) {
 // returns it.
 func (l *Log) FollowUDP(client int, chain []Hop, all []Exchange, foreign bool) *sample.Trace {
 	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0),
-		stretches: stretchesUDP(chain, len(l.datagrams) > 0)}
+		stretches: stretches(chain, true, len(l.datagrams) > 0)}
 	f := &course{Log: l, writes: len(l.datagrams) > 0, used: map[sentKey]int{}}
 	for _, h := range chain {
 		f.at = append(f.at, bySum(l.queriesIn(func(k dialogKey) bool {
@@ -194,33 +194,4 @@ func (f *course) instants(q *query, x Exchange) (at []int64, missing bool) {
 		}
 	}
 	return append(at, x.Read), false
-}
-
-// stretchesUDP returns the stretches between an exchange's instants, in their order.
-func stretchesUDP(chain []Hop, writes bool) (out []instant) {
-	add := func(reply bool, part sample.Part, hop, where, name string) {
-		k := sample.SegmentKey{Reply: reply, Hop: hop, Where: where, Part: part}
-		out = append(out, instant{SegmentKey: k, name: name})
-	}
-	const network = string(sample.PartNetwork)
-	server := chain[0].Name
-	add(false, sample.PartClient, "", "", "request at the client's device")
-	for _, h := range slices.Backward(chain[1:]) {
-		add(false, sample.PartNetwork, network, "to "+h.Name, "request at "+h.Name)
-		add(false, sample.PartRelayed, h.Name, "", "request leaving "+h.Name)
-	}
-	add(false, sample.PartNetwork, network, "to "+server, "request at "+server)
-	if writes {
-		add(false, sample.PartServer, server, "", "reply of "+server)
-		add(true, sample.PartServerQueue, server, "", "reply leaving "+server)
-	} else {
-		add(false, sample.PartServer+" + "+sample.PartServerQueue, server, "", "reply leaving "+server)
-	}
-	for _, h := range chain[1:] {
-		add(true, sample.PartNetwork, network, "to "+h.Name, "reply at "+h.Name)
-		add(true, sample.PartRelayed, h.Name, "", "reply leaving "+h.Name)
-	}
-	add(true, sample.PartNetwork, network, "to the client", "reply at the client's device")
-	add(true, sample.PartClient, "", "", "reply read")
-	return out
 }
