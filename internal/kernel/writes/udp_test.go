@@ -27,7 +27,7 @@ func TestRecorderOfUDP(t *testing.T) {
 		}
 		defer client.Close()
 		port := func(a net.Addr) uint16 { return a.(*net.UDPAddr).AddrPort().Port() }
-		r, err := OpenUDP(false, port(server.LocalAddr()))
+		r, err := Open(Of{UDP: true, Local: []uint16{port(server.LocalAddr())}})
 		if u := (*machine.UnsupportedError)(nil); errors.As(err, &u) {
 			pathtest.SkipOrFail(t, "%s", u)
 		}

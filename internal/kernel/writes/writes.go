@@ -71,54 +71,49 @@ type Recorder struct {
 // size is the ring's, in bytes.
 const size = 16 << 20
 
-// Open attaches the programs for sockets at the given local ports. It returns a
-// *machine.UnsupportedError if the process may not, or the kernel lacks a tracepoint.
-func Open(ports ...uint16) (*Recorder, error) { return open(ports, nil, false) }
+// Of says what is recorded.
+type Of struct {
+	Local   []uint16 // ports of the sockets
+	Dialled []uint16 // peers' ports: writes to sockets that dialled them, too
+	Runs    bool     // when the threads that write run
+	UDP     bool     // the datagrams of UDP sockets at Local, instead of TCP's writes and segments
+}
 
-// OpenUDP attaches a program that records the datagrams of UDP sockets at the given local ports, and
-// with runs another one for when the threads that send them run. It returns a
-// *machine.UnsupportedError if the process may not.
-func OpenUDP(runs bool, ports ...uint16) (*Recorder, error) {
+// Open attaches the programs. It returns a *machine.UnsupportedError if the process may not, or the
+// kernel lacks a tracepoint.
+func Open(of Of) (*Recorder, error) {
+	needs := "a kernel with BTF"
+	if !of.UDP {
+		needs = "Linux 6.16 or later"
+		has, err := bpf.Tracepoints()
+		if err != nil {
+			return nil, err
+		}
+		if !has("tcp_sendmsg_locked") {
+			return nil, &machine.UnsupportedError{
+				Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: needs}
+		}
+	}
 	r := &Recorder{}
-	if err := r.open(ports, nil, runs, true); err != nil {
-		return nil, errors.Join(bpf.Explain(err, "a kernel with BTF"), r.Close())
+	if err := r.open(of); err != nil {
+		return nil, errors.Join(bpf.Explain(err, needs), r.Close())
 	}
 	return r, nil
 }
 
-// OpenRuns is Open that also records the writes to sockets that were dialled at the given ports of
-// peers, and when the threads that write run.
-func OpenRuns(ports, dialled []uint16) (*Recorder, error) { return open(ports, dialled, true) }
-
-func open(ports, dialled []uint16, runs bool) (*Recorder, error) {
-	has, err := bpf.Tracepoints()
-	if err != nil {
-		return nil, err
-	}
-	if !has("tcp_sendmsg_locked") {
-		return nil, &machine.UnsupportedError{
-			Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: "Linux 6.16 or later"}
-	}
-	r := &Recorder{}
-	if err := r.open(ports, dialled, runs, false); err != nil {
-		return nil, errors.Join(bpf.Explain(err, "Linux 6.16 or later"), r.Close())
-	}
-	return r, nil
-}
-
-func (r *Recorder) open(ports, dialled []uint16, runs, udp bool) error {
+func (r *Recorder) open(of Of) error {
 	spec, err := loadObject()
 	if err != nil {
 		return err
 	}
-	if !runs {
+	if !of.Runs {
 		delete(spec.Programs, objectProgTollRan)
 	}
-	if udp {
+	if of.UDP {
 		delete(spec.Programs, objectProgTollWrite)
 	}
-	for name, x := range map[string]any{objectVarPorts: bits(ports), objectVarDialled: bits(dialled),
-		objectVarRuns: runs, objectVarUdp: udp} {
+	for name, x := range map[string]any{objectVarPorts: bits(of.Local),
+		objectVarDialled: bits(of.Dialled), objectVarRuns: of.Runs, objectVarUdp: of.UDP} {
 		if err := spec.Variables[name].Set(x); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ const patience = time.Minute
 
 func opened(t *testing.T, ports ...uint16) *Recorder {
 	t.Helper()
-	r, err := Open(ports...)
+	r, err := Open(Of{Local: ports})
 	if u := (*machine.UnsupportedError)(nil); errors.As(err, &u) {
 		pathtest.SkipOrFail(t, "%s", u)
 	}
@@ -137,7 +137,7 @@ func TestRecorder(t *testing.T) {
 func TestRuns(t *testing.T) {
 	server, client := pair(t, "127.0.0.1:0")
 	opened(t, 1) // or else the test is skipped
-	r, err := OpenRuns(nil, []uint16{uint16(server.LocalAddr().(*net.TCPAddr).Port)})
+	r, err := Open(Of{Runs: true, Dialled: []uint16{uint16(server.LocalAddr().(*net.TCPAddr).Port)}})
 	if err != nil {
 		t.Fatal(err)
 	}

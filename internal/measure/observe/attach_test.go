@@ -156,7 +156,7 @@ func TestAttachToNothing(t *testing.T) {
 // recordsWrites reports whether this process may record writes.
 func recordsWrites(t *testing.T) bool {
 	t.Helper()
-	w, err := writes.Open(1)
+	w, err := writes.Open(writes.Of{Local: []uint16{1}})
 	if err != nil {
 		return false
 	}

@@ -188,32 +188,26 @@ func (w *Watch) start() error {
 // openWrites begins to record the servers' writes. Without them, what they would tell is in the
 // server's part. Of routes that may yet lose hops, any hop may be the server.
 func (w *Watch) openWrites() {
-	var servers, dialled []uint16
+	of := writes.Of{UDP: w.udp, Runs: w.serving || w.dials && !w.udp} // how processes spent their time
 	for _, r := range w.routes {
 		for i, h := range r.hops {
 			if i == 0 || w.anyBytes {
-				servers = append(servers, h.port)
+				of.Local = append(of.Local, h.port)
 			}
 			for _, p := range h.from {
-				dialled = append(dialled, p.Port)
+				of.Dialled = append(of.Dialled, p.Port)
 			}
 		}
 	}
-	if len(servers) == 0 {
+	if len(of.Local) == 0 {
 		return
 	}
-	open := func() (*writes.Recorder, error) {
-		switch {
-		case w.udp:
-			return writes.OpenUDP(w.serving, servers...)
-		case w.dials, w.serving: // how a process spent its time is asked
-			return writes.OpenRuns(servers, dialled)
-		}
-		return writes.Open(servers...)
+	if !of.Runs {
+		of.Dialled = nil
 	}
-	w.writes, _ = open()
+	w.writes, _ = writes.Open(of)
 	for range w.copies {
-		if r, err := open(); err == nil {
+		if r, err := writes.Open(of); err == nil {
 			w.spare = append(w.spare, r)
 		}
 	}
