@@ -8,14 +8,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// bbr's pacing settles differently in each run: a path had 40, 47 and 70 % of host's throughput in
-// three runs, whose epochs did not show it. Over that and six paths in three runs on a virtual machine
-// with two CPUs, the logarithms of ratios had a standard deviation of 0.15 (0.18 on own CPUs, 0.05 on
-// one CPU).
-const repeatsSD = 0.15
-
 // Repeated is how much a paced ratio differs between runs, as a logarithm, where no run was repeated.
-var Repeated = stats.Prior{Variance: repeatsSD * repeatsSD, Freedom: 6}
+// On three virtual machines with two CPUs, repetitions had standard deviations of 18 and 5 % (on own
+// CPUs and on one, three runs, one path with 40, 47 and 70 % of host's throughput), about 3 % (three
+// runs), and 3.4 and 5.6 % (four). Few degrees of freedom, because machines differ this much: within
+// 17 % of the mean are 68 % of the first's values and all others, 94 % on average.
+var Repeated = stats.Prior{Variance: 0.055 * 0.055, Freedom: 3}
 
 // Paces reports whether TCP's congestion control of that name paces what it sends.
 func Paces(control string) bool { return strings.HasPrefix(control, "bbr") }

@@ -30,7 +30,7 @@ func TestPacedRatiosHaveRepetitionsInTheirInterval(t *testing.T) {
 	f := pacedRun(t, "bbr", workload.Bulk)
 	report := analysis.Judge(f)
 	bridge := ratioIn(t, report, mode.Bridge, workload.Bulk, workload.Throughput)
-	for _, again := range []float64{0.62, 0.75, 0.9} {
+	for _, again := range []float64{0.65, 0.75, 0.88} {
 		if bridge.Low > again || bridge.High < again {
 			t.Errorf("%+v does not cover %g", bridge, again)
 		}
@@ -74,7 +74,7 @@ func TestPacedRatiosDuringARun(t *testing.T) {
 	}
 	for _, s := range live(r.Run).Standings() {
 		if want := ratioIn(t, analysis.Judge(r.File), s.Cell.Mode, workload.Bulk,
-			workload.Throughput); s.Ratio != want || want.HalfWidth() < 0.1 {
+			workload.Throughput); s.Ratio != want || want.HalfWidth() < 0.07 {
 			t.Errorf("%s: %+v, the report has %+v", s.Label, s.Ratio, want)
 		}
 	}

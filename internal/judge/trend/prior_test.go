@@ -116,7 +116,7 @@ func TestRepeats(t *testing.T) {
 		return math.Sqrt(got[0].Variance), got[0].Freedom
 	}
 	assumed := math.Sqrt(analysis.Repeated.Variance)
-	if sd, freedom := repeats(0.5, 0.5, 0.5, 0.5); sd > 0.8*assumed || freedom != 12 {
+	if sd, freedom := repeats(0.5, 0.5, 0.5, 0.5); sd > 0.8*assumed || freedom != 9 {
 		t.Errorf("four equal runs: %g, %g degrees of freedom", sd, freedom)
 	}
 	if sd, _ := repeats(0.4, 0.47, 0.7); sd < 1.2*assumed {
