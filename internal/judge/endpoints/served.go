@@ -156,12 +156,12 @@ func servedWords(part string, alone bool) string {
 }
 
 // DNSErrors lists replies of DNS with an error by their number: "12 SERVFAIL, 1 REFUSED".
-func DNSErrors[N int | int64](codes map[string]N) string {
+func DNSErrors[N int | float64](codes map[string]N) string {
 	names := slices.SortedFunc(maps.Keys(codes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(codes[b], codes[a]), strings.Compare(a, b))
 	})
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%d %s", codes[name], name)
+		names[i] = fmt.Sprintf("%.0f %s", float64(codes[name]), name)
 	}
 	return strings.Join(names, ", ")
 }

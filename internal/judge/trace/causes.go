@@ -1,13 +1,45 @@
 package trace
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Finding is a cause, its size and what would remove it.
+type Finding struct {
+	Text string `json:"text"` // made of the others
+	analysis.Finding
+	Command string `json:"command,omitempty"` // removes the cause
+	Lever   string `json:"lever,omitempty"`   // toll advise's lever
+}
+
+// The codes of causes. Took is in a trip, Rows are indexes of the trace's segments.
+const (
+	Frames         = "trace-frames"            // iptables sees the frames of a bridge, at most Took
+	FramesInHooks  = "trace-frames-in-hooks"   // of Whole
+	FramesOf       = "trace-frames-of-variant" // of Whole, as variant What shows
+	LongChains     = "trace-long-chains"       // in hook What, of row Why
+	WaitsSoftirq   = "trace-waits-for-softirq"
+	WaitsQueue     = "trace-waits-in-queue"
+	ReadersSlept   = "trace-readers-slept" // Share of them; Whole is of the other cell
+	OddStep        = "trace-odd-step"      // What, in Share of the trips
+	OddLookUp      = "trace-odd-look-up"   // the same; it is a look-up of a route
+	RepliesWait    = "trace-replies-wait"  // N of them in the server's TCP, for cause What, Took together
+	NoReply        = "trace-no-reply"      // to N requests over route What
+	ErrorReplies   = "trace-error-replies" // over route What; Values are numbers by code
+	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
+	OthersHaveCPU  = "trace-others-have-cpu"
+)
+
+// Keys of StoppedByLimit's Values, in s.
+const (
+	Stopped = "stopped_s"
+	Window  = "window_s"
 )
 
 const bridgeNF = "net.bridge.bridge-nf-call-iptables"
@@ -23,7 +55,7 @@ const (
 const mostSlept = 0.5
 
 // causes returns the causes of what cell i adds. all has the run's traces.
-func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
+func (s *study) causes(t *Trace, i int, all []Trace) []Finding {
 	if t.Refused != "" || s.Series[i].Cell.Control {
 		return nil
 	}
@@ -31,30 +63,21 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 		b, _ := s.BaselineOf(i)
 		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b))
 	}
-	for _, f := range []Finding{s.frames(t, i, all), chains(t)} {
-		if f.Text != "" {
-			out = append(out, f)
-		}
-	}
-	out = append(out, waits(t)...)
-	if f := slept(t); f.Text != "" {
-		out = append(out, f)
-	}
-	return append(out, odd(t)...)
+	return slices.Concat(s.frames(t, i, all), chains(t), waits(t), slept(t), odd(t))
 }
 
 // frames finds a bridge that passes the frames between its ports to iptables although the path does
 // not need that.
-func (s *study) frames(t *Trace, i int, all []Trace) Finding {
+func (s *study) frames(t *Trace, i int, all []Trace) []Finding {
 	c := s.Series[i].Cell
 	path, _ := s.File.Header.PathOf(c)
-	row := t.row(rowBridge)
+	row := t.Row(rowBridge)
 	if path.Sysctls[bridgeNF] != "1" || strings.Contains(path.Dial, "]") ||
 		c.From != mode.FromContainer || !applies("bridge-nf", c.Mode) ||
 		row == nil || row.Mine == nil || *row.Mine < leastFrames {
-		return Finding{}
+		return nil
 	}
-	size := "up to " + micros(*row.Mine)
+	f := analysis.Finding{Code: Frames, Values: map[string]float64{Took: *row.Mine, Whole: *row.Mine}}
 	in := 0.0
 	for _, h := range row.Hooks {
 		if h.Mine != nil {
@@ -62,21 +85,18 @@ func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 		}
 	}
 	if in > 0 {
-		size = fmt.Sprintf("%s of the bridge's %s are in its hooks", micros(in), micros(*row.Mine))
+		f.Code, f.Values[Took] = FramesInHooks, in
 	}
 	for k, p := range s.pairs[:len(all)] {
 		off := s.Series[p[0]].Cell
 		path, _ := s.File.Header.PathOf(off)
-		other := all[k].row(rowBridge)
+		other := all[k].Row(rowBridge)
 		if off.Tune = c.Tune; off == c && path.Sysctls[bridgeNF] == "0" && other != nil &&
 			other.Mine != nil {
-			size = fmt.Sprintf("%s of the bridge's %s, as %s shows", micros(*row.Mine-*other.Mine),
-				micros(*row.Mine), all[k].Label)
+			f.Code, f.What, f.Values[Took] = FramesOf, all[k].Label, *row.Mine-*other.Mine
 		}
 	}
-	return Finding{Text: fmt.Sprintf("iptables sees what the bridge forwards "+
-		"(bridge-nf-call-iptables=1): %s.", size),
-		Command: "sysctl -w " + bridgeNF + "=0", Lever: "bridge-nf"}
+	return []Finding{{Finding: f, Command: "sysctl -w " + bridgeNF + "=0", Lever: "bridge-nf"}}
 }
 
 func applies(name string, m mode.Name) bool {
@@ -87,7 +107,8 @@ func applies(name string, m mode.Name) bool {
 	return ok
 }
 
-func (t *Trace) row(name string) *Row {
+// Row returns the row with a name, or nil.
+func (t *Trace) Row(name string) *Row {
 	k := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Name == name })
 	if k < 0 {
 		return nil
@@ -95,97 +116,77 @@ func (t *Trace) row(name string) *Row {
 	return &t.Rows[k]
 }
 
-func chains(t *Trace) Finding {
+func chains(t *Trace) []Finding {
 	for _, r := range t.Rows {
 		for _, h := range r.Hooks {
 			if h.Mine != nil && *h.Mine >= longHook {
-				return Finding{Text: fmt.Sprintf("The rules in %s take %s of a trip (%s): "+
-					"long chains.", h.Name, micros(*h.Mine), r.Name),
-					Command: "iptables -S " + h.Name}
+				return []Finding{{Finding: analysis.Finding{Code: LongChains, What: h.Name, Why: r.Name,
+					Values: map[string]float64{Took: *h.Mine}}, Command: "iptables -S " + h.Name}}
 			}
 		}
 	}
-	return Finding{}
+	return nil
 }
 
 // waits finds packets that wait for the softirq or in a queue.
 func waits(t *Trace) (out []Finding) {
-	for _, g := range t.Segments {
-		if g.MidMean < longWait {
+	for k, g := range t.Segments {
+		f := Finding{Finding: analysis.Finding{Code: WaitsSoftirq, Rows: []int{k},
+			Values: map[string]float64{Took: g.MidMean}},
+			Command: "echo 0 > /sys/class/net/" + g.Device + "/queues/rx-0/rps_cpus"}
+		if g.Part == sample.PartQdisc {
+			f.Code, f.Command = WaitsQueue, "tc qdisc del dev "+g.Device+" root"
+		} else if g.Part != sample.PartHandover {
 			continue
 		}
-		f := Finding{Text: fmt.Sprintf("The %s waits %s ", g.Direction(), micros(g.MidMean))}
-		switch at := deviceName(g.SegmentKey); g.Part {
-		case sample.PartHandover:
-			f.Text += "behind " + at + " for the softirq: on another CPU (RPS), or on one that is busy."
-			f.Command = fmt.Sprintf("echo 0 > /sys/class/net/%s/queues/rx-0/rps_cpus", g.Device)
-		case sample.PartQdisc:
-			f.Text += "in the queueing discipline of " + at + "."
-			f.Command = "tc qdisc del dev " + g.Device + " root"
-		default:
-			continue
+		if g.MidMean >= longWait {
+			out = append(out, f)
 		}
-		out = append(out, f)
 	}
 	return out
 }
 
-func deviceName(k sample.SegmentKey) string {
-	if k.Where == "" {
-		return k.Device
-	}
-	return k.Device + " (" + k.Where + ")"
-}
-
-func slept(t *Trace) Finding {
+func slept(t *Trace) []Finding {
 	share := 0.0
 	for kind, x := range t.Readers {
 		if strings.HasPrefix(kind, "slept") {
 			share += x
 		}
 	}
-	row := t.row(rowWakes)
+	row := t.Row(rowWakes)
 	if share < mostSlept || row == nil || row.Mine == nil {
-		return Finding{}
+		return nil
 	}
-	text := fmt.Sprintf("%.0f %% of the readers slept; waking them takes %s of a trip", percent*share,
-		micros(*row.Mine))
+	f := analysis.Finding{Code: ReadersSlept, Values: map[string]float64{Share: share, Took: *row.Mine}}
 	if row.Its != nil {
-		text += fmt.Sprintf(", with %s %s", t.Against, micros(*row.Its))
+		f.Values[Whole] = *row.Its
 	}
-	return Finding{Text: text + ". A program that polls its socket avoids it."}
+	return []Finding{{Finding: f}}
 }
 
 // odd finds steps that the path's hops do not explain, once each.
 func odd(t *Trace) (out []Finding) {
-	shares := map[string]float64{}
-	var steps []string
+	at := map[string]int{} // in out, by step
 	for _, g := range t.Groups {
 		seen := map[string]bool{}
 		for _, k := range g.Odd {
-			if step := g.Steps[k]; !seen[step] {
-				seen[step] = true
-				if shares[step] == 0 {
-					steps = append(steps, step)
-				}
-				shares[step] += g.Share
+			step := g.Steps[k]
+			if seen[step] {
+				continue
 			}
+			seen[step] = true
+			if _, ok := at[step]; !ok {
+				at[step] = len(out)
+				f := Finding{Finding: analysis.Finding{Code: OddStep, What: step,
+					Values: map[string]float64{}}}
+				if strings.HasPrefix(step, "fib_table_lookup") {
+					f.Code, f.Command = OddLookUp, "iptables -t nat -S POSTROUTING"
+				}
+				out = append(out, f)
+			}
+			values := out[at[step]].Values
+			values[Share] = min(1, values[Share]+g.Share)
 		}
-	}
-	for _, step := range steps {
-		text := fmt.Sprintf("%.0f %% of the trips pass %s, which no hop of %s explains.",
-			percent*min(1, shares[step]), step, t.Label)
-		f := Finding{Text: text}
-		if strings.HasPrefix(step, "fib_table_lookup") {
-			f.Text = strings.TrimSuffix(text, ".") + ": a NAT rule may be too wide."
-			f.Command = "iptables -t nat -S POSTROUTING"
-		}
-		out = append(out, f)
 	}
 	return out
-}
-
-func micros(s float64) string {
-	const micro = 1e6
-	return fmt.Sprintf("%.1f µs", micro*s)
 }

@@ -1,7 +1,7 @@
 package trace_test
 
 import (
-	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,11 +33,13 @@ func TestRoutes(t *testing.T) {
 		got.Followed != 1 || got.WakeUps.N != 0 || got.Relay.Verdict != stats.Costs {
 		t.Errorf("%+v", got)
 	}
-	for _, text := range []string{"relayed adds 34.0 µs", "a request over direct",
-		"µs in proxy", "µs in the network", "The slowest took 982 µs, "} {
-		if !strings.Contains(r.Answer.Text[0], text) {
-			t.Errorf("%q lacks %q", r.Answer.Text, text)
-		}
+	if named := got.Named(); len(named) != 2 || named[0].Name != "relay proxy" ||
+		named[1].Name != "network" {
+		t.Errorf("named are %+v", named)
+	}
+	if f := r.Found; !slices.Equal(codes(f), []string{trace.RequestAdded, trace.SlowestIn,
+		trace.RepeatedDiffers, trace.Followed}) || math.Abs(1e6*f[1].Values[trace.Whole]-982) > 1 {
+		t.Errorf("found %+v", f)
 	}
 }
 
@@ -46,13 +48,10 @@ func TestRouteAlone(t *testing.T) {
 	if len(r.Traces) != 1 || r.Traces[0].Against != "" || r.Traces[0].Refused != "" {
 		t.Fatalf("%+v", r.Traces)
 	}
-	sum := 0.0
-	for _, row := range r.Traces[0].Rows {
-		sum += *row.Mine
-	}
-	if text := r.Answer.Text[0]; math.Abs(1e6*sum-65) > 0.5 || !strings.HasPrefix(text,
-		"Over direct a request takes 65") || !strings.Contains(text, "server 50") {
-		t.Errorf("%v: %s", sum, text)
+	named := r.Traces[0].Named()
+	if sum := r.Traces[0].Request(); math.Abs(1e6*sum-65) > 0.5 || named[0].Name != "server" ||
+		math.Abs(1e6**named[0].Mine-50) > 0.5 || r.Found[0].Code != trace.RequestTakes {
+		t.Errorf("%v: %+v, %+v", sum, named, r.Found)
 	}
 }
 
@@ -68,9 +67,9 @@ func TestRouteBroken(t *testing.T) {
 		if (got.Refused != "") != refused || refused == (len(got.Rows) > 0) {
 			t.Errorf("%d: %q", followed, got.Refused)
 		}
-		if refused && (!strings.Contains(r.Answer.Text[0], "after request sent, its packets is missing "+
-			"in 6.0 %") || r.Complete()) {
-			t.Error(r.Answer.Text)
+		if refused && (!strings.HasSuffix(got.Refused, "after request sent, its packets is missing in "+
+			"6.0 %") || r.Found[0].Code != trace.NotDivided || r.Complete()) {
+			t.Errorf("%q, %+v", got.Refused, r.Found)
 		}
 	}
 }
@@ -93,16 +92,14 @@ func TestUnanswered(t *testing.T) {
 				workload.CountDNSError + "SERVFAIL": 3}
 		}
 	}
-	var got []string
-	for _, x := range trace.Judge(f).Traces[0].Findings {
-		got = append(got, x.Text)
+	x := trace.Judge(f).Traces[0]
+	if f, _ := found(x, trace.NoReply); f.N != rounds || f.What != "relayed" {
+		t.Errorf("found %+v, want %d", f, rounds)
 	}
-	want := []string{
-		fmt.Sprintf("Over relayed, %d requests had no reply, and are in no figure.", rounds),
-		fmt.Sprintf("Over direct, replies were errors, whose time counts: %d SERVFAIL, %d REFUSED.",
-			3*rounds, 2*rounds)}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	if f, _ := found(x, trace.ErrorReplies); f.What != "direct" || !maps.Equal(f.Values,
+		map[string]float64{"SERVFAIL": 3 * float64(rounds), "REFUSED": 2 * float64(rounds)}) ||
+		len(x.Findings) != 2 {
+		t.Errorf("found %+v", x.Findings)
 	}
 }
 
@@ -110,8 +107,8 @@ func TestRepliesThatWait(t *testing.T) {
 	r := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
 		x.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20}}
 	}))
-	if f := r.Traces[0].Findings; len(f) != 1 || !strings.Contains(f[0].Text,
-		"4000 replies waited 40.0 ms each in the server's TCP for acknowledgements") {
+	if f := r.Traces[0].Findings; len(f) != 1 || f[0].Code != trace.RepliesWait ||
+		f[0].What != sample.WaitNagle || f[0].N != 4000 || f[0].Values[trace.Took] != 160 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -120,13 +117,13 @@ func TestRepliesThatWait(t *testing.T) {
 func TestRouteTooShort(t *testing.T) {
 	for _, relay := range []float64{0, 30} {
 		r := trace.Judge(judgetest.Routes(relay, func(x *sample.Trace) { x.State = sample.TracedThrice }))
-		got, text := r.Traces[0], r.Answer.Text[0]
+		got := r.Traces[0]
 		if !got.Early || got.Followed != 1 || len(got.Rows) > 0 {
 			t.Errorf("%+v", got)
 		}
-		if strings.Contains(text, "not followed") || !strings.Contains(text, "the run ended before the "+
-			"rounds that show the parts of ") || !strings.HasSuffix(text, "A longer --budget has them.") {
-			t.Error(text)
+		if f := codes(r.Found[:2]); !slices.Equal(f, []string{trace.NotDivided, trace.TooShort}) ||
+			!strings.HasPrefix(got.Refused, "the run ended before the rounds that show the parts of ") {
+			t.Errorf("%q, %q", f, got.Refused)
 		}
 	}
 }
@@ -134,8 +131,7 @@ func TestRouteTooShort(t *testing.T) {
 // TestRouteUnsure lets what tracing costs differ from round to round by more than the parts.
 func TestRouteUnsure(t *testing.T) {
 	for relay, want := range map[float64]string{
-		0:  "A request over direct seems to take 65.0 µs (server 50.0 µs, ",
-		30: "relayed adds 34.0 µs (",
+		0: trace.RequestSeems, 30: trace.RequestUnsure,
 	} {
 		n := 0
 		r := trace.Judge(judgetest.Routes(relay, func(x *sample.Trace) {
@@ -144,9 +140,8 @@ func TestRouteUnsure(t *testing.T) {
 				x.Totals[i] *= float64(1 + n%5*10)
 			}
 		}))
-		if text := r.Answer.Text[0]; !strings.HasPrefix(text, want) || !strings.HasSuffix(text,
-			"that is not known to within the largest part. A longer --budget tells.") {
-			t.Errorf("%s\n%+v", text, r.Traces[0].Cost)
+		if f := codes(r.Found[:2]); !slices.Equal(f, []string{want, trace.CostUnsure}) {
+			t.Errorf("%q, want %s\n%+v", f, want, r.Traces[0].Cost)
 		}
 	}
 }
@@ -154,15 +149,16 @@ func TestRouteUnsure(t *testing.T) {
 func TestRelayShortOfCPU(t *testing.T) {
 	for name, tt := range map[string]struct {
 		waits, late, stopped float64
-		finds                string
-		says                 string
+		code                 string
+		values               map[string]float64
+		tail                 bool
 	}{
 		"enough": {waits: 2e-6, late: 3e-6},
-		"always": {waits: 30e-6, finds: "proxy is short of CPU: waiting for one takes 60.0 µs of a " +
-			"request. No CPU limit stopped it: other programs had the CPU."},
-		"at times": {waits: 2e-6, late: 4e-3, stopped: 0.5, finds: "proxy is short of CPU: waiting for " +
-			"one takes 4.00 µs of a request, and 8.00 ms of those around the p99. A CPU limit stopped it " +
-			"for 4 of 8 s.", says: "The p99 is 8.00 ms, 8.00 ms of it in proxy, waiting for a CPU."},
+		"always": {waits: 30e-6, code: trace.OthersHaveCPU,
+			values: map[string]float64{trace.Took: 60e-6}},
+		"at times": {waits: 2e-6, late: 4e-3, stopped: 0.5, code: trace.StoppedByLimit, tail: true,
+			values: map[string]float64{trace.Took: 4e-6, trace.Tail: 8e-3, trace.Stopped: 4,
+				trace.Window: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			relay, divide := 100.0, judgetest.Divided(tt.waits, tt.late)
@@ -172,16 +168,14 @@ func TestRelayShortOfCPU(t *testing.T) {
 				}
 			}))
 			got := r.Traces[0]
-			var found []string
-			for _, f := range got.Findings {
-				found = append(found, f.Text)
+			if f, ok := found(got, tt.code); ok != (tt.code != "") || len(got.Findings) > 1 ||
+				ok && f.What != "proxy" || !near(f.Values, tt.values) {
+				t.Errorf("finds %+v, want %s of %v", got.Findings, tt.code, tt.values)
 			}
-			if text := strings.Join(found, " "); text != tt.finds {
-				t.Errorf("finds %q, want %q", text, tt.finds)
-			}
-			if text := r.Answer.Text[0]; !strings.Contains(text, tt.says) ||
-				tt.says == "" && strings.Contains(text, "p99") {
-				t.Errorf("%q lacks %q", text, tt.says)
+			i := slices.Index(codes(r.Found), trace.TailIn)
+			if i >= 0 != tt.tail || i >= 0 && (r.Found[i].What != "relay proxy" ||
+				r.Found[i].Why != "waiting for a CPU") {
+				t.Errorf("found %+v", r.Found)
 			}
 			for _, row := range got.Rows {
 				if (row.Name == "relay proxy" || row.Name == "server") != (len(row.Parts) == 3) {
@@ -199,4 +193,10 @@ func TestRelayShortOfCPU(t *testing.T) {
 			}
 		})
 	}
+}
+
+func near(a, b map[string]float64) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(slices.Collect(maps.Keys(b)), func(k string) bool {
+		return !(math.Abs(a[k]-b[k]) <= 0.01*b[k])
+	})
 }

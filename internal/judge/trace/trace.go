@@ -129,13 +129,6 @@ type Segment struct {
 	Tail    float64 `json:"p99_trips_s,omitempty"`
 }
 
-// Finding is a cause, its size and what would remove it.
-type Finding struct {
-	Text    string `json:"text"`
-	Command string `json:"command,omitempty"` // removes the cause
-	Lever   string `json:"lever,omitempty"`   // toll advise's lever
-}
-
 // Judge judges a results file as a trace.
 func Judge(f *sample.File) *Report {
 	j := analysis.Open(f)
@@ -146,7 +139,7 @@ func Judge(f *sample.File) *Report {
 	if len(between) == 0 && f.Header.Plan.Foreign() {
 		r.Traces = alone(j)
 	}
-	r.Findings, r.Answer = findings(r), answer(r)
+	r.Found = Findings(r)
 	return r
 }
 

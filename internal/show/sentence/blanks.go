@@ -2,6 +2,7 @@ package sentence
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -18,9 +19,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
+type words map[string]func(*writer, []analysis.Finding) string
+
 // blanks are the words for the blanks of templates, by name. The findings are those of one
 // sentence.
-var blanks = map[string]func(*writer, []analysis.Finding) string{
+var blanks = joined(general, tracedWords)
+
+func joined(all ...words) words {
+	out := words{}
+	for _, x := range all {
+		maps.Copy(out, x)
+	}
+	return out
+}
+
+var general = words{
 	"witnessed": func(w *writer, _ []analysis.Finding) string { return analysis.Witnessed(w.r) },
 	"unclear": func(_ *writer, fs []analysis.Finding) string {
 		return analysis.SayUnclear(fs[0])

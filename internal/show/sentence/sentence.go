@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -24,6 +25,7 @@ type Told interface {
 
 // Fill sets the answer and the findings in words of a report that has findings as values.
 func Fill(r Told) {
+	fillTraces(r)
 	base := r.Base()
 	if len(base.Found) == 0 {
 		return
@@ -109,7 +111,8 @@ func placeOf(f analysis.Finding) place { return place{f.From, f.On} }
 
 type writer struct {
 	r     *analysis.Report
-	study Told // that r is the base of
+	study Told         // that r is the base of
+	trace *trace.Trace // whose own findings are told; nil: the report's
 	place place
 	item  string // of the answer's last item: the template's
 	named bool   // the figures of the place have named their metrics

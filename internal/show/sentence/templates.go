@@ -30,7 +30,8 @@ const (
 	which = "Which network mode, by {nouns}?"
 )
 
-var templates = slices.Concat(ofModes, ofRoutes, ofCrowds, ofCurves, ofSteps, ofPredictions)
+var templates = slices.Concat(ofModes, ofRoutes, ofCrowds, ofCurves, ofSteps, ofPredictions,
+	ofTraces)
 
 var ofModes = []template{
 	{code: analysis.NothingMeasured, text: "Nothing was measured.", details: 1},

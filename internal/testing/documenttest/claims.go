@@ -45,8 +45,7 @@ func Contradictions(d document.Document) []string {
 	out := slices.Concat(unlike(d), r.unsupported(), r.published())
 	for _, text := range answerOf(d) {
 		for _, sentence := range strings.Split(strings.TrimSuffix(text, "."), ". ") {
-			for _, why := range slices.Concat(r.levers(sentence), r.faults(sentence),
-				r.traces(sentence)) {
+			for _, why := range slices.Concat(r.levers(sentence), r.faults(sentence)) {
 				out = append(out, fmt.Sprintf("%q: %s", sentence, why))
 			}
 		}
@@ -121,39 +120,6 @@ func (r judged) levers(sentence string) (out []string) {
 			case strings.HasPrefix(said, "Not "+l.Gist+":") &&
 				(l.Verdict != advise.AtAPrice || !worse):
 				out = append(out, l.Name+" is "+string(l.Verdict))
-			}
-		}
-	}
-	return out
-}
-
-// traces checks "a adds 3.2 µs (…) to b's round trip: +3.2 ±0.3 µs in the path, …".
-func (r judged) traces(sentence string) (out []string) {
-	for _, t := range r.Traces {
-		said := map[stats.Verdict]string{stats.Costs: t.Label + " adds ",
-			stats.Gains: t.Label + " takes ", stats.Nothing: t.Label + " adds nothing measurable ",
-			stats.Unclear: "What " + t.Label + " adds "}
-		begins, verdict := "", stats.Verdict("")
-		for v, text := range said {
-			if strings.HasPrefix(sentence, text) && len(text) > len(begins) {
-				begins, verdict = text, v
-			}
-		}
-		_, parts, ok := strings.Cut(sentence, "'s round trip")
-		switch {
-		case verdict == "" || t.Untraced.N == 0:
-			continue
-		case verdict != t.Untraced.Verdict:
-			out = append(out, t.Label+": "+string(t.Untraced.Verdict))
-		case verdict == stats.Costs && !strings.Contains(sentence, t.Untraced.Amount()):
-			out = append(out, t.Label+": "+t.Untraced.Amount())
-		}
-		for where, p := range map[string]analysis.Price{"in the path": t.Path,
-			"in wake-ups": t.WakeUps, "in the relay": t.Relay, "not attributed": t.Unattributed} {
-			said := strings.Contains(parts, p.Value()+" µs "+where) ||
-				strings.Contains(parts, p.Value()+" "+where)
-			if ok && strings.Contains(parts, where) && !said {
-				out = append(out, t.Label+": "+p.Value()+" are "+where)
 			}
 		}
 	}

@@ -2,8 +2,10 @@ package documenttest
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
@@ -13,13 +15,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // unsupported returns the findings that the report's figures do not bear out.
 func (r judged) unsupported() (out []string) {
-	for _, f := range r.Found {
+	all := slices.Clone(r.Found)
+	for i, t := range r.Traces {
+		for _, f := range t.Findings {
+			f.Rows = []int{i}
+			all = append(all, f.Finding)
+		}
+	}
+	for _, f := range all {
 		if slices.ContainsFunc(f.Cells, func(i int) bool { return i < 0 || i >= len(r.Cells) }) {
 			out = append(out, fmt.Sprintf("%+v: there are %d cells", f, len(r.Cells)))
 		} else if rule := rules[f.Code]; rule != nil && !rule(r, f) {
@@ -132,9 +142,58 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	ladder.Hidden: ofSteps(func(s ladder.Step, f analysis.Finding) bool {
 		return s.Prices[f.What].LimitedBy == f.Why
 	}),
+	trace.Added: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
+		return t.Refused == "" && !t.Route() && !t.Control()
+	}),
+	trace.NotDivided: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
+		return t.Refused != "" && len(t.Rows) == 0
+	}),
+	trace.TooShort: ofTrace(func(t trace.Trace, _ analysis.Finding) bool { return t.Early }),
+	trace.RequestAdded: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
+		return t.Refused == "" && t.Route() && t.Against != ""
+	}),
+	trace.RequestTakes: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
+		return t.Refused == "" && t.Route() && t.Against == ""
+	}),
+	trace.CostUnknown: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
+		return t.Cost.N == 0
+	}),
+	trace.TailIn:    ofTrace(spent(func(s trace.Segment) float64 { return s.Tail })),
+	trace.SlowestIn: ofTrace(spent(func(s trace.Segment) float64 { return s.Slowest })),
+	trace.Frames: ofTrace(func(t trace.Trace, f analysis.Finding) bool {
+		return alike(f.Values[trace.Took], *t.Row("bridge").Mine)
+	}),
+	trace.FramesInHooks: ofTrace(func(t trace.Trace, f analysis.Finding) bool {
+		return alike(f.Values[trace.Whole], *t.Row("bridge").Mine)
+	}),
 	comparison.Limited:      judged.alike,
 	comparison.OnlyMeasured: func(r judged, _ analysis.Finding) bool { return len(r.Failed) == 0 },
 }
+
+// ofTrace reports whether a trace, its own findings included, is as a finding says.
+func ofTrace(is func(trace.Trace, analysis.Finding) bool) func(judged, analysis.Finding) bool {
+	return func(r judged, f analysis.Finding) bool {
+		return len(f.Rows) == 1 && f.Rows[0] < len(r.Traces) && is(r.Traces[f.Rows[0]], f)
+	}
+}
+
+// spent reports whether a request is as long as a finding says, and as long in the part it names.
+func spent(of func(trace.Segment) float64) func(trace.Trace, analysis.Finding) bool {
+	return func(t trace.Trace, f analysis.Finding) bool {
+		whole, took := 0.0, 0.0
+		for _, s := range t.Segments {
+			whole += of(s)
+			if s.Row == f.What && strings.HasSuffix(string(s.Part), f.Why) {
+				took += of(s)
+			}
+		}
+		return alike(whole, f.Values[trace.Whole]) && took >= f.Values[trace.Took]*(1-rounding)
+	}
+}
+
+const rounding = 1e-9
+
+func alike(a, b float64) bool { return math.Abs(a-b) <= rounding*math.Abs(b) }
 
 func ofSteps(is func(ladder.Step, analysis.Finding) bool) func(judged, analysis.Finding) bool {
 	return func(r judged, f analysis.Finding) bool {

@@ -1,0 +1,243 @@
+package sentence
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+const (
+	whereTime   = "Where do the microseconds go?"
+	seesFrames  = "iptables sees what the bridge forwards (bridge-nf-call-iptables=1): "
+	itWaits     = "The {direction} waits {took_µs} "
+	unexplained = "{share} of the trips pass {what}, which no hop of {traced} explains"
+	shortOfCPU  = "{what} is short of CPU: waiting for one takes {took} of a request{tail}. "
+)
+
+var ofTraces = []template{
+	{code: trace.Added, text: "{added_to}: {sums}.", most: all, question: whereTime},
+	{code: trace.NotDivided, text: "{added_to}. Where is not known: {refused}.", most: all,
+		question: whereTime},
+	{code: trace.TooShort, text: " A longer --budget has them.", continues: true},
+	{code: trace.RequestAdded, text: "{added_to}: {named}.", most: all, question: whereTime},
+	{code: trace.RequestUnsure, text: "{added_to}. Where is not sure: ", most: all,
+		question: whereTime},
+	{code: trace.RequestTakes, text: "Over {traced} a request takes {request}: {named}.", most: all,
+		question: whereTime},
+	{code: trace.RequestSeems, text: "A request over {traced} seems to take {request} ({named}), " +
+		"but ", most: all, question: whereTime},
+	{code: trace.CostUnknown, text: "what tracing itself adds is not known after {trips}. A longer " +
+		"--budget tells.", continues: true},
+	{code: trace.CostUnsure, text: "tracing itself adds {cost}, as far as {trips} tell: that is not " +
+		"known to within the largest part. A longer --budget tells.", continues: true},
+	{code: trace.TailIn, text: " The p99 is {whole}, {took} of it in {in}.", continues: true},
+	{code: trace.SlowestIn, text: " The slowest took {whole}, {took} of them in {in}.",
+		continues: true},
+	{code: trace.ControlDiffers, text: "A second connection over {against}'s path differs from the " +
+		"first by {path} in the path and {wakes} in wake-ups: that much is noise.", details: 2},
+	{code: trace.RepeatedDiffers, text: "{against} measured once more differs from itself by {path} " +
+		"in the network and the server's kernel and {ends}: that much is noise.", details: 2},
+	{code: trace.Followed, text: "These routes are outside toll's control: their bytes are not " +
+		"counted, but followed from process to process.", details: 1},
+
+	// of a trace's own findings
+	{code: trace.Frames, text: seesFrames + "up to {took_µs}."},
+	{code: trace.FramesInHooks, text: seesFrames +
+		"{took_µs} of the bridge's {whole_µs} are in its hooks."},
+	{code: trace.FramesOf, text: seesFrames + "{took_µs} of the bridge's {whole_µs}, as {what} shows."},
+	{code: trace.LongChains, text: "The rules in {what} take {took_µs} of a trip ({because}): long " +
+		"chains."},
+	{code: trace.WaitsSoftirq, text: itWaits + "behind {device} for the softirq: on another CPU " +
+		"(RPS), or on one that is busy."},
+	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}."},
+	{code: trace.ReadersSlept, text: "{share} of the readers slept; waking them takes {took_µs} of a " +
+		"trip{theirs}. A program that polls its socket avoids it."},
+	{code: trace.OddStep, text: unexplained + "."},
+	{code: trace.OddLookUp, text: unexplained + ": a NAT rule may be too wide."},
+	{code: trace.RepliesWait, text: "{waited}."},
+	{code: trace.NoReply, text: "Over {what}, {requests} had no reply, and are in no figure."},
+	{code: trace.ErrorReplies, text: "Over {what}, replies were errors, whose time counts: {errors}."},
+	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
+	{code: trace.OthersHaveCPU, text: shortOfCPU + "No CPU limit stopped it: other programs had the " +
+		"CPU."},
+}
+
+var tracedWords = words{
+	"added_to": ofTrace(addedTo),
+	"sums":     ofTrace(sums),
+	"refused":  ofTrace(func(t trace.Trace) string { return t.Refused }),
+	"named":    ofTrace(named),
+	"traced":   ofTrace(func(t trace.Trace) string { return t.Label }),
+	"against":  ofTrace(func(t trace.Trace) string { return t.Against }),
+	"request":  ofTrace(func(t trace.Trace) string { return workload.Briefly(t.Request()) }),
+	"trips":    ofTrace(func(t trace.Trace) string { return units.Plural(t.Trips, "request") }),
+	"cost":     ofTrace(func(t trace.Trace) string { return t.Cost.In(t.Cost.Value()) }),
+	"path":     ofTrace(func(t trace.Trace) string { return t.Path.In(t.Path.Value()) }),
+	"wakes":    ofTrace(func(t trace.Trace) string { return t.WakeUps.In(t.WakeUps.Value()) }),
+	"ends": ofTrace(func(t trace.Trace) string {
+		where := " in the client and the server"
+		if t.Client != "" {
+			where = " in the server"
+		}
+		return t.Ends.In(t.Ends.Value()) + where
+	}),
+	"in": func(_ *writer, fs []analysis.Finding) string {
+		if fs[0].Why != "" {
+			return rowNoun(fs[0].What) + ", " + fs[0].Why
+		}
+		return rowNoun(fs[0].What)
+	},
+	"took":     ofValue(trace.Took, workload.Briefly),
+	"whole":    ofValue(trace.Whole, workload.Briefly),
+	"took_µs":  ofValue(trace.Took, micros),
+	"whole_µs": ofValue(trace.Whole, micros),
+	"share": ofValue(trace.Share, func(x float64) string {
+		return fmt.Sprintf("%.0f %%", 100*x)
+	}),
+	"because": func(_ *writer, fs []analysis.Finding) string { return fs[0].Why },
+	"direction": func(w *writer, fs []analysis.Finding) string {
+		return w.trace.Segments[fs[0].Rows[0]].Direction()
+	},
+	"device": func(w *writer, fs []analysis.Finding) string {
+		g := w.trace.Segments[fs[0].Rows[0]]
+		if g.Where == "" {
+			return g.Device
+		}
+		return g.Device + " (" + g.Where + ")"
+	},
+	"theirs": func(w *writer, fs []analysis.Finding) string {
+		if its, ok := fs[0].Values[trace.Whole]; ok {
+			return ", with " + w.trace.Against + " " + micros(its)
+		}
+		return ""
+	},
+	"waited": func(_ *writer, fs []analysis.Finding) string {
+		return printable.Capital(endpoints.Waited(sample.EvidenceWait{Cause: fs[0].What,
+			Tokens: fs[0].N, Sum: fs[0].Values[trace.Took]}, "replies"))
+	},
+	"requests": func(_ *writer, fs []analysis.Finding) string {
+		return units.Plural(fs[0].N, "request")
+	},
+	"errors": func(_ *writer, fs []analysis.Finding) string { return endpoints.DNSErrors(fs[0].Values) },
+	"tail": func(_ *writer, fs []analysis.Finding) string {
+		if x, ok := fs[0].Values[trace.Tail]; ok {
+			return ", and " + workload.Briefly(x) + " of those around the p99"
+		}
+		return ""
+	},
+	"stopped": func(_ *writer, fs []analysis.Finding) string {
+		return fmt.Sprintf("%.2g of %.2g", fs[0].Values[trace.Stopped], fs[0].Values[trace.Window])
+	},
+}
+
+// ofTrace returns the words for a blank that is about a trace: that of a report's finding, or the
+// one whose own findings are told.
+func ofTrace(say func(trace.Trace) string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, fs []analysis.Finding) string {
+		if w.trace != nil {
+			return say(*w.trace)
+		}
+		return say(w.study.(*trace.Report).Traces[fs[0].Rows[0]])
+	}
+}
+
+func ofValue(key string, say func(float64) string) func(*writer, []analysis.Finding) string {
+	return func(_ *writer, fs []analysis.Finding) string { return say(fs[0].Values[key]) }
+}
+
+// fillTraces sets the text of the findings of a report's traces.
+func fillTraces(r Told) {
+	var all []*trace.Trace
+	switch r := r.(type) {
+	case *trace.Report:
+		for i := range r.Traces {
+			all = append(all, &r.Traces[i])
+		}
+	case *ladder.Report:
+		for _, s := range r.Steps {
+			if s.Trace != nil {
+				all = append(all, s.Trace)
+			}
+		}
+	}
+	for _, t := range all {
+		w := &writer{r: r.Base(), study: r, trace: t}
+		for i, f := range t.Findings {
+			t.Findings[i].Text = w.fill(find(f.Code).text, []analysis.Finding{f.Finding})
+		}
+	}
+}
+
+func addedTo(t trace.Trace) string {
+	p, trip := t.Untraced, t.Against+"'s round trip"
+	if t.Route() {
+		trip = "a request over " + t.Against
+	}
+	switch {
+	case t.Against == "" && len(t.Levels) > 0:
+		return "A request over " + t.Label + " takes " + workload.Briefly(t.Levels[0])
+	case t.Against == "":
+		return "How long a request over " + t.Label + " takes was not measured"
+	case p.N == 0:
+		return "What " + t.Label + " adds to " + trip + " was not measured"
+	case p.Verdict == stats.Costs:
+		return fmt.Sprintf("%s adds %s to %s", t.Label, p.Amount(), trip)
+	case p.Verdict == stats.Gains:
+		return fmt.Sprintf("%s takes %s off %s", t.Label, p.Amount(), trip)
+	case p.Verdict == stats.Nothing:
+		return fmt.Sprintf("%s adds nothing measurable to %s (at most %s)", t.Label, trip,
+			p.In(p.Most()))
+	}
+	return fmt.Sprintf("What %s adds to %s is not clear yet (%s)", t.Label, trip, p.In(p.Value()))
+}
+
+// sums returns how much of what a mode adds is in the path, in wake-ups, not attributed and in a
+// relay.
+func sums(t trace.Trace) string {
+	parts := []string{t.Path.In(t.Path.Value()) + " in the path", t.WakeUps.Value() + " in wake-ups"}
+	if t.Unattributed.N > 0 {
+		parts = append(parts, t.Unattributed.Value()+" not attributed")
+	}
+	if t.Relay.N > 0 {
+		parts = append(parts, t.Relay.Value()+" in the relay, which tracing slows")
+	}
+	return printable.List(parts)
+}
+
+// named returns the largest parts of a request, or of what a route adds to it.
+func named(t trace.Trace) string {
+	var say []string
+	for _, r := range t.Named() {
+		if t.Against == "" {
+			say = append(say, r.Name+" "+workload.Briefly(*r.Mine))
+		} else {
+			say = append(say, r.Added.In(r.Added.Value())+" in "+rowNoun(r.Name))
+		}
+	}
+	if t.Against == "" {
+		return strings.Join(say, ", ")
+	}
+	if t.Unattributed.N > 0 {
+		say = append(say, t.Unattributed.In(t.Unattributed.Value())+" not attributed")
+	}
+	return printable.List(say)
+}
+
+// rowNoun returns a row's name as a noun of a sentence.
+func rowNoun(row string) string {
+	if name, ok := strings.CutPrefix(row, "relay "); ok {
+		return name
+	}
+	return "the " + row
+}
+
+func micros(s float64) string { return fmt.Sprintf("%.1f µs", 1e6*s) }
