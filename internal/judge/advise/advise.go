@@ -70,10 +70,13 @@ func (l Lever) Effects() []Effect {
 	return l.Alone
 }
 
+// Reasons returns those effects that are a reason for or against the lever.
+func (l Lever) Reasons() []Effect { return reasons(l.Effects(), l.Stays) }
+
 // Best returns the effect with the largest gain, if possible a certain one and one that is a reason
 // for the lever; ok is false without effects.
 func (l Lever) Best() (e Effect, ok bool) {
-	if e, ok = extreme(reasons(l.Effects(), l.Stays), 1); ok {
+	if e, ok = extreme(l.Reasons(), 1); ok {
 		return e, true
 	}
 	return extreme(l.Effects(), 1)
@@ -137,8 +140,7 @@ func Judge(f *sample.File) *Report {
 				Variant: sample.Variant{Mode: mode.Name(m)}, Levers: []Lever{}})
 		}
 	}
-	r.Answer = AnswerOf(r)
-	r.Findings = []string{analysis.Witnessed(r.Base())}
+	r.Found = Findings(r)
 	return r
 }
 

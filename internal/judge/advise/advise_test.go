@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -184,7 +183,7 @@ func TestSelection(t *testing.T) {
 		truth    truth
 		chosen   string
 		verdicts string
-		says     []string
+		finds    []string // codes, each with its lever
 	}{
 		{
 			"gain only", []string{"bigtcp:" + big, "gro:gro=on"}, bulkOnly,
@@ -195,8 +194,7 @@ func TestSelection(t *testing.T) {
 				return 1
 			},
 			"bigtcp", "bigtcp recommended, gro no gain",
-			[]string{"Use BIG TCP on the bridge", "throughput from the machine itself rises by ",
-				"; no measured value gets worse."},
+			[]string{Use + " bigtcp"},
 		},
 		{
 			"gain with harm", []string{"bigtcp-container:" + inner}, bulkOnly,
@@ -210,9 +208,7 @@ func TestSelection(t *testing.T) {
 				return 0.5
 			},
 			"", "bigtcp-container at a price",
-			[]string{"Nothing that was tried helps here without doing harm.",
-				"Not BIG TCP on the containers' own ends: throughput from the machine itself rises by ",
-				", but throughput from another machine falls by "},
+			[]string{NothingHelps, AtItsPrice + " bigtcp-container"},
 		},
 		{
 			"harm in a load of visits", []string{"bigtcp:" + big},
@@ -227,7 +223,7 @@ func TestSelection(t *testing.T) {
 				return 1.2
 			},
 			"", "bigtcp at a price",
-			[]string{"connections a second from the machine itself fall by "},
+			[]string{NothingHelps, AtItsPrice + " bigtcp"},
 		},
 		{
 			"harm only", []string{"tso-off:tso=off"}, bulkOnly,
@@ -237,7 +233,7 @@ func TestSelection(t *testing.T) {
 				}
 				return 1
 			},
-			"", "tso-off harms", []string{"Nothing that was tried helps here"},
+			"", "tso-off harms", []string{NothingHelps},
 		},
 		{
 			"two that exclude each other", []string{
@@ -254,9 +250,7 @@ func TestSelection(t *testing.T) {
 				return 1
 			},
 			"congestion-cubic", "congestion-cubic recommended, congestion-reno excluded",
-			[]string{"Use cubic as TCP's congestion control, only for what stays on this machine: " +
-				"throughput from the machine itself rises by ",
-				"leave containers that serve or call other machines as they are."},
+			[]string{UseHere + " congestion-cubic", LosslessHere + " congestion-cubic"},
 		},
 		{
 			"a gain over links that lose nothing", []string{"congestion-reno:congestion=reno"},
@@ -266,7 +260,7 @@ func TestSelection(t *testing.T) {
 				}
 				return 1
 			},
-			"", "congestion-reno no gain", []string{"Nothing that was tried helps here"},
+			"", "congestion-reno no gain", []string{NothingHelps, EffectsUnclear},
 		},
 		{
 			"two that add up", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
@@ -281,7 +275,7 @@ func TestSelection(t *testing.T) {
 				return x
 			},
 			"bigtcp rmem", "bigtcp recommended, rmem recommended",
-			[]string{"All of them together: throughput from another machine rises by "},
+			[]string{Use + " bigtcp", Use + " rmem", AllTogether},
 		},
 		{
 			"two of which the second then adds nothing", []string{"bigtcp:" + big, "rmem:rmem=16M"},
@@ -297,7 +291,7 @@ func TestSelection(t *testing.T) {
 				}
 				return 1
 			},
-			"bigtcp", "bigtcp recommended, rmem adds nothing", nil,
+			"bigtcp", "bigtcp recommended, rmem adds nothing", []string{Use + " bigtcp"},
 		},
 		{
 			"two that harm each other", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
@@ -316,7 +310,8 @@ func TestSelection(t *testing.T) {
 				}
 				return 1
 			},
-			"bigtcp", "bigtcp recommended, rmem at a price", nil,
+			"bigtcp", "bigtcp recommended, rmem at a price",
+			[]string{Use + " bigtcp", AtItsPrice + " rmem"},
 		},
 		{
 			"what gives up isolation is only compared", []string{"host:host", "netkit:netkit"},
@@ -325,8 +320,7 @@ func TestSelection(t *testing.T) {
 				return map[mode.Name]float64{"host": 1.3, "netkit": 1.1, "bridge": 1}[v.Mode]
 			},
 			"netkit", "netkit recommended, host gives up",
-			[]string{"For comparison, no network of its own: --network host: ",
-				"it gives up port isolation"},
+			[]string{Use + " netkit", ForComparison + " host"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -341,14 +335,21 @@ func TestSelection(t *testing.T) {
 			if got := strings.Join(verdicts, ", "); got != tt.verdicts {
 				t.Errorf("levers: %s", got)
 			}
-			said := strings.Join(r.Answer.Text, "\n")
-			for _, want := range tt.says {
-				if !strings.Contains(said, want) {
-					t.Errorf("it does not say %q:\n%s", want, said)
-				}
+			if got := found(r, 0); !slices.Equal(got, tt.finds) {
+				t.Errorf("found %q, want %q", got, tt.finds)
 			}
 		})
 	}
+}
+
+// found returns the findings on an advice: codes, each with its lever.
+func found(r *Report, advice int) (out []string) {
+	for _, f := range Findings(r) {
+		if slices.Contains(f.Rows, advice) {
+			out = append(out, strings.TrimSpace(f.Code+" "+f.What))
+		}
+	}
+	return out
 }
 
 // A mode that is reached only from the machine itself is a lever if it changes nothing elsewhere.
@@ -400,8 +401,7 @@ func TestBrokenLever(t *testing.T) {
 // A lever is not to blame for a machine without free CPUs.
 func TestLeversOnBusyMachine(t *testing.T) {
 	for failure, want := range map[string]string{
-		sample.TooBusy:            sample.TooBusy + " to measure the levers",
-		"it ended: exit status 1": "every lever failed somewhere",
+		sample.TooBusy: TooBusyToTry, "it ended: exit status 1": AllFailed,
 	} {
 		s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 {
 			return 1
@@ -416,8 +416,8 @@ func TestLeversOnBusyMachine(t *testing.T) {
 			}
 		}
 		r := Judge(s.f)
-		if text := AnswerOf(r).Text[0]; !strings.Contains(text, want) {
-			t.Errorf("%s: %q, want %q", failure, text, want)
+		if got := found(r, 0); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, want %q", failure, got, want)
 		}
 	}
 }
@@ -461,19 +461,13 @@ func TestInterruptedSearch(t *testing.T) {
 	}
 	s.f.End.Reason = sample.EndedByInterrupt
 	r := Judge(s.f)
-	const first = "The search was interrupted: what it had not measured by then is not advised."
-	if r.Answer.Text[0] != first {
-		t.Errorf("%q, want %q first", r.Answer.Text, first)
-	}
 	r.Warnings = append(r.Warnings, analysis.Warning{Code: analysis.Busy})
-	const busy = "The machine was too busy: measure again before you set any of this."
-	if got := AnswerOf(r).Text; got[0] != first || got[1] != busy {
-		t.Errorf("%q, want %q second", got, busy)
+	if f := Findings(r); f[0].Code != Interrupted || f[1].Code != BusySearch {
+		t.Errorf("found %+v", f)
 	}
-	if r.Advice[0].Levers[0].Verdict != NotSure ||
-		!strings.Contains(strings.Join(r.Answer.Text, " "),
-			"Generic receive offload of containers' links may help: it helped alone (") {
-		t.Errorf("%s: %q", r.Advice[0].Levers[0].Verdict, r.Answer.Text)
+	if got := found(r, 0); r.Advice[0].Levers[0].Verdict != NotSure ||
+		!slices.Equal(got, []string{NothingCertain, MayHelp + " gro"}) {
+		t.Errorf("%s: %q", r.Advice[0].Levers[0].Verdict, got)
 	}
 	step, waiting := Next(s.f.Header.Plan, s.f.Visits)
 	if waiting != 1 || step.Lever != "gro" ||
@@ -496,28 +490,6 @@ func TestInterruptedSearch(t *testing.T) {
 	}
 }
 
-func TestDoubt(t *testing.T) {
-	at := func(low, high float64, higher bool, v stats.Verdict) Effect {
-		return Effect{From: "remote", Load: workload.UDP, Higher: higher,
-			Ratio: analysis.Ratio{Median: 1, Low: low, High: high, N: 9, Verdict: v}}
-	}
-	for _, x := range []struct {
-		effects []Effect
-		want    string
-	}{
-		{[]Effect{at(0.67, 1.2, true, stats.Unclear), at(0.9, 1.1, true, stats.Unclear)},
-			"a loss of up to 33 % (udp from another machine) is not ruled out: use a longer " +
-				"--budget to find out"},
-		{[]Effect{at(0.9, 1.51, false, stats.Unclear)}, "a loss of up to 51 % (udp from another " +
-			"machine) is not ruled out: use a longer --budget to find out"},
-		{[]Effect{at(0.96, 1.2, true, stats.Unclear), at(0.5, 1.2, true, stats.Same)}, ""},
-	} {
-		if got := doubt(x.effects); got != x.want {
-			t.Errorf("%q, want %q", got, x.want)
-		}
-	}
-}
-
 // Unclear levers continue without the certain ones, and are then judged by all their rounds.
 func TestMoreTimeAlone(t *testing.T) {
 	s := newSimulated(t, 4, near[:1], []string{workload.Bulk},
@@ -526,9 +498,8 @@ func TestMoreTimeAlone(t *testing.T) {
 				map[bool]float64{true: 1}[v.Tune == ""]
 		}, levers("gro:gro=on", "tso-off:tso=off"))
 	s.round(0, []int{0, 1, 2, 3})
-	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said,
-		"The effect of 1 of 2 levers is not certain") {
-		t.Errorf("it says %q", said)
+	if f := Judge(s.f).Found; f[1].Code != EffectsUnclear || f[1].N != 1 || f[1].Of != 2 {
+		t.Errorf("found %+v", f)
 	}
 	cells, open := Open(s.f.Header.Plan, s.f.Visits), []int{0, 1, 2}
 	if !slices.Equal(cells, s.f.Header.Plan.Cells[:3]) {
@@ -610,7 +581,7 @@ func TestJSON(t *testing.T) {
 		`"advice":[{"mode":"bridge","elsewhere":"publish-nat","recommended":["bigtcp"],"variant":{"mode":"bridge","tune":"bigtcp=180000"}`,
 		`"together":[`, `"levers":[{"name":"bigtcp","gist":"BIG TCP`, `"verdict":"recommended"`,
 		`"alone":[{"from":`, `"again":[{"from":`, `"permanent":[{"where":`,
-		`"answer":{"question":"What makes bridge faster here?"`} {
+		`"found":[{"code":"use-lever","rows":[0],"what":"bigtcp"}`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, fmt.Sprintf("%.3000s", b))
 		}
@@ -689,16 +660,10 @@ func TestSeveralModes(t *testing.T) {
 		r.Advice[1].Mode != "publish-nat" {
 		t.Errorf("of publish-nat: %v", verdicts)
 	}
-	said := strings.Join(r.Answer.Text, "\n")
-	for _, want := range []string{"publish-proxy: Use NAT instead of docker-proxy",
-		"publish-nat: Nothing that was tried helps here without doing harm.",
-		"bridge: Nothing was tried: the run ended too early."} {
-		if !strings.Contains(said, want) {
-			t.Errorf("not said: %s\n%s", want, said)
+	for i, want := range [][]string{{Use + " nat"}, {NothingHelps}, {NothingTried}} {
+		if got := found(r, i); !slices.Equal(got, want) {
+			t.Errorf("of %s found %q, want %q", r.Advice[i].Mode, got, want)
 		}
-	}
-	if r.Answer.Question != "What makes publish-proxy, publish-nat and bridge faster here?" {
-		t.Error(r.Answer.Question)
 	}
 	baselines := map[mode.Name]bool{}
 	for _, c := range r.Cells {
@@ -718,20 +683,4 @@ func mustJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-func TestPlacesInWords(t *testing.T) {
-	for want, e := range map[string]Effect{
-		"throughput from the machine itself":     {From: "host", Load: workload.Bulk},
-		"throughput to another container":        {From: "container", Load: workload.BulkReverse},
-		"throughput from a container to outside": {From: "container", To: "outside", Load: workload.Bulk},
-		"throughput from outside to a container": {From: "container", To: "outside",
-			Load: workload.BulkReverse},
-		"median latency from the machine itself to outside": {From: "host", To: "outside6",
-			Load: workload.RR},
-	} {
-		if got := e.String(); !strings.HasPrefix(got, want+":") {
-			t.Errorf("%+v: %s", e, got)
-		}
-	}
 }

@@ -23,7 +23,7 @@ type words map[string]func(*writer, []analysis.Finding) string
 
 // blanks are the words for the blanks of templates, by name. The findings are those of one
 // sentence.
-var blanks = joined(general, tracedWords)
+var blanks = joined(general, tracedWords, leverWords)
 
 func joined(all ...words) words {
 	out := words{}

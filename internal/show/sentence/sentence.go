@@ -144,6 +144,13 @@ func (w *writer) head(f analysis.Finding) string {
 	return printable.Capital(strings.Join(parts, ", ") + ": ")
 }
 
+var questions = map[sample.Study]string{
+	sample.StudyEndpoints: "What does each route cost?",
+	sample.StudyScale:     "What happens as clients are added?",
+	sample.StudyTrace:     "Where do the microseconds go?",
+	sample.StudyAdvise:    "What makes {searched} faster here?",
+}
+
 // question returns what the findings answer.
 func (w *writer) question() string {
 	if w.r.Study == sample.StudyEndpoints &&
@@ -155,13 +162,7 @@ func (w *writer) question() string {
 			return w.fill(q, []analysis.Finding{f})
 		}
 	}
-	switch w.r.Study {
-	case sample.StudyEndpoints:
-		return "What does each route cost?"
-	case sample.StudyScale:
-		return "What happens as clients are added?"
-	}
-	return "What does each mode cost?"
+	return w.fill(cmp.Or(questions[w.r.Study], "What does each mode cost?"), nil)
 }
 
 // fill returns a template's text with the words for its {blanks}.

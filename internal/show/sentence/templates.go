@@ -31,7 +31,7 @@ const (
 )
 
 var templates = slices.Concat(ofModes, ofRoutes, ofCrowds, ofCurves, ofSteps, ofPredictions,
-	ofTraces)
+	ofTraces, ofLevers)
 
 var ofModes = []template{
 	{code: analysis.NothingMeasured, text: "Nothing was measured.", details: 1},

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	whereTime   = "Where do the microseconds go?"
 	seesFrames  = "iptables sees what the bridge forwards (bridge-nf-call-iptables=1): "
 	itWaits     = "The {direction} waits {took_µs} "
 	unexplained = "{share} of the trips pass {what}, which no hop of {traced} explains"
@@ -24,17 +23,14 @@ const (
 )
 
 var ofTraces = []template{
-	{code: trace.Added, text: "{added_to}: {sums}.", most: all, question: whereTime},
-	{code: trace.NotDivided, text: "{added_to}. Where is not known: {refused}.", most: all,
-		question: whereTime},
+	{code: trace.Added, text: "{added_to}: {sums}.", most: all},
+	{code: trace.NotDivided, text: "{added_to}. Where is not known: {refused}.", most: all},
 	{code: trace.TooShort, text: " A longer --budget has them.", continues: true},
-	{code: trace.RequestAdded, text: "{added_to}: {named}.", most: all, question: whereTime},
-	{code: trace.RequestUnsure, text: "{added_to}. Where is not sure: ", most: all,
-		question: whereTime},
-	{code: trace.RequestTakes, text: "Over {traced} a request takes {request}: {named}.", most: all,
-		question: whereTime},
+	{code: trace.RequestAdded, text: "{added_to}: {named}.", most: all},
+	{code: trace.RequestUnsure, text: "{added_to}. Where is not sure: ", most: all},
+	{code: trace.RequestTakes, text: "Over {traced} a request takes {request}: {named}.", most: all},
 	{code: trace.RequestSeems, text: "A request over {traced} seems to take {request} ({named}), " +
-		"but ", most: all, question: whereTime},
+		"but ", most: all},
 	{code: trace.CostUnknown, text: "what tracing itself adds is not known after {trips}. A longer " +
 		"--budget tells.", continues: true},
 	{code: trace.CostUnsure, text: "tracing itself adds {cost}, as far as {trips} tell: that is not " +

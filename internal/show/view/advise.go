@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -256,7 +257,7 @@ func effectSections(a advise.Advice, base *analysis.Report, with string) []docum
 	if len(a.Recommended) > 0 && len(a.Together) > 0 {
 		var items []string
 		for _, e := range a.Together {
-			items = append(items, printable.Capital(e.String())+": "+string(e.Ratio.Verdict)+".")
+			items = append(items, printable.Capital(sentence.Effect(e))+": "+string(e.Ratio.Verdict)+".")
 		}
 		out = append(out, list(document.Findings, "Together, against "+a.Mode+" as it is", items))
 	}

@@ -48,9 +48,7 @@ func adviceOf(levers ...advise.Lever) *advise.Report {
 		}
 	}
 	r.Advice = []advise.Advice{a}
-	r.Answer = advise.AnswerOf(r)
-	r.Findings = []string{
-		"Every row was witnessed: its bytes were counted on each hop of its path."}
+	r.Found = advise.Findings(r)
 	return r
 }
 

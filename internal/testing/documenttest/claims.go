@@ -45,7 +45,7 @@ func Contradictions(d document.Document) []string {
 	out := slices.Concat(unlike(d), r.unsupported(), r.published())
 	for _, text := range answerOf(d) {
 		for _, sentence := range strings.Split(strings.TrimSuffix(text, "."), ". ") {
-			for _, why := range slices.Concat(r.levers(sentence), r.faults(sentence)) {
+			for _, why := range r.faults(sentence) {
 				out = append(out, fmt.Sprintf("%q: %s", sentence, why))
 			}
 		}
@@ -90,36 +90,6 @@ func answerOf(d document.Document) (out []string) {
 		for _, b := range s.Blocks {
 			if l, ok := b.(document.List); ok && l.Topic == document.Answer {
 				out = append(out, l.Items...)
-			}
-		}
-	}
-	return out
-}
-
-func (r judged) levers(sentence string) (out []string) {
-	for _, a := range r.Advice {
-		said := strings.TrimPrefix(sentence, a.Mode+": ")
-		if len(r.Advice) > 1 && said == sentence {
-			continue
-		}
-		for _, l := range a.Levers {
-			worse := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool {
-				return e.Ratio.Verdict == stats.Worse
-			})
-			better := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool {
-				return e.Ratio.Verdict == stats.Better
-			})
-			switch {
-			case strings.HasPrefix(said, "Nothing that was tried helps") && better && !worse &&
-				slices.Contains([]advise.Verdict{advise.Recommended, advise.NotSure, advise.NoGain},
-					l.Verdict):
-				out = append(out, l.Name+" helps: "+string(l.Verdict))
-			case strings.HasPrefix(said, "Use "+l.Gist+":") &&
-				(l.Verdict != advise.Recommended || worse || !better):
-				out = append(out, l.Name+" is "+string(l.Verdict))
-			case strings.HasPrefix(said, "Not "+l.Gist+":") &&
-				(l.Verdict != advise.AtAPrice || !worse):
-				out = append(out, l.Name+" is "+string(l.Verdict))
 			}
 		}
 	}

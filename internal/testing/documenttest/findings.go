@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
@@ -142,6 +143,25 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	ladder.Hidden: ofSteps(func(s ladder.Step, f analysis.Finding) bool {
 		return s.Prices[f.What].LimitedBy == f.Why
 	}),
+	advise.NothingHelps: ofAdvice(func(a advise.Advice, f analysis.Finding) bool {
+		return !slices.ContainsFunc(a.Levers, func(l advise.Lever) bool {
+			return has(l, stats.Better) && !has(l, stats.Worse) && slices.Contains([]advise.Verdict{
+				advise.Recommended, advise.NotSure, advise.NoGain}, l.Verdict)
+		})
+	}),
+	advise.Use: ofLever(advise.Recommended, func(l advise.Lever) bool {
+		return !l.Stays && has(l, stats.Better) && !has(l, stats.Worse)
+	}),
+	advise.UseHere: ofLever(advise.Recommended, func(l advise.Lever) bool {
+		return l.Stays && has(l, stats.Better) && !has(l, stats.Worse)
+	}),
+	advise.AtItsPrice: ofLever(advise.AtAPrice, func(l advise.Lever) bool {
+		return has(l, stats.Worse)
+	}),
+	advise.ForComparison: ofLever(advise.GivesUp, func(l advise.Lever) bool {
+		return has(l, stats.Better)
+	}),
+	advise.MayHelp: ofLever(advise.NotSure, func(l advise.Lever) bool { return len(l.Again) == 0 }),
 	trace.Added: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
 		return t.Refused == "" && !t.Route() && !t.Control()
 	}),
@@ -168,6 +188,26 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	}),
 	comparison.Limited:      judged.alike,
 	comparison.OnlyMeasured: func(r judged, _ analysis.Finding) bool { return len(r.Failed) == 0 },
+}
+
+func ofAdvice(is func(advise.Advice, analysis.Finding) bool) func(judged, analysis.Finding) bool {
+	return func(r judged, f analysis.Finding) bool {
+		return len(f.Rows) == 1 && f.Rows[0] < len(r.Advice) && is(r.Advice[f.Rows[0]], f)
+	}
+}
+
+// ofLever reports whether the finding's lever has a verdict and effects as is says.
+func ofLever(v advise.Verdict, is func(advise.Lever) bool) func(judged, analysis.Finding) bool {
+	return ofAdvice(func(a advise.Advice, f analysis.Finding) bool {
+		return slices.ContainsFunc(a.Levers, func(l advise.Lever) bool {
+			return l.Name == f.What && l.Verdict == v && is(l)
+		})
+	})
+}
+
+// has reports whether one of the lever's effects has the verdict.
+func has(l advise.Lever, v stats.Verdict) bool {
+	return slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool { return e.Ratio.Verdict == v })
 }
 
 // ofTrace reports whether a trace, its own findings included, is as a finding says.
