@@ -67,7 +67,10 @@ func tryIn(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	if out, err = s.Run(ctx, replica.Command{Script: []byte(commands)}); err != nil || out.TooLarge() {
 		return nil, out, err
 	}
-	now := s.Now()
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, out, err
+	}
 	after = f.After(m, now)
 	c := ports.NewCopy(after, now, port)
 	if len(c.Sockets) != len(sockets) { // an answer has its socket's index

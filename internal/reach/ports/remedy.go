@@ -29,7 +29,7 @@ type chainAt struct {
 
 // Script returns what to run in the copy.
 func (c Command) Script() replica.Command {
-	return replica.Command{Script: []byte(c.script), Space: c.space}
+	return replica.Command{Script: []byte(c.script), Space: c.space, Alone: true}
 }
 
 // Trial has the commands that admit a client, and the result of trying them in a copy of the

@@ -13,6 +13,8 @@ import (
 type Command struct {
 	Script []byte `json:"script"`    // for /bin/sh -c; JSON has no text that is not UTF-8
 	Space  int    `json:"namespace"` // where it starts, an index in Machine.Spaces
+	// Alone means that the script uses and changes no other namespace. It then finds none.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Output is the result of a Command.
@@ -85,7 +87,6 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 			out = r.Output
 		}
 	}
-	s.now = got[0].Now
 	for _, name := range loaded() {
 		if before != nil && !slices.Contains(before, name) {
 			out.Modules = append(out.Modules, name)
@@ -96,19 +97,23 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 
 // Now returns the machine as it is in the copy after Run: its devices, addresses, routes and
 // parameters. It is not this machine, and has no texts: see ReadText.
-func (s *Session) Now() *Machine {
+func (s *Session) Now(ctx context.Context) (*Machine, error) {
+	r, err := s.copies[0].ask(ctx, requestTimeout, request{Now: true})
+	if err != nil {
+		return nil, err
+	}
 	m := &Machine{Arch: s.machine.Arch, Kernel: s.machine.Kernel,
 		Spaces: slices.Clone(s.machine.Spaces)}
 	for i := range m.Spaces {
 		to := &m.Spaces[i]
 		to.Text = nil
-		if i < len(s.now) {
-			from := s.now[i]
+		if i < len(r.Now) {
+			from := r.Now[i]
 			to.Links, to.Addresses, to.Sysctls = from.Links, from.Addresses, from.Sysctls
 			to.Nexthops, to.Routes = from.Nexthops, from.Routes
 		}
 	}
-	return m
+	return m, nil
 }
 
 // ReadText reads the texts of a namespace's rules in the copy into m, which Now returned.

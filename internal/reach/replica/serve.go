@@ -100,6 +100,8 @@ type request struct {
 	// Towards requests the device that routes to an address.
 	Towards *netip.Addr `json:"towards,omitempty"`
 	Run     *Command    `json:"run,omitempty"`
+	// Now requests the namespaces as they are; see Session.Now.
+	Now bool `json:"now,omitempty"`
 	// Text requests the texts of a namespace's rules.
 	Text *int `json:"text,omitempty"`
 }
@@ -117,10 +119,9 @@ type reply struct {
 	Device  string   `json:"device,omitempty"`
 	Output  Output   `json:"output,omitzero"`
 	// NoJail is the reason why a command was not run; "": it was.
-	NoJail string `json:"no_jail,omitempty"`
-	// Now has the namespaces after a command; see Session.Now.
-	Now  []Space    `json:"now,omitempty"`
-	Text []RuleText `json:"text,omitempty"`
+	NoJail string     `json:"no_jail,omitempty"`
+	Now    []Space    `json:"now,omitempty"`
+	Text   []RuleText `json:"text,omitempty"`
 }
 
 // maxMessage limits the size of a request or reply, in bytes.
@@ -229,6 +230,7 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		if errors.As(err, &no) {
 			r.NoJail, err = no.Reason.Error(), nil
 		}
+	case q.Now:
 		r.Now = (*c).Now()
 	case q.Text != nil:
 		r.Text, err = (*c).Text(ctx, *q.Text)

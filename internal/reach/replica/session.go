@@ -23,7 +23,6 @@ type Session struct {
 	// rules never match, in the second they always match.
 	copies []*child
 	absent absent
-	now    []Space // after Run; nil: as in machine
 }
 
 // Lacks is a part of the machine that the copy lacks.

@@ -59,6 +59,7 @@ type machine struct {
 	times   int               // number of attempts of each connection
 	fresh   map[string]string // parameters of a new namespace
 	same    func() *alikes    // nil: to be found out
+	unread  map[int]bool      // namespaces whose rules a command may have changed
 	grants  int               // see jail.Run
 	clean   undo.Stack
 
@@ -76,7 +77,7 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 	}
 	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
-		runs: map[device]bool{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
+		runs: map[device]bool{}, unread: map[int]bool{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
 		lacks: lacks, fresh: fresh, grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD

@@ -70,11 +70,15 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 }
 
 // findAlike begins to find out which ports are alike, unless that was begun.
-func (c *machine) findAlike() {
+func (c *machine) findAlike() error {
+	if err := c.readRules(); err != nil {
+		return err
+	}
 	if c.same == nil {
 		c.same = sync.OnceValue(c.alikes)
 		go c.same()
 	}
+	return nil
 }
 
 // worthwhile is the number of connections from which on it takes less to find out which are alike
@@ -87,7 +91,9 @@ func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick c
 	answers []replica.Answer) (again []int, err error) {
 	same := &alikes{}
 	if c.same != nil || len(quick.list) >= worthwhile {
-		c.findAlike()
+		if err := c.findAlike(); err != nil {
+			return nil, err
+		}
 		same = c.same()
 	}
 	of := map[int]int{} // in quick, by the index of the answer
@@ -308,7 +314,9 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 	if nowhere != nil {
 		return nil, nil //nolint:nilerr // see above
 	}
-	c.findAlike() // while the scan waits for answers
+	if err := c.findAlike(); err != nil { // while the scan waits for answers
+		return nil, err
+	}
 	for i, space := range c.spaces {
 		var wake func() error
 		if err := space.Do(func() (err error) {

@@ -20,9 +20,18 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 	if err != nil {
 		dir, n = []byte("/"), 2
 	}
-	places := make([]jail.Place, len(c.spaces))
+	var places []jail.Place
+	var which []int
 	for i, s := range c.from.Spaces {
-		places[i] = jail.Place{PID: s.PID, Names: s.Names, FD: c.files[i]}
+		switch {
+		case !command.Alone:
+			places = append(places, jail.Place{PID: s.PID, Names: s.Names, FD: c.files[i]})
+		case i == command.Space:
+			places = append(places, jail.Place{FD: c.files[i]})
+		default:
+			continue
+		}
+		which = append(which, i)
 	}
 	r, err := jail.Run(ctx, c.spaces[command.Space], string(command.Script), string(dir[:n-1]), places,
 		c.grants)
@@ -30,7 +39,7 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 		return replica.Output{}, &replica.NoJailError{Reason: err}
 	}
 	if err == nil {
-		err = c.reread()
+		err = c.reread(which)
 	}
 	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
 }

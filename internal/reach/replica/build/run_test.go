@@ -146,7 +146,10 @@ ip route add default via 172.18.0.1'`)
 	}
 	s.expect(r, far, "192.0.2.10:8080", 1)
 	s.expect(r, replica.Client{Bridge: "br1"}, "172.18.0.2:80", 1)
-	now := r.Now()
+	now, err := r.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := r.ReadText(t.Context(), now, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -169,5 +172,37 @@ ip route add default via 172.18.0.1'`)
 	if got := now.Spaces[1].Prefixes(now.Spaces[1].Links[1].Index); len(got) != 1 ||
 		got[0].String() != "172.18.0.2/16" {
 		t.Errorf("container 1 has %v", got)
+	}
+}
+
+// A command that uses one namespace finds the others neither as processes nor as settings. What it
+// changes there, connections meet.
+func TestRunAlone(t *testing.T) {
+	s := newSite(t)
+	m := s.machine()
+	for i := range m.Spaces {
+		m.Spaces[i].PID = 20000 + i
+	}
+	r := s.start(m, socket(1, "0.0.0.0:80"), socket(1, "0.0.0.0:81"))
+	far := replica.Client{Bridge: "docker0"}
+	s.expect(r, far, "172.17.0.2:80", 0)
+	out, err := r.Run(t.Context(), replica.Command{Space: 1, Alone: true, Script: []byte(
+		"set -e; ls -d /proc/2000* 2>/dev/null || echo none\n" +
+			"iptables -I INPUT -p tcp --dport 80 -j DROP\n" +
+			"sysctl -w net.ipv4.conf.eth0.forwarding=1\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Code != 0 || out.Text != "none\nnet.ipv4.conf.eth0.forwarding = 1\n" {
+		t.Errorf("%+v", out)
+	}
+	s.expect(r, far, "172.17.0.2:80", -1)
+	s.expect(r, far, "172.17.0.2:81", 1)
+	now, err := r.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := now.Spaces[1].Sysctls["net/ipv4/conf/eth0/forwarding"]; v != "1" {
+		t.Errorf("forwarding is %q", v)
 	}
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// reread reads what a command may have changed in the copy.
-func (c *machine) reread() error {
+// reread reads what a command may have changed in namespaces of the copy, without the rules; see
+// readRules.
+func (c *machine) reread(which []int) error {
 	if c.same != nil {
 		c.same() // which reads what changes here
 		c.same = nil
 	}
-	for i, ns := range c.spaces {
+	for _, i := range which {
 		now := c.from.Spaces[i]
-		err := ns.Do(func() error { return c.read(i, &now) })
+		err := c.spaces[i].Do(func() error { return c.read(i, &now) })
 		if err != nil {
 			return fmt.Errorf("read the copy again: %w", err)
 		}
 		c.from.Spaces[i] = now
-	}
-	for i := range c.from.Spaces {
+		c.unread[i] = true
 		for _, l := range c.from.Spaces[i].Links {
 			own := c.from.Spaces[i].Prefixes(l.Index)
 			if l.Kind == "bridge" { // new containers join it
@@ -53,15 +53,27 @@ func (c *machine) read(space int, s *replica.Space) error {
 	for _, l := range s.Links {
 		names = append(names, l.Name)
 	}
-	errs := s.ReadNetwork()
-	s.Nft, err = nft.Save()
-	errs = append(errs, err)
-	s.Sets, err = ipset.Save()
-	errs = append(errs, err)
-	s.Legacy, err = xtables.Save()
-	errs = append(errs, err)
 	s.Sysctls = sysctl.ReadAll(names)
-	return cmp.Or(errs...)
+	return cmp.Or(s.ReadNetwork()...)
+}
+
+// readRules reads the rules that commands may have changed since they were read.
+func (c *machine) readRules() error {
+	for i := range c.unread {
+		s := &c.from.Spaces[i]
+		err := c.spaces[i].Do(func() error {
+			var errs [3]error
+			s.Nft, errs[0] = nft.Save()
+			s.Sets, errs[1] = ipset.Save()
+			s.Legacy, errs[2] = xtables.Save()
+			return cmp.Or(errs[:]...)
+		})
+		if err != nil {
+			return fmt.Errorf("read the copy's rules again: %w", err)
+		}
+		delete(c.unread, i)
+	}
+	return nil
 }
 
 // merge returns the devices found in a namespace of the copy. Those of the machine keep what is
