@@ -1,10 +1,8 @@
 package mesh
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -68,20 +66,29 @@ func (m *Mesh) Say(v Verdict) string {
 	case SlowLink:
 		return "slow link"
 	case SlowMode:
-		return "slow " + m.upper()
+		return "slow " + m.Layer()
 	case SlowBoth:
-		return "slow link and " + m.upper()
+		return "slow link and " + m.Layer()
 	case SlowUndecided:
 		return "slow, undecided"
 	}
 	return ""
 }
 
-func (m *Mesh) upper() string {
+// Layer names what the mode adds to a network, whose cost is measured.
+func (m *Mesh) Layer() string {
 	if m.Mode == string(mode.Pod) {
 		return "CNI"
 	}
 	return m.Mode
+}
+
+// Noun names a metric: "round trips".
+func Noun(metric string) string {
+	if metric == workload.Throughput {
+		return "throughput"
+	}
+	return "round trips"
 }
 
 // Network names a mode's network.
@@ -180,121 +187,6 @@ func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside 
 	return out
 }
 
-func (m *Mesh) typicalCosts() string {
-	var parts []string
-	where := "on a typical link"
-	for _, l := range loadsOfMesh {
-		c, ok := m.Costs[l.metric]
-		if ok && c.OnePair {
-			where = fmt.Sprintf("between %s and %s", c.Links[0].Nodes[0], c.Links[0].Nodes[1])
-		}
-		switch {
-		case !ok:
-		case c.OnePair && l.higher:
-			for _, x := range c.Links {
-				parts = append(parts, fmt.Sprintf(
-					"throughput from %s to %s is %s of it", x.Nodes[0], x.Nodes[1], x))
-			}
-		case l.metric == workload.LatencyP50:
-			parts = append(parts, fmt.Sprintf("round trips take %s of the time on the %s", c,
-				Network(m.Beside.Mode)))
-		default:
-			parts = append(parts, fmt.Sprintf("throughput is %s of it", c))
-		}
-	}
-	if len(parts) == 0 {
-		return "What the " + m.upper() +
-			" costs is not known: no link has a result in both networks."
-	}
-	return fmt.Sprintf("What the %s costs %s: %s.", m.upper(), where, strings.Join(parts, ", "))
-}
-
-func (m *Mesh) sayCost(metric string, x Fault) string {
-	who := "on all links of " + x.Nodes[0]
-	switch {
-	case x.Kind == FaultLink && (metric == workload.LatencyP50 || x.Way == WayBoth):
-		who = fmt.Sprintf("between %s and %s", x.Nodes[0], x.Nodes[1])
-	case x.Kind == FaultLink:
-		who = fmt.Sprintf("from %s to %s", x.Nodes[0], x.Nodes[1])
-	case x.Kind == FaultGroup:
-		who = fmt.Sprintf("between %s and the others", list(x.Nodes))
-	case x.Way == WayOut:
-		who = "on what " + x.Nodes[0] + " sends"
-	case x.Way == WayIn:
-		who = "on what " + x.Nodes[0] + " receives"
-	}
-	what := "round trips take %s of what the %s costs elsewhere"
-	if metric == workload.Throughput {
-		what = "throughput is %s of what the %s leaves elsewhere"
-	}
-	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x,
-		m.upper(), Network(m.Beside.Mode))
-}
-
-func (m *Mesh) undecided(n int) string {
-	return fmt.Sprintf(
-		"%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
-}
-
-func (m *Mesh) costFindings() []string {
-	out := []string{m.typicalCosts()}
-	for _, subject := range m.Beside.subjects() {
-		out = append(out, fmt.Sprintf("Over the %s: %s", Network(m.Beside.Mode),
-			m.Beside.say(subject)))
-	}
-	named := len(m.Beside.Faults)
-	for _, l := range loadsOfMesh {
-		for _, x := range m.Costs[l.metric].Faults {
-			named++
-			out = append(out, m.sayCost(l.metric, x))
-		}
-	}
-	if n := m.count(SlowUndecided); n > 0 {
-		named++
-		out = append(out, m.undecided(n)+".")
-	}
-	for _, subject := range m.subjects() {
-		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool {
-			return x.Metric != workload.RetransmissionRate
-		})
-		if len(lost) > 0 {
-			named++
-			out = append(out, fmt.Sprintf("Over the %s: %s", Network(m.Mode), m.say(lost)))
-		}
-	}
-	if named > 0 {
-		return out
-	}
-	return append(out, m.Beside.nothingSlow(), m.noCost())
-}
-
-func (m *Mesh) noCost() string {
-	var from []string
-	for _, l := range loadsOfMesh {
-		c, ok := m.Costs[l.metric]
-		if ok && c.NamedFrom != nil {
-			from = append(from, fmt.Sprintf("%s times (%s)", factor(*c.NamedFrom),
-				map[bool]string{false: "round trips", true: "throughput"}[l.higher]))
-		}
-		switch {
-		case ok && c.OnePair:
-			return fmt.Sprintf(
-				"With one pair of nodes there is no other link to compare the cost of the %s with.",
-				m.upper())
-		case ok && c.NamedFrom == nil:
-			return fmt.Sprintf("It is not known whether the %s costs more on some links than on "+
-				"others: use more sweeps or nodes.", m.upper())
-		}
-	}
-	if len(from) == 0 {
-		return fmt.Sprintf("What the %s costs is not known: no link has a result in both networks.",
-			m.upper())
-	}
-	return fmt.Sprintf("No link is reported as slow because of the %s: it would have to cost %s "+
-		"what it costs elsewhere.", m.upper(),
-		strings.Join(from, " or "))
-}
-
 func (m *Mesh) count(v Verdict) int {
 	seen := map[[2]string]bool{}
 	for _, c := range m.Costs {
@@ -328,11 +220,4 @@ func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 		out = append(out, y)
 	}
 	return out
-}
-
-func (f Failed) by() string {
-	if f.Mode == "" {
-		return ""
-	}
-	return " over the " + Network(f.Mode)
 }

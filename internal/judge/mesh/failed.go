@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -98,37 +97,4 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 		return cmp.Or(slices.Compare(a.pair[:], b.pair[:]), strings.Compare(a.load, b.load))
 	})
 	return out
-}
-
-func (m *Mesh) gone() []string {
-	var out []string
-	for _, f := range m.Failed {
-		switch {
-		case len(f.Nodes) > 1 && f.Left:
-			out = append(out, fmt.Sprintf("%s and %s no longer reach each other%s: %s.", f.Nodes[0],
-				f.Nodes[1], f.by(), failedSince(f.Load, f.Visits)))
-		case len(f.Nodes) > 1:
-			out = append(out,
-				fmt.Sprintf("%s and %s never reached each other%s: no visit of %s has a result.",
-					f.Nodes[0], f.Nodes[1], f.by(), f.Load))
-		case f.Left:
-			out = append(out, fmt.Sprintf(
-				"%s left in the middle of the run%s: %s; its values are from before that.",
-				f.Nodes[0], f.by(), failedSince("", f.Visits)))
-		default:
-			out = append(out, fmt.Sprintf("%s never answered%s: it was not measured.", f.Nodes[0],
-				f.by()))
-		}
-	}
-	return out
-}
-
-func failedSince(load string, visits int) string {
-	if load != "" {
-		load = " of " + load
-	}
-	if visits == 1 {
-		return "the last visit" + load + " failed"
-	}
-	return fmt.Sprintf("the last %d visits%s failed", visits, load)
 }

@@ -100,7 +100,7 @@ func Judge(f *sample.File) *Report {
 			}
 		}
 	}
-	r.Findings, r.Answer = m.findings(f), m.answer()
+	r.Found = m.Findings(f.Pairs)
 	return r
 }
 
@@ -305,6 +305,21 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 	}
 	out.Ratio, out.Low, out.High = ratioTo(metric, x.Factor, x.Low, x.High)
 	return out
+}
+
+func (x *Fault) addRates(fit *model.Fit, of model.Fault) {
+	x.Low, x.High = number(model.Rate(fit.Level*of.Low)), number(model.Rate(fit.Level*of.High))
+	i := of.Nodes[0]
+	switch of.Kind {
+	case model.Link, model.LinkWay:
+		x.RateOut, x.RateIn = number(model.Rate(fit.Slowness(i, of.Nodes[1]))),
+			number(model.Rate(fit.Slowness(of.Nodes[1], i)))
+	case model.Apart:
+		x.RateOut = number(model.Rate(fit.Level * of.Factor))
+	default:
+		x.RateOut, x.RateIn = number(model.Rate(fit.Level*fit.Out[i].Factor)),
+			number(model.Rate(fit.Level*fit.In[i].Factor))
+	}
 }
 
 // Converged reports whether each mode has enough sweeps, and each node's effect (or a single pair's

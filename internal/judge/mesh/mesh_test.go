@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -142,12 +143,9 @@ func TestMeshSlowNode(t *testing.T) {
 			t.Errorf("fault %+v, want %+v of c", got, want)
 		}
 	}
-	says := strings.Join(r.Findings, "\n")
-	for _, want := range []string{"Every visit was witnessed", "c is slow: its round trips take ",
-		" of the typical time (2 of 2 links); it sends at 20 %", " and receives at "} {
-		if !strings.Contains(says, want) {
-			t.Errorf("findings lack %q: %s", want, says)
-		}
+	if f := r.Found; len(f) != 2 || f[0].Code != AtFault || !slices.Equal(f[0].Rows, []int{0, 1}) ||
+		f[1].Code != VisitsWitnessed {
+		t.Errorf("found %+v", f)
 	}
 	x := r.Mesh.Metrics[workload.Throughput]
 	if !x.Slow[2][0] || !x.Slow[1][2] || x.Slow[0][1] || math.Abs(*x.Matrix[0][1]-10e9) > 1e9 ||
@@ -182,22 +180,18 @@ func TestMeshFindings(t *testing.T) {
 		nodes  int
 		sweeps int
 		change func(*meshRun)
-		faults int
-		says   []string
+		faults string
+		found  []string // but for the witness
 		codes  []string
 	}{
-		{"nothing", 4, 6, func(*meshRun) {}, 0,
-			[]string{
-				"Nothing is reported as slow: beyond the noise, no node is 1.25 times (round trips) or 1.25 times (throughput) slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. No link is reported as losing packets: that needs 0.10 % retransmitted; 0.00 % is typical."}, nil},
-		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
-			[]string{
-				"The link between b and d is slow, while most other links of both are healthy: b sends to d at 21 %", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
+		{"nothing", 4, 6, func(*meshRun) {}, "", []string{NoFault, NoFault, NothingSlow},
+			nil},
+		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) },
+			"link b d out throughput 6/6", nil, nil},
 		{"link", 5, 6, func(m *meshRun) {
 			m.rate = both(0, 4, 0.3)
 			m.trip = func(a, b int) float64 { return 4 - 3*(both(0, 4, 0)(a, b)) }
-		}, 2,
-			[]string{"is slow, while most other links of both are healthy: its round trips take ",
-				"; its throughput is 30 %", ", in both directions (6 of 6 visits)."}, nil},
+		}, "link a e both latency_p50 6/6, link a e both throughput 6/6", nil, nil},
 		{"receiving", 5, 6, func(m *meshRun) {
 			m.rate = func(_, b int) float64 {
 				if b == 3 {
@@ -205,19 +199,16 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return 1
 			}
-		}, 1, []string{"d is slow: it receives at 2",
-			" of the typical rate (4 of 4 links) but sends well."}, nil},
-		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
-			[]string{
-				"The link between a and b is slow, and which of the two is at fault cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
-		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0,
-			[]string{
-				"Neither direction of the link is 1.25 times slower than the other. No link is reported as losing packets: that needs 0.10 %"}, []string{"two-nodes"}},
+		}, "node d in throughput 4/4", nil, nil},
+		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) },
+			"link a b out throughput 6/6", nil, []string{"two-nodes"}},
+		{"two-nodes-well", 2, 6, func(*meshRun) {}, "",
+			[]string{NeitherWay, NotComparable, NeitherWaySlow}, []string{"two-nodes"}},
 		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
 			m.fail = func(_ int, _ sample.Pair, load string) string {
 				return strings.Repeat("x", count01(load == "bulk"))
 			}
-		}, 0, []string{"With one pair of nodes there is nothing to compare round trips with."},
+		}, "", []string{PairUnreached, NotComparable, OnePairAlone, PairsWithoutResult},
 			[]string{"two-nodes", "failed-visits"}},
 		{"group", 8, 6, func(m *meshRun) {
 			m.trip = func(a, b int) float64 {
@@ -226,20 +217,18 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return 1
 			}
-		}, 1,
-			[]string{
-				"g and h are healthy among themselves and slow to the others: round trips to the others take ", "(12 of 12 links)"}, nil},
+		}, "group g h both latency_p50 12/12", nil, nil},
 		{"one-sweep-of-few", 3, 1, func(m *meshRun) {
 			m.trip = ofNode(2, 3)
-		}, 0, []string{"No fault can be reported: the noise is not known from 1 sweep of 3 nodes."},
+		}, "", []string{TooFewSweeps, TooFewSweeps, NoiseUnknown}, []string{"few-sweeps"}},
+		{"few-sweeps", 4, 3, func(*meshRun) {}, "", []string{NoFault, NoFault, NothingSlow},
 			[]string{"few-sweeps"}},
-		{"few-sweeps", 4, 3, func(*meshRun) {}, 0, nil, []string{"few-sweeps"}},
 		{"one-machine", 4, 6, func(m *meshRun) {
 			for i := range m.f.Header.Plan.Mesh.Nodes {
 				m.f.Header.Plan.Mesh.Nodes[i].Boot = []string{"x", "y", "x", ""}[i]
 				m.f.Header.Plan.Mesh.Nodes[i].MTU = []int{1500, 1500, 0, 9000}[i]
 			}
-		}, 0, nil, []string{"same-machine", "mtu"}},
+		}, "", []string{NoFault, NoFault, NothingSlow}, []string{"same-machine", "mtu"}},
 		{"left", 4, 6, func(m *meshRun) {
 			m.fail = func(sweep int, p sample.Pair, _ string) string {
 				if sweep > 3 && (p[0] == 1 || p[1] == 1) {
@@ -247,47 +236,47 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return ""
 			}
-		}, 0, []string{"What is shown was witnessed; 18 of 108 visits failed and are left out.",
-			"b left in the middle of the run: the last 18 visits failed; its values are from before that."}, []string{"failed-visits"}},
+		}, "", []string{NodeLeft, NothingElse, NothingElse, NothingSlow}, []string{"failed-visits"}},
 		{"link-that-loses", 4, 6, func(m *meshRun) {
 			m.lose = func(a, b int) float64 { return 0.01 - both(0, 2, 0)(a, b)/100 }
-		}, 1,
-			[]string{
-				"The link between ",
-				" loses packets, while most other links of both are healthy: of what ",
-				" 0.99 % is retransmitted, 0.99 % in the reverse direction, where 0.00 % is typical (6 of 6 visits)."}, nil},
+		}, "link a c both retransmission_rate 6/6", nil, nil},
 		{"way-that-loses", 2, 6, func(m *meshRun) {
 			m.lose = func(a, _ int) float64 { return float64(a) / 50 }
-		}, 1,
-			[]string{
-				"The link between b and a loses packets, and which of the two is at fault cannot be determined: of what b sends to a 1.96 % is retransmitted, 0.00 % in the reverse direction"}, []string{"two-nodes"}},
+		}, "link b a out retransmission_rate 6/6", nil, []string{"two-nodes"}},
 		{"slow-and-loses", 5, 6, func(m *meshRun) {
 			m.rate = ofNode(2, 0.2)
 			m.lose = func(a, b int) float64 { return 0.03 * float64(count01(b == 2)) }
-		}, 2, []string{"c is slow and loses packets: it sends at 20",
-			"; of what it sends 0.00 % is retransmitted, and 2.91 % of what it receives, where 0.00 % is typical (4 of 4 links)."}, nil},
+		}, "node c both throughput 4/4, node c in retransmission_rate 4/4", nil, nil},
 		{"group-that-loses", 8, 6, func(m *meshRun) {
 			m.lose = func(a, b int) float64 { return 0.01 * float64(count01(a/6 != b/6)) }
-		}, 1,
-			[]string{
-				"g and h are healthy among themselves and lose packets to the others: of what passes between them and the others 0.99 % is retransmitted, where 0.00 % is typical (12 of 12 links)."}, nil},
+		}, "group g h both retransmission_rate 12/12", nil, nil},
 		{"nothing-works", 3, 2, func(m *meshRun) {
 			m.fail = func(int, sample.Pair, string) string { return "no route" }
-		}, 0,
-			[]string{"Nothing was measured."}, []string{"failed-visits"}},
+		}, "", []string{analysis.NothingMeasured}, []string{"failed-visits"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMesh(t, tt.nodes)
 			tt.change(m)
 			r := Judge(m.sweeps(tt.sweeps))
-			if len(r.Mesh.Faults) != tt.faults {
-				t.Errorf("faults %+v, want %d", r.Mesh.Faults, tt.faults)
+			var faults []string
+			for _, x := range r.Mesh.Faults {
+				faults = append(faults, fmt.Sprintf("%s %s %s %s %d/%d", x.Kind, strings.Join(x.Nodes, " "),
+					x.Way, x.Metric, x.Slow, x.Of))
 			}
-			says := strings.Join(r.Findings, "\n")
-			for _, want := range tt.says {
-				if !strings.Contains(says, want) {
-					t.Errorf("findings lack %q:\n%s", want, says)
+			if got := strings.Join(faults, ", "); got != tt.faults {
+				t.Errorf("faults %q, want %q", got, tt.faults)
+			}
+			if tt.found == nil { // faults, all of the same
+				tt.found = []string{AtFault}
+			}
+			var found []string
+			for _, f := range r.Found {
+				if f.Code != VisitsWitnessed && f.Code != VisitsFailed {
+					found = append(found, f.Code)
 				}
+			}
+			if !slices.Equal(found, tt.found) {
+				t.Errorf("found %q, want %q", found, tt.found)
 			}
 			if got := judgetest.Codes(r.Warnings); !slices.Equal(got,
 				append([]string{}, tt.codes...)) {
@@ -365,26 +354,24 @@ func TestMeshLeft(t *testing.T) {
 		left  string
 		fails func(sweep int, p sample.Pair, load string) bool
 		want  []Failed
-		says  string
+		code  string
 	}{
 		{"in-the-last-round-of-two", 2, "b", func(s int, _ sample.Pair, load string) bool {
 			return s == 2 && load == "bulk"
 		},
-			[]Failed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}},
-			"b left in the middle of the run: the last 2 visits failed"},
+			[]Failed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}}, NodeLeft},
 		{"in-the-last-sweep-of-three", 3, "c", func(s int, p sample.Pair, _ string) bool {
 			return s == 2 && p[0]+p[1] == 3
 		},
-			[]Failed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}},
-			"c left in the middle of the run: the last 3 visits failed"},
+			[]Failed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}}, NodeLeft},
 		{"nobody-knows-who", 3, "", func(s int, p sample.Pair, _ string) bool {
 			return s == 2 && p[0]+p[1] == 3
-		}, []Failed{}, ""},
+		}, []Failed{}, NoFault},
 		{"a-link", 4, "", func(s int, p sample.Pair, load string) bool {
 			return s > 0 && p[0]+p[1] == 1 && load == "rr"
 		},
 			[]Failed{{Nodes: []string{"a", "b"}, Load: "rr", Visits: 2, Left: true, Reason: "x"}},
-			"a and b no longer reach each other: the last 2 visits of rr failed."},
+			PairParted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMesh(t, tt.nodes)
@@ -402,8 +389,8 @@ func TestMeshLeft(t *testing.T) {
 			if !reflect.DeepEqual(r.Mesh.Failed, tt.want) {
 				t.Errorf("%+v, want %+v", r.Mesh.Failed, tt.want)
 			}
-			if says := strings.Join(r.Findings, "\n"); !strings.Contains(says, tt.says) {
-				t.Errorf("findings lack %q:\n%s", tt.says, says)
+			if r.Found[0].Code != tt.code {
+				t.Errorf("found %+v, want %s first", r.Found, tt.code)
 			}
 		})
 	}
@@ -493,7 +480,7 @@ func TestList(t *testing.T) {
 		"a, b and c":                       "a b c",
 		"a, b, c, d, e, f, g and 3 others": "a b c d e f g h i j",
 	} {
-		if got := list(strings.Fields(names)); got != want {
+		if got := List(strings.Fields(names)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -151,6 +151,9 @@ type Fault struct {
 	Of      int      `json:"of"`
 }
 
+// String returns the ratio with its interval.
+func (x Fault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
+
 // Failed is a pair without a result, or a node all of whose pairs lack one.
 type Failed struct {
 	Nodes  []string `json:"nodes"`
@@ -159,4 +162,12 @@ type Failed struct {
 	Visits int      `json:"visits"`         // failed ones since the last good one
 	Left   bool     `json:"left,omitempty"` // it had a result before
 	Reason string   `json:"reason"`         // the last one
+}
+
+// Over names the network that the failure is about, if there are two: " over the host network".
+func (f Failed) Over() string {
+	if f.Mode == "" {
+		return ""
+	}
+	return " over the " + Network(f.Mode)
 }

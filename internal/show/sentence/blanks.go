@@ -23,9 +23,11 @@ type words map[string]func(*writer, []analysis.Finding) string
 
 // blanks are the words for the blanks of templates, by name. The findings are those of one
 // sentence.
-var blanks = joined(general, tracedWords, leverWords)
+var blanks = joined(vocabularies)
 
-func joined(all ...words) words {
+var vocabularies = []words{general, tracedWords, leverWords, meshWords}
+
+func joined(all []words) words {
 	out := words{}
 	for _, x := range all {
 		maps.Copy(out, x)

@@ -149,6 +149,7 @@ var questions = map[sample.Study]string{
 	sample.StudyScale:     "What happens as clients are added?",
 	sample.StudyTrace:     "Where do the microseconds go?",
 	sample.StudyAdvise:    "What makes {searched} faster here?",
+	sample.StudyMesh:      "Is a node or a link at fault?",
 }
 
 // question returns what the findings answer.

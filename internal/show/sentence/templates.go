@@ -31,7 +31,7 @@ const (
 )
 
 var templates = slices.Concat(ofModes, ofRoutes, ofCrowds, ofCurves, ofSteps, ofPredictions,
-	ofTraces, ofLevers)
+	ofTraces, ofLevers, ofMeshes)
 
 var ofModes = []template{
 	{code: analysis.NothingMeasured, text: "Nothing was measured.", details: 1},

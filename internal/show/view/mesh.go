@@ -293,8 +293,5 @@ func meshFailed(f mesh.Failed) string {
 	case f.Left:
 		what = "left"
 	}
-	if f.Mode != "" {
-		what += " over the " + mesh.Network(f.Mode)
-	}
-	return fmt.Sprintf("%s: %s: %s", strings.Join(f.Nodes, " and "), what, f.Reason)
+	return fmt.Sprintf("%s: %s%s: %s", strings.Join(f.Nodes, " and "), what, f.Over(), f.Reason)
 }

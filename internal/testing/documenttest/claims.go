@@ -34,23 +34,15 @@ type judged struct {
 	Studies []published.Result `json:"studies"`
 }
 
-// Contradictions returns the findings and the sentences of an answer that disagree with the verdicts
-// in the document's JSON.
+// Contradictions returns the findings and the rows that disagree with the figures in the document's
+// JSON.
 func Contradictions(d document.Document) []string {
 	var r judged
 	b, err := json.Marshal(d.JSON)
 	if err != nil || json.Unmarshal(b, &r) != nil || r.Answer == nil {
 		return nil
 	}
-	out := slices.Concat(unlike(d), r.unsupported(), r.published())
-	for _, text := range answerOf(d) {
-		for _, sentence := range strings.Split(strings.TrimSuffix(text, "."), ". ") {
-			for _, why := range r.faults(sentence) {
-				out = append(out, fmt.Sprintf("%q: %s", sentence, why))
-			}
-		}
-	}
-	return out
+	return slices.Concat(unlike(d), r.unsupported(), r.published())
 }
 
 var words = map[string]stats.Verdict{string(stats.Better): stats.Gains,
@@ -79,17 +71,6 @@ func unlike(d document.Document) (out []string) {
 					out = append(out, fmt.Sprintf("%q: the figures are %q",
 						row.Cells[0].Text+": "+word, verdicts))
 				}
-			}
-		}
-	}
-	return out
-}
-
-func answerOf(d document.Document) (out []string) {
-	for _, s := range d.Sections {
-		for _, b := range s.Blocks {
-			if l, ok := b.(document.List); ok && l.Topic == document.Answer {
-				out = append(out, l.Items...)
 			}
 		}
 	}

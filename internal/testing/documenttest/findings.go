@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -161,7 +162,27 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	advise.ForComparison: ofLever(advise.GivesUp, func(l advise.Lever) bool {
 		return has(l, stats.Better)
 	}),
-	advise.MayHelp: ofLever(advise.NotSure, func(l advise.Lever) bool { return len(l.Again) == 0 }),
+	advise.MayHelp:   ofLever(advise.NotSure, func(l advise.Lever) bool { return len(l.Again) == 0 }),
+	mesh.AtFault:     judged.atFault,
+	mesh.AlsoAtFault: judged.atFault,
+	mesh.CostFault: func(r judged, f analysis.Finding) bool {
+		return len(f.Rows) == 1 && f.Rows[0] < len(r.Mesh.Costs[f.What].Faults)
+	},
+	mesh.NoFault:     healthy,
+	mesh.NothingElse: healthy,
+	mesh.NeitherWay:  healthy,
+	mesh.NothingSlow: healthy,
+	mesh.NoCostFault: healthy,
+	mesh.DoubtfulLinks: func(r judged, f analysis.Finding) bool {
+		return f.N == r.Mesh.Doubtful+r.Mesh.DoubtfulLoss
+	},
+	mesh.NodeUnanswered: failed(1, false), mesh.NodeLeft: failed(1, true),
+	mesh.PairUnreached: failed(2, false), mesh.PairParted: failed(2, true),
+	mesh.PairsWithoutResult: func(r judged, f analysis.Finding) bool {
+		return f.N == len(slices.DeleteFunc(slices.Clone(r.Mesh.Failed), func(x mesh.Failed) bool {
+			return len(x.Nodes) == 1
+		}))
+	},
 	trace.Added: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
 		return t.Refused == "" && !t.Route() && !t.Control()
 	}),
@@ -188,6 +209,38 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	}),
 	comparison.Limited:      judged.alike,
 	comparison.OnlyMeasured: func(r judged, _ analysis.Finding) bool { return len(r.Failed) == 0 },
+}
+
+// atFault reports whether the finding is of all faults of one subject.
+func (r judged) atFault(f analysis.Finding) bool {
+	m := r.Mesh
+	if m.Beside != nil && m.Beside.Mode == f.What {
+		m = m.Beside
+	}
+	return len(f.Rows) > 0 && !slices.ContainsFunc(f.Rows, func(i int) bool {
+		return i >= len(m.Faults) || m.Faults[i].Kind != m.Faults[f.Rows[0]].Kind ||
+			!slices.Contains(m.Faults[i].Nodes, m.Faults[f.Rows[0]].Nodes[0])
+	})
+}
+
+// healthy reports whether nothing is at fault.
+func healthy(r judged, _ analysis.Finding) bool {
+	if r.Mesh.Beside == nil {
+		return len(r.Mesh.Faults) == 0
+	}
+	n := len(r.Mesh.Beside.Faults)
+	for _, c := range r.Mesh.Costs {
+		n += len(c.Faults)
+	}
+	return n == 0
+}
+
+// failed reports whether nodes, one or two, have no result, and whether they had one before.
+func failed(nodes int, left bool) func(judged, analysis.Finding) bool {
+	return func(r judged, f analysis.Finding) bool {
+		x := r.Mesh.Failed[f.Rows[0]]
+		return len(x.Nodes) == nodes && x.Left == left
+	}
 }
 
 func ofAdvice(is func(advise.Advice, analysis.Finding) bool) func(judged, analysis.Finding) bool {

@@ -1,0 +1,497 @@
+package sentence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+const (
+	fault       = "{over}{at_fault_fully}: {effects}."
+	costs       = "Slow {layer} {cost_where}: {fault_cost}, and the {other_network} is not the cause."
+	reported    = " would have been reported."
+	nothing     = "Nothing is reported as slow: beyond the noise, no "
+	linkSlower  = "link is {links_from} slower than its nodes explain.{nothing_lost}"
+	unmeasured  = "What the {layer} costs is not known: no link has a result in both networks."
+	undecided   = "{links} slow on the {network}. The noise hides whether the link or the {layer} is the cause; run more sweeps"
+	left        = "{node} left in the middle of the run{over_mode}"
+	unanswering = "{node} never answered{over_mode}"
+)
+
+var ofMeshes = []template{
+	{code: mesh.VisitsWitnessed, text: "Every visit was witnessed: its bytes were counted " +
+		"{where_counted}", details: 1},
+	{code: mesh.VisitsFailed, text: "What is shown was witnessed; {n} of {of_n} visits failed and are " +
+		"left out.{not_witnessed}", details: 1},
+	{code: mesh.NodeUnanswered, text: unanswering + ".", detail: unanswering + ": it was not measured.",
+		most: all, details: 2},
+	{code: mesh.NodeLeft, text: left + ".", detail: left + ": {since}; its values are from before that.",
+		most: all, details: 2},
+	{code: mesh.PairUnreached, text: "{node} and {other_node} never reached each other{over_mode}: no " +
+		"visit of {of_load} has a result.", details: 2},
+	{code: mesh.PairParted, text: "{node} and {other_node} no longer reach each other{over_mode}: " +
+		"{since}.", details: 2},
+	{code: mesh.NothingMeasuredOn, text: "Nothing was measured on the {network_of}.", details: 3},
+
+	{code: mesh.AtFault, text: "{kind}{at_fault}: {briefly}.", detail: fault, most: all,
+		details: 4},
+	{code: mesh.AlsoAtFault, text: fault, details: 4},
+	{code: mesh.CostFault, text: costs, most: all, details: 4},
+	{code: mesh.AlsoCostFault, text: costs, details: 4},
+	{code: mesh.MoreFaults, text: "And {n} more{are_slow}.", most: all},
+	{code: mesh.FewSweeps, text: "That is based on only {sweeps}: run more before you act on it " +
+		"(--sweeps, --budget).", most: all},
+	{code: mesh.DoubtfulLinks, text: "{links} slow or lost packets in too few visits to be reported; " +
+		"run more sweeps (--sweeps, --budget).", most: all},
+	{code: mesh.UndecidedLinks, text: undecided + " (--sweeps, --budget).", detail: undecided + ".",
+		most: all, details: 4},
+	{code: mesh.TypicalCost, text: "What the {layer} costs {typical}.", most: all, details: 3},
+	{code: mesh.CostUnknown, text: unmeasured, most: all, details: 3},
+	{code: mesh.PairsWithoutResult, text: "Without a result: {pairs}.", most: all},
+
+	{code: mesh.NoFault, text: "No: no node or link stands out of the noise in {metrics}. One that is " +
+		"{from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
+	{code: mesh.NothingElse, text: "Nothing else stands out of the noise in {metrics}: what is " +
+		"{from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
+	{code: mesh.NeitherWay, text: "Neither direction of the link is slow against the other: one that " +
+		"is {from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
+	{code: mesh.TooNoisy, text: "Too noisy to tell: only what is {from_metrics}" + reported, most: all,
+		item: "none", merge: alikeCode},
+	{code: mesh.NotComparable, text: "With one pair of nodes there is nothing to compare {metrics} " +
+		"with.", most: all, item: "none", merge: alikeCode},
+	{code: mesh.TooFewSweeps, text: "{sweeps} of {nodes} {are_few} to judge {metrics}.", most: all,
+		item: "none", merge: alikeCode},
+
+	{code: mesh.NothingSlow, text: nothing + "node is {nodes_from} slower than is typical, and no " +
+		linkSlower, details: 5},
+	{code: mesh.NoLinkSlow, text: nothing + linkSlower, details: 5},
+	{code: mesh.NeitherWaySlow, text: "Neither direction of the link is {way_from} times slower than " +
+		"the other.{nothing_lost}", details: 5},
+	{code: mesh.OnePairAlone, text: "With one pair of nodes there is nothing to compare round trips " +
+		"with.", details: 5},
+	{code: mesh.NoiseUnknown, text: "No fault can be reported: the noise is not known from {sweeps} " +
+		"of {nodes}.", details: 5},
+	{code: mesh.NoCostFault, text: "No link is reported as slow because of the {layer}: it would have " +
+		"to cost {costs_from} what it costs elsewhere.", details: 6},
+	{code: mesh.OneCostAlone, text: "With one pair of nodes there is no other link to compare the cost " +
+		"of the {layer} with.", details: 6},
+	{code: mesh.CostsNotCompared, text: "It is not known whether the {layer} costs more on some links " +
+		"than on others: use more sweeps or nodes.", details: 6},
+}
+
+// alikeCode merges neighbours with the same code, which differ by their metrics.
+func alikeCode(analysis.Finding, analysis.Finding) bool { return true }
+
+var meshWords = words{
+	"where_counted": ofMesh(func(m *mesh.Mesh) string {
+		if m.NotWitnessed == "" {
+			return "on each hop of its path."
+		}
+		return "wherever toll could read counters. Not witnessed: " + m.NotWitnessed + "."
+	}),
+	"not_witnessed": ofMesh(func(m *mesh.Mesh) string {
+		if m.NotWitnessed == "" {
+			return ""
+		}
+		return " Not witnessed: " + m.NotWitnessed + "."
+	}),
+	"of_n":       func(_ *writer, fs []analysis.Finding) string { return fmt.Sprint(fs[0].Of) },
+	"node":       ofFailed(func(f mesh.Failed) string { return f.Nodes[0] }),
+	"other_node": ofFailed(func(f mesh.Failed) string { return f.Nodes[1] }),
+	"over_mode":  ofFailed(mesh.Failed.Over),
+	"of_load":    ofFailed(func(f mesh.Failed) string { return f.Load }),
+	"since":      ofFailed(failedSince),
+	"network_of": func(_ *writer, fs []analysis.Finding) string { return mesh.Network(fs[0].What) },
+	"network":    ofMesh(func(m *mesh.Mesh) string { return mesh.Network(m.Mode) }),
+	"other_network": ofMesh(func(m *mesh.Mesh) string {
+		return mesh.Network(m.Beside.Mode)
+	}),
+	"layer": ofMesh((*mesh.Mesh).Layer),
+
+	"over": func(w *writer, fs []analysis.Finding) string {
+		if w.mesh().Beside == nil {
+			return ""
+		}
+		return "Over the " + mesh.Network(fs[0].What) + ": "
+	},
+	"kind": ofSubject(func(s subject) string {
+		switch {
+		case !s.compared:
+			return ""
+		case s.faults[0].Metric == workload.RetransmissionRate:
+			return "A link that loses packets: "
+		}
+		return "Slow link: "
+	}),
+	"at_fault":       ofSubject(subject.atFault),
+	"at_fault_fully": ofSubject(subject.atFaultFully),
+	"briefly":        ofSubject(subject.briefly),
+	"effects":        ofSubject(subject.effects),
+	"cost_where":     ofCost(costWhere),
+	"fault_cost":     ofCost(faultCost),
+	"are_slow": ofMesh(func(m *mesh.Mesh) string {
+		if m.Beside != nil {
+			return ""
+		}
+		return " are slow or lose packets"
+	}),
+	"sweeps": ofMesh(func(m *mesh.Mesh) string { return units.Plural(m.Sweeps, "sweep") }),
+	"nodes":  ofMesh(func(m *mesh.Mesh) string { return units.Plural(len(m.Nodes), "node") }),
+	"pairs":  func(_ *writer, fs []analysis.Finding) string { return units.Plural(fs[0].N, "pair") },
+	"links": func(_ *writer, fs []analysis.Finding) string {
+		if fs[0].N == 1 {
+			return "1 link was"
+		}
+		return units.Plural(fs[0].N, "link") + " were"
+	},
+	"typical": ofMesh(typicalCost),
+	"metrics": func(_ *writer, fs []analysis.Finding) string {
+		return joinedBy(fs, " and ", func(f analysis.Finding) string { return mesh.Noun(f.What) })
+	},
+	"from_metrics": func(_ *writer, fs []analysis.Finding) string {
+		return joinedBy(fs, " or ", func(f analysis.Finding) string {
+			return factor(f.Values[mesh.NamedFrom]) + " times slower in " + mesh.Noun(f.What)
+		})
+	},
+	"are_few": ofMesh(func(m *mesh.Mesh) string {
+		if m.Sweeps == 1 {
+			return "is too little"
+		}
+		return "are too few"
+	}),
+	"links_from": ofThresholds(func(m *mesh.Mesh, metric string) *float64 {
+		return m.Metrics[metric].NamedFrom
+	}),
+	"nodes_from": ofThresholds(func(m *mesh.Mesh, metric string) *float64 {
+		if x := m.Metrics[metric]; x.NamedFrom != nil {
+			return x.NodesFrom
+		}
+		return nil
+	}),
+	"costs_from": func(w *writer, _ []analysis.Finding) string {
+		return thresholds(w.mesh(), func(m *mesh.Mesh, metric string) *float64 {
+			return m.Costs[metric].NamedFrom
+		})
+	},
+	"way_from": ofFirstMesh(func(m *mesh.Mesh) string {
+		return factor(*m.Metrics[workload.Throughput].NamedFrom)
+	}),
+	"nothing_lost": ofFirstMesh(func(m *mesh.Mesh) string {
+		x := m.Metrics[workload.RetransmissionRate]
+		if x.NamedFrom == nil {
+			return ""
+		}
+		return fmt.Sprintf(" No link is reported as losing packets: that needs %s retransmitted; %s is "+
+			"typical.", rate(*x.NamedFrom), rate(x.Typical))
+	}),
+}
+
+func (w *writer) mesh() *mesh.Mesh { return w.study.(*mesh.Report).Mesh }
+
+// meshOf returns the mesh of a mode, by default of the one that is compared with another.
+func (w *writer) meshOf(mode string) *mesh.Mesh {
+	if m := w.mesh(); m.Beside != nil && m.Beside.Mode == mode {
+		return m.Beside
+	}
+	return w.mesh()
+}
+
+func ofMesh(say func(*mesh.Mesh) string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, _ []analysis.Finding) string { return say(w.mesh()) }
+}
+
+// ofFirstMesh returns the words for a blank that is about the mode below, if there are two.
+func ofFirstMesh(say func(*mesh.Mesh) string) func(*writer, []analysis.Finding) string {
+	return ofMesh(func(m *mesh.Mesh) string {
+		if m.Beside != nil {
+			m = m.Beside
+		}
+		return say(m)
+	})
+}
+
+func ofFailed(say func(mesh.Failed) string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, fs []analysis.Finding) string { return say(w.mesh().Failed[fs[0].Rows[0]]) }
+}
+
+func failedSince(f mesh.Failed) string {
+	load := ""
+	if len(f.Nodes) > 1 && f.Load != "" {
+		load = " of " + f.Load
+	}
+	if f.Visits == 1 {
+		return "the last visit" + load + " failed"
+	}
+	return fmt.Sprintf("the last %d visits%s failed", f.Visits, load)
+}
+
+func joinedBy(fs []analysis.Finding, by string, say func(analysis.Finding) string) string {
+	var out []string
+	for _, f := range fs {
+		out = append(out, say(f))
+	}
+	return strings.Join(out, by)
+}
+
+var meshMetrics = []string{workload.LatencyP50, workload.Throughput}
+
+func ofThresholds(of func(*mesh.Mesh, string) *float64) func(*writer, []analysis.Finding) string {
+	return ofFirstMesh(func(m *mesh.Mesh) string { return thresholds(m, of) })
+}
+
+// thresholds lists those of the metrics that have one: "1.25 times (round trips)".
+func thresholds(m *mesh.Mesh, of func(*mesh.Mesh, string) *float64) string {
+	var out []string
+	for _, metric := range meshMetrics {
+		if x := of(m, metric); x != nil {
+			out = append(out, fmt.Sprintf("%s times (%s)", factor(*x), mesh.Noun(metric)))
+		}
+	}
+	return strings.Join(out, " or ")
+}
+
+func factor(x float64) string {
+	const large = 10
+	if x >= large {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// rate returns a share of retransmitted segments.
+func rate(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
+
+// subject is a node, link or group with its faults.
+type subject struct {
+	m        *mesh.Mesh
+	faults   []mesh.Fault
+	compared bool // its mode is compared with another one
+}
+
+func ofSubject(say func(subject) string) func(*writer, []analysis.Finding) string {
+	return func(w *writer, fs []analysis.Finding) string {
+		s := subject{m: w.meshOf(fs[0].What), compared: w.mesh().Beside != nil}
+		for _, i := range fs[0].Rows {
+			s.faults = append(s.faults, s.m.Faults[i])
+		}
+		return say(s)
+	}
+}
+
+// troubles returns what is wrong, given the words for slowness and for loss.
+func (s subject) troubles(slow, loses string) string {
+	switch n := len(s.faults); {
+	case s.faults[n-1].Metric != workload.RetransmissionRate:
+		return slow
+	case n == 1:
+		return loses
+	}
+	return slow + " and " + loses
+}
+
+func (s subject) atFault() string {
+	x := s.faults[0]
+	switch x.Kind {
+	case mesh.FaultGroup:
+		return mesh.List(x.Nodes) + " " + s.troubles("are slow", "lose packets") + " to the others"
+	case mesh.FaultLink:
+		return fmt.Sprintf("The link between %s and %s %s", x.Nodes[0], x.Nodes[1],
+			s.troubles("is slow", "loses packets"))
+	}
+	return x.Nodes[0] + " " + s.troubles("is slow", "loses packets")
+}
+
+func (s subject) atFaultFully() string {
+	x := s.faults[0]
+	switch {
+	case x.Kind == mesh.FaultGroup:
+		return mesh.List(x.Nodes) + " are healthy among themselves and " +
+			s.troubles("slow", "lose packets") + " to the others"
+	case x.Kind != mesh.FaultLink:
+		return s.atFault()
+	case s.m.OnePair():
+		return s.atFault() + ", and which of the two is at fault cannot be determined"
+	case slices.ContainsFunc(s.m.Faults, func(o mesh.Fault) bool {
+		return o.Kind == mesh.FaultNode && slices.Contains(x.Nodes, o.Nodes[0])
+	}):
+		return s.atFault() + ", by more than its nodes"
+	}
+	return s.atFault() + ", while most other links of both are healthy"
+}
+
+func (s subject) briefly() string {
+	var say []string
+	for _, x := range s.faults {
+		switch x.Metric {
+		case workload.LatencyP50:
+			say = append(say, analysis.Percent(x.Ratio)+" of the typical round trip")
+		case workload.Throughput:
+			say = append(say, fmt.Sprintf("%.0f %% of %s", 100*x.Ratio, s.usual(x)))
+		case workload.RetransmissionRate:
+			worst := 0.0
+			for _, rate := range []*float64{x.RateOut, x.RateIn} {
+				if rate != nil {
+					worst = max(worst, *rate)
+				}
+			}
+			say = append(say, rate(worst)+" retransmitted")
+		}
+	}
+	return strings.Join(say, ", ")
+}
+
+// usual returns what a throughput is compared with.
+func (s subject) usual(x mesh.Fault) string {
+	const typical = "the typical throughput"
+	switch {
+	case x.Kind == mesh.FaultLink && s.m.OnePair():
+		return "the throughput that " + x.Nodes[1] + " sends with"
+	case x.Way == mesh.WayBoth || x.Kind == mesh.FaultGroup:
+		return typical
+	case x.Kind == mesh.FaultLink:
+		return typical + " from " + x.Nodes[0] + " to " + x.Nodes[1]
+	case x.Way == mesh.WayOut:
+		return typical + " in what it sends"
+	}
+	return typical + " in what it receives"
+}
+
+func (s subject) effects() string {
+	var say []string
+	for _, x := range s.faults {
+		links, visits := fmt.Sprintf("(%d of %d links)", x.Slow, x.Of),
+			fmt.Sprintf("(%d of %d visits)", x.Slow, x.Of)
+		trips := x.Metric == workload.LatencyP50
+		text := ""
+		switch lost := x.Metric == workload.RetransmissionRate; {
+		case lost && x.Kind == mesh.FaultLink:
+			text = s.loss(x) + " " + visits
+		case lost:
+			text = s.loss(x) + " " + links
+		case x.Kind == mesh.FaultGroup && trips:
+			text = fmt.Sprintf("round trips to the others take %s of the time inside the group %s", x, links)
+		case x.Kind == mesh.FaultGroup:
+			text = fmt.Sprintf("throughput to the others is %s of that inside the group %s", x, links)
+		case x.Kind == mesh.FaultLink && trips:
+			text = fmt.Sprintf("its round trips take %s of the time of its nodes' other links %s", x, visits)
+		case x.Kind == mesh.FaultLink:
+			text = s.linkRate(x, visits)
+		case trips:
+			text = fmt.Sprintf("its round trips take %s of the typical time %s", x, links)
+		default:
+			text = s.nodeRates(x)
+		}
+		say = append(say, text)
+	}
+	return strings.Join(say, "; ")
+}
+
+func (s subject) linkRate(x mesh.Fault, visits string) string {
+	switch {
+	case s.m.OnePair():
+		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0],
+			x.Nodes[1], x, visits)
+	case x.Way == mesh.WayBoth:
+		return fmt.Sprintf("its throughput is %s of that of its nodes' other links, in both directions %s",
+			x, visits)
+	}
+	return fmt.Sprintf("%s sends to %s at %s of the rate of their other links %s, and the reverse "+
+		"direction is not slow", x.Nodes[0], x.Nodes[1], x, visits)
+}
+
+func (s subject) nodeRates(x mesh.Fault) string {
+	n := s.m.Nodes[slices.IndexFunc(s.m.Nodes, func(n mesh.Node) bool { return n.Name == x.Nodes[0] })]
+	say := func(does, effect string) string {
+		e := n.Effects[effect]
+		return fmt.Sprintf("%s at %s of the typical rate (%d of %d links)", does, e, e.Slow, e.Of)
+	}
+	switch x.Way {
+	case mesh.WayOut:
+		return "it " + say("sends", workload.ThroughputOut) + " but receives well"
+	case mesh.WayIn:
+		return "it " + say("receives", mesh.ThroughputIn) + " but sends well"
+	}
+	return "it " + say("sends", workload.ThroughputOut) + " and " + say("receives", mesh.ThroughputIn)
+}
+
+func (s subject) loss(x mesh.Fault) string {
+	text := ""
+	switch x.Kind {
+	case mesh.FaultLink:
+		text = fmt.Sprintf("of what %s sends to %s %s is retransmitted", x.Nodes[0], x.Nodes[1],
+			rate(*x.RateOut))
+		if x.RateIn != nil {
+			text += ", " + rate(*x.RateIn) + " in the reverse direction"
+		}
+	case mesh.FaultGroup:
+		text = fmt.Sprintf("of what passes between them and the others %s is retransmitted",
+			rate(*x.RateOut))
+	default:
+		text = fmt.Sprintf("of what it sends %s is retransmitted, and %s of what it receives",
+			rate(*x.RateOut), rate(*x.RateIn))
+	}
+	return text + ", where " + rate(s.m.Metrics[workload.RetransmissionRate].Typical) + " is typical"
+}
+
+func ofCost(say func(m *mesh.Mesh, metric string, x mesh.Fault) string) func(*writer,
+	[]analysis.Finding) string {
+	return func(w *writer, fs []analysis.Finding) string {
+		f := fs[0]
+		return say(w.mesh(), f.What, w.mesh().Costs[f.What].Faults[f.Rows[0]])
+	}
+}
+
+// costWhere returns where the mode costs more than is typical.
+func costWhere(_ *mesh.Mesh, metric string, x mesh.Fault) string {
+	switch {
+	case x.Kind == mesh.FaultLink && (metric == workload.LatencyP50 || x.Way == mesh.WayBoth):
+		return fmt.Sprintf("between %s and %s", x.Nodes[0], x.Nodes[1])
+	case x.Kind == mesh.FaultLink:
+		return fmt.Sprintf("from %s to %s", x.Nodes[0], x.Nodes[1])
+	case x.Kind == mesh.FaultGroup:
+		return fmt.Sprintf("between %s and the others", mesh.List(x.Nodes))
+	case x.Way == mesh.WayOut:
+		return "on what " + x.Nodes[0] + " sends"
+	case x.Way == mesh.WayIn:
+		return "on what " + x.Nodes[0] + " receives"
+	}
+	return "on all links of " + x.Nodes[0]
+}
+
+func faultCost(m *mesh.Mesh, metric string, x mesh.Fault) string {
+	if metric == workload.Throughput {
+		return fmt.Sprintf("throughput is %s of what the %s leaves elsewhere", x, m.Layer())
+	}
+	return fmt.Sprintf("round trips take %s of what the %s costs elsewhere", x, m.Layer())
+}
+
+// typicalCost returns what the mode costs on most links, or on the only one.
+func typicalCost(m *mesh.Mesh) string {
+	var parts []string
+	where := "on a typical link"
+	for _, metric := range meshMetrics {
+		c, ok := m.Costs[metric]
+		if ok && c.OnePair {
+			where = fmt.Sprintf("between %s and %s", c.Links[0].Nodes[0], c.Links[0].Nodes[1])
+		}
+		switch {
+		case !ok:
+		case metric == workload.LatencyP50:
+			parts = append(parts, fmt.Sprintf("round trips take %s of the time on the %s", c,
+				mesh.Network(m.Beside.Mode)))
+		case c.OnePair:
+			for _, x := range c.Links {
+				parts = append(parts, fmt.Sprintf("throughput from %s to %s is %s of it", x.Nodes[0],
+					x.Nodes[1], x))
+			}
+		default:
+			parts = append(parts, fmt.Sprintf("throughput is %s of it", c))
+		}
+	}
+	return where + ": " + strings.Join(parts, ", ")
+}
