@@ -19,10 +19,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-type words map[string]func(*writer, []analysis.Finding) string
+// blank returns the words for a blank of a template; the findings are those of one sentence.
+type blank = func(*writer, []analysis.Finding) string
 
-// blanks are the words for the blanks of templates, by name. The findings are those of one
-// sentence.
+type words map[string]blank
+
+// blanks are the words for the blanks of templates, by name.
 var blanks = joined(vocabularies)
 
 var vocabularies = []words{general, tracedWords, leverWords, meshWords}
@@ -37,9 +39,7 @@ func joined(all []words) words {
 
 var general = words{
 	"witnessed": func(w *writer, _ []analysis.Finding) string { return analysis.Witnessed(w.r) },
-	"unclear": func(_ *writer, fs []analysis.Finding) string {
-		return analysis.SayUnclear(fs[0])
-	},
+	"unclear":   of(analysis.SayUnclear),
 	"open": func(_ *writer, fs []analysis.Finding) string {
 		said, _, _ := strings.Cut(analysis.SayUnclear(fs[0]), ":")
 		return said
@@ -48,13 +48,11 @@ var general = words{
 	"warning":    (*writer).busy,
 	"Keep":       advises("Keep"),
 	"Avoid":      advises("Avoid"),
-	"what":       func(_ *writer, fs []analysis.Finding) string { return fs[0].What },
+	"what":       of(func(f analysis.Finding) string { return f.What }),
 	"on":         ofCell(func(_ *writer, c analysis.Cell) string { return c.On }),
-	"place": ofCell(func(_ *writer, c analysis.Cell) string {
-		return c.From.Words()
-	}),
-	"pin":  ofCell(func(w *writer, c analysis.Cell) string { return w.r.Plan.SayPin(c.Pin) }),
-	"cell": ofCell(func(_ *writer, c analysis.Cell) string { return c.Label() }),
+	"place":      ofCell(func(_ *writer, c analysis.Cell) string { return c.From.Words() }),
+	"pin":        ofCell(func(w *writer, c analysis.Cell) string { return w.r.Plan.SayPin(c.Pin) }),
+	"cell":       ofCell(func(_ *writer, c analysis.Cell) string { return c.Label() }),
 	"cell4": ofCell(func(_ *writer, c analysis.Cell) string {
 		of := c.Cell
 		of.To = of.To.Over4()
@@ -83,7 +81,7 @@ var general = words{
 		last := cells[len(cells)-1]
 		return last.Metrics[last.Primary].Ratio.To
 	},
-	"ratio":    func(_ *writer, fs []analysis.Finding) string { return fs[0].Ratios[0].String() },
+	"ratio":    of(func(f analysis.Finding) string { return f.Ratios[0].String() }),
 	"ratios":   (*writer).ratios,
 	"verdicts": (*writer).verdicts,
 	"routes":   (*writer).routes,
@@ -107,10 +105,8 @@ var general = words{
 		const giga = 1e9
 		return units.Digits(giga * c.CPU.Proxy)
 	}),
-	"Lever": func(_ *writer, fs []analysis.Finding) string {
-		return printable.Capital(leverOf(fs[0]).Gist)
-	},
-	"lever":   func(_ *writer, fs []analysis.Finding) string { return leverOf(fs[0]).Gist },
+	"Lever":   of(func(f analysis.Finding) string { return printable.Capital(leverOf(f).Gist) }),
+	"lever":   of(func(f analysis.Finding) string { return leverOf(f).Gist }),
 	"command": (*writer).command,
 	"harm": func(_ *writer, fs []analysis.Finding) string {
 		if l := leverOf(fs[0]); l.Mode != "" {
@@ -125,11 +121,11 @@ var general = words{
 	"pace": func(w *writer, _ []analysis.Finding) string {
 		return fmt.Sprintf("%g", workload.StreamOf(w.r.Plan.Loads.Of(workload.Stream)).Pace)
 	},
-	"late_p99": value(workload.LateP99), "late_max": value(workload.LateMax),
-	"wait_p99": value(workload.WaitP99), "wait_max": value(workload.WaitMax),
-	"busiest_cpu": func(_ *writer, fs []analysis.Finding) string {
-		return fmt.Sprintf("%.0f %%", 100*fs[0].Values[comparison.BusiestCPU])
-	},
+	"late_p99":    ofValue(workload.LateP99, workload.Milliseconds),
+	"late_max":    ofValue(workload.LateMax, workload.Milliseconds),
+	"wait_p99":    ofValue(workload.WaitP99, workload.Milliseconds),
+	"wait_max":    ofValue(workload.WaitMax, workload.Milliseconds),
+	"busiest_cpu": ofValue(comparison.BusiestCPU, percentage),
 
 	"added": added,
 	"axis":  func(w *writer, _ []analysis.Finding) string { return sweep.Noun(w.r.Plan) },
@@ -148,12 +144,12 @@ var general = words{
 		return "path"
 	},
 	"parts": mostOf,
-	"price": func(_ *writer, fs []analysis.Finding) string { return priceNouns[fs[0].What] },
+	"price": of(func(f analysis.Finding) string { return priceNouns[f.What] }),
 	"sum":   sum,
 	"free": ofEach(func(s ladder.Step, p analysis.Price) string {
 		return s.Part + " (at most " + p.In(p.Most()) + ")"
 	}),
-	"full":   func(_ *writer, fs []analysis.Finding) string { return fs[0].Why },
+	"full":   of(func(f analysis.Finding) string { return f.Why }),
 	"hidden": ofEach(func(s ladder.Step, _ analysis.Price) string { return s.Part }),
 
 	"Total":   (*writer).totalOf,
@@ -169,7 +165,7 @@ var general = words{
 	},
 	"shape":  ofCell(func(_ *writer, c analysis.Cell) string { return c.Shape.String() }),
 	"load":   ofCell(func(_ *writer, c analysis.Cell) string { return c.Load }),
-	"n":      func(_ *writer, fs []analysis.Finding) string { return fmt.Sprint(fs[0].N) },
+	"n":      of(func(f analysis.Finding) string { return fmt.Sprint(f.N) }),
 	"setup":  highest(workload.Setup, "%.2f", 1),
 	"spread": highest(workload.StartSpread, "%.0f", 1e3),
 	"memory": highest(workload.Memory, "%.0f", 1e-6),
@@ -188,18 +184,14 @@ var general = words{
 	"figures": ofParts(parts.figures),
 	"seen":    ofParts(parts.seen),
 	"gpus":    (*writer).gpus,
-	"slow": func(_ *writer, fs []analysis.Finding) string {
-		return workload.Milliseconds(fs[0].Values[endpoints.SlowGaps])
-	},
-	"proof": (*writer).proof,
-	"why":   (*writer).why,
-	"held": func(_ *writer, fs []analysis.Finding) string {
-		return fmt.Sprintf("%.0f %%", 100*fs[0].Values[workload.Glued])
-	},
-	"least": func(*writer, []analysis.Finding) string { return fmt.Sprint(stats.MinJudged) },
-	"is":    number("is", "are"), "has": number("has", "have"), "their": number("its", "their"),
+	"slow":    ofValue(endpoints.SlowGaps, workload.Milliseconds),
+	"proof":   (*writer).proof,
+	"why":     (*writer).why,
+	"held":    ofValue(workload.Glued, percentage),
+	"least":   of(func(analysis.Finding) string { return fmt.Sprint(stats.MinJudged) }),
+	"is":      number("is", "are"), "has": number("has", "have"), "their": number("its", "their"),
 	"differs": number("differs", "differ"),
-	"gateway": func(_ *writer, fs []analysis.Finding) string { return gateways[fs[0].What] },
+	"gateway": of(func(f analysis.Finding) string { return gateways[f.What] }),
 	"clauses": (*writer).clauses,
 	"within": func(w *writer, _ []analysis.Finding) string {
 		if same := w.r.Plan.Same; same > 0 {
@@ -228,16 +220,21 @@ var general = words{
 	"page":       (*writer).page,
 }
 
+// of returns the words for a blank that is about the first of the findings.
+func of(say func(analysis.Finding) string) blank {
+	return func(_ *writer, fs []analysis.Finding) string { return say(fs[0]) }
+}
+
 // ofCell returns the words for a blank that is about the finding's first cell.
-func ofCell(say func(*writer, analysis.Cell) string) func(*writer, []analysis.Finding) string {
+func ofCell(say func(*writer, analysis.Cell) string) blank {
 	return func(w *writer, fs []analysis.Finding) string { return say(w, w.r.Cells[fs[0].Cells[0]]) }
 }
 
-func value(metric string) func(*writer, []analysis.Finding) string {
-	return func(_ *writer, fs []analysis.Finding) string {
-		return workload.Milliseconds(fs[0].Values[metric])
-	}
+func ofValue(key string, say func(float64) string) blank {
+	return of(func(f analysis.Finding) string { return say(f.Values[key]) })
 }
+
+func percentage(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 
 var limiters = map[string]string{
 	"client core":  "the client's CPU core",
@@ -258,7 +255,7 @@ func (w *writer) busy([]analysis.Finding) string {
 }
 
 // advises returns the verb of an advice, which is not firm if the machine was too busy.
-func advises(verb string) func(*writer, []analysis.Finding) string {
+func advises(verb string) blank {
 	return func(w *writer, _ []analysis.Finding) string {
 		if w.r.TooBusy() {
 			return "Perhaps " + strings.ToLower(verb)

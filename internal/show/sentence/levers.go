@@ -68,21 +68,19 @@ var leverWords = words{
 	"together": func(w *writer, fs []analysis.Finding) string {
 		return changes(w.advice(fs).Together, stats.Better)
 	},
-	"gist":    ofLever(func(l advise.Lever) string { return l.Gist }),
-	"Gist":    ofLever(func(l advise.Lever) string { return printable.Capital(l.Gist) }),
-	"outcome": ofLever(outcome),
-	"gains":   ofLever(func(l advise.Lever) string { return changes(l.Effects(), stats.Better) }),
-	"gains_alone": ofLever(func(l advise.Lever) string {
-		return changes(l.Alone, stats.Better)
-	}),
-	"gives_up": ofLever(func(l advise.Lever) string { return l.GivesUp }),
+	"gist":        ofLever(func(l advise.Lever) string { return l.Gist }),
+	"Gist":        ofLever(func(l advise.Lever) string { return printable.Capital(l.Gist) }),
+	"outcome":     ofLever(outcome),
+	"gains":       ofLever(func(l advise.Lever) string { return changes(l.Effects(), stats.Better) }),
+	"gains_alone": ofLever(func(l advise.Lever) string { return changes(l.Alone, stats.Better) }),
+	"gives_up":    ofLever(func(l advise.Lever) string { return l.GivesUp }),
 }
 
 func (w *writer) advice(fs []analysis.Finding) advise.Advice {
 	return w.study.(*advise.Report).Advice[fs[0].Rows[0]]
 }
 
-func ofLever(say func(advise.Lever) string) func(*writer, []analysis.Finding) string {
+func ofLever(say func(advise.Lever) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		all := w.advice(fs).Levers
 		return say(all[slices.IndexFunc(all, func(l advise.Lever) bool { return l.Name == fs[0].What })])

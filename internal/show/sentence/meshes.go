@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	fault       = "{over}{at_fault_fully}: {effects}."
-	costs       = "Slow {layer} {cost_where}: {fault_cost}, and the {other_network} is not the cause."
-	reported    = " would have been reported."
-	nothing     = "Nothing is reported as slow: beyond the noise, no "
-	linkSlower  = "link is {links_from} slower than its nodes explain.{nothing_lost}"
-	unmeasured  = "What the {layer} costs is not known: no link has a result in both networks."
-	undecided   = "{links} slow on the {network}. The noise hides whether the link or the {layer} is the cause; run more sweeps"
+	fault      = "{over}{at_fault_fully}: {effects}."
+	costs      = "Slow {layer} {cost_where}: {fault_cost}, and the {other_network} is not the cause."
+	reported   = " would have been reported."
+	nothing    = "Nothing is reported as slow: beyond the noise, no "
+	linkSlower = "link is {links_from} slower than its nodes explain.{nothing_lost}"
+	unmeasured = "What the {layer} costs is not known: no link has a result in both networks."
+	undecided  = "{links} slow on the {network}. The noise hides whether the link or the {layer} is " +
+		"the cause; run more sweeps"
 	left        = "{node} left in the middle of the run{over_mode}"
 	unanswering = "{node} never answered{over_mode}"
 )
@@ -100,18 +101,16 @@ var meshWords = words{
 		}
 		return " Not witnessed: " + m.NotWitnessed + "."
 	}),
-	"of_n":       func(_ *writer, fs []analysis.Finding) string { return fmt.Sprint(fs[0].Of) },
-	"node":       ofFailed(func(f mesh.Failed) string { return f.Nodes[0] }),
-	"other_node": ofFailed(func(f mesh.Failed) string { return f.Nodes[1] }),
-	"over_mode":  ofFailed(mesh.Failed.Over),
-	"of_load":    ofFailed(func(f mesh.Failed) string { return f.Load }),
-	"since":      ofFailed(failedSince),
-	"network_of": func(_ *writer, fs []analysis.Finding) string { return mesh.Network(fs[0].What) },
-	"network":    ofMesh(func(m *mesh.Mesh) string { return mesh.Network(m.Mode) }),
-	"other_network": ofMesh(func(m *mesh.Mesh) string {
-		return mesh.Network(m.Beside.Mode)
-	}),
-	"layer": ofMesh((*mesh.Mesh).Layer),
+	"of_n":          of(func(f analysis.Finding) string { return fmt.Sprint(f.Of) }),
+	"node":          ofFailed(func(f mesh.Failed) string { return f.Nodes[0] }),
+	"other_node":    ofFailed(func(f mesh.Failed) string { return f.Nodes[1] }),
+	"over_mode":     ofFailed(mesh.Failed.Over),
+	"of_load":       ofFailed(func(f mesh.Failed) string { return f.Load }),
+	"since":         ofFailed(failedSince),
+	"network_of":    of(func(f analysis.Finding) string { return mesh.Network(f.What) }),
+	"network":       ofMesh(func(m *mesh.Mesh) string { return mesh.Network(m.Mode) }),
+	"other_network": ofMesh(func(m *mesh.Mesh) string { return mesh.Network(m.Beside.Mode) }),
+	"layer":         ofMesh((*mesh.Mesh).Layer),
 
 	"over": func(w *writer, fs []analysis.Finding) string {
 		if w.mesh().Beside == nil {
@@ -142,7 +141,7 @@ var meshWords = words{
 	}),
 	"sweeps": ofMesh(func(m *mesh.Mesh) string { return units.Plural(m.Sweeps, "sweep") }),
 	"nodes":  ofMesh(func(m *mesh.Mesh) string { return units.Plural(len(m.Nodes), "node") }),
-	"pairs":  func(_ *writer, fs []analysis.Finding) string { return units.Plural(fs[0].N, "pair") },
+	"pairs":  of(func(f analysis.Finding) string { return units.Plural(f.N, "pair") }),
 	"links": func(_ *writer, fs []analysis.Finding) string {
 		if fs[0].N == 1 {
 			return "1 link was"
@@ -201,12 +200,12 @@ func (w *writer) meshOf(mode string) *mesh.Mesh {
 	return w.mesh()
 }
 
-func ofMesh(say func(*mesh.Mesh) string) func(*writer, []analysis.Finding) string {
+func ofMesh(say func(*mesh.Mesh) string) blank {
 	return func(w *writer, _ []analysis.Finding) string { return say(w.mesh()) }
 }
 
 // ofFirstMesh returns the words for a blank that is about the mode below, if there are two.
-func ofFirstMesh(say func(*mesh.Mesh) string) func(*writer, []analysis.Finding) string {
+func ofFirstMesh(say func(*mesh.Mesh) string) blank {
 	return ofMesh(func(m *mesh.Mesh) string {
 		if m.Beside != nil {
 			m = m.Beside
@@ -215,7 +214,7 @@ func ofFirstMesh(say func(*mesh.Mesh) string) func(*writer, []analysis.Finding) 
 	})
 }
 
-func ofFailed(say func(mesh.Failed) string) func(*writer, []analysis.Finding) string {
+func ofFailed(say func(mesh.Failed) string) blank {
 	return func(w *writer, fs []analysis.Finding) string { return say(w.mesh().Failed[fs[0].Rows[0]]) }
 }
 
@@ -240,7 +239,7 @@ func joinedBy(fs []analysis.Finding, by string, say func(analysis.Finding) strin
 
 var meshMetrics = []string{workload.LatencyP50, workload.Throughput}
 
-func ofThresholds(of func(*mesh.Mesh, string) *float64) func(*writer, []analysis.Finding) string {
+func ofThresholds(of func(*mesh.Mesh, string) *float64) blank {
 	return ofFirstMesh(func(m *mesh.Mesh) string { return thresholds(m, of) })
 }
 
@@ -273,7 +272,7 @@ type subject struct {
 	compared bool // its mode is compared with another one
 }
 
-func ofSubject(say func(subject) string) func(*writer, []analysis.Finding) string {
+func ofSubject(say func(subject) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		s := subject{m: w.meshOf(fs[0].What), compared: w.mesh().Beside != nil}
 		for _, i := range fs[0].Rows {
@@ -438,8 +437,7 @@ func (s subject) loss(x mesh.Fault) string {
 	return text + ", where " + rate(s.m.Metrics[workload.RetransmissionRate].Typical) + " is typical"
 }
 
-func ofCost(say func(m *mesh.Mesh, metric string, x mesh.Fault) string) func(*writer,
-	[]analysis.Finding) string {
+func ofCost(say func(m *mesh.Mesh, metric string, x mesh.Fault) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		f := fs[0]
 		return say(w.mesh(), f.What, w.mesh().Costs[f.What].Faults[f.Rows[0]])

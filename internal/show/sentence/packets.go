@@ -19,7 +19,7 @@ type parts struct{ endpoints.Division }
 
 func partsOf(c analysis.Cell) parts { return parts{endpoints.Division{Evidence: c.Evidence}} }
 
-func ofParts(say func(parts) string) func(*writer, []analysis.Finding) string {
+func ofParts(say func(parts) string) blank {
 	return ofCell(func(_ *writer, c analysis.Cell) string { return say(partsOf(c)) })
 }
 

@@ -191,7 +191,7 @@ func (w *writer) dials(fs []analysis.Finding) string {
 }
 
 // number returns the word for one or several routes.
-func number(one, several string) func(*writer, []analysis.Finding) string {
+func number(one, several string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		if len(analysis.Distinct(w.cells(fs[0]), analysis.Cell.Label)) > 1 {
 			return several

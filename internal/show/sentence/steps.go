@@ -38,7 +38,7 @@ func (w *writer) steps(f analysis.Finding) (out []ladder.Step) {
 }
 
 // ofEach returns the words for each of the finding's steps.
-func ofEach(say func(ladder.Step, analysis.Price) string) func(*writer, []analysis.Finding) string {
+func ofEach(say func(ladder.Step, analysis.Price) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		var out []string
 		for _, s := range w.steps(fs[0]) {

@@ -16,8 +16,7 @@ import (
 
 // overRoutes returns the words for a blank with a text for each route, or a single one if all routes
 // with data on suspects have the same.
-func overRoutes(say func(analysis.Finding, analysis.Cell) string) func(*writer,
-	[]analysis.Finding) string {
+func overRoutes(say func(analysis.Finding, analysis.Cell) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		var out, texts []string
 		for _, f := range fs {

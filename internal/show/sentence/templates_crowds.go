@@ -51,7 +51,7 @@ func (w *writer) totalOf(fs []analysis.Finding) string {
 }
 
 // byRatio returns the words for the modes of a size by the verdicts on their rates.
-func byRatio(of func(analysis.Metric) *analysis.Ratio) func(*writer, []analysis.Finding) string {
+func byRatio(of func(analysis.Metric) *analysis.Ratio) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		var out []analysis.Judged
 		for _, c := range w.cells(fs[0]) {
@@ -63,7 +63,7 @@ func byRatio(of func(analysis.Metric) *analysis.Ratio) func(*writer, []analysis.
 }
 
 // partner returns what the rates are compared with.
-func partner(of func(analysis.Metric) *analysis.Ratio) func(*writer, []analysis.Finding) string {
+func partner(of func(analysis.Metric) *analysis.Ratio) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		cells := w.cells(fs[0])
 		last := cells[len(cells)-1]
@@ -88,7 +88,7 @@ func growth(_ *writer, c analysis.Cell) string {
 }
 
 // highest returns the words for the largest value of a metric in any round.
-func highest(metric, format string, scale float64) func(*writer, []analysis.Finding) string {
+func highest(metric, format string, scale float64) blank {
 	return ofCell(func(_ *writer, c analysis.Cell) string {
 		return fmt.Sprintf(format, scale*slices.Max(append([]float64{0},
 			c.Metrics[metric].Rounds...)))

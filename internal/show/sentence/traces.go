@@ -96,10 +96,8 @@ var tracedWords = words{
 	"whole":    ofValue(trace.Whole, workload.Briefly),
 	"took_µs":  ofValue(trace.Took, micros),
 	"whole_µs": ofValue(trace.Whole, micros),
-	"share": ofValue(trace.Share, func(x float64) string {
-		return fmt.Sprintf("%.0f %%", 100*x)
-	}),
-	"because": func(_ *writer, fs []analysis.Finding) string { return fs[0].Why },
+	"share":    ofValue(trace.Share, percentage),
+	"because":  of(func(f analysis.Finding) string { return f.Why }),
 	"direction": func(w *writer, fs []analysis.Finding) string {
 		return w.trace.Segments[fs[0].Rows[0]].Direction()
 	},
@@ -120,34 +118,28 @@ var tracedWords = words{
 		return printable.Capital(endpoints.Waited(sample.EvidenceWait{Cause: fs[0].What,
 			Tokens: fs[0].N, Sum: fs[0].Values[trace.Took]}, "replies"))
 	},
-	"requests": func(_ *writer, fs []analysis.Finding) string {
-		return units.Plural(fs[0].N, "request")
-	},
-	"errors": func(_ *writer, fs []analysis.Finding) string { return endpoints.DNSErrors(fs[0].Values) },
+	"requests": of(func(f analysis.Finding) string { return units.Plural(f.N, "request") }),
+	"errors":   of(func(f analysis.Finding) string { return endpoints.DNSErrors(f.Values) }),
 	"tail": func(_ *writer, fs []analysis.Finding) string {
 		if x, ok := fs[0].Values[trace.Tail]; ok {
 			return ", and " + workload.Briefly(x) + " of those around the p99"
 		}
 		return ""
 	},
-	"stopped": func(_ *writer, fs []analysis.Finding) string {
-		return fmt.Sprintf("%.2g of %.2g", fs[0].Values[trace.Stopped], fs[0].Values[trace.Window])
-	},
+	"stopped": of(func(f analysis.Finding) string {
+		return fmt.Sprintf("%.2g of %.2g", f.Values[trace.Stopped], f.Values[trace.Window])
+	}),
 }
 
 // ofTrace returns the words for a blank that is about a trace: that of a report's finding, or the
 // one whose own findings are told.
-func ofTrace(say func(trace.Trace) string) func(*writer, []analysis.Finding) string {
+func ofTrace(say func(trace.Trace) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		if w.trace != nil {
 			return say(*w.trace)
 		}
 		return say(w.study.(*trace.Report).Traces[fs[0].Rows[0]])
 	}
-}
-
-func ofValue(key string, say func(float64) string) func(*writer, []analysis.Finding) string {
-	return func(_ *writer, fs []analysis.Finding) string { return say(fs[0].Values[key]) }
 }
 
 // fillTraces sets the text of the findings of a report's traces.
