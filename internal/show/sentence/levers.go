@@ -16,16 +16,16 @@ import (
 )
 
 var ofLevers = []template{
-	{code: advise.Interrupted, text: "The search was interrupted: what it had not measured by then " +
-		"is not advised.", most: all},
-	{code: advise.BusySearch, text: printable.Capital(sample.TooBusy) + ": measure again before you " +
-		"set any of this.", most: all},
+	{code: advise.Interrupted, text: "The search was interrupted: what it had not measured by " +
+		"then is not advised.", most: all},
+	{code: advise.BusySearch, text: printable.Capital(sample.TooBusy) + ": measure again before " +
+		"you set any of this.", most: all},
 	{code: advise.NothingTried, text: "{of}Nothing was tried: the run ended too early.", most: all},
-	{code: advise.TooBusyToTry, text: "{of}Nothing is certain: " + sample.TooBusy + " to measure the " +
-		"levers. Measure again while no other program is busy.", most: all},
+	{code: advise.TooBusyToTry, text: "{of}Nothing is certain: " + sample.TooBusy +
+		" to measure the levers. Measure again while no other program is busy.", most: all},
 	{code: advise.NothingPossible, text: "{of}Nothing could be tried here.", most: all},
-	{code: advise.AllFailed, text: "{of}Nothing is certain: every lever failed somewhere, or cannot " +
-		"be tried here.", most: all},
+	{code: advise.AllFailed, text: "{of}Nothing is certain: every lever failed somewhere, or " +
+		"cannot be tried here.", most: all},
 	{code: advise.NothingCertain, text: "{of}Nothing is certain to help yet.", most: all},
 	{code: advise.NothingHelps, text: "{of}Nothing that was tried helps here without doing harm.",
 		most: all},
@@ -34,15 +34,15 @@ var ofLevers = []template{
 	{code: advise.Use, text: "{of}Use {gist}: {outcome}.", most: all},
 	{code: advise.UseHere, text: "{of}Use {gist}, only for what stays on this machine: {outcome}.",
 		most: all},
-	{code: advise.LosslessHere, text: "{of}The links here lose nothing: over lossy or long paths " +
-		"another algorithm may be faster, so leave containers that serve or call other machines as " +
-		"they are.", most: all},
+	{code: advise.LosslessHere, text: "{of}The links here lose nothing: over lossy or long " +
+		"paths another algorithm may be faster, so leave containers that serve or call other " +
+		"machines as they are.", most: all},
 	{code: advise.AllTogether, text: "{of}All of them together: {together}.", most: all},
 	{code: advise.AtItsPrice, text: "{of}Not {gist}: {outcome}.", most: all},
-	{code: advise.ForComparison, text: "{of}For comparison, {gist}: {gains}; it gives up {gives_up}.",
-		most: all},
-	{code: advise.MayHelp, text: "{of}{Gist} may help: it helped alone ({gains_alone}), but there was " +
-		"no time to measure it again.", most: all},
+	{code: advise.ForComparison, text: "{of}For comparison, {gist}: {gains}; it gives up " +
+		"{gives_up}.", most: all},
+	{code: advise.MayHelp, text: "{of}{Gist} may help: it helped alone ({gains_alone}), but " +
+		"there was no time to measure it again.", most: all},
 }
 
 var leverWords = words{

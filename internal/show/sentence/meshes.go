@@ -27,16 +27,16 @@ const (
 var ofMeshes = []template{
 	{code: mesh.VisitsWitnessed, text: "Every visit was witnessed: its bytes were counted " +
 		"{where_counted}", details: 1},
-	{code: mesh.VisitsFailed, text: "What is shown was witnessed; {n} of {of_n} visits failed and are " +
-		"left out.{not_witnessed}", details: 1},
-	{code: mesh.NodeUnanswered, text: unanswering + ".", detail: unanswering + ": it was not measured.",
-		most: all, details: 2},
-	{code: mesh.NodeLeft, text: left + ".", detail: left + ": {since}; its values are from before that.",
-		most: all, details: 2},
-	{code: mesh.PairUnreached, text: "{node} and {other_node} never reached each other{over_mode}: no " +
-		"visit of {of_load} has a result.", details: 2},
-	{code: mesh.PairParted, text: "{node} and {other_node} no longer reach each other{over_mode}: " +
-		"{since}.", details: 2},
+	{code: mesh.VisitsFailed, text: "What is shown was witnessed; {n} of {of_n} visits failed " +
+		"and are left out.{not_witnessed}", details: 1},
+	{code: mesh.NodeUnanswered, text: unanswering + ".", detail: unanswering + ": it was not " +
+		"measured.", most: all, details: 2},
+	{code: mesh.NodeLeft, text: left + ".", detail: left + ": {since}; its values are from " +
+		"before that.", most: all, details: 2},
+	{code: mesh.PairUnreached, text: "{node} and {other_node} never reached each " +
+		"other{over_mode}: no visit of {of_load} has a result.", details: 2},
+	{code: mesh.PairParted, text: "{node} and {other_node} no longer reach each " +
+		"other{over_mode}: {since}.", details: 2},
 	{code: mesh.NothingMeasuredOn, text: "Nothing was measured on the {network_of}.", details: 3},
 
 	{code: mesh.AtFault, text: "{kind}{at_fault}: {briefly}.", detail: fault, most: all,
@@ -47,42 +47,42 @@ var ofMeshes = []template{
 	{code: mesh.MoreFaults, text: "And {n} more{are_slow}.", most: all},
 	{code: mesh.FewSweeps, text: "That is based on only {sweeps}: run more before you act on it " +
 		"(--sweeps, --budget).", most: all},
-	{code: mesh.DoubtfulLinks, text: "{links} slow or lost packets in too few visits to be reported; " +
-		"run more sweeps (--sweeps, --budget).", most: all},
-	{code: mesh.UndecidedLinks, text: undecided + " (--sweeps, --budget).", detail: undecided + ".",
-		most: all, details: 4},
+	{code: mesh.DoubtfulLinks, text: "{links} slow or lost packets in too few visits to be " +
+		"reported; run more sweeps (--sweeps, --budget).", most: all},
+	{code: mesh.UndecidedLinks, text: undecided + " (--sweeps, --budget).", detail: undecided +
+		".", most: all, details: 4},
 	{code: mesh.TypicalCost, text: "What the {layer} costs {typical}.", most: all, details: 3},
 	{code: mesh.CostUnknown, text: unmeasured, most: all, details: 3},
 	{code: mesh.PairsWithoutResult, text: "Without a result: {pairs}.", most: all},
 
-	{code: mesh.NoFault, text: "No: no node or link stands out of the noise in {metrics}. One that is " +
-		"{from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
+	{code: mesh.NoFault, text: "No: no node or link stands out of the noise in {metrics}. One " +
+		"that is {from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
 	{code: mesh.NothingElse, text: "Nothing else stands out of the noise in {metrics}: what is " +
 		"{from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
-	{code: mesh.NeitherWay, text: "Neither direction of the link is slow against the other: one that " +
-		"is {from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
-	{code: mesh.TooNoisy, text: "Too noisy to tell: only what is {from_metrics}" + reported, most: all,
-		item: "none", merge: alikeCode},
-	{code: mesh.NotComparable, text: "With one pair of nodes there is nothing to compare {metrics} " +
-		"with.", most: all, item: "none", merge: alikeCode},
+	{code: mesh.NeitherWay, text: "Neither direction of the link is slow against the other: one " +
+		"that is {from_metrics}" + reported, most: all, item: "none", merge: alikeCode},
+	{code: mesh.TooNoisy, text: "Too noisy to tell: only what is {from_metrics}" + reported,
+		most: all, item: "none", merge: alikeCode},
+	{code: mesh.NotComparable, text: "With one pair of nodes there is nothing to compare " +
+		"{metrics} with.", most: all, item: "none", merge: alikeCode},
 	{code: mesh.TooFewSweeps, text: "{sweeps} of {nodes} {are_few} to judge {metrics}.", most: all,
 		item: "none", merge: alikeCode},
 
-	{code: mesh.NothingSlow, text: nothing + "node is {nodes_from} slower than is typical, and no " +
-		linkSlower, details: 5},
+	{code: mesh.NothingSlow, text: nothing + "node is {nodes_from} slower than is typical, and " +
+		"no " + linkSlower, details: 5},
 	{code: mesh.NoLinkSlow, text: nothing + linkSlower, details: 5},
-	{code: mesh.NeitherWaySlow, text: "Neither direction of the link is {way_from} times slower than " +
-		"the other.{nothing_lost}", details: 5},
-	{code: mesh.OnePairAlone, text: "With one pair of nodes there is nothing to compare round trips " +
-		"with.", details: 5},
-	{code: mesh.NoiseUnknown, text: "No fault can be reported: the noise is not known from {sweeps} " +
-		"of {nodes}.", details: 5},
-	{code: mesh.NoCostFault, text: "No link is reported as slow because of the {layer}: it would have " +
-		"to cost {costs_from} what it costs elsewhere.", details: 6},
-	{code: mesh.OneCostAlone, text: "With one pair of nodes there is no other link to compare the cost " +
-		"of the {layer} with.", details: 6},
-	{code: mesh.CostsNotCompared, text: "It is not known whether the {layer} costs more on some links " +
-		"than on others: use more sweeps or nodes.", details: 6},
+	{code: mesh.NeitherWaySlow, text: "Neither direction of the link is {way_from} times slower " +
+		"than the other.{nothing_lost}", details: 5},
+	{code: mesh.OnePairAlone, text: "With one pair of nodes there is nothing to compare round " +
+		"trips with.", details: 5},
+	{code: mesh.NoiseUnknown, text: "No fault can be reported: the noise is not known from " +
+		"{sweeps} of {nodes}.", details: 5},
+	{code: mesh.NoCostFault, text: "No link is reported as slow because of the {layer}: it " +
+		"would have to cost {costs_from} what it costs elsewhere.", details: 6},
+	{code: mesh.OneCostAlone, text: "With one pair of nodes there is no other link to compare " +
+		"the cost of the {layer} with.", details: 6},
+	{code: mesh.CostsNotCompared, text: "It is not known whether the {layer} costs more on some " +
+		"links than on others: use more sweeps or nodes.", details: 6},
 }
 
 // alikeCode merges neighbours with the same code, which differ by their metrics.
