@@ -22,23 +22,18 @@ var (
 	tableHead = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
 
-// The figures decide whether sentences with these texts are printed.
-var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor",
-	"Ratios are of",
-	"A price is what", "measurable", "From host the machine", "times bridge's median",
-	"Median latency: ", "Throughput, of that", "Total throughput at", " unclear: ",
-	" are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear",
-	"container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy",
-	"  The scheduler had",
-	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
+// The figures decide whether a report has these sentences below its tables, and how a run ended.
+var judging = []string{"The largest crowd", "delivers", "noise floor", "Ratios are of",
+	"A price is what", "  Of ", "as many as asked for", "  The scheduler had",
+	"  What costs nothing", "  The proxy takes"}
 
 const (
 	leftOut    = "…"
 	headIndent = "               "
 )
 
-// shape keeps what does not depend on the machine: the words of sentences, and each table in one
-// element, with a line for its title, each head and each row.
+// shape keeps what does not depend on the machine: the question of an answer, the words of other
+// sentences, and each table in one element, with a line for its title, each head and each row.
 func shape(out string) []string {
 	var parts []string
 	rest := strings.Split(strings.TrimRight(out, "\n"), "\n")
@@ -60,6 +55,15 @@ func shape(out string) []string {
 		}
 		if words(l) == leftOut {
 			parts = append(parts, leftOut)
+			continue
+		}
+		if strings.HasSuffix(l, "?") && !strings.HasPrefix(l, " ") {
+			end := slices.Index(append(rest, ""), "")
+			parts = append(parts, masked(l)) // without the findings, which show/sentence words
+			if slices.ContainsFunc(rest[:end], func(l string) bool { return words(l) == leftOut }) {
+				parts = append(parts, leftOut)
+			}
+			rest = rest[end:]
 			continue
 		}
 		if l == "" {
