@@ -194,10 +194,7 @@ var general = words{
 	"gateway": of(func(f analysis.Finding) string { return gateways[f.What] }),
 	"clauses": (*writer).clauses,
 	"within": func(w *writer, _ []analysis.Finding) string {
-		if same := w.r.Plan.Same; same > 0 {
-			return fmt.Sprintf(" (within %g %%)", 100*same)
-		}
-		return ""
+		return told(w.r.Plan.Same > 0, fmt.Sprintf(" (within %g %%)", 100*w.r.Plan.Same))
 	},
 	"exchange":  ofCell(exchange),
 	"exchanged": ofCell(exchanged),
@@ -232,6 +229,14 @@ func ofCell(say func(*writer, analysis.Cell) string) blank {
 
 func ofValue(key string, say func(float64) string) blank {
 	return of(func(f analysis.Finding) string { return say(f.Values[key]) })
+}
+
+// told returns the text if it is to be told, or "".
+func told(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
 }
 
 func percentage(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

@@ -13,13 +13,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-const fromWhich = "From which {axis} on does a mode cost more?"
-
 var ofCurves = []template{
-	{code: sweep.KneesOverIPv4, text: "IPv6: {knees4}.", most: all, question: fromWhich},
-	{code: sweep.Knees, text: "{knees}.", most: all, question: fromWhich},
+	{code: sweep.KneesOverIPv4, text: "IPv6: {knees4}.", most: all},
+	{code: sweep.Knees, text: "{knees}.", most: all},
 	{code: sweep.NoCurve, text: "There is no result other than {baseline}'s: nothing to compare.",
-		most: all, question: fromWhich},
+		most: all},
 	{code: sweep.Meaning, text: "{meant}", details: 2},
 }
 

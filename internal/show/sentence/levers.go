@@ -54,10 +54,7 @@ var leverWords = words{
 		return printable.List(out)
 	},
 	"of": func(w *writer, fs []analysis.Finding) string {
-		if len(w.study.(*advise.Report).Advice) > 1 {
-			return w.advice(fs).Mode + ": "
-		}
-		return ""
+		return told(len(w.study.(*advise.Report).Advice) > 1, w.advice(fs).Mode+": ")
 	},
 	"some": func(_ *writer, fs []analysis.Finding) string {
 		if fs[0].N == fs[0].Of {

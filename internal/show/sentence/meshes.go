@@ -26,7 +26,7 @@ const (
 
 var ofMeshes = []template{
 	{code: mesh.VisitsWitnessed, text: "Every visit was witnessed: its bytes were counted " +
-		"{where_counted}", details: 1},
+		"{where_counted}.{not_witnessed}", details: 1},
 	{code: mesh.VisitsFailed, text: "What is shown was witnessed; {n} of {of_n} visits failed " +
 		"and are left out.{not_witnessed}", details: 1},
 	{code: mesh.NodeUnanswered, text: unanswering + ".", detail: unanswering + ": it was not " +
@@ -91,15 +91,12 @@ func alikeCode(analysis.Finding, analysis.Finding) bool { return true }
 var meshWords = words{
 	"where_counted": ofMesh(func(m *mesh.Mesh) string {
 		if m.NotWitnessed == "" {
-			return "on each hop of its path."
+			return "on each hop of its path"
 		}
-		return "wherever toll could read counters. Not witnessed: " + m.NotWitnessed + "."
+		return "wherever toll could read counters"
 	}),
 	"not_witnessed": ofMesh(func(m *mesh.Mesh) string {
-		if m.NotWitnessed == "" {
-			return ""
-		}
-		return " Not witnessed: " + m.NotWitnessed + "."
+		return told(m.NotWitnessed != "", " Not witnessed: "+m.NotWitnessed+".")
 	}),
 	"of_n":          of(func(f analysis.Finding) string { return fmt.Sprint(f.Of) }),
 	"node":          ofFailed(func(f mesh.Failed) string { return f.Nodes[0] }),
@@ -113,10 +110,7 @@ var meshWords = words{
 	"layer":         ofMesh((*mesh.Mesh).Layer),
 
 	"over": func(w *writer, fs []analysis.Finding) string {
-		if w.mesh().Beside == nil {
-			return ""
-		}
-		return "Over the " + mesh.Network(fs[0].What) + ": "
+		return told(w.mesh().Beside != nil, "Over the "+mesh.Network(fs[0].What)+": ")
 	},
 	"kind": ofSubject(func(s subject) string {
 		switch {
@@ -134,10 +128,7 @@ var meshWords = words{
 	"cost_where":     ofCost(costWhere),
 	"fault_cost":     ofCost(faultCost),
 	"are_slow": ofMesh(func(m *mesh.Mesh) string {
-		if m.Beside != nil {
-			return ""
-		}
-		return " are slow or lose packets"
+		return told(m.Beside == nil, " are slow or lose packets")
 	}),
 	"sweeps": ofMesh(func(m *mesh.Mesh) string { return units.Plural(m.Sweeps, "sweep") }),
 	"nodes":  ofMesh(func(m *mesh.Mesh) string { return units.Plural(len(m.Nodes), "node") }),
@@ -360,32 +351,33 @@ func (s subject) usual(x mesh.Fault) string {
 	return typical + " in what it receives"
 }
 
+// slowWords are the effects of faults of a kind in a metric, if these do not depend on more.
+var slowWords = map[[2]string]string{
+	{mesh.FaultGroup, workload.LatencyP50}: "round trips to the others take %s of the time inside " +
+		"the group",
+	{mesh.FaultGroup, workload.Throughput}: "throughput to the others is %s of that inside the group",
+	{mesh.FaultLink, workload.LatencyP50}: "its round trips take %s of the time of its nodes' other " +
+		"links",
+	{mesh.FaultNode, workload.LatencyP50}: "its round trips take %s of the typical time",
+}
+
 func (s subject) effects() string {
 	var say []string
 	for _, x := range s.faults {
-		links, visits := fmt.Sprintf("(%d of %d links)", x.Slow, x.Of),
-			fmt.Sprintf("(%d of %d visits)", x.Slow, x.Of)
-		trips := x.Metric == workload.LatencyP50
-		text := ""
-		switch lost := x.Metric == workload.RetransmissionRate; {
-		case lost && x.Kind == mesh.FaultLink:
-			text = s.loss(x) + " " + visits
-		case lost:
-			text = s.loss(x) + " " + links
-		case x.Kind == mesh.FaultGroup && trips:
-			text = fmt.Sprintf("round trips to the others take %s of the time inside the group %s", x, links)
-		case x.Kind == mesh.FaultGroup:
-			text = fmt.Sprintf("throughput to the others is %s of that inside the group %s", x, links)
-		case x.Kind == mesh.FaultLink && trips:
-			text = fmt.Sprintf("its round trips take %s of the time of its nodes' other links %s", x, visits)
-		case x.Kind == mesh.FaultLink:
-			text = s.linkRate(x, visits)
-		case trips:
-			text = fmt.Sprintf("its round trips take %s of the typical time %s", x, links)
-		default:
-			text = s.nodeRates(x)
+		of := fmt.Sprintf(" (%d of %d links)", x.Slow, x.Of)
+		if x.Kind == mesh.FaultLink {
+			of = fmt.Sprintf(" (%d of %d visits)", x.Slow, x.Of)
 		}
-		say = append(say, text)
+		switch text := slowWords[[2]string{x.Kind, x.Metric}]; {
+		case text != "":
+			say = append(say, fmt.Sprintf(text, x)+of)
+		case x.Metric == workload.RetransmissionRate:
+			say = append(say, s.loss(x)+of)
+		case x.Kind == mesh.FaultLink:
+			say = append(say, s.linkRate(x, of))
+		default:
+			say = append(say, s.nodeRates(x))
+		}
 	}
 	return strings.Join(say, "; ")
 }
@@ -393,13 +385,13 @@ func (s subject) effects() string {
 func (s subject) linkRate(x mesh.Fault, visits string) string {
 	switch {
 	case s.m.OnePair():
-		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0],
+		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate%s", x.Nodes[0],
 			x.Nodes[1], x, visits)
 	case x.Way == mesh.WayBoth:
-		return fmt.Sprintf("its throughput is %s of that of its nodes' other links, in both directions %s",
+		return fmt.Sprintf("its throughput is %s of that of its nodes' other links, in both directions%s",
 			x, visits)
 	}
-	return fmt.Sprintf("%s sends to %s at %s of the rate of their other links %s, and the reverse "+
+	return fmt.Sprintf("%s sends to %s at %s of the rate of their other links%s, and the reverse "+
 		"direction is not slow", x.Nodes[0], x.Nodes[1], x, visits)
 }
 

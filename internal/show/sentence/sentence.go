@@ -147,6 +147,8 @@ func (w *writer) head(f analysis.Finding) string {
 var questions = map[sample.Study]string{
 	sample.StudyEndpoints: "What does each route cost?",
 	sample.StudyScale:     "What happens as clients are added?",
+	sample.StudyLadder:    "What does each part of the {ladder} cost?",
+	sample.StudySweep:     "From which {axis} on does a mode cost more?",
 	sample.StudyTrace:     "Where do the microseconds go?",
 	sample.StudyAdvise:    "What makes {searched} faster here?",
 	sample.StudyMesh:      "Is a node or a link at fault?",

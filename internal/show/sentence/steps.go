@@ -13,12 +13,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-const whatParts = "What does each part of the {ladder} cost?"
-
 var ofSteps = []template{
-	{code: ladder.Parts, text: "{parts}.", most: all, question: whatParts},
+	{code: ladder.Parts, text: "{parts}.", most: all},
 	{code: ladder.NoPart, text: "No part has a price: fewer than two modes have a result.",
-		most: all, question: whatParts},
+		most: all},
 	{code: ladder.Sum, text: "{sum}.", details: 2},
 	{code: ladder.Free, text: "What costs nothing measurable in {price}: {free}.", details: 3},
 	{code: ladder.Hidden, text: "The {full} is full with and without them, so its rate hides what " +

@@ -9,13 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // climb returns a ladder whose parts, named by letters, have these verdicts and prices in µs.
 func climb(parts ...analysis.Price) *ladder.Report {
 	r := &ladder.Report{Steps: []ladder.Step{{Label: "native", From: mode.FromHost, On: "lab"}}}
-	r.Cells = make([]analysis.Cell, 1)
+	r.Study, r.Cells = sample.StudyLadder, make([]analysis.Cell, 1)
 	for i, p := range parts {
 		s := ladder.Step{Label: fmt.Sprint("m", i), Below: r.Steps[i].Label, From: mode.FromHost,
 			On: "lab", Part: string(rune('a' + i)), Prices: map[string]analysis.Price{}}

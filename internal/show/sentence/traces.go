@@ -87,10 +87,7 @@ var tracedWords = words{
 		return t.Ends.In(t.Ends.Value()) + where
 	}),
 	"in": func(_ *writer, fs []analysis.Finding) string {
-		if fs[0].Why != "" {
-			return rowNoun(fs[0].What) + ", " + fs[0].Why
-		}
-		return rowNoun(fs[0].What)
+		return rowNoun(fs[0].What) + told(fs[0].Why != "", ", "+fs[0].Why)
 	},
 	"took":     ofValue(trace.Took, workload.Briefly),
 	"whole":    ofValue(trace.Whole, workload.Briefly),
@@ -103,16 +100,11 @@ var tracedWords = words{
 	},
 	"device": func(w *writer, fs []analysis.Finding) string {
 		g := w.trace.Segments[fs[0].Rows[0]]
-		if g.Where == "" {
-			return g.Device
-		}
-		return g.Device + " (" + g.Where + ")"
+		return g.Device + told(g.Where != "", " ("+g.Where+")")
 	},
 	"theirs": func(w *writer, fs []analysis.Finding) string {
-		if its, ok := fs[0].Values[trace.Whole]; ok {
-			return ", with " + w.trace.Against + " " + micros(its)
-		}
-		return ""
+		its, ok := fs[0].Values[trace.Whole]
+		return told(ok, ", with "+w.trace.Against+" "+micros(its))
 	},
 	"waited": func(_ *writer, fs []analysis.Finding) string {
 		return printable.Capital(endpoints.Waited(sample.EvidenceWait{Cause: fs[0].What,
@@ -121,10 +113,8 @@ var tracedWords = words{
 	"requests": of(func(f analysis.Finding) string { return units.Plural(f.N, "request") }),
 	"errors":   of(func(f analysis.Finding) string { return endpoints.DNSErrors(f.Values) }),
 	"tail": func(_ *writer, fs []analysis.Finding) string {
-		if x, ok := fs[0].Values[trace.Tail]; ok {
-			return ", and " + workload.Briefly(x) + " of those around the p99"
-		}
-		return ""
+		x, ok := fs[0].Values[trace.Tail]
+		return told(ok, ", and "+workload.Briefly(x)+" of those around the p99")
 	},
 	"stopped": of(func(f analysis.Finding) string {
 		return fmt.Sprintf("%.2g of %.2g", f.Values[trace.Stopped], f.Values[trace.Window])
