@@ -59,8 +59,7 @@ func (m *Measured) Empty() bool { return len(m.Cells) == 0 }
 // Said holds the text about the measurement.
 type Said struct {
 	Answer *Answer `json:"answer,omitempty"` // nil: nothing was measured
-	// Found holds the findings, of which show/sentence makes Answer and Findings; nil: the study
-	// words them itself.
+	// Found holds the findings, of which show/sentence makes Answer and Findings.
 	Found    []Finding     `json:"found,omitempty"`
 	Failed   []Failed      `json:"failed"`
 	Skipped  []sample.Skip `json:"skipped"`
