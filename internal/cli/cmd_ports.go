@@ -200,16 +200,18 @@ func (f *portsFlags) judge(c *cobra.Command, e env, client netip.Addr,
 	if err := f.about(facts, client); err != nil {
 		return nil, err
 	}
+	var checks []ports.Check
 	if m != nil {
 		err = collect.AskSaved(c.Context(), facts, m, port)
-	} else if err = collect.Ask(c.Context(), facts, network, port); err == nil && f.save != "" {
+	} else if checks, err = collect.Ask(c.Context(), facts, network, port); err == nil &&
+		f.save != "" {
 		err = f.saveMachine(c, e, facts)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r := ports.Judge(facts, port)
-	if f.reread == "" && (port != 0 || facts.Copy == nil && !f.with.any()) {
+	if r.Checks = checks; checks == nil && f.reread == "" && (port != 0 || facts.Copy == nil && !f.with.any()) {
 		collect.Check(c.Context(), r)
 		if port == 0 {
 			r.TakeChecks()

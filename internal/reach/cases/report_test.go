@@ -281,7 +281,7 @@ func report(args []string) error {
 		}
 	}
 	f.TryFor = patience
-	if err := collect.Ask(ctx, f, network, uint16(port)); err != nil {
+	if _, err := collect.Ask(ctx, f, network, uint16(port)); err != nil {
 		return err
 	}
 	if f.Copy == nil {

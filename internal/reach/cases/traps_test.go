@@ -114,7 +114,7 @@ func traps() error {
 	f, network, err := collect.Read(ctx)
 	if err == nil {
 		f.TryFor = patience
-		err = collect.Ask(ctx, f, network, 0)
+		_, err = collect.Ask(ctx, f, network, 0)
 	}
 	if err != nil {
 		return err

@@ -49,22 +49,31 @@ func changed(before int64) []ports.Missing {
 }
 
 // Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this
-// machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. It
+// machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. If it
+// tries remedies for a port, it checks the report meanwhile, as Check does, and returns the results. It
 // returns an error only if ctx ends.
-func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) error {
+func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []ports.Check,
+	err error) {
 	if n.machine == nil && n.err == nil { // f.Missing already reports that rules cannot be read
-		return nil
+		return nil, nil
 	}
-	err := n.err
+	err = n.err
 	if err == nil {
-		err = ask(ctx, f, n.machine, port, n.machine.ReadText)
+		err = ask(ctx, f, n.machine, port, n.machine.ReadText, func() (wait func()) {
+			var checked sync.WaitGroup
+			if port != 0 {
+				r := ports.Judge(f, port)
+				checked.Go(func() { Check(ctx, r); checks = r.Checks })
+			}
+			return checked.Wait
+		})
 	}
-	return uncopied(ctx, f, err)
+	return checks, uncopied(ctx, f, err)
 }
 
 // AskSaved tries the connections in a copy of a saved machine. It needs no privileges.
 func AskSaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) error {
-	return uncopied(ctx, f, ask(ctx, f, m, port, readNothing))
+	return uncopied(ctx, f, ask(ctx, f, m, port, readNothing, nothingElse))
 }
 
 func uncopied(ctx context.Context, f *ports.Facts, err error) error {
@@ -83,8 +92,12 @@ type readText func(ctx context.Context, space int) error
 // readNothing is the readText of a saved machine, which has the rules' text or none.
 func readNothing(context.Context, int) error { return nil }
 
-func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
-	read readText) (err error) {
+// nothingElse does nothing while remedies are tried.
+func nothingElse() (wait func()) { return func() {} }
+
+// ask begins what meanwhile does before remedies are tried, and waits until it is done.
+func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, read readText,
+	meanwhile func() (wait func())) (err error) {
 	began := time.Now()
 	c := ports.NewCopy(f, m, port)
 	s, err := replica.Start(ctx, m, c.Sockets)
@@ -95,6 +108,7 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	if err = connectAll(ctx, f, s, c, read); err != nil || f.TryFor == 0 {
 		return err
 	}
+	defer meanwhile()()
 	// a busy machine needs longer
 	return tryRemedies(ctx, c, s, port, max(f.TryFor, time.Since(began)))
 }

@@ -34,7 +34,18 @@ type trials struct {
 	others    *ports.Copy
 	compared  func()
 	last      *state // of the search that is not finished; nil: none
-	ahead     ahead
+
+	mu sync.Mutex // held while c or others is used by one of several searches
+}
+
+// atOnce is the number of searches at the same time. Most of the time they wait for answers.
+const atOnce = 3
+
+// locked calls f while no other search uses t.c or t.others.
+func (t *trials) locked(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f()
 }
 
 // ahead makes a copy before it is needed.
@@ -105,7 +116,7 @@ func (t *trials) compare(ctx context.Context) (wait func()) {
 			t.others = nil
 			return
 		}
-		t.others.Take(answers)
+		t.locked(func() { t.others.Take(answers) })
 	})
 	return made.Wait
 }
@@ -119,34 +130,36 @@ func (t *trials) effects(ctx context.Context, changed session) ([]ports.Effect, 
 	if t.others != nil {
 		all = append(all, t.others)
 	}
-	answers, err := dialEach(ctx, changed, all, (*ports.Copy).AllDials)
+	answers, err := t.dialEach(ctx, changed, all, (*ports.Copy).AllDials)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]ports.Effect, len(all))
-	for i, c := range all {
-		out[i] = c.Effect(answers[i])
-	}
 	lost, gained := make([][]int, len(all)), make([][]int, len(all))
-	for i, e := range out {
-		lost[i], gained[i] = e.Lost, e.Of.Unexplained(e.Gained)
-	}
+	t.locked(func() {
+		for i, c := range all {
+			out[i] = c.Effect(answers[i])
+			lost[i], gained[i] = out[i].Lost, c.Unexplained(out[i].Gained)
+		}
+	})
 	var both sync.WaitGroup
 	var missing, got [][]replica.Answer
 	var errs [2]error
-	both.Go(func() { missing, errs[0] = dialEach(ctx, changed, all, againOf(all, lost)) })
-	both.Go(func() { got, errs[1] = dialEach(ctx, t.unchanged, all, againOf(all, gained)) })
+	both.Go(func() { missing, errs[0] = t.dialEach(ctx, changed, all, againOf(all, lost)) })
+	both.Go(func() { got, errs[1] = t.dialEach(ctx, t.unchanged, all, againOf(all, gained)) })
 	both.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	for i, c := range all {
-		out[i].Lost = c.LostAgain(lost[i], missing[i])
-		real := c.LostAgain(gained[i], got[i])
-		out[i].Gained = slices.DeleteFunc(out[i].Gained, func(j int) bool {
-			return slices.Contains(gained[i], j) && !slices.Contains(real, j)
-		})
-	}
+	t.locked(func() {
+		for i, c := range all {
+			out[i].Lost = c.LostAgain(lost[i], missing[i])
+			real := c.LostAgain(gained[i], got[i])
+			out[i].Gained = slices.DeleteFunc(out[i].Gained, func(j int) bool {
+				return slices.Contains(gained[i], j) && !slices.Contains(real, j)
+			})
+		}
+	})
 	return out, nil
 }
 
@@ -157,14 +170,16 @@ func againOf(all []*ports.Copy, which [][]int) func(*ports.Copy) []replica.Dial 
 }
 
 // dialEach makes connections of several plans at once, and returns the answers to each plan's.
-func dialEach(ctx context.Context, s session, all []*ports.Copy,
+func (t *trials) dialEach(ctx context.Context, s session, all []*ports.Copy,
 	of func(*ports.Copy) []replica.Dial) ([][]replica.Answer, error) {
 	var dials []replica.Dial
 	var ends []int
-	for _, c := range all {
-		dials = append(dials, of(c)...)
-		ends = append(ends, len(dials))
-	}
+	t.locked(func() {
+		for _, c := range all {
+			dials = append(dials, of(c)...)
+			ends = append(ends, len(dials))
+		}
+	})
 	answers, err := s.Dial(ctx, dials)
 	if err != nil {
 		return nil, err
@@ -183,12 +198,6 @@ func (t *trials) run(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	t.compared = t.compare(within)
 	defer t.compared()
-	defer func() {
-		cancel() // the copy that is not needed
-		if s := t.ahead.take().session; s != nil {
-			_ = s.Close()
-		}
-	}()
 	err := t.admit(within)
 	if err == nil {
 		err = t.endTraps(within)
@@ -210,44 +219,79 @@ func (t *trials) run(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// admit tries commands that may admit clients.
+// admit tries commands that may admit clients, for several causes at the same time. It records the
+// results in the order of Losing, without those for a client whom commands for an earlier one admit.
 func (t *trials) admit(ctx context.Context) error {
-	for _, i := range t.c.Losing(t.list) {
-		if t.c.Settled(i) {
-			continue
+	losing := t.c.Losing(t.list)
+	for {
+		which := t.c.Unsettled(losing, atOnce)
+		if len(which) == 0 {
+			return nil
 		}
-		t.last = &state{of: i, places: []any{t.c.Place(i)}}
-		err := t.search(ctx, t.last)
-		if missing, ok := errors.AsType[*missingError](err); ok {
-			t.c.Unfinished(i, t.last.rejected, missing.commands, missing.why)
-			err = nil
+		searches, got := make([]*state, len(which)), make([]*found, len(which))
+		for k, i := range which {
+			searches[k] = &state{of: i, places: []any{t.c.Place(i)}}
 		}
-		if err != nil {
+		errs := t.together(len(which), func(k int) (err error) {
+			got[k], err = t.search(ctx, searches[k])
 			return err
+		})
+		var failed error
+		for k, s := range searches {
+			if t.c.Settled(s.of) {
+				continue
+			}
+			missing, ok := errors.AsType[*missingError](errs[k])
+			switch {
+			case ok:
+				t.c.Unfinished(s.of, s.rejected, missing.commands, missing.why)
+			case errs[k] != nil && failed == nil:
+				failed, t.last = errs[k], s
+			case errs[k] != nil:
+			case got[k] == nil:
+				t.c.Rejected(s.of, s.rejected)
+			default:
+				t.c.Admitted(s.of, got[k].commands, s.rejected, got[k].effects...)
+			}
 		}
-		t.last = nil
+		if failed != nil {
+			return failed
+		}
 	}
-	return nil
+}
+
+// together calls f for each number below n, for atOnce at the same time, and returns the errors.
+func (t *trials) together(n int, f func(k int) error) []error {
+	errs := make([]error, n)
+	turn := make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for k := range n {
+		turn <- struct{}{}
+		all.Go(func() {
+			errs[k] = f(k)
+			<-turn
+		})
+	}
+	all.Wait()
+	return errs
 }
 
 // endTraps tries commands that may end traps.
 func (t *trials) endTraps(ctx context.Context) error {
-	for _, x := range t.c.TrapTrials() {
+	all := t.c.TrapTrials()
+	return errors.Join(t.together(len(all), func(k int) error {
 		s := &state{}
-		answers, err := t.after(ctx, s, x)
-		if s.session != nil {
-			err = errors.Join(err, s.session.Close())
-		}
-		if err != nil {
+		answers, err := t.after(ctx, s, all[k])
+		if err = errors.Join(err, s.close()); err != nil {
 			return err
 		}
 		why := ""
 		if s.missing != nil {
 			why = s.missing.why
 		}
-		t.c.TrapTried(x, answers, why)
-	}
-	return nil
+		t.locked(func() { t.c.TrapTried(all[k], answers, why) })
+		return nil
+	})...)
 }
 
 // after returns the answers to a trap's connections after its commands. It returns none if a command
@@ -284,7 +328,20 @@ type state struct {
 	places   []any
 	rejected int
 	session  session       // changed by the commands of the present step; nil: to be made
+	ahead    ahead         // the next session
 	missing  *missingError // the first command that could not be tried; nil: none
+}
+
+// close ends the copies that are left.
+func (s *state) close() error {
+	var errs [2]error
+	if s.session != nil {
+		errs[0] = s.session.Close()
+	}
+	if next := s.ahead.take().session; next != nil {
+		errs[1] = next.Close()
+	}
+	return errors.Join(errs[:]...)
 }
 
 // missingError means that this machine cannot try commands.
@@ -295,23 +352,18 @@ type missingError struct {
 
 func (e *missingError) Error() string { return e.why }
 
-// search records the commands that admit the client of a connection, or that there are none.
-func (t *trials) search(ctx context.Context, s *state) error {
-	got, err := t.step(ctx, s, nil, t.c.Candidates(s.of))
-	if s.session != nil {
-		err = errors.Join(err, s.session.Close())
+// search returns the commands that admit the client of a connection, or nil if there are none.
+func (t *trials) search(ctx context.Context, s *state) (*found, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var candidates []ports.Command
+	t.locked(func() { candidates = t.c.Candidates(s.of) })
+	got, err := t.step(ctx, s, nil, candidates)
+	cancel() // the copy that is not needed
+	err = errors.Join(err, s.close())
+	if err == nil && got == nil && s.missing != nil {
+		err = s.missing
 	}
-	switch {
-	case err != nil:
-		return err
-	case got == nil && s.missing != nil:
-		return s.missing
-	case got == nil:
-		t.c.Rejected(s.of, s.rejected)
-	default:
-		t.c.Admitted(s.of, got.commands, s.rejected, got.effects...)
-	}
-	return nil
+	return got, err
 }
 
 // step tries the candidates, in order, in copies changed by the commands done before.
@@ -368,8 +420,8 @@ func unable(out replica.Output) string {
 
 // change takes a fresh copy and runs commands in it that succeeded before.
 func (t *trials) change(ctx context.Context, s *state, done []ports.Command) error {
-	t.ahead.begin(ctx, t.start)
-	x := t.ahead.take()
+	s.ahead.begin(ctx, t.start)
+	x := s.ahead.take()
 	if s.session = x.session; x.err != nil {
 		return x.err
 	}
@@ -388,15 +440,16 @@ const answersWithin = 100 * time.Millisecond
 // dial makes the connection in the changed copy. If it is lost in another place, dial tries the
 // candidates for that.
 func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (*found, error) {
-	dials := t.c.DialsOf(s.of)
+	var dials []replica.Dial
+	t.locked(func() { dials = t.c.DialsOf(s.of) })
 	dials[0].Explain, dials[0].OnlyLost = true, true
-	late := time.AfterFunc(answersWithin, func() { t.ahead.begin(ctx, t.start) })
+	late := time.AfterFunc(answersWithin, func() { s.ahead.begin(ctx, t.start) })
 	defer late.Stop()
 	answers, err := s.session.Dial(ctx, dials[:1])
 	if err != nil {
 		return nil, err
 	}
-	if !t.c.Through(s.of, answers[0]) {
+	if !t.through(s.of, answers...) {
 		late.Stop()
 		if len(commands) == mostSteps {
 			return nil, nil
@@ -407,7 +460,9 @@ func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (
 				return nil, err
 			}
 		}
-		next, place := t.c.Further(s.of, commands, answers[0], s.places)
+		var next []ports.Command
+		var place any
+		t.locked(func() { next, place = t.c.Further(s.of, commands, answers[0], s.places) })
 		if len(next) == 0 {
 			return nil, nil
 		}
@@ -418,9 +473,17 @@ func (t *trials) dial(ctx context.Context, s *state, commands []ports.Command) (
 		return nil, err
 	}
 	late.Stop()
-	if slices.ContainsFunc(answers, func(a replica.Answer) bool { return !t.c.Through(s.of, a) }) {
+	if !t.through(s.of, answers...) {
 		return nil, nil // only the first address was admitted
 	}
 	effects, err := t.effects(ctx, s.session)
 	return &found{commands, effects}, err
+}
+
+// through reports whether a connection gets to a server, by all answers.
+func (t *trials) through(of int, answers ...replica.Answer) (all bool) {
+	t.locked(func() {
+		all = !slices.ContainsFunc(answers, func(a replica.Answer) bool { return !t.c.Through(of, a) })
+	})
+	return all
 }

@@ -44,7 +44,7 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	defer cancel()
 	go func() {
 		defer close(before)
-		before <- ask(ctx, f, m, port, read)
+		before <- ask(ctx, f, m, port, read, nothingElse)
 	}()
 	if after, out, err = tryIn(ctx, &facts, &changed, port, commands); err != nil {
 		cancel()

@@ -121,6 +121,22 @@ func (q asked) fromLoopback() bool {
 // recorded.
 func (c *Copy) Settled(i int) bool { return c.asked[i].trial != nil }
 
+// Unsettled returns the first n of the connections that are not settled, each with another cause.
+func (c *Copy) Unsettled(which []int, n int) (out []int) {
+	seen := map[string]bool{}
+	for _, i := range which {
+		if len(out) == n {
+			break
+		}
+		if c.Settled(i) || seen[c.causeOf(i)] {
+			continue
+		}
+		seen[c.causeOf(i)] = true
+		out = append(out, i)
+	}
+	return out
+}
+
 // Candidates returns the commands that may admit the client of a connection, in the order in which
 // to try them.
 func (c *Copy) Candidates(i int) []Command {
