@@ -215,7 +215,7 @@ func exchange(t *testing.T, p *path.Path, thirds int,
 			Forward: header + int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
 	}
 	for _, e := range ends {
-		e.await(t, "done")
+		e.await(t, "done", ends...)
 	}
 	for i, s := range p.Servers {
 		ends[i].isProcess(t, s.Machine)
@@ -296,13 +296,24 @@ func (r *running) resent(t *testing.T) int64 {
 	return n
 }
 
-func (r *running) await(t *testing.T, word string) {
+// await waits until the process says the word. If it does not in time, await describes the sockets of
+// all processes that take part, then kills it.
+func (r *running) await(t *testing.T, word string, all ...*running) {
 	t.Helper()
-	timer := time.AfterFunc(exchangeMax, func() { _ = r.proc.Kill() })
+	sockets := make(chan string, 1)
+	timer := time.AfterFunc(exchangeMax, func() {
+		sockets <- socketsOf(append(all, r))
+		_ = r.proc.Kill()
+	})
 	defer timer.Stop()
 	line, err := r.lines.ReadString('\n')
-	if strings.TrimSpace(line) != word {
-		_ = r.proc.Kill()
-		t.Fatalf("%s said %q (%v), wanted %q: %v", r.role, line, err, word, r.proc.Wait())
+	if strings.TrimSpace(line) == word {
+		return
 	}
+	text := ""
+	if !timer.Stop() {
+		text = "\n" + <-sockets
+	}
+	_ = r.proc.Kill()
+	t.Fatalf("%s said %q (%v), wanted %q: %v%s", r.role, line, err, word, r.proc.Wait(), text)
 }

@@ -109,7 +109,7 @@ func exchangeUDP(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	server := startEnd(t, p.Servers[0].Place, udpServer, p.Servers[0].Listen, 1)
 	server.await(t, "ready")
 	client := startEnd(t, p.Clients[0].Place, udpClient, dial, datagrams)
-	client.await(t, "done")
+	client.await(t, "done", server)
 	return Traffic{
 		Moved: []path.Moved{{Forward: datagrams * datagramBytes,
 			Backward: datagrams * datagramBytes, Trips: datagrams, Connections: 1,
