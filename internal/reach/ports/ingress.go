@@ -73,8 +73,9 @@ func (f *Facts) unserved(rows []Row) []Trap {
 		if f.Ingress.NoIPVS {
 			t.Evidence += "; the kernel has no IPVS (CONFIG_IP_VS), which ingress needs"
 			t.Remedy = fmt.Sprintf(
-				"run sudo modprobe ip_vs and restart docker, or publish only on the tasks' nodes: "+
-					"--publish mode=host,target=%d,published=%d", s.Target, s.Port)
+				"run %s and restart docker, or publish only on the tasks' nodes: "+
+					"--publish mode=host,target=%d,published=%d",
+				untriable("sudo modprobe ip_vs", withoutDaemons), s.Target, s.Port)
 		}
 		out = append(out, t)
 	}

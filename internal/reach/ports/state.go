@@ -87,7 +87,8 @@ func (f *Facts) internal([]Row) []Trap {
 			Evidence: "-p asks for it, and all its networks are internal: " +
 				strings.Join(c.Networks, ", "),
 			Remedy: fmt.Sprintf(
-				"connect it to a network that is not internal: docker network connect NETWORK %s; or dial its own address from this machine", c.Name)})
+				"connect it to a network that is not internal: %s; or dial its own address from this machine",
+				untriable("docker network connect NETWORK "+c.Name, withoutDaemons))})
 	}
 	return out
 }
@@ -111,13 +112,15 @@ func (f *Facts) ignored([]Row) []Trap {
 			Evidence: fmt.Sprintf("-p asks for %s, and its networks are of driver %s: %s",
 				strings.Join(FoldNames(portNames(c.Asked)), ", "), strings.Join(c.Drivers, ", "),
 				strings.Join(c.Networks, ", "))}
-		t.Remedy = "docker network connect bridge " + c.Name + ", and recreate it with -p"
+		t.Remedy = untriable("docker network connect bridge "+c.Name, withoutDaemons) +
+			", and recreate it with -p"
 		if len(c.Addrs) > 0 {
 			t.Remedy = fmt.Sprintf(
 				"dial the container's own address, %s; to do so this machine needs a device on "+
-					"that network: sudo ip link add own0 link CARD type %s mode bridge, with an "+
-					"address and a route; or %s",
-				netip.AddrPortFrom(c.Addrs[0], c.Asked[0].Port), c.Drivers[0], t.Remedy)
+					"that network: %s, with an address and a route; or %s",
+				netip.AddrPortFrom(c.Addrs[0], c.Asked[0].Port),
+				untriable("sudo ip link add own0 link CARD type "+c.Drivers[0]+" mode bridge",
+					"the card is yours to choose"), t.Remedy)
 		}
 		out = append(out, t)
 	}

@@ -85,6 +85,9 @@ func (c *Copy) told(commands []Command) string {
 	return t.text()
 }
 
+// withoutDaemons is why commands of a daemon's client, or that load modules, cannot be tried.
+const withoutDaemons = "no daemon runs and no module is loaded in a copy"
+
 // untriable returns a command line with the reason why no copy shows what it does.
 func untriable(command, why string) string { return command + " (not tried: " + why + ")" }
 
