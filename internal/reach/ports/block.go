@@ -182,6 +182,8 @@ func (o *outcome) misrouted(to netip.AddrPort) (cause string, remedies []Command
 	switch {
 	case l.Why == replica.NoRoute && l.Reply:
 		return "no route back to " + o.out.Source, o.routeBack(to)
+	case l.Why == replica.NoRoute && to == o.q.at && o.f.own(to.Addr()) && !o.local():
+		return "no route to where a rule redirects it", nil
 	case l.Why == replica.NoRoute && known && l.Space == 0:
 		return "no route to " + to.Addr().String(), o.towards(net)
 	case l.Why == replica.NoRoute:

@@ -240,6 +240,9 @@ func TestLost(t *testing.T) {
 		{"loopback leaves", func(l *lan) {
 			l.run(l.machine, loopback)
 		}, local, "tcp", "127.0.0.1:8080", replica.Lost{Why: replica.Localnet}},
+		{"loopback leaves by a legacy rule", func(l *lan) {
+			l.run(l.machine, "iptables-legacy"+strings.TrimPrefix(loopback, "iptables"))
+		}, local, "tcp", "127.0.0.1:8080", replica.Lost{Why: replica.Localnet}},
 		{"loopback leaves untranslated", func(l *lan) {
 			l.sysctl(l.machine, "ipv4/conf/br0/route_localnet", "1")
 			l.run(l.machine, loopback)
@@ -253,6 +256,9 @@ func TestLost(t *testing.T) {
 		{"to loopback", func(l *lan) {
 			l.run(l.machine, "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to 127.0.0.1:22")
 		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.Localnet, Device: "eth0"}},
+		{"no route to where a rule leads", func(l *lan) {
+			l.run(l.machine, dnat+"ip route add blackhole 172.17.0.2/32")
+		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.NoRoute, Device: "eth0"}},
 		{"no neighbour", func(l *lan) {}, from, "tcp", "172.17.0.99:80",
 			replica.Lost{Why: replica.NoNeighbour, Device: "br0"}},
 		{"no neighbour here", func(l *lan) {}, from, "udp", "192.0.2.99:80",

@@ -18,7 +18,8 @@ import (
 // depend on ports.
 type group struct {
 	replica.Lost
-	src, dst netip.Addr
+	src, dst  netip.Addr
+	rewritten bool
 }
 
 func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
@@ -29,7 +30,14 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 	if err != nil || lost == nil || lost.Rule != nil || lost.Why != "" {
 		return lost, err
 	}
-	g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr()}
+	if len(f.out) == 0 && f.from.Addr().IsLoopback() { // as judge does by the rules of nf_tables
+		r, err := w.legacy(ctx, f, lost.Space, xtables.Redirecting)
+		if r != nil || err != nil {
+			lost.Why = replica.Localnet
+			return lost, err
+		}
+	}
+	g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr(), rewritten: w.rewritten(f, lost.Space)}
 	g.Dst = netip.AddrPort{}
 	known, ok := w.known[g]
 	if !ok {
@@ -318,10 +326,21 @@ func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replic
 		lost.Why, lost.Reply = replica.NoRoute, true
 	case rose("IpExt.InNoRoutes", "Ip6InNoRoutes", "Ip.InAddrErrors", "Ip6InAddrErrors"):
 		lost.Why = replica.NoRoute
+	case rose("rt_cache.in_no_route") && w.rewritten(f, lost.Space): // DNAT to a blackhole
+		lost.Why = replica.NoRoute
 	case rose("rt_cache.in_martian_dst"): // DNAT to a loopback address
 		lost.Why = replica.Localnet
 	}
 	return lost, err
+}
+
+// rewritten reports whether an nf_tables rule of the namespace changed the destination of an attempt's
+// first packet.
+func (w *watcher) rewritten(f found, space int) bool {
+	return slices.ContainsFunc(f.events, func(e event) bool {
+		return e.space == space && !e.reply &&
+			w.spaces[space].rewrite[nft.Handle{Table: e.Table, Handle: e.Handle}]
+	})
 }
 
 func reversePaths() bool {
