@@ -59,21 +59,21 @@ func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []
 	}
 	err = n.err
 	if err == nil {
-		err = ask(ctx, f, n.machine, port, n.machine.ReadText, func() (wait func()) {
+		err = asking{read: n.machine.ReadText, meanwhile: func() (wait func()) {
 			var checked sync.WaitGroup
 			if port != 0 {
 				r := ports.Judge(f, port)
 				checked.Go(func() { Check(ctx, r); checks = r.Checks })
 			}
 			return checked.Wait
-		})
+		}}.ask(ctx, f, n.machine, port)
 	}
 	return checks, uncopied(ctx, f, err)
 }
 
 // AskSaved tries the connections in a copy of a saved machine. It needs no privileges.
 func AskSaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) error {
-	return uncopied(ctx, f, ask(ctx, f, m, port, readNothing, nothingElse))
+	return uncopied(ctx, f, asking{}.ask(ctx, f, m, port))
 }
 
 func uncopied(ctx context.Context, f *ports.Facts, err error) error {
@@ -89,15 +89,17 @@ func uncopied(ctx context.Context, f *ports.Facts, err error) error {
 // readText reads the rules of a namespace as their user wrote them.
 type readText func(ctx context.Context, space int) error
 
-// readNothing is the readText of a saved machine, which has the rules' text or none.
-func readNothing(context.Context, int) error { return nil }
+// asking has what is done besides making connections.
+type asking struct {
+	read readText // nil: the machine was saved, with the rules' text or none
+	// scanned is called once all scans are made; nil: it is not.
+	scanned func(*ports.Copy)
+	// meanwhile begins what is to be done while remedies are tried; nil: nothing is.
+	meanwhile func() (wait func())
+}
 
-// nothingElse does nothing while remedies are tried.
-func nothingElse() (wait func()) { return func() {} }
-
-// ask begins what meanwhile does before remedies are tried, and waits until it is done.
-func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, read readText,
-	meanwhile func() (wait func())) (err error) {
+func (a asking) ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) (
+	err error) {
 	began := time.Now()
 	c := ports.NewCopy(f, m, port)
 	s, err := replica.Start(ctx, m, c.Sockets)
@@ -105,17 +107,19 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, r
 		return fmt.Errorf("copy the network: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if err = connectAll(ctx, f, s, c, read); err != nil || f.TryFor == 0 {
+	if err = a.connect(ctx, f, s, c); err != nil || f.TryFor == 0 {
 		return err
 	}
-	defer meanwhile()()
+	if a.meanwhile != nil {
+		defer a.meanwhile()()
+	}
 	// a busy machine needs longer
 	return tryRemedies(ctx, c, s, port, max(f.TryFor, time.Since(began)))
 }
 
-// connectAll makes the connections of c, whose facts are f.
-func connectAll(ctx context.Context, f *ports.Facts, s *replica.Session, c *ports.Copy,
-	read readText) error {
+// connect makes the connections of c, whose facts are f.
+func (a asking) connect(ctx context.Context, f *ports.Facts, s *replica.Session,
+	c *ports.Copy) error {
 	if f.Client.IsValid() { // without a route, no answer gets to the client
 		f.ClientDevice, _ = s.Towards(ctx, f.Client)
 	}
@@ -125,6 +129,9 @@ func connectAll(ctx context.Context, f *ports.Facts, s *replica.Session, c *port
 			return fmt.Errorf("scan %s: %w", x.Addr, err)
 		}
 		c.Found(x, found)
+	}
+	if a.scanned != nil {
+		a.scanned(c)
 	}
 	answers, err := s.Dial(ctx, c.Dials())
 	if err != nil {
@@ -141,7 +148,9 @@ func connectAll(ctx context.Context, f *ports.Facts, s *replica.Session, c *port
 	}
 	c.Explain(which, answers)
 	for _, space := range c.Quoted() {
-		_ = read(ctx, space) // then a rule has a number only
+		if a.read != nil {
+			_ = a.read(ctx, space) // then a rule has a number only
+		}
 	}
 	c.Lacks(s.Lacks())
 	return nil

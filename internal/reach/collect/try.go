@@ -31,7 +31,7 @@ func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands s
 // TrySaved is like Try for a saved machine. It needs no privileges.
 func TrySaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	commands string) (after *ports.Facts, out replica.Output, err error) {
-	return try(ctx, f, m, port, commands, readNothing)
+	return try(ctx, f, m, port, commands, nil)
 }
 
 // try uses two copies at the same time: one stays as it is.
@@ -39,14 +39,17 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	read readText) (after *ports.Facts, out replica.Output, err error) {
 	facts, changed := *f, *m
 	changed.Spaces = slices.Clone(m.Spaces)
-	before := make(chan error, 1)
+	before, scanned := make(chan error, 1), make(chan *ports.Copy, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer close(before)
-		before <- ask(ctx, f, m, port, read, nothingElse)
+		defer close(scanned)
+		before <- asking{read: read, scanned: func(c *ports.Copy) { scanned <- c }}.
+			ask(ctx, f, m, port)
 	}()
-	if after, out, err = tryIn(ctx, &facts, &changed, port, commands); err != nil {
+	if after, out, err = tryIn(ctx, &facts, &changed, port, commands,
+		scanned); err != nil {
 		cancel()
 		for range before { // it ended because of that
 		}
@@ -55,9 +58,10 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	return after, out, <-before
 }
 
-// tryIn runs commands in a copy of m, and tries the connections of a report after them.
-func tryIn(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
-	commands string) (after *ports.Facts, out replica.Output, err error) {
+// tryIn runs commands in a copy of m, and tries the connections of a report after them, also to the
+// ports that scans found before: after the commands, a route to where they lead may be missing.
+func tryIn(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, commands string,
+	before <-chan *ports.Copy) (after *ports.Facts, out replica.Output, err error) {
 	sockets := ports.NewCopy(f, m, port).Sockets
 	s, err := replica.Start(ctx, m, sockets)
 	if err != nil {
@@ -76,7 +80,12 @@ func tryIn(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	if len(c.Sockets) != len(sockets) { // an answer has its socket's index
 		return nil, out, fmt.Errorf("the machine has %d sockets, then %d", len(sockets), len(c.Sockets))
 	}
-	return after, out, connectAll(ctx, after, s, c, func(ctx context.Context, space int) error {
-		return s.ReadText(ctx, now, space)
-	})
+	return after, out, asking{
+		read: func(ctx context.Context, space int) error { return s.ReadText(ctx, now, space) },
+		scanned: func(c *ports.Copy) {
+			if unchanged := <-before; unchanged != nil { // else it failed
+				c.FoundIn(unchanged)
+			}
+		},
+	}.connect(ctx, after, s, c)
 }

@@ -129,9 +129,12 @@ func (r *Report) Since(old *Report, since string) {
 		default:
 			c.Changed++
 			because := b.path.reason()
-			if b.path.Kind == "" {
+			switch {
+			case b.path.Kind == "":
 				because = a.path.absent(k, is, "is", "leads")
 				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
+			case a.path.redirected() && because == unlistened(b.path.Dial):
+				because = "no rule redirects it any more, and " + because
 			}
 			partly := has[k.at(a.server)] > 0
 			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, partly, because)
@@ -141,6 +144,9 @@ func (r *Report) Since(old *Report, since string) {
 	join(c.Lost, order)
 	r.Changes = c
 }
+
+// redirected reports whether rules lead the path to its server.
+func (p Path) redirected() bool { return p.moved || p.Kind == ByNAT || p.Kind == Hairpin }
 
 // reachable is a server's port for clients at a place, at any address.
 type reachable struct {

@@ -214,6 +214,13 @@ func (c *Copy) Found(s Scan, ports []uint16) {
 	}
 }
 
+// FoundIn adds the ports that scans found in another copy of the machine.
+func (c *Copy) FoundIn(other *Copy) {
+	for _, x := range other.found {
+		c.found = once(c.found, x)
+	}
+}
+
 // Dials returns the connections to make. In a report on a port, each is explained, else those whose
 // packets are lost.
 func (c *Copy) Dials() []replica.Dial {

@@ -77,8 +77,11 @@ func (o *outcome) refused() {
 		o.nobody(name, to)
 		return
 	}
-	o.end(Nothing, "no socket listens on "+o.q.at.String())
+	o.end(Nothing, unlistened(o.q.at.String()))
 }
+
+// unlistened says that an address has no socket.
+func unlistened(dial string) string { return "no socket listens on " + dial }
 
 // beyond reports whether rules send the packet to an address that is neither this machine's nor in
 // the network of one of its containers. The copy has no programs there.
