@@ -241,11 +241,12 @@ const notCopied = "connections were not tried in a copy of the machine"
 // judgeOthers judges that no other ports are reached.
 func (e *Expectation) judgeOthers(paths []reached, fall func(Holds, string)) {
 	for _, x := range paths { // a neighbour with a route may reach containers' own addresses
-		named := slices.ContainsFunc(e.ports, func(p portRange) bool { return p.has(x.port, x.proto) })
 		switch {
-		case named || x.own || !x.path.Answers():
+		case x.own || !x.path.Answers() || e.Holds == Maybe && !x.path.certain():
+		case slices.ContainsFunc(e.ports, func(p portRange) bool { return p.has(x.port, x.proto) }):
 		case x.path.certain():
 			fall(No, x.path.who()+" reaches "+x.path.Dial+"/"+x.proto)
+			return
 		default:
 			fall(Maybe, x.path.who()+" may reach "+x.path.Dial+"/"+x.proto)
 		}
