@@ -43,8 +43,8 @@ func describe(pid int) (out []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	four, err := p.NetTCP()
-	six, err6 := p.NetTCP6()
+	four, err := p.NetTCP()  //nolint:staticcheck // netlink would need a thread in the namespace
+	six, err6 := p.NetTCP6() //nolint:staticcheck // as above
 	if errors.Is(err6, fs.ErrNotExist) {
 		err6 = nil
 	}
