@@ -100,6 +100,17 @@ func half(visits []*sample.Evidence, part int, of func(sample.EvidencePart) floa
 	return stats.MeanHalf(xs)
 }
 
+// inEpochs returns the evidence of exchanges, with the parts' intervals by epochs in place of those.
+func inEpochs(e *sample.Evidence) *sample.Evidence {
+	out := *e
+	out.Parts = slices.Clone(e.Parts)
+	for i := range out.Parts {
+		p := &out.Parts[i]
+		p.LastHalf, p.Epochs = stats.MeanHalf(p.Epochs), nil
+	}
+	return &out
+}
+
 // addParts adds means of n responses.
 func addParts(sum, e *sample.Evidence, n float64) {
 	if sum.Parts == nil {
@@ -149,7 +160,7 @@ func (j study) noteEvidence(r *analysis.Report) {
 			r.Cells[i].Evidence, r.Cells[i].GPU = merge(s.Visits), mergeGPU(s.Visits)
 			if p, ok := j.File.Header.PathOf(s.Cell); ok && p.Evidence != nil &&
 				p.Evidence.ClockMoved == 0 {
-				r.Cells[i].Evidence = p.Evidence
+				r.Cells[i].Evidence = inEpochs(p.Evidence)
 			}
 		}
 	}

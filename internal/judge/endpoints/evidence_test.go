@@ -303,6 +303,9 @@ func TestExchanged(t *testing.T) {
 		}), "", "Over r, of 20.2 ms a query as captured (mean): server's TCP 20.0 ms; 500 replies waited " +
 			"40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY (set it at " +
 			"the server).", ""},
+		"an interval": {workload.SQL, of(func(e *sample.Evidence) { e.Parts[4].LastHalf = 2e-6 }), "",
+			"Over r, of 223 µs a query as captured (mean): docker-proxy 120 µs ±2.00 µs, server " +
+				"90.0 µs.", ""},
 		"lost": {workload.SQL, of(func(e *sample.Evidence) { e.Lost = 3 }), "", "",
 			"Where the time of a query goes is unknown over r: the capture lost 3 packets."},
 		"few found": {workload.Exec, of(func(e *sample.Evidence) { e.ByOrder = 900 }), "", "",

@@ -48,6 +48,21 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 	}
 }
 
+func TestIntervalsByEpochs(t *testing.T) {
+	e := judgetest.Evidence([7]float64{}, [7]float64{1: 0.09, 4: 0.12}, [7]float64{})
+	e.Parts[1].Epochs = []float64{90e-6, 91e-6, 89e-6, 90e-6} // too few
+	e.Parts[4].Epochs = []float64{119e-6, 121e-6, 118e-6, 122e-6, 120e-6}
+	got := inEpochs(e)
+	// Student's t of 4 degrees of freedom is 2.776.
+	if want := 2.776 * math.Sqrt(2.5e-12/5); math.Abs(got.Parts[4].LastHalf-want) > 1e-9 ||
+		got.Parts[1].LastHalf != 0 || got.Parts[4].Epochs != nil {
+		t.Errorf("%+v, want ±%v", got.Parts, want)
+	}
+	if e.Parts[4].LastHalf != 0 || len(e.Parts[4].Epochs) != 5 {
+		t.Errorf("the file's evidence changed: %+v", e.Parts[4])
+	}
+}
+
 func TestMergeGPU(t *testing.T) {
 	visits := make([]*sample.Visit, 4)
 	for i := range visits {

@@ -85,6 +85,7 @@ func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
 	}
 	if len(rows) > 0 {
 		sums.NoteParts(e)
+		sums.NoteEpochs(e)
 		e.Parts = e.Parts[:len(e.Parts)-1] // nothing is known of the client's own
 	}
 	return e, nil

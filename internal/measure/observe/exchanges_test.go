@@ -141,6 +141,9 @@ func TestExchanges(t *testing.T) {
 					if sum += p.Last; p.Last > most.Last {
 						most = p
 					}
+					if len(p.Epochs) != 10 {
+						u.Fatalf("%+v", p)
+					}
 				}
 				if most.Part != tt.most || most.Last < 0.7*sum {
 					u.Errorf("%s has %.1f of %.1f ms: %+v", most.Part, most.Last*1e3, sum*1e3, e.Parts)

@@ -198,6 +198,24 @@ func TestSums(t *testing.T) {
 	}
 }
 
+func TestNoteEpochs(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 1, 3: 3, 10: 10, 23: 10, 2000: 10} {
+		s := NewSums(0)
+		for i := range n { // the server slows down
+			s.Add([]Row{{1, 1, 1, 1, 1, 1}, {1, int64(i), 1, 1, 1, 1}})
+		}
+		e := sample.Evidence{Parts: make([]sample.EvidencePart, relays+2)}
+		s.NoteEpochs(&e)
+		got := e.Parts[Server].Epochs
+		if len(got) != want || !slices.IsSorted(got) {
+			t.Fatalf("%d exchanges: %v", n, got)
+		}
+		if n > 0 && (got[0] > seconds(int64(n/want)) || got[want-1] < seconds(int64(n-1-n/want))) {
+			t.Errorf("%d exchanges: the first and the last epoch of %v", n, got)
+		}
+	}
+}
+
 func TestMiddleResponse(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	s := NewSums(0)

@@ -110,6 +110,27 @@ func (s *Sums) NoteParts(e *sample.Evidence) {
 	}
 }
 
+// mostEpochs is the number of epochs into which NoteEpochs divides exchanges, if there are as many.
+const mostEpochs = 10
+
+// NoteEpochs records the means of the times to the last byte of consecutive exchanges in e's parts,
+// which NoteParts has recorded. Neighbours are alike; so the means of epochs say how exact the mean
+// of all is, and single exchanges would not.
+func (s *Sums) NoteEpochs(e *sample.Evidence) {
+	n := len(s.responses)
+	k := min(n, mostEpochs)
+	for part := range e.Parts {
+		p := &e.Parts[part]
+		p.Epochs = make([]float64, k)
+		for i := range k {
+			epoch := s.responses[i*n/k : (i+1)*n/k]
+			for _, rows := range epoch {
+				p.Epochs[i] += seconds(rows[len(rows)-1][part]) / float64(len(epoch))
+			}
+		}
+	}
+}
+
 // causes returns what was waited for, by cause.
 func (s *Sums) causes() (out []sample.EvidenceWait) {
 	for _, cause := range slices.Sorted(maps.Keys(s.waits)) {

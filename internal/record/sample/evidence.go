@@ -118,9 +118,12 @@ type EvidencePart struct {
 	P99    float64 `json:"p99_s"`
 	Excess float64 `json:"excess_s,omitempty"` // its part of Evidence.Excess
 	// FirstHalf and LastHalf are half the widths of the 95 % intervals of First and Last, by visits
-	// or by exchanges; 0: there are too few.
+	// or by epochs; 0: there are too few.
 	FirstHalf float64 `json:"first_half_s,omitempty"`
 	LastHalf  float64 `json:"last_half_s,omitempty"`
+	// Epochs are the means of Last over groups of consecutive exchanges of about the same size; nil
+	// for responses, whose visits serve instead, and in reports.
+	Epochs []float64 `json:"epochs_s,omitempty"`
 }
 
 // Clear reports whether the evidence suffices for a verdict, and if not why, as a clause.

@@ -36,7 +36,7 @@ func exchange(w *writer, c analysis.Cell) string {
 	x := partsOf(c)
 	say := append([]string{fmt.Sprintf("of %s a %s as captured (mean): %s",
 		workload.Briefly(x.Sum(endpoints.Last)), exchanged(w, c),
-		x.list(endpoints.Last, workload.Briefly))}, x.waits("replies",
+		x.list(endpoints.Last, mean))}, x.waits("replies",
 		x.Responses/endpoints.FewReplies)...)
 	return strings.Join(say, "; ")
 }
@@ -111,14 +111,16 @@ func (w parts) figures() string {
 		say = append(say, fmt.Sprintf("a token comes each %s (median), as the server sends them", pace))
 	}
 	say = append(say, fmt.Sprintf("first token %s (mean): %s", workload.Briefly(w.Sum(endpoints.First)),
-		w.list(endpoints.First, workload.Briefly)))
+		w.list(endpoints.First, func(p sample.EvidencePart) string {
+			return workload.Briefly(p.First)
+		})))
 	if w.Slow == 0 {
 		say = append(say, "no gap was slow")
 	} else {
 		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
 			workload.Briefly(w.Excess/float64(w.Responses)),
-			w.list(endpoints.Excess, func(x float64) string {
-				return fmt.Sprintf("%.0f %%", 100*x/w.Excess)
+			w.list(endpoints.Excess, func(p sample.EvidencePart) string {
+				return fmt.Sprintf("%.0f %%", 100*p.Excess/w.Excess)
 			})))
 	}
 	if tail := w.Tail(); tail > 0 {
@@ -202,11 +204,12 @@ func sorted(parts []sample.EvidencePart, of func(sample.EvidencePart) float64) [
 }
 
 // list lists the parts that matter, the largest first.
-func (w parts) list(of func(sample.EvidencePart) float64, show func(float64) string) string {
+func (w parts) list(of func(sample.EvidencePart) float64,
+	show func(sample.EvidencePart) string) string {
 	var out []string
 	for _, p := range sorted(w.Parts, of) {
-		if x := of(p); x >= endpoints.LittleShare*w.Sum(of) {
-			out = append(out, strings.TrimPrefix(w.short(p), "the ")+" "+show(x))
+		if of(p) >= endpoints.LittleShare*w.Sum(of) {
+			out = append(out, strings.TrimPrefix(w.short(p), "the ")+" "+show(p))
 		}
 	}
 	return strings.Join(out, ", ")
