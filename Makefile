@@ -159,7 +159,7 @@ versions: deps ## run the tests of foreign programs and engines, and write the v
 		$(GO) run ./test/versions "$$notes" docs/versions.md && exit $$code
 
 .PHONY: test-llm
-test-llm: ## measure a real language model and gateways, which are fetched once (127 and 400 MB); no part of make test
+test-llm: ## measure a real language model and gateways, which are fetched once (127 and 400 MB, and LiteLLM, which takes 700 MB); no part of make test
 	TOLL_LLM=1 TOLL_GATEWAYS_PAGE='$(CURDIR)/docs/gateways.md' $(GO) test -count=1 -v -timeout 30m ./test/llm
 
 # The programs are built once, outside of the repository; nothing of the cluster is left, whatever ends it.

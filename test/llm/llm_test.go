@@ -38,7 +38,7 @@ type set struct {
 func unpack(t *testing.T) set {
 	t.Helper()
 	if os.Getenv("TOLL_LLM") == "" {
-		t.Skip("it takes three minutes, and fetches 530 MB once: make test-llm")
+		t.Skip("it takes three minutes, and fetches over 530 MB once: make test-llm")
 	}
 	const cannot = 77
 	var failed *exec.ExitError

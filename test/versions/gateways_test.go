@@ -67,6 +67,9 @@ func serveWith(t *testing.T, head string, pause time.Duration) (addr string) {
 			send(fmt.Sprintf(`"content":"%d "`, i), "null")
 		}
 		send("", `"stop"`)
+		fmt.Fprintf(to, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"tiny",`+
+			`"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":%d,"total_tokens":%d}}`+"\n\n",
+			tokens, tokens+1) // else LiteLLM guesses it
 		_, _ = io.WriteString(to, "data: [DONE]\n\n")
 	}))
 	t.Cleanup(func() {

