@@ -35,7 +35,8 @@ type sighting struct {
 const mostSpaces = 256
 
 // ErrUnseen means that a route's server does not handle the request on this machine.
-var ErrUnseen = errors.New("no process of this machine received the request")
+var ErrUnseen = errors.New("no process of this machine received the request (as root on the " +
+	"server's machine, or a pod's node, toll would see it)")
 
 var errFull = errors.New("too many packets of others to find the request among them")
 
