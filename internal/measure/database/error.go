@@ -132,8 +132,7 @@ func network(err error) (msg, hint string) {
 	case errors.Is(err, io.EOF):
 		return "the server closed the connection", ""
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused",
-			"check host and port; a container's port may have to be published"
+		return "connection refused", vantage.StartFirst
 	case errors.As(err, &errno):
 		return errno.Error(), ""
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
-	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
@@ -342,7 +341,7 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("nothing listens at %s: connection refused", e.at)
 }
 
-func (e *refusedError) Hint() string { return openai.StartFirst }
+func (e *refusedError) Hint() string { return vantage.StartFirst }
 
 // refused returns a *refusedError if connections are refused over TCP and UDP, or if requests are
 // datagrams over UDP, because some clients would retry for long. An address that does not answer

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
@@ -266,11 +267,8 @@ func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	return err
 }
 
-// StartFirst is the hint where connections to a server are refused.
-const StartFirst = "start the server first; toll ports PORT shows who listens on a port"
-
 type refusedError struct{ error }
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-func (e *refusedError) Hint() string { return StartFirst }
+func (e *refusedError) Hint() string { return vantage.StartFirst }

@@ -15,6 +15,9 @@ import (
 // bytes
 const maxFile = 1 << 20
 
+// StartFirst is the hint where connections to a server are refused.
+const StartFirst = "start the server first, or publish the container's port; toll ports PORT shows who listens"
+
 // CheckName is the hint for a host that cannot be looked up.
 const CheckName = "check the name, or give an address; containers' names are known on their networks only"
 
