@@ -32,13 +32,13 @@ func ExampleJudge() {
 	}
 	// Output:
 	// uncertain [1 5] 0 0
-	// uncertain [3 7] 0 0
+	// uncertain [2 6] 0 0
 	// too-few-rounds [] 6 6
 	// witnessed [] 0 0
 	// bulk bridge: 0.89 of host's throughput (unclear)
-	// bulk publish-proxy :lo6: 0.68 of host's throughput (unclear)
 	// bulk publish-proxy :lo: 0.61 of host's throughput (unclear)
+	// bulk publish-proxy :lo6: 0.68 of host's throughput (unclear)
 	// rr bridge: 1.06 of host's latency_p50 (unclear)
-	// rr publish-proxy :lo6: 1.44 of host's latency_p50 (unclear)
 	// rr publish-proxy :lo: 1.55 of host's latency_p50 (unclear)
+	// rr publish-proxy :lo6: 1.44 of host's latency_p50 (unclear)
 }

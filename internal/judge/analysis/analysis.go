@@ -286,7 +286,7 @@ func (j *Run) placebo(g group) *Ratio {
 }
 
 // Sort sorts cells in place: the groups in the plan's order, and each group by toll, the baseline
-// first.
+// first. Cells of an unclear verdict are sorted as if they cost nothing, in the plan's order.
 func (j *Run) Sort(cells []Cell) {
 	order := map[group]int{}
 	for _, s := range j.Series {
@@ -296,7 +296,7 @@ func (j *Run) Sort(cells []Cell) {
 	}
 	slices.SortStableFunc(cells, func(a, b Cell) int {
 		ga, gb := groupOf(a.Cell), groupOf(b.Cell)
-		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.Toll(), b.Toll()))
+		return cmp.Or(cmp.Compare(order[ga], order[gb]), cmp.Compare(a.rank(), b.rank()))
 	})
 }
 

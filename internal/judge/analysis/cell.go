@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -27,6 +28,15 @@ func (c Cell) Toll() float64 {
 		return 1 / r.Median
 	}
 	return r.Median
+}
+
+// rank returns the toll, or 1 if it is unclear: what it happened to be is no order.
+func (c Cell) rank() float64 {
+	r := c.Metrics[c.Primary].Ratio
+	if !c.Baseline && !c.FillsLink() && r != nil && r.Verdict == stats.Unclear {
+		return 1
+	}
+	return c.Toll()
 }
 
 // FillsLink reports whether the cell was as fast as its wire, a network card or a shaper.

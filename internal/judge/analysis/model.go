@@ -253,6 +253,9 @@ func (r Ratio) Word() string {
 	return string(r.Verdict)
 }
 
+// Alone reports whether the ratio has no interval, because it is that of a single round.
+func (r Ratio) Alone() bool { return r.N < 2 && !r.Varies }
+
 // Varying is the word for a ratio whose range includes more than one verdict, and the code of a
 // varying row's warning.
 const Varying = "varies"
@@ -305,12 +308,15 @@ func (r Ratio) Even() string {
 	return fmt.Sprintf("%.*f%s ±%.*f", decimals, s.Median, unit, decimals, s.HalfWidth())
 }
 
-// Mark returns a sign of the verdict: "=" for the same, "?" for unclear, "~" for one that varies,
-// and "" for better and worse, which the figure itself shows.
+// Mark returns a sign of the verdict to follow Even: "=" for the same, "?" for unclear, "~" for one
+// that varies, and "" for better and worse, which the figure itself shows, and for a ratio whose
+// interval is "±?".
 func (r Ratio) Mark() string {
 	switch {
 	case r.Undecided():
 		return "~"
+	case r.Alone():
+		return ""
 	case r.Verdict == stats.Unclear:
 		return "?"
 	case r.Verdict == stats.Same:

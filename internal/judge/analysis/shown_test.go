@@ -79,8 +79,11 @@ func TestMark(t *testing.T) {
 		r    analysis.Ratio
 		want string
 	}{
-		{analysis.Ratio{Verdict: stats.Better}, ""}, {analysis.Ratio{Verdict: stats.Worse}, ""},
-		{analysis.Ratio{Verdict: stats.Same}, "="}, {analysis.Ratio{Verdict: stats.Unclear}, "?"},
+		{analysis.Ratio{Verdict: stats.Better, N: 9}, ""},
+		{analysis.Ratio{Verdict: stats.Worse, N: 9}, ""},
+		{analysis.Ratio{Verdict: stats.Same, N: 9}, "="},
+		{analysis.Ratio{Verdict: stats.Unclear, N: 9}, "?"},
+		{analysis.Ratio{Verdict: stats.Unclear, N: 1}, ""},
 		{analysis.Ratio{Verdict: stats.Unclear, Varies: true}, "~"},
 		{analysis.Ratio{Verdict: stats.Worse, Varies: true}, ""},
 	} {

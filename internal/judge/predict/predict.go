@@ -169,14 +169,19 @@ func (p *predictor) predicts(i int) bool {
 		(c.Load == workload.RR || c.Load == workload.Stream && p.w.Tokens > 0)
 }
 
+// rank orders rows: the baseline first, the others by what they cost, which is nothing if it is
+// unclear, and last those without a page.
 func (r Row) rank() float64 {
+	over, ok := r.Over[Page]
 	switch {
 	case r.Baseline:
 		return math.Inf(-1)
-	case r.Page == nil:
+	case !ok:
 		return math.Inf(1)
+	case over.Verdict == stats.Unclear:
+		return 0
 	}
-	return r.Over[Page].Median
+	return over.Median
 }
 
 const bitsPerByte = 8

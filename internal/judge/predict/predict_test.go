@@ -1,11 +1,13 @@
 package predict
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -91,6 +93,24 @@ func TestRowsAddUp(t *testing.T) {
 	if got := bridge.Shown(); !judgetest.Near(got.Median, host.Shown().Median+over) ||
 		!judgetest.Near(got.High-got.Low, bridge.High-bridge.Low) {
 		t.Errorf("%+v is not %+v plus %g", got, host.Shown(), over)
+	}
+}
+
+// What is unclear is no order: such rows stand where the plan has them, as if they cost nothing.
+func TestUnclearRowsKeepTheirOrder(t *testing.T) {
+	row := func(label string, over float64, v stats.Verdict) Row {
+		return Row{Label: label, Baseline: v == "",
+			Over: map[string]analysis.Price{Page: {Median: over, Verdict: v}}}
+	}
+	rows := []Row{row("dear", 3, stats.Costs), row("odd", 9, stats.Unclear), row("cheap", -1, stats.Gains),
+		row("odder", -9, stats.Unclear), row("base", 0, "")}
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.rank(), b.rank()) })
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.Label)
+	}
+	if want := []string{"base", "cheap", "odd", "odder", "dear"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

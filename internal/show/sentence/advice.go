@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -217,17 +218,26 @@ func (x route) change(c analysis.Cell, named bool) string {
 		return "fills " + c.Link() + ", " + percentOf(*r) + " CPU time"
 	}
 	if m.Price != nil {
-		sign := "+"
-		if m.Price.Median < 0 {
-			sign = "-"
-		}
-		amount, _, _ := strings.Cut(m.Price.Amount(), " (")
-		return sign + amount + noun
+		return x.more(*m.Price, c.Load) + noun
 	}
 	if pacing != "" {
 		pacing = ", " + pacing
 	}
 	return percentOf(*m.Ratio) + noun + pacing
+}
+
+// more returns what a mode adds under a load, signed, in the unit of the table's column if it has one.
+func (x route) more(p analysis.Price, load string) string {
+	if unit := heads.Of(x.r.Plan.Loads.Of(load)).Adds; unit != "" && p.Unit == "s" {
+		amount, _, _ := strings.Cut(p.Even(unit), " ")
+		return amount + " " + unit
+	}
+	sign := "+"
+	if p.Median < 0 {
+		sign = "-"
+	}
+	amount, _, _ := strings.Cut(p.Amount(), " (")
+	return sign + amount
 }
 
 // percentOf returns "-5 %", "+12 %" or, from twice as much on, "2.4×".

@@ -206,11 +206,14 @@ func key(r *analysis.Report) string {
 			facts = append(facts, text)
 		}
 	}
-	has := func(mark string) bool {
+	found := func(is func(analysis.Ratio) bool) bool {
 		return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
 			x := c.Metrics[c.Primary].Ratio
-			return x != nil && !c.Baseline && x.Mark() == mark
+			return x != nil && !c.Baseline && is(*x)
 		})
+	}
+	has := func(mark string) bool {
+		return found(func(x analysis.Ratio) bool { return x.Mark() == mark })
 	}
 	if slices.ContainsFunc(places(cells), func(g []analysis.Cell) bool {
 		return len(fieldsOf(g)) > 1
@@ -219,6 +222,7 @@ func key(r *analysis.Report) string {
 		add(has("="), fmt.Sprintf("= the same within %.3g %%", percent*r.Plan.Same))
 		add(has("?"), "? unclear")
 		add(has("~"), "~ varies, in this range")
+		add(found(analysis.Ratio.Alone), "±? unclear: too few rounds for an interval")
 	}
 	for _, p := range r.Plan.Pins {
 		add(p.Name == sample.PinFar && r.Plan.ManyPins(),

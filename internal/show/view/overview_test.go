@@ -101,7 +101,7 @@ func TestEachCellHasOneVerdict(t *testing.T) {
 			if table.Columns[i].Spare || c.Number == nil || c.Number.Verdict == "" {
 				continue
 			}
-			mark := analysis.Ratio{Verdict: stats.Verdict(c.Number.Verdict)}.Mark()
+			mark := analysis.Ratio{Verdict: stats.Verdict(c.Number.Verdict), N: 2}.Mark()
 			if got := strings.TrimLeft(c.Text, "+-.0123456789 ±×"); got != mark {
 				t.Errorf("%s: %q has the verdict %q", row.Cells[0].Text, c.Text, c.Number.Verdict)
 			}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -77,14 +78,17 @@ type forecast struct {
 }
 
 func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
-	over := func(name, unit string) forecast {
+	over := func(name, unit string, level func(predict.Row) *predict.Quantity) forecast {
 		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {
 			if price, ok := x.Over[name]; ok {
-				return priceCell(overText(price), price)
+				return priceCell(overText(price, level(x).Median), price)
 			}
 			return document.Cell{}
 		}}
 	}
+	page := func(x predict.Row) *predict.Quantity { return x.Page }
+	cpu := func(x predict.Row) *predict.Quantity { return x.CPU }
+	tokens := func(x predict.Row) *predict.Quantity { return x.StreamCPU }
 	share := func(head string, of func(predict.Row) *predict.Quantity) forecast {
 		return forecast{texts(head, "% of a core"), func(x predict.Row) document.Cell {
 			return quantity(of(x), percent)
@@ -92,26 +96,30 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	}
 	queries := []forecast{
 		{texts("page", "ms"), func(x predict.Row) document.Cell { return quantity(x.Page, milli) }},
-		over(predict.Page, "µs"),
+		over(predict.Page, "µs", page),
 	}
 	if r.Workload.QPS > 0 {
-		queries = append(queries, share("CPU", func(x predict.Row) *predict.Quantity {
-			return x.CPU
-		}), over(predict.CPU, "%"))
+		queries = append(queries, share("CPU", cpu), over(predict.CPU, "%", cpu))
 	}
 	out := []document.Block{forecasts(queries, rows, predict.Page)}
 	if r.Workload.Tokens > 0 {
 		out = append(out, forecasts([]forecast{
-			share("tokens' CPU", func(x predict.Row) *predict.Quantity {
-				return x.StreamCPU
-			}),
-			over(predict.StreamCPU, "%")}, rows, predict.StreamCPU))
+			share("tokens' CPU", tokens),
+			over(predict.StreamCPU, "%", tokens)}, rows, predict.StreamCPU))
 	}
 	return out
 }
 
-// overText returns what Price.String does, in the form that a column's other intervals have.
-func overText(p analysis.Price) string {
+// overText returns what Price.String does, in the form that a column's other intervals have, and "?"
+// if the interval tells nothing about a quantity as large as level.
+func overText(p analysis.Price, level float64) string {
+	half := stats.Summary{Median: p.Median, Low: p.Low, High: p.High}.HalfWidth()
+	if p.N < 2 { // it may be as far from 0 on the other side
+		half = math.Abs(p.Median)
+	}
+	if p.Verdict == stats.Unclear && !p.Varies && half > hopeless*level {
+		return "?"
+	}
 	if p.LimitedBy != "" || p.Verdict == stats.Nothing || p.Varies || p.N < 2 {
 		return p.String()
 	}
@@ -145,7 +153,7 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	}
 	x := q.Shown()
 	c := numberCell(units.Digits(by*x.Median)+" ±?", x.Median, q.Unit)
-	if q.N >= 2 {
+	if q.N >= stats.MinJudged { // the interval of fewer is too narrow
 		c.Text = fmt.Sprintf("%s (%s–%s)", units.Digits(by*x.Median), units.Digits(by*x.Low),
 			units.Digits(by*x.High))
 		c.Number.Low, c.Number.High = &x.Low, &x.High

@@ -62,6 +62,21 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
+// Few rounds have no interval, and what an interval leaves open is no figure.
+func TestFewRoundsPredictNoFigure(t *testing.T) {
+	q := &predict.Quantity{Unit: "s", Median: 1e-3, Low: 0.99e-3, High: 1.01e-3, N: 2}
+	if got := quantity(q, milli).Text; got != "1.00 ±?" {
+		t.Errorf("a level of 2 rounds: %q", got)
+	}
+	p := analysis.Price{Unit: "s", Median: 81e-6, N: 2, Verdict: stats.Unclear}
+	for half, want := range map[float64]string{7769e-6: "?", 100e-6: "+81 ±100 ?"} {
+		p.Low, p.High = p.Median-half, p.Median+half
+		if got := overText(p, q.Median); got != want {
+			t.Errorf("±%g s of %g s: %q, want %q", half, q.Median, got, want)
+		}
+	}
+}
+
 func TestQueryTable(t *testing.T) {
 	r := head()
 	r.Plan.Loads[1] = sample.Load{Kind: "query",
