@@ -119,7 +119,10 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	}()
 	defer func() { err = errors.Join(err, from.close()) }()
 	defer func() { err = errors.Join(err, w.Close()) }() // before the places are closed
-	err = w.Check(c.Context())
+	before, err := beforeRequests(c.Context(), from)
+	if err == nil {
+		err = w.Check(c.Context())
+	}
 	newProgress(e.stderr, f.quiet).clear()
 	if err != nil {
 		if stop := interrupted(c.Context()); stop != nil {
@@ -127,7 +130,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}
-	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
+	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w, Before: before})
 }
 
 type placeFlags struct {

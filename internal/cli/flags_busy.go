@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -54,6 +56,22 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	before, err := c.Before(ctx)
 	c.Before = func(context.Context) (*sample.Contention, error) { return before, nil }
 	return err
+}
+
+// beforeRequests watches this machine while nothing is asked of the servers, and returns what a
+// run's Before reports: nil if no client is here. It neither waits nor refuses: later, a server here
+// keeps the CPUs busy itself, for toll or for others.
+func beforeRequests(ctx context.Context, from places) (
+	func(context.Context) (*sample.Contention, error), error) {
+	if !slices.ContainsFunc(from.from, func(v *vantage.Vantage) bool { return !v.Distant() }) {
+		return nil, nil
+	}
+	clock, _, err := timeOf(nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := lookAtLeast(ctx, clock, contentionSince(ownCPU))
+	return func(context.Context) (*sample.Contention, error) { return &c, nil }, err
 }
 
 // ownCPU returns the CPU time of this process and of what it started, in s. It lacks what toll makes

@@ -228,12 +228,16 @@ func (j *Run) slotBias() []string {
 }
 
 // TooBusy returns the warning that the machine was too busy, or "". Disturbed slices and visits are
-// left out, so the others do not show the lack of CPU time.
+// left out, so the others do not show the lack of CPU time. Before requests to a server, that was
+// at rest as far as toll knows: during them, it is not known whose work the server does.
 func (j *Run) TooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. The most disturbed measurements " +
 		"are left out, and intervals are wide: measure again while no other program is busy"
 	during, before := j.File.End.Contention, j.File.Header.Contention
 	switch {
+	case j.File.Header.Plan.Foreign() && before.TooBusy():
+		return fmt.Sprintf("the machine was busy before the first request: %s. Times include those of "+
+			"waiting for a CPU: measure again while no other program is busy", before.Words("kept"))
 	case during.TooBusy():
 		return fmt.Sprintf(text, during.Words("kept"), "during the run")
 	case before.TooBusy() && (during == nil || during.Others == nil):
@@ -295,7 +299,7 @@ func (j *Run) otherCongestion() string {
 	if real {
 		return setting + "this machine"
 	}
-	return "--congestion cubic or reno"
+	return "--congestion reno"
 }
 
 // sameCore warns of a client and server on one core, unless the plan or a single-core machine

@@ -136,7 +136,7 @@ func TestRunWarnings(t *testing.T) {
 		}, want: []string{}},
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
-		}, want: []string{"paced"}, text: "use --congestion cubic or reno"},
+		}, want: []string{"paced"}, text: "use --congestion reno"},
 		// Docker's containers get the machine's congestion control; --congestion is refused there.
 		{name: "paced-on-docker", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}

@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
@@ -641,5 +642,22 @@ func TestFindingsOfVerdicts(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("no %v", want)
+	}
+}
+
+// A machine that was busy before the first request makes no answer firm: the answer begins so.
+func TestBusyBeforeRequests(t *testing.T) {
+	for name, others := range map[string]*float64{"unknown": nil, "idle": new(0.1), "busy": new(1.9)} {
+		t.Run(name, func(t *testing.T) {
+			f := judgetest.Routes(1, nil)
+			f.Header.Contention = &sample.Contention{CPUs: 2, Others: others}
+			r := judged(f)
+			said := slices.ContainsFunc(r.Found, func(x analysis.Finding) bool {
+				return x.Code == analysis.Busy
+			})
+			if want := name == "busy"; said != want || r.TooBusy() != want {
+				t.Errorf("found %v, warnings %v", r.Found, r.Warnings)
+			}
+		})
 	}
 }

@@ -20,6 +20,9 @@ func Judge(f *sample.File) *analysis.Report {
 		return r
 	}
 	r.Found = []analysis.Finding{{Code: Uncounted}}
+	if r.TooBusy() {
+		r.Found = append(r.Found, analysis.Finding{Code: analysis.Busy})
+	}
 	var culprits []Culprit
 	var more []analysis.Finding
 	for _, l := range j.File.Header.Plan.Loads {
