@@ -27,17 +27,21 @@ func run(ctx context.Context, e env, args []string) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := &output{Writer: e.stdout, gone: cancel}
-	e.stdout, e.stderr = out, &output{Writer: e.stderr, gone: cancel}
+	said := &output{Writer: e.stderr, gone: cancel}
+	e.stdout, e.stderr = out, said
 	root := newRoot(e)
 	root.SetArgs(args)
 	defer sayWaiting(e.stderr)()
 	err := stoppedBy(ctx, out.result(root.ExecuteContext(ctx)))
-	if said := unsaid(err); said != nil {
+	if left := unsaid(err); left != nil {
 		// Text from flags and arguments is made printable here.
-		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
-		if h := hintOf(err, said); h != "" {
+		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(left)))
+		if h := hintOf(err, left); h != "" {
 			say(e.stderr, "toll: hint: "+printable.Line(h))
 		}
+	}
+	if text := withoutSudo(out, said); text != "" {
+		say(e.stderr, "toll: note: "+text)
 	}
 	return exitCode(err)
 }
@@ -137,7 +141,7 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &bare):
 		f := bare.GetFlag()
 		hint := seeHelp(c)
-		if preset := strings.Trim(f.DefValue, "[]"); preset != "" {
+		if preset := strings.Trim(f.DefValue, "[]"); preset != "" && preset != "0" {
 			hint = "such as --" + f.Name + " " + preset
 		}
 		return usage(fmt.Errorf("--%s needs a value", f.Name), hint)

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -24,6 +28,8 @@ type output struct {
 
 	gone context.CancelCauseFunc // ends a command whose output nobody reads
 
+	sudos atomic.Bool // a command with sudo was written
+
 	mu   sync.Mutex
 	lost error
 }
@@ -31,6 +37,9 @@ type output struct {
 // Write returns a *failure if the write fails. For a pipe without a reader that is the failure of a
 // command that SIGPIPE ended.
 func (s *output) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("sudo ")) {
+		s.sudos.Store(true)
+	}
 	n, err := s.Writer.Write(b)
 	switch {
 	case err == nil:
@@ -62,6 +71,19 @@ func (s *output) result(err error) error {
 		return err
 	}
 	return errors.Join(s.lost, err)
+}
+
+// withoutSudo returns what to type instead of the commands with sudo that were printed on terminals,
+// or "" if there were none or sudo is in the PATH.
+func withoutSudo(outs ...*output) string {
+	printed := slices.ContainsFunc(outs, func(s *output) bool { return s.sudos.Load() && isTerminal(s) })
+	if !printed {
+		return ""
+	}
+	if _, err := exec.LookPath("sudo"); err == nil {
+		return ""
+	}
+	return "there is no sudo here: root leaves it out, others type su -c 'COMMAND'"
 }
 
 func outOfSpace(err error) bool {

@@ -3,11 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // testdata/fake/lost.txtar has what commands print besides their help.
@@ -38,5 +41,44 @@ func TestHelpThatCannotBeWritten(t *testing.T) {
 	try(newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}))
 	if n < 30 {
 		t.Errorf("only %d commands", n)
+	}
+}
+
+// On a terminal without sudo, commands with sudo are explained once.
+func TestWithoutSudo(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = terminal.Close() })
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, path, text string
+		to               *os.File
+		said             bool
+	}{
+		{"no-sudo", "/nowhere", "hint: sudo toll ports\n", terminal, true},
+		{"sudo", bin, "hint: sudo toll ports\n", terminal, false},
+		{"file", "/nowhere", "hint: sudo toll ports\n", file, false},
+		{"other-words", "/nowhere", "pseudo toll ports\n", terminal, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("PATH", tt.path)
+			out := &output{Writer: tt.to}
+			if _, err := io.WriteString(out, tt.text); err != nil {
+				t.Fatal(err)
+			}
+			if got := withoutSudo(&output{Writer: tt.to}, out); (got != "") != tt.said {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -67,6 +68,9 @@ func (m Machine) obstacles() []obstacle {
 		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
 			"the container's seccomp profile forbids it, as Docker's default does",
 			"run toll outside the container, or the container with --privileged"},
+		{denied, m.chrooted,
+			"toll runs in a chroot, in which the kernel makes none",
+			"run toll outside the chroot, or enter it by pivot_root, as container engines do"},
 		{denied, is("/proc/sys/kernel/unprivileged_userns_clone", "0"),
 			"/proc/sys/kernel/unprivileged_userns_clone is 0",
 			"sudo sysctl -w kernel.unprivileged_userns_clone=1"},
@@ -74,6 +78,19 @@ func (m Machine) obstacles() []obstacle {
 			"/proc/sys/kernel/apparmor_restrict_unprivileged_userns is 1",
 			"run toll as root, or: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 	}
+}
+
+// chrooted reports whether the root directory is none of the mount points: it has no line in the
+// list of mounts that this process reaches.
+func (m Machine) chrooted() bool {
+	const mountPoint = 4 // field of a line
+	mounts := m.text("/proc/self/mountinfo")
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > mountPoint && f[mountPoint] == "/" {
+			return false
+		}
+	}
+	return mounts != ""
 }
 
 func (m Machine) filtered() bool {
