@@ -25,6 +25,7 @@ var checks = []check{
 	{"trace", (*trial).parts},
 	{"trace-followed", (*trial).followed},
 	{"trace-planted", (*trial).plantedParts},
+	{"trace-routes", (*trial).routes},
 	{"trace-bystanders", (*trial).bystanders},
 	{"tokens", (*trial).tokens},
 	{"tokens-load", (*trial).loadedTokens},
@@ -69,7 +70,7 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 80 minutes. runsOf, if not 0, replaces the number of runs of aa, minute,
+// The usual scale takes some 95 minutes. runsOf, if not 0, replaces the number of runs of aa, minute,
 // trace and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",

@@ -62,7 +62,7 @@ func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "minute": others,
 		"unpinned": others, "rootless": others, "trace-planted": {"nft", "tc", "ip"}, "tokens": {"ip", "tc"},
-		"tokens-load": {"ip"}}
+		"tokens-load": {"ip"}, "trace-routes": {"ip", "nft"}}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)

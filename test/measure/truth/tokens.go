@@ -56,7 +56,7 @@ var plantedTokens = []plantedToken{
 			w.nagle.Store(true)
 			w.forth.Store(int64(d / 2))
 			w.back.Store(int64(d / 2))
-			return w.inside(w.client, "ip", "route", "change", "10.9.0.0/24", "dev", tunName,
+			return inside(w.client, "ip", "route", "change", "10.9.0.0/24", "dev", tunName,
 				"quickack", "1")
 		}, map[string]float64{sample.EvidenceTCP: 1, sample.EvidenceWire: 0.5,
 			sample.EvidenceRequest: 0.5}},
@@ -73,7 +73,7 @@ var plantedTokens = []plantedToken{
 				}
 				w.closers = append(w.closers, w.others[i].Close)
 			}
-			return w.inside(w.server, "tc", "qdisc", "replace", "dev", tunName, "root", "tbf",
+			return inside(w.server, "tc", "qdisc", "replace", "dev", tunName, "root", "tbf",
 				"rate", strconv.Itoa(queueRate), "burst", strconv.Itoa(queueBurst), "limit", "1000000")
 		}, map[string]float64{sample.EvidenceQueue: 1}},
 	{sample.EvidenceRelay, "the relay measure at port " + strconv.Itoa(relayAt),
@@ -210,7 +210,8 @@ type tokenWorld struct {
 	closers        []func() error
 }
 
-func (w *tokenWorld) inside(ns *netns.NS, name string, args ...string) error {
+// inside runs a program in a namespace.
+func inside(ns *netns.NS, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

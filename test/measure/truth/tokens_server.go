@@ -151,7 +151,7 @@ func (w *tokenWorld) end(client bool) (f *os.File, err error) {
 	for _, args := range [][]string{{"link", "set", "lo", "up"},
 		{"addr", "add", addr, "dev", tunName}, {"link", "set", tunName, "up"}} {
 		if err == nil {
-			err = w.inside(ns, "ip", args...)
+			err = inside(ns, "ip", args...)
 		}
 	}
 	return f, err

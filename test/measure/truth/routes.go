@@ -1,0 +1,259 @@
+package truth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	judged "github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	routeLimit = 0.2e-6 // s; how far another part of a request may move
+	wakeLimit  = 0.5e-6 // the same of a part in which a process is woken up
+)
+
+// plantedRoute is a difference between two routes to servers that are otherwise alike.
+type plantedRoute struct {
+	name, what string
+	row, part  string // that moves; without a part, the whole row
+	planted    routeKind
+	plain      routeKind
+	// known is what it costs; 0: clients of this program measure that, with a reference that has
+	// times as much of it.
+	known     time.Duration
+	reference routeKind
+	times     float64
+}
+
+// routeKind says what is in a route.
+type routeKind struct {
+	answer  answering
+	relay   bool
+	spin    time.Duration // of the relay, each way
+	rules   int           // in FORWARD
+	bridges int
+	limited bool // the server's CPU time
+}
+
+const (
+	routeSpin  = 20 * time.Microsecond
+	routeSleep = time.Millisecond
+	large      = 1 << 20
+	longBridge = 9
+)
+
+var plantedRoutes = []plantedRoute{
+	{name: "a server that spins", what: routeSpin.String(), row: "server", part: "its own CPU time",
+		planted: routeKind{answer: answering{Spin: routeSpin}}, known: routeSpin},
+	{name: "a server that sleeps", what: routeSleep.String(), row: "server", part: "asleep",
+		planted: routeKind{answer: answering{Sleep: routeSleep}}, known: routeSleep},
+	{name: "a relay that spins", what: spin.String() + " each way", row: "relay",
+		part: "its own CPU time", plain: routeKind{relay: true},
+		planted: routeKind{relay: true, spin: spin}, known: 2 * spin},
+	{name: "a long reply", what: "1 MiB", row: "transfer",
+		planted:   routeKind{answer: answering{Size: large}},
+		reference: routeKind{answer: answering{Size: large}}, times: 1},
+	{name: "rules in FORWARD", what: "100 rules; known by 2000", row: "network",
+		planted: routeKind{rules: 100}, reference: routeKind{rules: 2000}, times: 20},
+	{name: "a second bridge", what: "behind the first; known by 8", row: "network",
+		planted: routeKind{bridges: 2}, reference: routeKind{bridges: longBridge},
+		times: longBridge - 1},
+	{name: "a CPU quota", what: "2 of each 10 ms, of which a reply takes 2", row: "server",
+		part: "waiting for a CPU", plain: routeKind{answer: answering{Burn: 2 * time.Millisecond}},
+		planted:   routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true},
+		reference: routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true}, times: 1},
+}
+
+// routes shows that toll trace ADDRESS finds, and sizes, what is planted in a route to a server.
+func (t *trial) routes(ctx context.Context) ([]table, error) {
+	out := table{title: "Traces of routes: planted differences",
+		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces behind "+
+			"bridges, %d traces of %s each. What the planted costs is known, or is measured for %s by "+
+			"clients of this program, without toll. A row holds if the right part moves by that amount "+
+			"±%.0f %%, and no other by more than %.1f µs, or %.1f µs of one with a wake-up. The last "+
+			"row is a server that answers 300 clients one after another: `--attach` must say what "+
+			"these measure themselves.", t.scale.tracePlant.n, t.scale.tracePlant.each,
+			t.scale.traceReference, percent*plantedShare, routeLimit/microsecond,
+			wakeLimit/microsecond),
+		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}
+	for _, d := range plantedRoutes {
+		v, cells, err := t.findInRoute(ctx, d)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if err != nil { // others may still be found
+			t.say("trace-routes: %s: %v", d.name, err)
+			v, cells = no, []string{firstLine(err.Error()), "", ""}
+		}
+		out.add(v, append([]string{d.name, d.what}, cells...)...)
+	}
+	v, cells, err := t.attached(ctx)
+	if err != nil {
+		v, cells = no, []string{firstLine(err.Error()), "", ""}
+	}
+	out.add(v, append([]string{"parallel clients", strconv.Itoa(crowdSize)}, cells...)...)
+	return []table{out}, ctx.Err()
+}
+
+// findInRoute returns the verdict of a planted difference, and the cells of its row.
+func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cells []string,
+	err error) {
+	w, err := newRouteWorld(t.dir)
+	if err != nil {
+		return no, nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	plain, err := w.add(d.plain)
+	if err != nil {
+		return no, nil, err
+	}
+	planted, err := w.add(d.planted)
+	if err != nil {
+		return no, nil, err
+	}
+	known := amount{at: d.known.Seconds()}
+	if d.known == 0 {
+		reference, err := w.add(d.reference)
+		if err != nil {
+			return no, nil, err
+		}
+		of, err := w.compare(plain, reference, t.scale.traceReference)
+		if err != nil {
+			return no, nil, err
+		}
+		known = of.times(1 / d.times)
+	}
+	t.say("trace-routes: %s: %s costs %s", d.name, d.what, known)
+	m := moved{others: map[string][]amount{}}
+	for i := range t.scale.tracePlant.n {
+		r, err := w.trace(ctx, t, t.seed+uint64(i), plain, planted)
+		if err == nil {
+			err = m.addRoute(r, d)
+		}
+		if err != nil {
+			return no, nil, err
+		}
+		t.say("trace-routes: %s: run %d of %d: %s; others: %s", d.name, i+1, t.scale.tracePlant.n,
+			m.right[i], m.last())
+	}
+	return m.routeVerdict(known), []string{known.String(), mean(m.right).String(), m.text()}, nil
+}
+
+// addRoute adds a trace of the routes "plain" and "planted".
+func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
+	i := slices.IndexFunc(r.Traces, func(t judged.Trace) bool { return t.Label == "planted" })
+	if i < 0 {
+		return fmt.Errorf("%d traces, none of the planted route: failed: %v", len(r.Traces), r.Failed)
+	}
+	t := r.Traces[i]
+	if t.Refused != "" || len(t.Rows) == 0 {
+		return fmt.Errorf("no parts: %s", t.Refused)
+	}
+	found := false
+	for _, row := range t.Rows {
+		if row.Name == "not attributed" {
+			continue
+		}
+		rows := []judged.Row{row}
+		if name, _, _ := strings.Cut(row.Name, " "); name == d.row || row.Name == d.row {
+			if d.part != "" {
+				rows = row.Parts
+			}
+			if d.part != "" && len(rows) == 0 {
+				return fmt.Errorf("%s is not divided", row.Name)
+			}
+		}
+		for _, x := range rows {
+			a := amount{x.Added.Median, max(x.Added.High-x.Added.Median, x.Added.Median-x.Added.Low)}
+			switch {
+			case len(rows) > 1 && x.Name == d.part, d.part == "" && x.Name == d.row:
+				m.right, found = append(m.right, a), true
+			case len(rows) > 1:
+				m.others[row.Name+": "+x.Name] = append(m.others[row.Name+": "+x.Name], a)
+			default:
+				m.others[x.Name] = append(m.others[x.Name], a)
+			}
+		}
+	}
+	if !found {
+		return fmt.Errorf("no row %s %s", d.row, d.part)
+	}
+	return nil
+}
+
+// wakes reports whether a process is woken up in a row.
+func wakes(row string) bool {
+	first, _, _ := strings.Cut(row, " ")
+	return row == "client" || first == "relay" || strings.HasPrefix(row, "server") &&
+		!strings.HasPrefix(row, "server's")
+}
+
+func (m *moved) routeVerdict(known amount) verdict {
+	off, tolerance := mean(m.right).minus(known), plantedShare*math.Abs(known.at)
+	v := holdsIf(len(m.right) > 0 && math.Abs(off.at) <= tolerance+off.half)
+	if off.half > tolerance {
+		v = worst(v, tooWide)
+	}
+	for name, all := range m.others {
+		limit := routeLimit
+		if wakes(name) {
+			limit = wakeLimit
+		}
+		v = worst(v, mean(all).near(limit))
+	}
+	return v
+}
+
+// trace returns toll's report of the two routes.
+func (w *routeWorld) trace(ctx context.Context, t *trial, seed uint64, plain, planted string) (
+	*judged.Report, error) {
+	out, err := w.toll(ctx, t, "trace", "plain=http://"+plain+"/", "planted=http://"+planted+"/",
+		"--budget", t.scale.tracePlant.each.String(), "--seed", strconv.FormatUint(seed, 10),
+		"--quiet", "--force", "--format", "json")
+	if err != nil {
+		return nil, err
+	}
+	return readTrace(out)
+}
+
+const crowdSize = 300
+
+// attached compares what toll says of the requests of many clients with what these measure.
+func (t *trial) attached(ctx context.Context) (v verdict, cells []string, err error) {
+	w, err := newRouteWorld(t.dir)
+	if err != nil {
+		return no, nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	at, err := w.add(routeKind{answer: answering{Spin: routeSpin, Alone: true}})
+	if err != nil {
+		return no, nil, err
+	}
+	crowd, err := w.crowd(at, crowdSize)
+	if err != nil {
+		return no, nil, err
+	}
+	out, err := w.toll(ctx, t, "trace", "--attach", at, "--budget",
+		t.scale.tracePlant.each.String(), "--quiet", "--force", "--format", "json")
+	costs, errClients := crowd.end()
+	if err := errors.Join(err, errClients); err != nil {
+		return no, nil, err
+	}
+	var served sample.Served
+	if err := json.Unmarshal(out, &served); err != nil || served.Requests == 0 {
+		return no, nil, fmt.Errorf("%d requests: %w", served.Requests, err)
+	}
+	got := served.Whole.Mean
+	t.say("trace-routes: %d clients: %s by themselves, %s attached", crowdSize, micros(costs),
+		micros(got))
+	return holdsIf(math.Abs(got-costs) <= plantedShare*costs), []string{micros(costs), micros(got),
+		""}, nil
+}

@@ -1,0 +1,137 @@
+package truth
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+)
+
+// A trace of a planted route, whose server has parts.
+func routeText(spun, slept, network float64, refused string) string {
+	return fmt.Sprintf(`{"traces":[{"label":"planted","refused":%q,"rows":[
+{"name":"network","added":%s},{"name":"server","added":%s,"parts":[
+{"name":"its own CPU time","added":%[4]s},{"name":"asleep","added":%[5]s}]},
+{"name":"not attributed","added":%[6]s}]}]}`, refused, priceText(network, 0.05),
+		priceText(spun+slept, 0.05), priceText(spun, 0.05), priceText(slept, 0.05),
+		priceText(40, 0.05))
+}
+
+func TestMovedInRoute(t *testing.T) {
+	d := plantedRoute{row: "server", part: "its own CPU time"}
+	for _, c := range []struct {
+		name                 string
+		spun, slept, network float64
+		want                 verdict
+	}{
+		{"right", 20.5, 0.1, 0.1, yes},
+		{"too-little", 15, 0.1, 0.1, no},
+		{"elsewhere", 0.1, 20, 0.1, no},
+		{"another-moves", 20, 0, 0.3, no},
+		{"a-wake-up-moves", 20, 0.4, 0, yes},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := moved{others: map[string][]amount{}}
+			r, err := readTrace([]byte(routeText(c.spun, c.slept, c.network, "")))
+			if err == nil {
+				err = m.addRoute(r, d)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.routeVerdict(amount{at: 20e-6}); got != c.want {
+				t.Errorf("%q: %s, %s", got, mean(m.right), m.text())
+			}
+		})
+	}
+	for name, text := range map[string]string{"refused": routeText(20, 0, 0, "lost"),
+		"none": `{"traces":[]}`} {
+		r, err := readTrace([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&moved{}).addRoute(r, d); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The clients of this program measure what a server does before it answers.
+func TestCompareServers(t *testing.T) {
+	needs(t, "ip")
+	w, err := newRouteWorld(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	plain, err := w.add(routeKind{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sleep = 30 * time.Millisecond
+	slow, err := w.add(routeKind{answer: answering{Sleep: sleep, Size: 70_000}, bridges: 2,
+		relay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := w.compare(plain, slow, time.Millisecond)
+	if err != nil || a.at < 0.9*sleep.Seconds() {
+		t.Errorf("%s, %v", a, err)
+	}
+	many, err := w.add(routeKind{answer: answering{Sleep: sleep, Alone: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients = 3
+	c, err := w.crowd(many, clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * clients * sleep)
+	if took, err := c.end(); err != nil || took < sleep.Seconds() {
+		t.Errorf("%v, %v", took, err)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	at := testnet.TCP(t).String()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], answerArg, `{"Size":5}`, at)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp4", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := blocking(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for range 2 {
+		if took, err := ask(fd, make([]byte, 1000)); err != nil || took <= 0 {
+			t.Errorf("%d, %v", took, err)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package truth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+)
+
+const (
+	routePort  = 7101
+	routedFrom = "10.60.0.1" // the client's address
+	routedBy   = "10.60.0.254"
+)
+
+// routeWorld is a client's namespace and a router's, behind which each route's server has one.
+type routeWorld struct {
+	client, router *netns.NS
+	dir            string // for relays
+	routes         int
+	closers        []func() error
+}
+
+// newRouteWorld makes the client's and the router's namespace. The caller closes it.
+func newRouteWorld(dir string) (w *routeWorld, err error) {
+	w = &routeWorld{dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.client, err = w.namespace(); err != nil {
+		return nil, err
+	}
+	if w.router, err = w.namespace(); err != nil {
+		return nil, err
+	}
+	if err := w.link(w.client, "c0", routedBy, routedFrom); err != nil {
+		return nil, err
+	}
+	return w, inside(w.router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+}
+
+// namespace returns a namespace in which a process runs, so that toll finds it.
+func (w *routeWorld) namespace() (*netns.NS, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	w.closers = append(w.closers, ns.Close)
+	if err := inside(ns, "ip", "link", "set", "lo", "up"); err != nil {
+		return nil, err
+	}
+	return ns, w.start(ns, exec.Command("sleep", "infinity"))
+}
+
+// start starts a process, which close ends.
+func (w *routeWorld) start(ns *netns.NS, cmd *exec.Cmd) error {
+	if err := ns.Start(cmd); err != nil {
+		return err
+	}
+	w.closers = append(w.closers, func() error {
+		err := cmd.Process.Kill()
+		_ = cmd.Wait()
+		return err
+	})
+	return nil
+}
+
+// link connects a namespace with the router by a pair of devices. The namespace's is eth0. Without an
+// address of the router's, its device has none.
+func (w *routeWorld) link(ns *netns.NS, port, router, addr string) error {
+	tid, err := ns.TID()
+	if err != nil {
+		return err
+	}
+	script := fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip link set %[1]s up",
+		port, tid)
+	if router != "" {
+		script += fmt.Sprintf(" && ip addr add %s/24 dev %s", router, port)
+	}
+	if err := inside(w.router, "sh", "-c", script); err != nil {
+		return err
+	}
+	network := addr[:strings.LastIndexByte(addr, '.')]
+	return inside(ns, "sh", "-c", fmt.Sprintf("ip addr add %s/24 dev eth0 && ip link set eth0 up && "+
+		"ip route add default via %s.254", addr, network))
+}
+
+// add adds a route and returns the address that clients dial.
+func (w *routeWorld) add(k routeKind) (at string, err error) {
+	w.routes++
+	ns, err := w.namespace()
+	if err != nil {
+		return "", err
+	}
+	network := fmt.Sprintf("10.61.%d", w.routes)
+	port := fmt.Sprintf("s%d", w.routes)
+	if err := w.link(ns, port, "", network+".2"); err != nil {
+		return "", err
+	}
+	if err := inside(w.router, "sh", "-c", w.bridges(k, port, network)); err != nil {
+		return "", err
+	}
+	at = net.JoinHostPort(network+".2", strconv.Itoa(routePort))
+	if err := w.serve(ns, k, at); err != nil || !k.relay {
+		return at, err
+	}
+	return w.relay(k.spin, network+".2")
+}
+
+// bridges returns the commands that put the server's port behind bridges, and its rules.
+func (w *routeWorld) bridges(k routeKind, port, network string) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "set -e")
+	for i := range max(1, k.bridges) {
+		name := fmt.Sprintf("b%d-%d", w.routes, i)
+		fmt.Fprintf(&b, "ip link add %s type bridge\nip link set %[1]s up\n", name)
+		if i == 0 {
+			fmt.Fprintf(&b, "ip addr add %s.254/24 dev %s\n", network, name)
+		} else {
+			before := fmt.Sprintf("b%d-%d", w.routes, i-1)
+			fmt.Fprintf(&b, "ip link add %s-x type veth peer name %[1]s-y\nip link set %[1]s-x master %s\n"+
+				"ip link set %[1]s-y master %[1]s\nip link set %[1]s-x up\nip link set %[1]s-y up\n", name,
+				before)
+		}
+		if i == max(1, k.bridges)-1 {
+			fmt.Fprintf(&b, "ip link set %s master %s\n", port, name)
+		}
+	}
+	if k.rules > 0 {
+		walk := strings.Repeat("tcp dport 1 counter drop\n", k.rules)
+		fmt.Fprintf(&b, "nft -f - <<'END'\ntable ip r%d {\nchain walk {\n%s}\nchain f {\ntype filter hook "+
+			"forward priority 0;\nip daddr %[3]s.2 jump walk\nip saddr %[3]s.2 jump walk\n}\n}\nEND\n",
+			w.routes, walk, network)
+	}
+	return b.String()
+}
+
+// serve starts a server, and returns once it listens.
+func (w *routeWorld) serve(ns *netns.NS, k routeKind, at string) error {
+	how, err := json.Marshal(k.answer)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	enter := ""
+	if k.limited {
+		group, err := w.limited()
+		if err != nil {
+			return err
+		}
+		enter = "echo $$ > " + group + "/cgroup.procs && "
+	}
+	cmd := exec.Command("sh", "-c", enter+`exec "$@"`, "sh", self, answerArg, string(how), at)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := w.start(ns, cmd); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(out, make([]byte, 1))
+	return err
+}
+
+// limited makes a control group that may use 2 of each 10 ms of CPU time.
+func (w *routeWorld) limited() (dir string, err error) {
+	parent := "/sys/fs/cgroup/cpu"
+	files := map[string]string{"cpu.cfs_period_us": "10000", "cpu.cfs_quota_us": "2000"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // version 2
+		parent, files = "/sys/fs/cgroup", map[string]string{"cpu.max": "2000 10000"}
+	}
+	if dir, err = os.MkdirTemp(parent, "toll-truth-"); err != nil {
+		return "", err
+	}
+	w.closers = append(w.closers, func() error { return removeGroup(dir) })
+	for name, text := range files {
+		const readable = 0o644
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), readable))
+	}
+	return dir, err
+}
+
+// removeGroup removes a control group, whose processes may not yet have left it.
+func removeGroup(dir string) (err error) {
+	for until := time.Now().Add(exitTimeout); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if err = os.Remove(dir); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// relay starts a relay at the router, and returns its address once it listens.
+func (w *routeWorld) relay(spin time.Duration, server string) (at string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	port := strconv.Itoa(routePort + w.routes)
+	cmd := exec.Command(self, relayArg, spin.String(), "-proto", "tcp", "-host-ip", routedBy,
+		"-host-port", port, "-container-ip", server, "-container-port", strconv.Itoa(routePort))
+	ready, child, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer ready.Close()
+	defer child.Close()
+	cmd.ExtraFiles = []*os.File{child}
+	if err := w.start(w.router, cmd); err != nil {
+		return "", err
+	}
+	_, err = io.ReadFull(ready, make([]byte, 1))
+	return net.JoinHostPort(routedBy, port), err
+}
+
+func (w *routeWorld) close() error {
+	var errs []error
+	for _, f := range slices.Backward(w.closers) {
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
+// toll runs toll at the client.
+func (w *routeWorld) toll(ctx context.Context, t *trial, args ...string) ([]byte, error) {
+	file, err := filepath.Abs(t.toll)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, file, args...)
+	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
+	cmd.WaitDelay = exitTimeout
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := w.client.Start(cmd); err != nil {
+		return nil, err
+	}
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("toll %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), nil
+}
+
+// dial connects to a route's server with blocking calls.
+func (w *routeWorld) dial(at string) (fd int, err error) {
+	err = w.client.Do(func() error {
+		c, err := net.Dial("tcp4", at)
+		if err == nil {
+			fd, err = blocking(c)
+		}
+		return err
+	})
+	return fd, err
+}
+
+// ask makes a request and returns how long it took, in ns.
+func ask(fd int, buffer []byte) (took int64, err error) {
+	began := clock.Now()
+	if err := writeAll(fd, []byte("GET / HTTP/1.1\r\nHost: a"+requestEnd)); err != nil {
+		return 0, err
+	}
+	for n, size := 0, math.MaxInt; n < size; {
+		got, err := unix.Read(fd, buffer[n:])
+		if err != nil || got <= 0 {
+			return 0, errors.Join(io.ErrUnexpectedEOF, err)
+		}
+		n += got
+		if size == math.MaxInt {
+			if size, err = sizeOf(buffer[:n]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return clock.Now() - began, nil
+}
+
+// sizeOf returns the size of a reply, which begins with its whole header.
+func sizeOf(b []byte) (int, error) {
+	head, _, ok := bytes.Cut(b, []byte(requestEnd))
+	_, length, found := bytes.Cut(head, []byte("Content-Length: "))
+	if !ok || !found {
+		return 0, fmt.Errorf("%.80q is no reply", b)
+	}
+	body, err := strconv.Atoi(string(length))
+	return len(head) + len(requestEnd) + body, err
+}
+
+// compare returns what requests to b take longer than those to a, which take turns for a time.
+func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) {
+	const each = 60 * time.Millisecond
+	var fds [2]int
+	var err error
+	for i, at := range []string{a, b} {
+		if fds[i], err = w.dial(at); err != nil {
+			return amount{}, err
+		}
+		defer func() { _ = unix.Close(fds[i]) }()
+	}
+	buffer := make([]byte, large+1<<10)
+	var by []float64
+	for until := time.Now().Add(during); time.Now().Before(until) || len(by) < 2; {
+		var middle [2]float64
+		for i, fd := range fds {
+			if middle[i], err = middleTime(fd, buffer, each); err != nil {
+				return amount{}, err
+			}
+		}
+		by = append(by, middle[1]-middle[0])
+	}
+	n, sum, squares := float64(len(by)), 0.0, 0.0
+	for _, x := range by {
+		sum += x
+	}
+	for _, x := range by {
+		squares += (x - sum/n) * (x - sum/n)
+	}
+	const sure = 2 // standard errors
+	return amount{sum / n, sure * math.Sqrt(squares/(n-1)/n)}, nil
+}
+
+// middleTime makes requests for a time and returns the mean of the middle fifth of how long they
+// took, in s.
+func middleTime(fd int, buffer []byte, during time.Duration) (float64, error) {
+	var all []int64
+	for until := time.Now().Add(during); time.Now().Before(until); {
+		took, err := ask(fd, buffer)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, took)
+	}
+	slices.Sort(all)
+	some := all[len(all)*2/5 : len(all)*3/5+1]
+	sum := 0.0
+	for _, x := range some {
+		sum += float64(x) / float64(time.Second) / float64(len(some))
+	}
+	return sum, nil
+}
+
+// crowd is clients that make one request after another, whose replies are small.
+type crowd struct {
+	stop     atomic.Bool
+	over     sync.WaitGroup
+	mu       sync.Mutex
+	n        int
+	sum      int64
+	failures []error
+}
+
+// crowd starts clients of a server.
+func (w *routeWorld) crowd(at string, n int) (*crowd, error) {
+	c := &crowd{}
+	for range n {
+		fd, err := w.dial(at)
+		if err != nil {
+			_, errEnd := c.end()
+			return nil, errors.Join(err, errEnd)
+		}
+		c.over.Go(func() { c.run(fd) })
+	}
+	return c, nil
+}
+
+func (c *crowd) run(fd int) {
+	defer func() { _ = unix.Close(fd) }()
+	n, sum := 0, int64(0)
+	var err error
+	for b := make([]byte, 1<<10); !c.stop.Load() && err == nil; n++ {
+		var took int64
+		took, err = ask(fd, b)
+		sum += took
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n, c.sum = c.n+n, c.sum+sum
+	if err != nil {
+		c.failures = append(c.failures, err)
+	}
+}
+
+// end stops the clients and returns the mean time of their requests, in s.
+func (c *crowd) end() (mean float64, err error) {
+	c.stop.Store(true)
+	c.over.Wait()
+	return float64(c.sum) / float64(max(1, c.n)) / float64(time.Second), errors.Join(c.failures...)
+}
