@@ -101,24 +101,23 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	return p.Container, ok && !p.Rootless
 }
 
-// measureServer returns the commands that measure and trace the first server, or "" if there are
-// fewer than two routes.
-func (f *Facts) measureServer(rows []Row) (measure, trace string) {
-	type route struct{ name, dial string }
-	var routes []route
-	var server Server
+// serverRoute is a route of this machine's to a server.
+type serverRoute struct{ name, dial string }
+
+// routesTo returns the routes to the first container's server over a protocol, the direct one first.
+func (f *Facts) routesTo(rows []Row, proto string) (routes []serverRoute, server Server) {
 	var target netip.AddrPort
 	add := func(name, dial string) {
-		if !slices.ContainsFunc(routes, func(r route) bool {
+		if !slices.ContainsFunc(routes, func(r serverRoute) bool {
 			return r.dial == dial || r.name == name
 		}) {
-			routes = append(routes, route{name, dial})
+			routes = append(routes, serverRoute{name, dial})
 		}
 	}
 	for _, c := range []Client{Loopback, OwnAddr} {
 		for _, row := range rows {
 			p, ok := row.Paths[c]
-			if !ok || row.Proto != "tcp" || !p.Answers() || row.Server.Kind != "container" ||
+			if !ok || row.Proto != proto || !p.Answers() || row.Server.Kind != "container" ||
 				p.proxy.Rootless || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
 				continue
 			}
@@ -133,20 +132,53 @@ func (f *Facts) measureServer(rows []Row) (measure, trace string) {
 				p.Dial)
 		}
 	}
+	return routes, server
+}
+
+const traceCommand = "sudo toll trace"
+
+// measureServer returns the commands that measure and trace the first server, or "" if there are
+// fewer than two routes. The requests to a server of UDP are traced over any number of them.
+func (f *Facts) measureServer(rows []Row) (measure, trace string) {
+	routes, server := f.routesTo(rows, "tcp")
 	if len(routes) < 2 {
-		return "", ""
+		return "", f.traceDatagrams(rows)
 	}
 	what := server.Name + " " + server.Image
 	if process := f.processIn(server); process != "" {
 		what += " " + process
 	}
 	measure, address := clientFor(what)
-	trace = "sudo toll trace"
+	return measure + named(routes, address), traceCommand + named(routes, address)
+}
+
+// named returns routes as arguments, at addresses of a form.
+func named(routes []serverRoute, address string) string {
+	out := ""
 	for _, r := range routes {
-		at := " " + r.name + "=" + fmt.Sprintf(address, r.dial)
-		measure, trace = measure+at, trace+at
+		out += " " + r.name + "=" + fmt.Sprintf(address, r.dial)
 	}
-	return measure, trace
+	return out
+}
+
+// traceDatagrams returns the command that traces requests over UDP, or "" if no such server is
+// reached from this machine: toll's own queries over each route to a DNS server, or those of the
+// clients that a server has.
+func (f *Facts) traceDatagrams(rows []Row) string {
+	const dns = 53
+	if routes, server := f.routesTo(rows, "udp"); len(routes) > 1 && server.Port == dns {
+		return traceCommand + named(routes, "dns://%s/example.org")
+	} else if len(routes) > 0 {
+		return traceCommand + " --attach " + routes[0].dial + "/udp"
+	}
+	for _, c := range []Client{Loopback, OwnAddr} {
+		for _, row := range rows {
+			if p, ok := row.Paths[c]; ok && row.Proto == "udp" && p.Kind == Direct {
+				return traceCommand + " --attach " + p.Dial + "/udp"
+			}
+		}
+	}
+	return ""
 }
 
 func (f *Facts) processIn(s Server) string {

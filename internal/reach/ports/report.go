@@ -38,6 +38,7 @@ type Report struct {
 	// unknown or has only one route.
 	MeasureServer string `json:"measure_server,omitempty"`
 	// TraceServer is a command that divides the time of requests over them; "" as for MeasureServer.
+	// Requests over UDP are divided over one route, too.
 	TraceServer string `json:"trace_server,omitempty"`
 	// Expected has the judged lines of --expect; nil without it. Changes is the comparison of
 	// --against; nil without it.

@@ -124,6 +124,33 @@ func TestMeasureServer(t *testing.T) {
 	}
 }
 
+// A server of UDP is traced by queries over its routes if it is one of DNS, or by watching.
+func TestTraceDatagrams(t *testing.T) {
+	for port, want := range map[uint16]string{
+		53: "sudo toll trace direct=dns://172.17.0.2:53/example.org " +
+			"proxy=dns://127.0.0.1:8080/example.org nat=dns://198.18.0.1:8080/example.org",
+		80: "sudo toll trace --attach 172.17.0.2:80/udp",
+	} {
+		f := healthy()
+		f.Listeners[1].Proto, f.Proxies[0].Proto = "udp", "udp"
+		to := netip.AddrPortFrom(f.Proxies[0].Container.Addr(), port)
+		f.Proxies[0].Container = to
+		listener, published := &f.Containers[0].Listeners[0], &f.Containers[0].Published[0]
+		listener.Proto, listener.Addr = "udp", netip.AddrPortFrom(listener.Addr.Addr(), port)
+		published.Proto, published.Port = "udp", port
+		r := try(f, 8080, nil)
+		if r.TraceServer != want || r.MeasureServer != "" {
+			t.Errorf("%d: %q and %q, want %q", port, r.TraceServer, r.MeasureServer, want)
+		}
+	}
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:514"),
+		Inode: 8, Owners: []Process{{PID: 8, Name: "syslog"}}})
+	if got := try(f, 514, nil).TraceServer; got != "sudo toll trace --attach 127.0.0.1:514/udp" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestMeasureServerOfTwo(t *testing.T) {
 	f := twoServers()
 	got := try(f, 8080, nil).MeasureServer

@@ -317,8 +317,9 @@ func measure(r *ports.Report) (out []document.Block) {
 			document.Command{Line: r.MeasureServer})
 	}
 	if r.TraceServer != "" && tried(r) { // both need root
-		out = append(out, document.Paragraph{Text: document.Strongly("To see").Then(" where a request's microseconds go over each:",
-			document.Plain)}, document.Command{Line: r.TraceServer})
+		out = append(out, document.Paragraph{Text: document.Strongly("To see").Then(
+			" where a request's microseconds go:", document.Plain)},
+			document.Command{Line: r.TraceServer})
 	}
 	if len(r.Measure) == 0 {
 		return out
