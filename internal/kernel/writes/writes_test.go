@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -25,6 +26,9 @@ func opened(t *testing.T, ports ...uint16) *Recorder {
 	t.Helper()
 	r, err := Open(Of{Local: ports})
 	if u := (*machine.UnsupportedError)(nil); errors.As(err, &u) {
+		if has, err := bpf.Tracepoints(); err == nil && !has("tcp_sendmsg_locked") {
+			t.Skip(u) // before Linux 6.16
+		}
 		pathtest.SkipOrFail(t, "%s", u)
 	}
 	if err != nil {
