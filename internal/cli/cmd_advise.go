@@ -127,12 +127,11 @@ func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	return first, later, nil
 }
 
-// The shares of a search's time: for trying each lever alone; that must be left for continuing with
-// undecided levers; and, of what is left, for that continuation.
+// The shares of a search's time: that must be left for continuing with undecided levers; and, of what
+// is left, for that continuation.
 const (
-	firstShare = 0.5
-	leastMore  = 0.2
-	moreShare  = 0.5
+	leastMore = 0.2
+	moreShare = 0.5
 )
 
 type searches struct {
@@ -147,7 +146,7 @@ func searching(c *engine.Config, later []sample.Plan) {
 	s := &searches{later: later}
 	s.share(c.Plan.Budget)
 	if c.Plan.Rounds == 0 {
-		c.First = firstShare * s.time
+		c.First = plan.AloneShare * s.time
 	}
 	c.Next = s.next
 }
@@ -172,7 +171,7 @@ func (s *searches) next(p sample.Plan, visits []sample.Visit,
 	return sample.Step{Begins: &sample.Search{
 			Baseline: next.Baseline, Elsewhere: next.Elsewhere, Levers: next.Levers},
 			Skipped: next.Skipped},
-		next.Cells, firstShare * s.time
+		next.Cells, plan.AloneShare * s.time
 }
 
 // further returns the search's next step and its cells. Without cells the search ends.

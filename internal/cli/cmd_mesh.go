@@ -21,6 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -177,7 +178,7 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 		return err
 	}
 	if f.dryRun {
-		return f.out.print(e, planDocument(p, nil))
+		return f.out.print(e, view.Plan(p, nil))
 	}
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }

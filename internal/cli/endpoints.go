@@ -28,6 +28,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 type places struct {
@@ -100,7 +101,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	}
 	p.Trace = f.trace
 	if f.dryRun {
-		return f.out.print(e, planDocument(p, nil))
+		return f.out.print(e, view.Plan(p, nil))
 	}
 	if entered, err := from.enter(c.Context()); entered {
 		return err

@@ -106,8 +106,8 @@ func (w *watch) show(p engine.Progress) {
 		return
 	default:
 	}
-	w.display.Send(live.State{Report: w.judge(p.Elapsed),
-		Step: &live.Progress{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
+	step := stepOf(p)
+	w.display.Send(live.State{Report: w.judge(p.Elapsed), Step: &step})
 	w.display.Still(true)
 	runtime.GC() // now rather than during a measurement
 }

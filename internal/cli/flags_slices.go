@@ -28,7 +28,7 @@ type sliceFlags struct {
 	// held is the reason why nothing is sliced in this run, or "".
 	held string
 
-	// whole has, by load and point, why a load is not sliced although --slice is not 0.
+	// whole has, by the load's name, why a load is not sliced although --slice is not 0.
 	whole map[string]string
 }
 
@@ -107,7 +107,7 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	if given(sliceFlag) && f.slice > 0 && !slices.ContainsFunc(r.Loads, sliced) {
 		l := r.Loads[0]
 		return usage(fmt.Errorf("--slice %s: %s cannot be measured in slices: %s", f.slice, l.Kind,
-			f.whole[wholeKey(l)]), "leave --slice out")
+			f.whole[l.Name()]), "leave --slice out")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 		if f.whole == nil {
 			f.whole = map[string]string{}
 		}
-		f.whole[wholeKey(*l)] = why
+		f.whole[l.Name()] = why
 		return
 	}
 	l.Slice, l.Warmup, l.Window = slice, sliceWarmup, windowBeside
@@ -150,10 +150,6 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 		l.Window = window
 	}
 }
-
-// wholeKey returns the key of a load in whole. It includes the point of a sweep, because single
-// points may be unsliced.
-func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.Point) }
 
 // bulkSlice is the length of bulk's slices, in s. In 4 ms docker-proxy and NAT reach 8 to 10 % more
 // of loopback's throughput than iperf3 shows in a second, because their queues are still filling.

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func TestWhole(t *testing.T) {
@@ -270,7 +271,7 @@ func TestOverBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := overBudget(p); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		if got := view.OverBudget(p); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%v in %s: %q, want %q", tt.kinds, tt.budget, got, tt.want)
 		}
 	}

@@ -39,7 +39,7 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	for _, l := range r.Loads {
 		if l.Slice == 0 {
 			return usage(fmt.Errorf("%s can be traced only in slices: %s", l.Kind,
-				cmp.Or(f.slicing.whole[wholeKey(l)], "--slice 0")), "leave that flag out")
+				cmp.Or(f.slicing.whole[l.Name()], "--slice 0")), "leave that flag out")
 		}
 		if l.Streams > 1 {
 			return usage(fmt.Errorf("--connections %d: a trace follows one connection", l.Streams),

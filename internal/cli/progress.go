@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -15,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/live"
 )
 
 // progress prints the run's progress. It prints only between visits, because drawing costs CPU
@@ -23,7 +23,7 @@ type progress struct {
 	w     io.Writer // a terminal, or nil
 	plain io.Writer // not a terminal; nil: w is used, or nothing is printed
 	// nil: nothing was judged yet
-	standings func() []standing
+	standings func() []analysis.Standing
 	page      int     // of the ranking
 	turned    float64 // when the page was turned, in s since the run's start
 	beaten    float64 // when the last line of text was printed, in s since the run's start
@@ -53,7 +53,7 @@ func (p *progress) show(s engine.Progress) {
 	if p.plain != nil && s.Elapsed >= p.beaten+beat && s.Elapsed < s.Total {
 		p.beaten = s.Elapsed - math.Mod(s.Elapsed, beat)
 		p.page++
-		fmt.Fprintln(p.plain, beatLine(s, p.ranking(), p.page))
+		fmt.Fprintln(p.plain, live.Beat(stepOf(s), p.ranking(), p.page))
 	}
 	if p.w == nil {
 		return
@@ -62,48 +62,18 @@ func (p *progress) show(s engine.Progress) {
 	if s.Elapsed >= p.turned+pageTime {
 		p.page, p.turned = p.page+1, s.Elapsed
 	}
-	fmt.Fprint(p.w, clearLine, progressLine(s, p.ranking(), p.page, terminalWidth(p.w)))
+	fmt.Fprint(p.w, clearLine, live.Line(stepOf(s), p.ranking(), p.page, terminalWidth(p.w)))
 }
 
-func (p *progress) ranking() []standing {
+func (p *progress) ranking() []analysis.Standing {
 	if p.standings == nil {
 		return nil
 	}
 	return p.standings()
 }
 
-// progressLine returns the line with the most time left, and a page of the ratios so far or else
-// the next step.
-func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
-	columns-- // a full line would wrap
-	line := timeLeft(s, columns)
-	if pages := pagesOf(ranking, columns-ansi.StringWidth(line)); len(pages) > 0 {
-		return line + pages[page%len(pages)]
-	}
-	return cut(line+next(s), columns)
-}
-
-func timeLeft(s engine.Progress, columns int) string {
-	const cells, roomy = 10, 60
-	left := fmt.Sprintf("%.0f s left · ", max(0, s.Total-s.Elapsed))
-	if columns < roomy {
-		return left
-	}
-	done := 0
-	if s.Total > 0 {
-		done = min(cells, int(cells*s.Elapsed/s.Total))
-	}
-	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done),
-		left)
-}
-
-func beatLine(s engine.Progress, ranking []standing, page int) string {
-	const columns = 100
-	line := fmt.Sprintf("toll: %.0f of %.0f s, ", s.Elapsed, max(s.Elapsed, s.Total))
-	if pages := pagesOf(ranking, columns-len(line)); len(pages) > 0 {
-		return line + pages[page%len(pages)]
-	}
-	return line + next(s)
+func stepOf(s engine.Progress) live.Progress {
+	return live.Progress{Next: next(s), Elapsed: s.Elapsed, Total: s.Total}
 }
 
 func next(s engine.Progress) string {
@@ -115,23 +85,12 @@ func next(s engine.Progress) string {
 		line := fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits,
 			s.Cell.Load)
 		if s.Tracing != sample.Untraced {
-			line += ", " + tracingWords[s.Tracing]
+			line += ", " + s.Tracing.Words()
 		}
 		return line
 	}
 	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits,
 		analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)
-}
-
-func cut(s string, columns int) string {
-	if ansi.StringWidth(s) <= columns {
-		return s
-	}
-	r := []rune(s)
-	for len(r) > 0 && ansi.StringWidth(string(r))+1 > columns {
-		r = r[:len(r)-1]
-	}
-	return string(r) + "…"
 }
 
 type readProgress struct {
@@ -183,7 +142,7 @@ func (p *progress) judging(visits int) {
 
 func (p *progress) first(name string) {
 	if p.w != nil {
-		fmt.Fprint(p.w, clearLine, cut("trying "+name, terminalWidth(p.w)-1))
+		fmt.Fprint(p.w, clearLine, ansi.Truncate("trying "+name, terminalWidth(p.w)-1, "…"))
 	}
 }
 
@@ -191,7 +150,7 @@ func (p *progress) waitsFor(left time.Duration, c sample.Contention) {
 	seconds := left.Round(time.Second).Seconds()
 	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): ", seconds)
 	if p.w != nil {
-		fmt.Fprint(p.w, clearLine, cut(text+c.Busy(), terminalWidth(p.w)-1))
+		fmt.Fprint(p.w, clearLine, ansi.Truncate(text+c.Busy(), terminalWidth(p.w)-1, "…"))
 	}
 	if p.plain != nil && math.Mod(seconds, beat) == 0 {
 		fmt.Fprintln(p.plain, "toll: "+text+c.Words("keep"))

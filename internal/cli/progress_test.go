@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -118,5 +121,98 @@ func TestSayStopping(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func usualStandings() (out []analysis.Standing) {
+	for _, x := range []struct {
+		label, load string
+		ratio, half float64
+		higher      bool
+	}{{"native", "bulk", 1.004, 0.01, true}, {"bridge", "bulk", 0.95, 0.03, true},
+		{"bridge", "rr", 1.12, 0.03, false}} {
+		out = append(out, analysis.Standing{Cell: sample.Cell{Mode: mode.Name(x.label), From: "host",
+			Load: x.load, On: sample.Lab}, Label: x.label, Higher: x.higher,
+			Ratio: analysis.Ratio{To: "host", Median: x.ratio, Low: x.ratio - x.half,
+				High: x.ratio + x.half, N: 3}})
+	}
+	return out
+}
+
+func TestHeartbeat(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, false)
+	s := engine.Progress{Cell: sample.Cell{Load: "rr"}, Epoch: true, Visits: 2, Total: 60}
+	for _, at := range []float64{0, 4, 9.9} {
+		s.Elapsed = at
+		p.show(s)
+	}
+	if out.Len() > 0 {
+		t.Errorf("of a short run: %q", &out)
+	}
+	for _, at := range []float64{10.2, 12, 20.1} {
+		s.Elapsed = at
+		p.show(s)
+	}
+	p.standings, s.Elapsed, s.Round = usualStandings, 30.2, 3
+	p.show(engine.Progress{Elapsed: 60, Total: 60})
+	p.show(s)
+	p.clear()
+	const want = "toll: 10 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
+		"toll: 20 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
+		"toll: 30 of 60 s, rr: bridge 112 ±3 %\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	out.Reset()
+	p = newProgress(&out, true)
+	s.Elapsed = 1000
+	if p.show(s); out.Len() > 0 {
+		t.Errorf("--quiet: %q", &out)
+	}
+}
+
+func TestNoProgressInPipes(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, false)
+	p.standings = func() []analysis.Standing { t.Error("it is asked for standings"); return nil }
+	p.show(engine.Progress{Visits: 1, Total: 1})
+	p.clear()
+	if out.Len() > 0 {
+		t.Errorf("%q", &out)
+	}
+	// The next page must not appear before the current one can be read.
+	const bulk = "bulk: native 100 ±1 % · bridge 95 ±3 %"
+	shown := &progress{w: &out, standings: usualStandings}
+	for _, tt := range []struct {
+		elapsed float64
+		want    string
+	}{{0.5, bulk}, {1.9, bulk}, {6.5, "rr: bridge 112 ±3 %"}, {6.8, "rr: bridge 112 ±3 %"}, {8.6, bulk}} {
+		out.Reset()
+		shown.show(engine.Progress{Visits: 1, Total: 60, Elapsed: tt.elapsed})
+		if _, got, _ := strings.Cut(out.String(), " s left · "); got != tt.want {
+			t.Errorf("at %g s %q", tt.elapsed, got)
+		}
+	}
+}
+
+func TestNext(t *testing.T) {
+	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6",
+		Load: "udp-rr", On: sample.Lab}
+	for _, tt := range []struct {
+		s    engine.Progress
+		want string
+	}{
+		{engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16},
+			"round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
+		{engine.Progress{Cell: cell, Epoch: true, Visits: 2}, "round 1, 1 of 2: an epoch of udp-rr"},
+		{engine.Progress{Cell: cell, Epoch: true, Tracing: sample.TracedThrice, Visits: 1},
+			"round 1, 1 of 1: an epoch of udp-rr, traced thrice"},
+		{engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}},
+			"sweep 1, round 1 of 3: 2 pairs at once, rr"},
+	} {
+		if got := next(tt.s); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
 	}
 }

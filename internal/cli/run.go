@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -142,7 +144,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request, s study) (e
 			return err
 		}
 		if f.dryRun {
-			return f.out.print(e, planDocument(p, f.slicing.whole))
+			return f.out.print(e, view.Plan(p, f.slicing.whole))
 		}
 		if !f.quiet {
 			warnSkipped(e, p, req.Modes)
@@ -153,6 +155,33 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request, s study) (e
 		}
 		return f.measure(ctx, e, c)
 	})
+}
+
+// fitBudget returns an error if the run does not fit into a given budget. The default budget grows
+// instead, with a warning. An endpoint's speed is not known: a given budget ends such a run, and the
+// default one grows.
+func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
+	over := view.OverBudget(*p)
+	if over == "" || p.Foreign() {
+		return nil
+	}
+	least := math.Ceil(plan.LeastTime(*p))
+	if !f.loads.given("budget") {
+		if p.Budget = least; !f.quiet {
+			warn(e, over)
+		}
+		return nil
+	}
+	or := "or fewer modes or loads"
+	switch {
+	case p.Mesh != nil:
+		or = "or fewer nodes or loads"
+	case p.Sweep != nil:
+		or = "or fewer points, modes or loads"
+	case len(p.Pins) > 1:
+		or = "fewer modes or loads, or one placement on CPUs (--pin far)"
+	}
+	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
 }
 
 // checkBaseline returns an error if the baseline, or every cell, was skipped.
@@ -246,13 +275,13 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	}
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
 	c.MeshConverged = judge.Converged(c.Plan)
-	if over := overBudget(c.Plan); over != "" && !f.quiet {
+	if over := view.OverBudget(c.Plan); over != "" && !f.quiet {
 		warn(e, over)
 	}
 	c.Progress = bar.show
 	c.Judge = func(h sample.Header) engine.Judge {
 		live := judge.Live(h)
-		bar.standings = func() []standing { return standingsOf(live.Standings()) }
+		bar.standings = live.Standings
 		return live
 	}
 	var w *watch

@@ -9,6 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// AloneShare is the share of a search's time in which each lever is tried alone.
+const AloneShare = 0.5
+
 // Advice plans the first part of a search for what makes a mode faster: the unchanged mode as the
 // baseline, its control, and each lever alone.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {

@@ -1,6 +1,9 @@
 package sample
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Load is a workload with its options.
 type Load struct {
@@ -17,6 +20,12 @@ type Load struct {
 	// Point names one of Sweep.Points; "": not a sweep.
 	Point string
 }
+
+// Name returns the kind, in a sweep with the point.
+func (l Load) Name() string { return strings.TrimSpace(l.Kind + " " + l.Point) }
+
+// LoadName returns the name of the cell's load.
+func (c Cell) LoadName() string { return Load{Kind: c.Load, Point: c.Point}.Name() }
 
 // In JSON a load is one object: fields before its options, the options, fields after them.
 type (

@@ -23,6 +23,19 @@ const (
 	TracedHooks Tracing = "hooks"
 )
 
+// Words returns the state for a sentence.
+func (t Tracing) Words() string {
+	switch t {
+	case Untraced:
+		return "untraced"
+	case TracedThrice:
+		return "traced thrice"
+	case TracedHooks:
+		return "traced by hook"
+	}
+	return string(t)
+}
+
 // TraceCopies is the number of copies of each program in TracedThrice.
 const TraceCopies = 3
 

@@ -1,7 +1,6 @@
-package cli
+package live
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -10,20 +9,18 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-func stands(label, from, load string, ratio, half float64, lower bool) standing {
-	return standing{sample.Cell{Mode: mode.Name(label), From: mode.Placement(from), Load: load,
-		On: sample.Lab}, label,
-		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3},
-		lower}
+func stands(label, from, load string, ratio, half float64, lower bool) analysis.Standing {
+	return analysis.Standing{Cell: sample.Cell{Mode: mode.Name(label), From: mode.Placement(from),
+		Load: load, On: sample.Lab}, Label: label, Higher: !lower,
+		Ratio: analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}}
 }
 
-func usualStandings() []standing {
-	return []standing{
+func usualStandings() []analysis.Standing {
+	return []analysis.Standing{
 		stands("native", "host", "bulk", 1.004, 0.01, false),
 		stands("bridge", "host", "bulk", 0.95, 0.03, false),
 		stands("publish-nat :lo", "host", "bulk", 0.97, 0.02, false),
@@ -70,7 +67,7 @@ func TestPages(t *testing.T) {
 		{"too-narrow", 5, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := pagesOf(usualStandings(), tt.columns); !slices.Equal(got, tt.want) {
+			if got := pagesOf(standingsOf(usualStandings()), tt.columns); !slices.Equal(got, tt.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
@@ -83,22 +80,21 @@ func TestPages(t *testing.T) {
 func TestPagesOfGroups(t *testing.T) {
 	a, b := stands("bridge", "host", "rr", 1, 0.01, true),
 		stands("bridge", "remote", "rr", 1.1, 0.01, true)
-	b.cell.On = "docker"
+	b.Cell.On = "docker"
 	want := []string{"rr from host on lab: bridge 100 ±1 %",
 		"rr from remote on docker: bridge 110 ±1 %"}
-	if got := pagesOf([]standing{a, b}, 60); !slices.Equal(got, want) {
+	if got := pagesOf(standingsOf([]analysis.Standing{a, b}), 60); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestProgressLine(t *testing.T) {
-	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6",
-		Load: "udp-rr", On: sample.Lab}
-	s := engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
+func TestLine(t *testing.T) {
+	s := Progress{Next: "round 3, 4 of 16: publish-proxy from remote-container, udp-rr", Elapsed: 12.4,
+		Total: 60}
 	for _, tt := range []struct {
 		name    string
-		s       engine.Progress
-		ranking []standing
+		s       Progress
+		ranking []analysis.Standing
 		page    int
 		columns int
 		want    string
@@ -116,19 +112,11 @@ func TestProgressLine(t *testing.T) {
 			"[██░░░░░░░░] 48 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %"},
 		{"next-page", s, usualStandings(), 5, 80,
 			"[██░░░░░░░░] 48 s left · bulk: bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
-		{"over-time", engine.Progress{Elapsed: 75, Total: 60, Cell: cell}, usualStandings(), 4, 120,
+		{"over-time", Progress{Elapsed: 75, Total: 60}, usualStandings(), 4, 120,
 			"[██████████] 0 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
-		{"epoch", engine.Progress{Cell: cell, Epoch: true, Visits: 2, Total: 60}, nil, 0, 80,
-			"[░░░░░░░░░░] 60 s left · round 1, 1 of 2: an epoch of udp-rr"},
-		{"traced", engine.Progress{Cell: cell, Epoch: true, Tracing: sample.TracedThrice, Visits: 1,
-			Total: 60}, nil, 0, 80,
-			"[░░░░░░░░░░] 60 s left · round 1, 1 of 1: an epoch of udp-rr, traced thrice"},
-		{"mesh", engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}, Elapsed: 1,
-			Total: 10}, nil, 0, 80,
-			"[█░░░░░░░░░] 9 s left · sweep 1, round 1 of 3: 2 pairs at once, rr"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := progressLine(tt.s, tt.ranking, tt.page, tt.columns)
+			got := Line(tt.s, tt.ranking, tt.page, tt.columns)
 			if got != tt.want || ansi.StringWidth(got) >= tt.columns {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
@@ -136,14 +124,13 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-func TestProgressLineFits(t *testing.T) {
-	s := engine.Progress{Round: 2, Cell: sample.Cell{Mode: "bridge", From: "host", Load: "rr"},
-		Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
+func TestLineFits(t *testing.T) {
+	s := Progress{Next: "round 3, 4 of 16: bridge from host, rr", Elapsed: 12.4, Total: 60}
 	for columns := 20; columns <= 200; columns++ {
-		for _, ranking := range [][]standing{nil, usualStandings()} {
+		for _, ranking := range [][]analysis.Standing{nil, usualStandings()} {
 			for page := range 4 {
-				got := progressLine(s, ranking, page, columns)
-				if ansi.StringWidth(got) >= columns || !strings.Contains(got, "48 s left · ") ||
+				got := Line(s, ranking, page, columns)
+				if _, _, ok := strings.Cut(got, "48 s left · "); !ok || ansi.StringWidth(got) >= columns ||
 					strings.ContainsAny(got, "\n\r") {
 					t.Fatalf("%d columns: %q", columns, got)
 				}
@@ -152,44 +139,11 @@ func TestProgressLineFits(t *testing.T) {
 	}
 }
 
-func TestHeartbeat(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&out, false)
-	s := engine.Progress{Cell: sample.Cell{Load: "rr"}, Epoch: true, Visits: 2, Total: 60}
-	for _, at := range []float64{0, 4, 9.9} {
-		s.Elapsed = at
-		p.show(s)
-	}
-	if out.Len() > 0 {
-		t.Errorf("of a short run: %q", &out)
-	}
-	for _, at := range []float64{10.2, 12, 20.1} {
-		s.Elapsed = at
-		p.show(s)
-	}
-	p.standings, s.Elapsed, s.Round = usualStandings, 30.2, 3
-	p.show(engine.Progress{Elapsed: 60, Total: 60})
-	p.show(s)
-	p.clear()
-	const want = "toll: 10 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
-		"toll: 20 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
-		"toll: 30 of 60 s, bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 %\n"
-	if got := out.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	out.Reset()
-	p = newProgress(&out, true)
-	s.Elapsed = 1000
-	if p.show(s); out.Len() > 0 {
-		t.Errorf("--quiet: %q", &out)
-	}
-}
-
 func TestStandingWords(t *testing.T) {
 	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true),
 		stands("bridge", "host", "rr", 0.9, 0, true)
-	uneven.ratio.Low, single.ratio.N = 0.7, 1
-	if got := uneven.String() + ", " + single.String(); got != "bridge 90 ±20 %, bridge 90 % ±?" {
+	uneven.Ratio.Low, single.Ratio.N = 0.7, 1
+	if got := strings.Join(pagesOf(standingsOf([]analysis.Standing{uneven, single}), 99), ""); got != "rr: bridge 90 ±20 % · bridge 90 % ±?" {
 		t.Error(got)
 	}
 }
@@ -207,31 +161,6 @@ func TestStandingsOf(t *testing.T) {
 		got := standingsOf([]analysis.Standing{tt.in})
 		if len(got) != 1 || got[0].label != tt.label || got[0].lower == tt.in.Higher {
 			t.Errorf("%+v, want %s", got, tt.label)
-		}
-	}
-}
-
-func TestNoProgressInPipes(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&out, false)
-	p.standings = func() []standing { t.Error("it is asked for standings"); return nil }
-	p.show(engine.Progress{Visits: 1, Total: 1})
-	p.clear()
-	if out.Len() > 0 {
-		t.Errorf("%q", &out)
-	}
-	// The next page must not appear before the current one can be read.
-	shown := &progress{w: &out, standings: usualStandings}
-	for _, tt := range []struct {
-		elapsed float64
-		want    string
-	}{{0.5, "bulk: native 100 ±1 % · publish-nat"}, {1.9, "bulk: native 100 ±1 % · publish-nat"},
-		{6.5, "rr: native"}, {6.8, "rr: native"}, {8.6, "bulk: bridge"}} {
-		out.Reset()
-		shown.show(engine.Progress{Visits: 1, Total: 60, Elapsed: tt.elapsed})
-		if got := out.String(); !strings.HasPrefix(got, clearLine+"[") ||
-			!strings.Contains(got, tt.want) {
-			t.Errorf("at %g s %q", tt.elapsed, got)
 		}
 	}
 }

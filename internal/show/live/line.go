@@ -1,15 +1,52 @@
-package cli
+package live
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
+
+// Line returns a line of less than columns with the time left, and a page of the ratios so far or else
+// the next step.
+func Line(p Progress, all []analysis.Standing, page, columns int) string {
+	columns-- // a full line would wrap
+	line := timeLeft(p, columns)
+	if pages := pagesOf(standingsOf(all), columns-ansi.StringWidth(line)); len(pages) > 0 {
+		return line + pages[page%len(pages)]
+	}
+	return ansi.Truncate(line+p.Next, columns, "…")
+}
+
+func timeLeft(p Progress, columns int) string {
+	const cells, roomy = 10, 60
+	left := fmt.Sprintf("%.0f s left · ", max(0, p.Total-p.Elapsed))
+	if columns < roomy {
+		return left
+	}
+	done := 0
+	if p.Total > 0 {
+		done = min(cells, int(cells*p.Elapsed/p.Total))
+	}
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done),
+		left)
+}
+
+// Beat returns a line of a log with the time passed, and a page of the ratios so far or else the next
+// step.
+func Beat(p Progress, all []analysis.Standing, page int) string {
+	const columns = 100
+	line := fmt.Sprintf("toll: %.0f of %.0f s, ", p.Elapsed, max(p.Elapsed, p.Total))
+	if pages := pagesOf(standingsOf(all), columns-len(line)); len(pages) > 0 {
+		return line + pages[page%len(pages)]
+	}
+	return line + p.Next
+}
 
 type standing struct {
 	cell  sample.Cell
@@ -41,7 +78,7 @@ func pagesOf(all []standing, columns int) []string {
 			if len(g) == 0 {
 				continue
 			}
-			line, n := page(headOf(all, g[0].cell), g, columns)
+			line, n := pageOf(headOf(all, g[0].cell), g, columns)
 			groups[i], more = g[n:], true
 			if ansi.StringWidth(line) <= columns {
 				out = append(out, line)
@@ -52,7 +89,7 @@ func pagesOf(all []standing, columns int) []string {
 }
 
 func headOf(all []standing, c sample.Cell) string {
-	head := loadAt(c)
+	head := c.LoadName()
 	if several(all, func(s standing) string { return string(s.cell.From) }) {
 		head += " from " + string(c.From)
 	}
@@ -65,9 +102,9 @@ func headOf(all []standing, c sample.Cell) string {
 	return head + ": "
 }
 
-// page returns a line with as many of a group's first standings as fit, at least one, and their
+// pageOf returns a line with as many of a group's first standings as fit, at least one, and their
 // number.
-func page(head string, g []standing, columns int) (line string, n int) {
+func pageOf(head string, g []standing, columns int) (line string, n int) {
 	line = head + g[0].String()
 	for n = 1; n < len(g); n++ {
 		longer := line + " · " + g[n].String()

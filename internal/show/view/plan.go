@@ -1,7 +1,6 @@
-package cli
+package view
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,16 +12,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-func planDocument(p sample.Plan, whole map[string]string) document.Document {
+// Plan returns the document of a dry run. whole has, by the name of a load, why it is measured in
+// visits.
+func Plan(p sample.Plan, whole map[string]string) document.Document {
 	printable.Fields(&p) // engines' reasons, users' command lines
 	d := document.Document{Kind: document.APlan, JSON: p}
 	if p.Mesh != nil {
-		d.Sections = meshSections(p)
+		d.Sections = meshPlan(p)
 	} else {
 		d.Sections = planSections(p, whole)
 	}
@@ -45,7 +45,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 			"rounds until every ratio is known to ± %.3g %% or %s have passed, at least %d",
 			100*p.Precision, units.Seconds(p.Budget), plan.LeastRounds(p))
 	}
-	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p),
+	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), OverBudget(p),
 		shortEpochs(p))}
 	head.Add(loadLines(p, whole)...)
 	head.Add(lines(tracingOutline(p), rulesOutline(p))...)
@@ -66,14 +66,14 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	if len(p.Skipped) > 0 {
 		out = append(out, document.Section{Title: document.Plainly("Not measured here:"),
 			Blocks: []document.Block{document.List{
-				Topic: document.Skipped, Items: view.NotMeasured(p.Skipped, nil), Level: 1}}})
+				Topic: document.Skipped, Items: NotMeasured(p.Skipped, nil), Level: 1}}})
 	}
 	return out
 }
 
 func adviseOutline(p sample.Plan) string {
 	first := fmt.Sprintf("until each is certain or %.3g s have passed",
-		firstShare*p.Budget/float64(1+len(p.Also)))
+		plan.AloneShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
 		first = units.Plural(p.Rounds, "round")
 	}
@@ -91,7 +91,7 @@ func tracingOutline(p sample.Plan) string {
 	}
 	var states []string
 	for round := range plan.TracingStates(p) {
-		states = append(states, tracingWords[plan.TracingOf(p, round)])
+		states = append(states, plan.TracingOf(p, round).Words())
 	}
 	return fmt.Sprintf("the first rounds are %s; then in a new order", printable.List(states))
 }
@@ -111,11 +111,6 @@ func rulesOutline(p sample.Plan) string {
 	return "the lab's machines have " + printable.List(words)
 }
 
-var tracingWords = map[sample.Tracing]string{
-	sample.Untraced: "untraced", sample.Traced: "traced", sample.TracedThrice: "traced thrice",
-	sample.TracedHooks: "traced by hook",
-}
-
 func lines(texts ...string) []document.Block {
 	var out []document.Block
 	for _, t := range texts {
@@ -133,36 +128,9 @@ func within(p sample.Plan) string {
 	return fmt.Sprintf(" or until %s have passed", units.Seconds(p.Within))
 }
 
-// fitBudget returns an error if the run does not fit into a given budget. The default budget grows
-// instead, with a warning. An endpoint's speed is not known: a given budget ends such a run, and the
-// default one grows.
-func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
-	over := overBudget(*p)
-	if over == "" || p.Foreign() {
-		return nil
-	}
-	least := math.Ceil(plan.LeastTime(*p))
-	if !f.loads.given("budget") {
-		if p.Budget = least; !f.quiet {
-			warn(e, over)
-		}
-		return nil
-	}
-	or := "or fewer modes or loads"
-	switch {
-	case p.Mesh != nil:
-		or = "or fewer nodes or loads"
-	case p.Sweep != nil:
-		or = "or fewer points, modes or loads"
-	case len(p.Pins) > 1:
-		or = "fewer modes or loads, or one placement on CPUs (--pin far)"
-	}
-	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
-}
-
-// overBudget returns words for a run that is longer than its budget, or "" if it fits or has a
+// OverBudget returns words for a run that is longer than its budget, or "" if it fits or has a
 // fixed number of rounds.
-func overBudget(p sample.Plan) string {
+func OverBudget(p sample.Plan) string {
 	least := plan.LeastTime(p)
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
 		return ""
@@ -204,11 +172,11 @@ func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	var out []document.Block
 	for _, l := range p.Loads {
 		line := document.Paragraph{Text: document.Plainly(
-			strings.Replace(workload.Of(l).Outline(l), l.Kind, wholeKey(l), 1))}
+			strings.Replace(workload.Of(l).Outline(l), l.Kind, l.Name(), 1))}
 		if l.Slice > 0 {
 			line = document.Paragraph{Text: document.Plainly(timetable(p, l))}
 		}
-		if why := whole[wholeKey(l)]; why != "" {
+		if why := whole[l.Name()]; why != "" {
 			line.Text = line.Text.Then("; in visits: "+why, document.Plain)
 		}
 		out = append(out, line)
@@ -225,14 +193,14 @@ func timetable(p sample.Plan, l sample.Load) string {
 		tt := plan.Epoch(p, t.Cells, plan.Pace{}, 0)
 		text := fmt.Sprintf(
 			"%s: an epoch of %.1f s per round, in which the modes take turns in slices of %g ms",
-			wholeKey(l), float64(tt.Length)/second, 1000*l.Slice)
+			l.Name(), float64(tt.Length)/second, 1000*l.Slice)
 		if hasControl(p, t) {
 			text += fmt.Sprintf(", each near one of %s or its control", p.Baseline)
 		}
 		text += fmt.Sprintf("; then each has a window of %g s", l.Window)
 		return text
 	}
-	return wholeKey(l) + ": in slices"
+	return l.Name() + ": in slices"
 }
 
 func hasControl(p sample.Plan, t plan.Turn) bool {
@@ -284,13 +252,10 @@ func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
 
 func loadAndPin(p sample.Plan, c sample.Cell) string {
 	if len(p.Pins) < 2 {
-		return loadAt(c)
+		return c.LoadName()
 	}
-	return loadAt(c) + ", " + analysis.PinWords(c.Pin)
+	return c.LoadName() + ", " + analysis.PinWords(c.Pin)
 }
-
-// loadAt returns the name of a cell's load, in a sweep with the point.
-func loadAt(c sample.Cell) string { return wholeKey(sample.Load{Kind: c.Load, Point: c.Point}) }
 
 // Limits of what a mesh's plan prints: tournament rounds, phases in each, and pairs in each phase.
 const (
@@ -299,7 +264,7 @@ const (
 	shownPairs  = 6
 )
 
-func meshSections(p sample.Plan) []document.Section {
+func meshPlan(p sample.Plan) []document.Section {
 	m := p.Mesh
 	n := len(m.Nodes)
 	text := fmt.Sprintf(
@@ -317,7 +282,7 @@ func meshSections(p sample.Plan) []document.Section {
 		atOnce = fmt.Sprintf("at most %d pairs at once", m.AtOnce)
 	}
 	head := document.Section{Blocks: lines(
-		fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p), atOnce)}
+		fmt.Sprintf("%s; seed %d", text, p.Seed), OverBudget(p), atOnce)}
 	head.Add(loadLines(p, nil)...)
 	first := document.Section{Title: document.Plainly("The first sweep, client → server:")}
 	said := func(level int, format string, n int) {
