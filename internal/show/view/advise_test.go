@@ -90,10 +90,11 @@ func TestAdvise(t *testing.T) {
 	nowhere := adviceOf(advise.Lever{Name: "netkit", Verdict: advise.Skipped,
 		Reason: "the kernel has no netkit devices (CONFIG_NETKIT)",
 		Remedy: "use a kernel that has them"})
+	all := advised()
 	for _, tt := range []struct {
 		name   string
 		report *advise.Report
-	}{{"advise", advised()}, {"advise-none", none}, {"advise-nowhere", nowhere}} {
+	}{{"advise", all}, {"advise-none", none}, {"advise-nowhere", nowhere}} {
 		for _, how := range []string{"", "-details"} {
 			t.Run(tt.name+how, func(t *testing.T) {
 				d := Summary(tt.report)
@@ -101,7 +102,9 @@ func TestAdvise(t *testing.T) {
 					d = Report(tt.report)
 				}
 				got := written(t, "table", d, format.Options{Width: 80})
-				golden(t, tt.name+how+".txt", got)
+				if how == "" || tt.report == all {
+					golden(t, tt.name+how+".txt", got)
+				}
 				for i, l := range strings.Split(got, "\n") {
 					if ansi.StringWidth(l) > 80 {
 						t.Errorf("line %d has %d columns: %q", i+1, ansi.StringWidth(l), l)

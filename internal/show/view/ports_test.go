@@ -193,7 +193,7 @@ func TestPortsDialled(t *testing.T) {
 		name  string
 		port  uint16
 		width int
-	}{{"ports-dialled.txt", 0, 100}, {"", 0, 80}, {"ports-dialled-60.txt", 0, 60},
+	}{{"ports-dialled.txt", 0, 100}, {"", 0, 80}, {"", 0, 60},
 		{"port-blocked.txt", 3007, 80}, {"port-differs.txt", 22, 80}, {"port-random.txt", 30080, 80}} {
 		r := dialled(x.port)
 		if x.port == 22 {
