@@ -207,7 +207,7 @@ vulnerabilities: ## look for known vulnerabilities in what toll calls (govulnche
 FUZZTIME ?= 1m
 MACHINES ?= 50
 .PHONY: test-machines
-test-machines: deps ## compare on MACHINES random machines what toll ports dials once for many ports with each dialled by itself; make test has five
+test-machines: deps ## compare on MACHINES random machines what toll ports dials once for many ports with each dialled by itself; make test has two
 	$(GO) test -count=1 -timeout 60m -run '^TestAlikeIsAsEach$$' ./internal/reach/replica/build -machines $(MACHINES)
 
 .PHONY: fuzz

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-var machines = flag.Int("machines", 5, "random machines for TestAlikeIsAsEach")
+var machines = flag.Int("machines", 2, "random machines for TestAlikeIsAsEach")
 
 // odd are rules that a random machine may have for a port, by iptables and by nft. $P is a port, $Q
 // a port of a container, $C a container's address.
