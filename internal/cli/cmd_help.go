@@ -22,6 +22,7 @@ var commandGroups = []named{
 func helpful(root *cobra.Command) {
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
+	root.CompletionOptions.DisableNoDescFlag = true
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Short = "Print the script that makes a shell complete toll's words"
@@ -124,7 +125,7 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
                the Docker daemon, as the docker command reads them
   CONTAINER_HOST
                the address of Podman's service
-  PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)
+  PGPASSWORD   the password of toll sql for PostgreSQL (see --secret-env)
 
 Where standard error is not a terminal, such as in a pipe, the progress line is
 also a line of text every %d s. --quiet turns both off.`, beat, beat)

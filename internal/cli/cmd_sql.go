@@ -25,7 +25,7 @@ func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	add(fl,
 		flagDef{name: "query", group: toMeasure, value: text(&f.query, ""), word: "SQL", main: "sql",
 			help: "the query (default one that returns about 1 KiB and reads no table)"},
-		flagDef{name: passwordFlag, group: toMeasure, value: text(&f.passwordEnv, ""), word: "VARIABLE",
+		flagDef{name: secretFlag, group: toMeasure, value: text(&f.passwordEnv, ""), word: "VARIABLE",
 			help: "environment variable that holds the password (PostgreSQL's PGPASSWORD and ~/.pgpass are read anyway)",
 			main: "sql"},
 		sessionsOf(&f.sessions),
@@ -36,8 +36,8 @@ func (f *sqlFlags) add(fl *pflag.FlagSet) {
 }
 
 const (
-	sqlWarmup    = 0.05
-	passwordFlag = "password-env"
+	sqlWarmup  = 0.05
+	secretFlag = "secret-env"
 )
 
 func newSQL(e env) *cobra.Command {
@@ -57,7 +57,7 @@ Passwords are never taken from the command line, where every user of the machine
 can read them.`,
 		Example: `  toll sql published=postgres://app@127.0.0.1:5432/shop \
       direct=postgres://app@172.17.0.2:5432/shop
-  toll sql mysql://app@10.0.0.5/shop --password-env DB_PASSWORD \
+  toll sql mysql://app@10.0.0.5/shop --secret-env DB_PASSWORD \
       --query 'SELECT * FROM items LIMIT 10'`,
 		RunE: func(c *cobra.Command, args []string) error {
 			const example = "toll sql published=postgres://app@127.0.0.1:5432/shop direct=postgres://app@172.17.0.2:5432/shop"
@@ -65,7 +65,7 @@ can read them.`,
 			if err != nil {
 				return err
 			}
-			password, err := secret(passwordFlag, s.passwordEnv)
+			password, err := secret(secretFlag, s.passwordEnv)
 			if err != nil {
 				return err
 			}

@@ -45,7 +45,7 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 				"toll sets stream, and model if it has none", files: machineFile, not: "prompt tokens"},
 		flagDef{name: "compressed", group: toMeasure, value: toggle(&f.compressed),
 			help: "accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then"},
-		flagDef{name: keyFlag, group: toMeasure, value: text(&f.keyEnv, ""), word: "VARIABLE",
+		flagDef{name: secretFlag, group: toMeasure, value: text(&f.keyEnv, ""), word: "VARIABLE",
 			help: "environment variable that holds the API key", main: "stream"},
 		flagDef{name: "batch", group: toSend, value: toggle(&f.batch), main: "stream",
 			help: "also ask for whole responses, which are not streamed, in the same rounds"},
@@ -66,7 +66,6 @@ func sessionsOf(to *int) flagDef {
 }
 
 const (
-	keyFlag         = "api-key-env"
 	maxChatTokens   = 100_000
 	maxRequests     = 1000
 	maxChatSessions = 256
@@ -97,7 +96,7 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 		Example: `  toll stream http://127.0.0.1:8080
   toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000
   toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 \
-      --api-key-env VLLM_API_KEY --budget 5m`,
+      --secret-env VLLM_API_KEY --budget 5m`,
 		RunE: func(c *cobra.Command, args []string) error {
 			const example = "toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000"
 			w, err := parseEndpoints(args, "stream", "URL", example)
@@ -110,7 +109,7 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return err
 			}
-			key, err := secret(keyFlag, s.keyEnv)
+			key, err := secret(secretFlag, s.keyEnv)
 			if err != nil {
 				return err
 			}

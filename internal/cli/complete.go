@@ -210,15 +210,11 @@ func keepAtInWords(root *cobra.Command) {
 		return
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		bare, err := c.Flags().GetBool("no-descriptions")
-		if err != nil {
-			return err
-		}
 		var script strings.Builder
-		if err := c.Root().GenBashCompletionV2(&script, !bare); err != nil {
+		if err := c.Root().GenBashCompletionV2(&script, true); err != nil {
 			return err
 		}
-		_, err = bashWords.WriteString(c.OutOrStdout(), script.String())
+		_, err := bashWords.WriteString(c.OutOrStdout(), script.String())
 		return err
 	}
 }

@@ -215,7 +215,7 @@ func statusHint(err error) string {
 	}
 	switch status.Code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return "--api-key-env NAME, with the key in the environment variable NAME"
+		return "--secret-env NAME, with the key in the environment variable NAME"
 	case http.StatusServiceUnavailable:
 		return "it may still be loading its model: wait, and run again"
 	}

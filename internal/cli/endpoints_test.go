@@ -132,7 +132,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	routes := []string{"near=" + m.URL, "held=" + held + "/v1"}
 	t.Setenv("TOLL_TEST_KEY", key)
 	r := startToll(t, tollInPath, nil, append(
-		append([]string{"stream"}, routes...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8",
+		append([]string{"stream"}, routes...), "--secret-env", "TOLL_TEST_KEY", "--tokens", "8",
 		"--requests", "2",
 		"--rounds", "6", "--seed", "3", "--save", file, "--details")...)
 	var cmd string
@@ -184,7 +184,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 		}
 		return true
 	})
-	if !strings.Contains(cmd, "--api-key-env TOLL_TEST_KEY") {
+	if !strings.Contains(cmd, "--secret-env TOLL_TEST_KEY") {
 		t.Errorf("the processes of the run: %q", cmd)
 	}
 	kept, err := os.ReadFile(file)

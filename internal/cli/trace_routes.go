@@ -24,7 +24,7 @@ const (
 )
 
 // routeFlags lists the flags of toll trace that apply to routes.
-var routeFlags = []string{"from", "ipv4", "ipv6", againstFlag, passwordFlag, "budget", "rounds",
+var routeFlags = []string{"from", "ipv4", "ipv6", againstFlag, secretFlag, "budget", "rounds",
 	"seed", "save", "window", clientFlag, "seconds", formatName, outputFlag, "force", "dry-run",
 	"no-history", "quiet", "live", "details"}
 
@@ -38,7 +38,7 @@ const clientFlag = "client"
 
 func (a *requester) add(fl *pflag.FlagSet) {
 	add(fl,
-		flagDef{name: passwordFlag, group: toMeasure, value: text(&a.passwordEnv, ""),
+		flagDef{name: secretFlag, group: toMeasure, value: text(&a.passwordEnv, ""),
 			word: "VARIABLE",
 			help: "environment variable that holds the password for the server at an address"},
 		flagDef{name: clientFlag, group: toMeasure, value: text(&a.program.client, ""),
@@ -52,7 +52,7 @@ func (a *requester) add(fl *pflag.FlagSet) {
 
 // refuse refuses the flags where no address is given.
 func (a *requester) refuse(fl *pflag.FlagSet) error {
-	for _, name := range []string{passwordFlag, clientFlag, "seconds"} {
+	for _, name := range []string{secretFlag, clientFlag, "seconds"} {
 		if fl.Changed(name) {
 			return usage(fmt.Errorf("--%s needs the address of a server", name), tracedExample)
 		}
@@ -68,11 +68,11 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 		if fl.Changed("seconds") {
 			return out, l, usage(errors.New("--seconds needs --client"), clientExample)
 		}
-		out.Password, err = secret(passwordFlag, a.passwordEnv)
+		out.Password, err = secret(secretFlag, a.passwordEnv)
 		return out, sample.Load{Kind: workload.Request, Warmup: routeWarmup, Window: window,
 			Options: sample.RequestOptions{Asks: endpoint.Asks(at)}}, err
 	}
-	for _, name := range []string{passwordFlag, "window"} {
+	for _, name := range []string{secretFlag, "window"} {
 		if fl.Changed(name) {
 			return out, l, usage(fmt.Errorf("--%s does not go with --client", name), clientExample)
 		}

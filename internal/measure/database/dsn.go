@@ -11,7 +11,7 @@ import (
 
 const (
 	urlHint      = "write it as postgres://USER@HOST:PORT/DATABASE, mysql://USER@HOST:PORT/DATABASE or sqlserver://USER@HOST:PORT?database=DATABASE"
-	passwordHint = "put the password in an environment variable and name that with --password-env; PostgreSQL's PGPASSWORD and ~/.pgpass work too"
+	passwordHint = "put the password in an environment variable and name that with --secret-env; PostgreSQL's PGPASSWORD and ~/.pgpass work too"
 )
 
 // parseDSN parses and checks a DSN. Its errors quote no part that can contain a password, which may

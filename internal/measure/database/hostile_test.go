@@ -144,7 +144,7 @@ func TestLoginRefused(t *testing.T) {
 	})
 	probe(t, "mysql://app@"+addr, Options{Password: "hunter22"},
 		"ERROR 1045: Access denied (password ***) really", "check the user")
-	probe(t, "mysql://app@"+addr, Options{}, "--password-env")
+	probe(t, "mysql://app@"+addr, Options{}, "--secret-env")
 }
 
 func TestRefusedForOthers(t *testing.T) {

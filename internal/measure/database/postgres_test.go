@@ -265,7 +265,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("bad-password", func(t *testing.T) {
 		probe(t, base, Options{Password: "hunter22", Timeout: patience}, "connect to 127.0.0.1:",
 			"SQLSTATE 28P01", "check the user")
-		probe(t, base, Options{Timeout: patience}, "--password-env")
+		probe(t, base, Options{Timeout: patience}, "--secret-env")
 		probe(t, "postgres://nobody@127.0.0.1:"+port+"/postgres",
 			Options{Password: "hunter22", Timeout: patience}, "SQLSTATE 28P01")
 	})

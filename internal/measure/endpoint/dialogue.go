@@ -272,7 +272,7 @@ type ping struct {
 func newRedis(a Address, u *url.URL, password string) (speaker, error) {
 	if _, has := u.User.Password(); has {
 		return nil, errors.New("a password in the URL: every user of the machine can read it, so use " +
-			"--password-env")
+			"--secret-env")
 	}
 	return &ping{wire{withPort(u, "6379"), a.dialler()}, u.User.Username(), password}, nil
 }

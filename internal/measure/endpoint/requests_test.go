@@ -119,7 +119,7 @@ func TestDialogues(t *testing.T) {
 		{url: "http://" + closing, err: "the server ends the connection after each reply"},
 		{url: mute, err: "(it answers neither PING nor GET /: give a URL)"},
 		{url: "http://me@" + pages, err: "toll sends no credentials over HTTP"},
-		{url: "redis://:secret@" + cache, err: "use --password-env"},
+		{url: "redis://:secret@" + cache, err: "use --secret-env"},
 		{url: "ftp://" + pages, err: "toll makes no requests to ftp://"},
 		{url: "https://" + cache, err: "tls:"},
 	} {
