@@ -95,14 +95,11 @@ func TestEmptyLists(t *testing.T) {
 			args := slices.Concat([]string{command}, needs, []string{"--" + f.Name + "="})
 			code, _, stderr := toll(t, args...)
 			checkRefusal(t, args, code, stderr)
-			if code != exitUsage || !strings.Contains(stderr, "--"+f.Name+" is empty") {
+			if said, _, _ := strings.Cut(stderr, "\n"); code != exitUsage ||
+				said != "toll: error: --"+f.Name+" is empty" {
 				t.Errorf("toll %q: exit %d, %s", args, code, stderr)
 			}
 		}
-	}
-	if code, _, stderr := toll(t, "--on="); code != exitUsage ||
-		!strings.Contains(stderr, "--on is empty") {
-		t.Errorf("toll --on=: exit %d, %s", code, stderr)
 	}
 	if n < 20 {
 		t.Errorf("only %d lists were tried", n)
@@ -231,9 +228,9 @@ func TestSameFile(t *testing.T) {
 			output = dir + "/" + output
 		}
 		for _, command := range read {
-			args := append(slices.Clone(command), at("run"), "--output", output)
+			args := append(slices.Clone(command), at("run"), "--output", output, "--force")
 			code, _, stderr := toll(t, args...)
-			if code != exitUsage || !strings.Contains(stderr, "it is the same file") {
+			if code != exitUsage { // nothing else refuses it, because of --force
 				t.Errorf("toll %q: exit %d, %s", args, code, stderr)
 			}
 		}
@@ -245,9 +242,9 @@ func TestSameFile(t *testing.T) {
 		{"dangling2", "dir/new"}, {"dir/dangling", "dangling2"}, {"run", "hard"}} {
 		for _, command := range write {
 			args := append(slices.Clone(command), "--save", dir+"/"+pair[0], "--output",
-				dir+"/"+pair[1])
+				dir+"/"+pair[1], "--force", "--dry-run")
 			code, _, stderr := toll(t, args...)
-			if code != exitUsage || !strings.Contains(stderr, "it is the same file") {
+			if code != exitUsage {
 				t.Errorf("toll %q: exit %d, %s", args, code, stderr)
 			}
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -17,15 +18,19 @@ func TestRepeatedCommands(t *testing.T) {
 		"ladder --on peer --peer a@b":    "a results file may not set --peer",
 		"compare bridge --kubeconfig k":  "a results file may not set --kubeconfig",
 		"compare bridge --output=/etc/x": "a results file may not set --output",
-		"compare --no-such-flag":         "unknown flag",
+		"compare --no-such-flag":         "unknown flag: --no-such-flag",
 		"-h":                             "it prints help",
-		"compare --help-all":             "may not set --help-all",
-		"compare bridge --dry-run":       "may not set --dry-run",
+		"compare --help-all":             "a results file may not set --help-all",
+		"compare bridge --dry-run":       "a results file may not set --dry-run",
 		"compare -- bridge":              "it contains --",
-		"nothing":                        "unknown command",
+		"nothing":                        `unknown command "nothing"`,
 	} {
 		err := checkRepeated(strings.Fields(line))
-		if err == nil || exitCode(err) != exitUsage || !strings.Contains(err.Error(), says) {
+		cause := err
+		for next := err; next != nil; next = errors.Unwrap(next) {
+			cause = next
+		}
+		if err == nil || exitCode(err) != exitUsage || cause.Error() != says {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -177,7 +177,9 @@ func TestCrowdsOptions(t *testing.T) {
 	}
 	for _, args := range []string{"--bidir", "--bytes 1", "--rate 1", "--under-load"} {
 		f := loadsOf(t, strings.Fields(args)...)
-		if err := f.crowd(); err == nil || !strings.Contains(err.Error(), "toll scale has no --") {
+		flag, _, _ := strings.Cut(args, " ")
+		want := "toll scale has no " + flag + ": a crowd's load fills the window, in one direction"
+		if err := f.crowd(); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

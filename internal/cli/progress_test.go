@@ -116,7 +116,7 @@ func TestSayStopping(t *testing.T) {
 				time.Sleep(tt.takes)
 				done()
 				time.Sleep(2 * silentStop)
-				if got := strings.Contains(h.String(), "stopping: removing what was built\n"); got != tt.says {
+				if got := h.String() != ""; got != tt.says {
 					t.Errorf("it says %q", h.String())
 				}
 			})

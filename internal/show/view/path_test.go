@@ -117,16 +117,3 @@ func TestPathIncomplete(t *testing.T) {
 		}
 	}
 }
-
-func TestPathLoudGuard(t *testing.T) {
-	if got := path(t, unwitnessed(), format.Options{}); strings.Contains(got,
-		"1234567 bytes, quiet as required") {
-		t.Error("the contradicting device is called quiet")
-	}
-}
-
-func TestPathSingular(t *testing.T) {
-	if got := path(t, unwitnessed(), format.Options{}); strings.Contains(got, "1 round trips") {
-		t.Error("1 round trips")
-	}
-}
