@@ -111,15 +111,45 @@ func shown(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-func merged(metric string, by float64) func(analysis.Cell) document.Cell {
+// worded returns cells with the median of a metric in words, or nothing if these are.
+func worded(metric string, text func(float64) string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
-		m, ok := c.Metrics[metric]
-		if !ok || m.Merged == nil {
-			return nothing
+		if m, ok := c.Metrics[metric]; ok && text(m.Median) != nothing.Text {
+			return median(text(m.Median), m)
 		}
-		return document.Cell{Text: units.Digits(*m.Merged * by),
-			Number: &document.Number{Value: *m.Merged, Unit: m.Unit}}
+		return nothing
 	}
+}
+
+func merged(metric string, text func(float64) string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m := c.Metrics[metric]; m.Merged != nil {
+			return numberCell(text(*m.Merged), *m.Merged, m.Unit)
+		}
+		return nothing
+	}
+}
+
+func digits(by float64) func(float64) string {
+	return func(x float64) string { return units.Digits(x * by) }
+}
+
+func fixed(decimals int, by float64) func(float64) string {
+	return func(x float64) string { return fmt.Sprintf("%.*f", decimals, x*by) }
+}
+
+func share(x float64) string {
+	if x == 0 {
+		return "0"
+	}
+	return fixed(1, percent)(x)
+}
+
+func rounded(x float64) string {
+	if const10k := 1e4; x >= const10k {
+		return fmt.Sprintf("%.0fk", x/1000)
+	}
+	return fmt.Sprintf("%.0f", x)
 }
 
 func median(text string, m analysis.Metric) document.Cell {
@@ -128,19 +158,6 @@ func median(text string, m analysis.Metric) document.Cell {
 		n.Low, n.High = &m.Low, &m.High
 	}
 	return document.Cell{Text: text, Number: &n}
-}
-
-func count(metric string) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		m, ok := c.Metrics[metric]
-		if !ok {
-			return nothing
-		}
-		if const10k := 1e4; m.Median >= const10k {
-			return median(fmt.Sprintf("%.0fk", m.Median/1000), m)
-		}
-		return median(fmt.Sprintf("%.0f", m.Median), m)
-	}
 }
 
 func ratio(metric string) func(analysis.Cell) document.Cell {

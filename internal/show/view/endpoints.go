@@ -138,15 +138,6 @@ func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	})
 }
 
-func inAll(metric string) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		if m := c.Metrics[metric].Merged; m != nil {
-			return numberCell(fmt.Sprintf("%.0f", *m), *m, c.Metrics[metric].Unit)
-		}
-		return nothing
-	}
-}
-
 func added(metric string) func(analysis.Cell) document.Cell {
 	return adds(metric, analysis.Price.Milliseconds)
 }

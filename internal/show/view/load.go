@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -28,17 +27,17 @@ func loadColumns(r *analysis.Report, load string, cs []heads.Column) []column {
 func figure(c heads.Column) func(analysis.Cell) document.Cell {
 	switch c.Show {
 	case heads.Merged:
-		return merged(c.Metric, c.Scale)
+		return merged(c.Metric, digits(c.Scale))
 	case heads.Integer:
-		return count(c.Metric)
+		return worded(c.Metric, rounded)
 	case heads.Hundredths:
 		return hundredths(c.Metric, c.Scale)
 	case heads.Share:
-		return share(c.Metric)
+		return worded(c.Metric, share)
 	case heads.Rare:
-		return lossShare(c.Metric)
+		return scaledOr0(c.Metric)
 	case heads.Total:
-		return inAll(c.Metric)
+		return merged(c.Metric, fixed(0, 1))
 	case heads.Added:
 		if c.Scale == micro {
 			return adds(c.Metric, analysis.Price.String)
@@ -57,40 +56,20 @@ func limitedBy(c analysis.Cell) string {
 }
 
 func hundredths(metric string, by float64) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		m, ok := c.Metrics[metric]
-		if !ok {
-			return nothing
-		}
-		return median(fmt.Sprintf("%.2f", m.Median*by), m)
-	}
-}
-
-func share(metric string) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		m, ok := c.Metrics[metric]
-		switch {
-		case !ok:
-			return nothing
-		case m.Median == 0:
-			return median("0", m)
-		}
-		return median(fmt.Sprintf("%.1f", m.Median*percent), m)
-	}
+	return worded(metric, fixed(2, by)) //nolint:mnd // decimals
 }
 
 func much(metric string, least float64) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		if m, ok := c.Metrics[metric]; ok && m.Median >= least {
-			return median(fmt.Sprintf("%.0f %%", m.Median*percent), m)
+	return worded(metric, func(x float64) string {
+		if x < least {
+			return nothing.Text
 		}
-		return nothing
-	}
+		return fixed(0, percent)(x) + " %"
+	})
 }
 
-// lossShare shows a share in % with three significant digits, because small losses matter, or 0 for
-// none.
-func lossShare(metric string) func(analysis.Cell) document.Cell {
+// scaledOr0 shows a share in % with three significant digits, because small ones matter, or 0.
+func scaledOr0(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok && m.Median == 0 {
 			return median("0", m)

@@ -92,18 +92,14 @@ type meshMetric struct {
 	none                func(float64) bool // the worst value needs no table; nil: never
 }
 
-func scaledBy(by float64) func(float64) string {
-	return func(x float64) string { return units.Digits(x * by) }
-}
-
 var meshMetrics = []meshMetric{
 	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs",
-		text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
+		text: digits(micro), upper: true, best: "fastest", worst: "slowest"},
 	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's",
-		unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
+		unit: "Gbit/s", text: digits(giga), best: "fastest", worst: "slowest"},
 	{metric: workload.RetransmissionRate,
 		title: "Retransmitted, of what the row's node sends to the column's", unit: "%",
-		text:  func(x float64) string { return fmt.Sprintf("%.2f", 100*x) },
+		text:  fixed(2, percent),
 		best:  "least",
 		worst: "most",
 		none:  func(worst float64) bool { return worst < leastShown }},

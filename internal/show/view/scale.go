@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -34,17 +33,17 @@ func scaleColumns(r *analysis.Report, load string) []column {
 		crowd([2]string{"each", "client"}, workload.ClientMean, by),
 		crowd([2]string{"", "min"}, workload.ClientMin, by),
 		crowd([2]string{"", "max"}, workload.ClientMax, by),
-		{figures("", "Jain"), index(workload.ClientFairness)},
+		{figures("", "Jain"), hundredths(workload.ClientFairness, 1)},
 	}
 	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Shape.Procs > 1 }) {
 		out = append(out, crowd([2]string{"process", "min"}, workload.ProcessMin, by))
 		if !w.Trips { // if space is short
-			out = append(out, column{figures("", "Jain"), index(workload.ProcessFairness)})
+			out = append(out, column{figures("", "Jain"), hundredths(workload.ProcessFairness, 1)})
 		}
 	}
 	if w.Trips {
 		out = append(out,
-			column{figures("p99", "µs"), merged(workload.LatencyP99, micro)},
+			column{figures("p99", "µs"), merged(workload.LatencyP99, digits(micro))},
 			column{figures("CPU µs", "/trip"), scaled(workload.CPUPerTrip, micro)})
 	} else {
 		out = append(out, column{figures("CPU", "s/GB"), scaled(workload.CPUPerByte, perGB)})
@@ -69,7 +68,7 @@ func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 		{figures("total", unit), scaled(rate, by)},
 		{document.Column{Head: [2]string{"each", "client"}, Right: true, Spare: true},
 			scaled(workload.ClientMean, by)},
-		{figures("", "fair"), index(workload.ClientFairness)},
+		{figures("", "fair"), hundredths(workload.ClientFairness, 1)},
 		{texts("% of", firstShape(cells)), func(c analysis.Cell) document.Cell {
 			if x := c.Metrics[rate].Scaling; x != nil {
 				return inPercent(*x, true)
@@ -99,15 +98,6 @@ func crowdTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
 	return document.Strongly("Total from "+placeWords(c.From)+sayOn(r, c.On)).
 		Then(", "+describeLoad(r, c.Load)+", more is better", document.Faint)
-}
-
-func index(metric string) func(analysis.Cell) document.Cell {
-	return func(c analysis.Cell) document.Cell {
-		if m, ok := c.Metrics[metric]; ok {
-			return median(fmt.Sprintf("%.2f", m.Median), m)
-		}
-		return nothing
-	}
 }
 
 const legend = "S×C×P: server containers × client containers × client processes in each. Jain's index of fairness is 1 " +
