@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -51,21 +50,11 @@ type Summary struct {
 
 // Row is a cell's ratio to the baseline in its primary metric.
 type Row struct {
-	Label  string     `json:"label"`
+	Quantity
 	Mode   string     `json:"mode"`
 	Tune   mode.Tunes `json:"tune,omitempty"`
-	From   string     `json:"from"`
-	Load   string     `json:"load"`
-	Work   string     `json:"work"` // the load's options, in words
-	On     string     `json:"on"`
-	Pin    string     `json:"pin,omitempty"`
-	Metric string     `json:"metric"`
 	Higher bool       `json:"higher_is_better,omitempty"`
 	analysis.Judgement
-}
-
-func (r Row) quantity() Quantity {
-	return Quantity{r.Label, r.From, r.Load, r.Work, r.On, r.Pin, r.Metric}
 }
 
 // Summarize returns the summary of a judged run; version is the judging toll's.
@@ -104,11 +93,8 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 		if x == nil {
 			continue
 		}
-		l := r.LoadAt(c)
-		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: string(c.Mode),
-			Tune: c.Tune, From: string(c.From), Load: c.Load,
-			Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
-			Metric: c.Primary, Higher: m.Higher, Judgement: x.Judgement()})
+		s.Rows = append(s.Rows, Row{Quantity: quantityOf(r, c), Mode: string(c.Mode), Tune: c.Tune,
+			Higher: m.Higher, Judgement: x.Judgement()})
 	}
 	return s
 }
@@ -187,10 +173,10 @@ func Of(l List, names []string) *Trends {
 				continue
 			}
 			k := slices.IndexFunc(out.Lines, func(t Trend) bool {
-				return t.Quantity == r.quantity() && t.Baseline == e.Baseline
+				return t.Quantity == r.Quantity && t.Baseline == e.Baseline
 			})
 			if k < 0 {
-				out.Lines, k = append(out.Lines, Trend{Quantity: r.quantity(),
+				out.Lines, k = append(out.Lines, Trend{Quantity: r.Quantity,
 					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
 			}
 			p := Point{Run: e.Number, Started: e.Started, Judgement: r.Judgement}

@@ -29,6 +29,11 @@ type Quantity struct {
 	Metric string `json:"metric"`
 }
 
+func quantityOf(r *analysis.Report, c analysis.Cell) Quantity {
+	l := r.LoadAt(c)
+	return Quantity{c.Name(), string(c.From), c.Load, workload.Of(l).Words(l), c.On, c.Pin, c.Primary}
+}
+
 // basesOf returns the baselines' own figures, or nil for endpoints, whose figures are not this
 // machine's.
 func basesOf(foreign bool, r *analysis.Report) []Base {
@@ -38,9 +43,7 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 		if !c.Baseline || foreign || !ok {
 			continue
 		}
-		l := r.LoadAt(c)
-		out = append(out, Base{Quantity{c.Name(), string(c.From), c.Load, workload.Of(l).Words(l), c.On,
-			c.Pin, c.Primary}, m.Unit, m.Median})
+		out = append(out, Base{quantityOf(r, c), m.Unit, m.Median})
 	}
 	return out
 }

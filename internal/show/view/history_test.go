@@ -24,11 +24,13 @@ func past() trend.List {
 			s.Kernel = "6.1"
 		}
 		for _, r := range []trend.Row{
-			{Label: "bridge", From: "host", Load: "bulk", Work: "bulk, 1 stream",
-				Metric: workload.Throughput, Higher: true, Judgement: analysis.Judgement{
+			{Quantity: trend.Quantity{Label: "bridge", From: "host", Load: "bulk",
+				Work: "bulk, 1 stream", Metric: workload.Throughput}, Higher: true,
+				Judgement: analysis.Judgement{
 					Median: x, Low: x - 0.02, High: x + 0.01, N: 9, Verdict: stats.Worse}},
-			{Label: "publish-proxy :lo", From: "host", Load: "rr", Work: "rr, 1 byte each way",
-				Metric: workload.LatencyP50, Judgement: analysis.Judgement{
+			{Quantity: trend.Quantity{Label: "publish-proxy :lo", From: "host", Load: "rr",
+				Work: "rr, 1 byte each way", Metric: workload.LatencyP50},
+				Judgement: analysis.Judgement{
 					Median: 1 / x / x, Low: 1, High: 1.3, N: k, Verdict: stats.Unclear}},
 		} {
 			r.Mode = r.Label
