@@ -17,7 +17,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Store is the directory of the note, which need not exist. Only root may write to it.
@@ -79,7 +78,7 @@ func (s Store) Save(st *State) error {
 func (s Store) Drop() error { return journal.Drop(string(s), stateFile) }
 
 func boot() string {
-	id, _ := owner.BootID()
+	id, _ := journal.BootID()
 	return id
 }
 

@@ -8,6 +8,10 @@
 //   - A run's journal is created in StatePath, and locked while its process lives: the kernel
 //     releases the lock however the process ends.
 //   - A note about the whole machine is saved atomically in Machine.
+//
+// What a toll makes is marked with the process that made it, so that another toll can recognize
+// what an ended one left behind. Processes on other machines may have the same PID, and all
+// managers of a swarm see its services, so a mark also names the machine and its boot.
 package journal
 
 import (

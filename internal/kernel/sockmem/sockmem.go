@@ -15,7 +15,6 @@ import (
 	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
@@ -65,7 +64,7 @@ func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	if _, err := s.Clean(); err != nil {
 		return nil, err
 	}
-	n := &note{Owner: owner.Mark()}
+	n := &note{Owner: journal.Mark()}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		before, err := sysctl.Get(key)
 		if err != nil {
@@ -95,8 +94,8 @@ func (s Store) Clean() (restored []string, err error) {
 	if n == nil || err != nil {
 		return nil, err
 	}
-	if state := owner.Judge(n.Owner); state != owner.Gone {
-		return nil, &busyError{s.file(), state == owner.Unclear}
+	if state := journal.Judge(n.Owner); state != journal.Gone {
+		return nil, &busyError{s.file(), state == journal.Unclear}
 	}
 	return s.restore(n)
 }

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
@@ -117,7 +117,7 @@ func (s *server) hello() (opening, error) {
 	if name == "" {
 		name = host
 	}
-	boot, _ := owner.BootID()        // "" if unknown
+	boot, _ := journal.BootID()      // "" if unknown
 	e, _ := machine.Machine{}.Read() // "" if unknown
 	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host,
 		Kernel: e.Kernel, OS: e.OS, CPUModel: e.CPUModel,

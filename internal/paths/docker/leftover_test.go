@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -59,16 +59,16 @@ func cleaned(dir string) (removed []string, err error) {
 func TestBesideCleansTheMachine(t *testing.T) {
 	daemon(t)
 	before := truth(t)
-	gone := owner.Mark() + "9" // of another start of this PID
-	if owner.Judge(gone) != owner.Gone {
+	gone := journal.Mark() + "9" // of another start of this PID
+	if journal.Judge(gone) != journal.Gone {
 		t.Fatalf("%s is not gone", gone)
 	}
 	sh(t, `for d in marked 00000001 alive 00000002; do ip link add toll$d type bridge; done; ip link add users type bridge
-ip link set tollmarked alias `+tagOf(gone)+`; ip link set tollalive alias `+tagOf(owner.Mark())+`; ip link set users alias `+tagOf(gone)+`
+ip link set tollmarked alias `+tagOf(gone)+`; ip link set tollalive alias `+tagOf(journal.Mark())+`; ip link set users alias `+tagOf(gone)+`
 iptables -I DOCKER-USER -i tollmarked -m comment --comment `+tagOf(gone)+` -j ACCEPT
-iptables -I DOCKER-USER -i tollalive -m comment --comment `+tagOf(owner.Mark())+` -j ACCEPT
+iptables -I DOCKER-USER -i tollalive -m comment --comment `+tagOf(journal.Mark())+` -j ACCEPT
 ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+gone+`"' \
-  -- add-br tollovs2 -- set bridge tollovs2 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+owner.Mark()+`"'`)
+  -- add-br tollovs2 -- set bridge tollovs2 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+journal.Mark()+`"'`)
 	dir := t.TempDir()
 	aJournal(t, dir, gone, "", []dockerapi.Entry{
 		{Kind: dockerapi.Link, Name: "toll00000001"}, {Kind: dockerapi.Link, Name: "tollalive"},
@@ -92,7 +92,7 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 	}
 	sh(
 		t,
-		"ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && iptables -D DOCKER-USER -i tollalive -m comment --comment "+tagOf(owner.Mark())+" -j ACCEPT")
+		"ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && iptables -D DOCKER-USER -i tollalive -m comment --comment "+tagOf(journal.Mark())+" -j ACCEPT")
 	sameTruth(t, "after clean", before)
 }
 
@@ -100,7 +100,7 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 func TestBesideCleansNoOtherNamespace(t *testing.T) {
 	daemon(t)
 	dir := t.TempDir()
-	file := aJournal(t, dir, owner.Mark()+"9", "${1}1",
+	file := aJournal(t, dir, journal.Mark()+"9", "${1}1",
 		[]dockerapi.Entry{{Kind: dockerapi.Link, Name: "lo"}})
 	removed, err := cleaned(dir)
 	if err == nil || !strings.Contains(err.Error(), "another network namespace") ||
@@ -117,7 +117,7 @@ func TestBesideCleansOnlyOurs(t *testing.T) {
 	aUsers(t)
 	before := truth(t)
 	dir := t.TempDir()
-	aJournal(t, dir, owner.Mark()+"9", "", []dockerapi.Entry{
+	aJournal(t, dir, journal.Mark()+"9", "", []dockerapi.Entry{
 		{Kind: dockerapi.Image, Name: "users:1"}, {Kind: dockerapi.Network, Name: "users"},
 		{Kind: dockerapi.Container, Name: "users"}, {Kind: dockerapi.Link, Name: "tollusers"},
 		{Kind: dockerapi.Link, Name: "lo"},

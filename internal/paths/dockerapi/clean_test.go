@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
 
@@ -77,7 +77,7 @@ func TestCleanAsksNoOtherDaemon(t *testing.T) {
 	t.Setenv("DOCKER_HOST", host)
 	for _, named := range []string{other, "tcp://127.0.0.1:1", "unix:///x;reboot", "\x1b[31m"} {
 		dir := t.TempDir()
-		file := aJournal(t, dir, owner.Mark()+"9", named, Entry{Network, "toll-x"})
+		file := aJournal(t, dir, journal.Mark()+"9", named, Entry{Network, "toll-x"})
 		js, err := openJournals(dir, false)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func removesOurImages(t *testing.T, service string) {
 		{"Id": "sha256:3", "RepoTags": ["bridgetoll:kept"]}]`, "[]")
 	t.Setenv(service, host)
 	dir := t.TempDir()
-	aJournal(t, dir, owner.Mark()+"9", host, Entry{Image, "127.0.0.1:1/toll:a"},
+	aJournal(t, dir, journal.Mark()+"9", host, Entry{Image, "127.0.0.1:1/toll:a"},
 		Entry{Image, "127.0.0.1:1/toll:b"}, Entry{Image, "users:1"}, Entry{Network, "users"})
 	js, err := openJournals(dir, false)
 	if err != nil {
@@ -140,7 +140,7 @@ func removesOurImages(t *testing.T, service string) {
 
 // Only the journal's lock can prove whether the process still runs.
 func TestCleanOfTheUnseen(t *testing.T) {
-	hidden := strings.Split(owner.Mark(), "/")
+	hidden := strings.Split(journal.Mark(), "/")
 	hidden[2] = "pid:[1]"
 	mark := strings.Join(hidden, "/")
 	host, deleted := aDaemon(t, "[]", fmt.Sprintf(
@@ -228,7 +228,7 @@ func TestCleanOfHostileDaemon(t *testing.T) {
 }
 
 func TestCleanOfDaemonThatHangsLater(t *testing.T) {
-	dead := owner.Mark() + "9"
+	dead := journal.Mark() + "9"
 	var removals atomic.Int32
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", "1.51")
@@ -260,7 +260,7 @@ func TestCleanOfDaemonThatHangsLater(t *testing.T) {
 
 // A daemon may refuse to remove a container whose network another one shares, as Podman does.
 func TestCleanRemovesDependentsFirst(t *testing.T) {
-	dead := owner.Mark() + "9"
+	dead := journal.Mark() + "9"
 	for _, stuck := range []bool{false, true} {
 		var mu sync.Mutex
 		there := []string{"server", "client"}

@@ -28,7 +28,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
@@ -95,7 +95,7 @@ func connect(ctx context.Context, of service, host, dir string, answer time.Dura
 	if err != nil {
 		return nil, fmt.Errorf("reach the %s at %s: %w", of.what, host, err)
 	}
-	d := &Daemon{API: api, Host: host, Mark: owner.Mark(), ID: NewID()}
+	d := &Daemon{API: api, Host: host, Mark: journal.Mark(), ID: NewID()}
 	if d.http, err = newHTTP(of, host, answerLimit); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Journal is a file that lists what a run makes, each thing before it is made. A line has the kind
@@ -86,7 +85,7 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 
 // NewMachineJournal prepares this process's journal for things of the machine. It has no daemon.
 func NewMachineJournal(dir string) (*Journal, error) {
-	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
+	return NewJournal(dir, NewID(), journal.Mark(), noDaemon)
 }
 
 const noDaemon = "none"
@@ -122,7 +121,7 @@ func (j *Journal) File() string { return j.file }
 // namespace returns the boot ID and the ID of this process's network namespace. Together they are
 // unique.
 func namespace() (string, error) {
-	boot, err := owner.BootID()
+	boot, err := journal.BootID()
 	if err != nil {
 		return "", fmt.Errorf("name the network namespace: %w", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Orphan is the journal of an ended run.
@@ -102,20 +101,20 @@ type judge struct {
 
 // of returns the state of a mark's owner. If toll cannot see the owner's process, the lock of the
 // owner's journal decides.
-func (j judge) of(mark string) owner.State {
-	state := owner.Judge(mark)
+func (j judge) of(mark string) journal.State {
+	state := journal.Judge(mark)
 	switch {
-	case state != owner.Unclear:
+	case state != journal.Unclear:
 		return state
 	case j.alive[mark]:
-		return owner.Alive
+		return journal.Alive
 	case j.others, j.gone[mark]:
-		return owner.Gone
+		return journal.Gone
 	}
-	return owner.Unclear
+	return journal.Unclear
 }
 
-func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner.Gone }
+func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == journal.Gone }
 
 // openJournals returns all journals that can be read, also if err is not nil. The caller closes
 // them.
@@ -141,7 +140,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	}
 	// A run may have two journals, and the lock of the one shows that the other one's run is alive.
 	js.left = slices.DeleteFunc(js.left, func(j Orphan) bool {
-		live := js.of(j.mark) != owner.Gone
+		live := js.of(j.mark) != journal.Gone
 		if live {
 			j.f.Close()
 		}
@@ -185,14 +184,14 @@ func (js *journals) read(name string) error {
 	if err != nil {
 		return &journal.ForeignError{Path: f.Name(), Why: err.Error()}
 	}
-	if owner.Elsewhere(j.mark) { // of another machine with the same home directory
+	if journal.Elsewhere(j.mark) { // of another machine with the same home directory
 		return nil
 	}
 	js.gone[j.mark] = js.gone[j.mark] || can && j.locks
 	switch js.of(j.mark) {
-	case owner.Unclear:
+	case journal.Unclear:
 		js.dark = append(js.dark, Left{fmt.Sprintf("journal %q", j.File), why(j.mark)})
-	case owner.Gone:
+	case journal.Gone:
 		keep = true
 		js.left = append(js.left, j)
 	}
@@ -231,7 +230,7 @@ func (js *journals) close() {
 type Left struct{ What, Why string }
 
 func why(mark string) string {
-	if owner.Elsewhere(mark) {
+	if journal.Elsewhere(mark) {
 		return "of a toll on another machine"
 	}
 	return "of a toll that may still run: its process cannot be seen from here"

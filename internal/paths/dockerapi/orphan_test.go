@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 )
 
 func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string) {
@@ -33,7 +33,7 @@ func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string)
 // Other files must not block or hide the journals.
 func TestWhatIsNoJournal(t *testing.T) {
 	dir := t.TempDir()
-	gone := owner.Mark() + "9"
+	gone := journal.Mark() + "9"
 	good := aJournal(t, dir, gone, "unix:///x", Entry{Network, "toll-x"})
 	text, err := os.ReadFile(good)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestJournalWithOddLines(t *testing.T) {
 		"network a\tb", "link toll\u202e", "volume v", "-volume v",
 		"network " + strings.Repeat("x", 400), "container a  b"} {
 		dir := t.TempDir()
-		file := aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Link, "toll00000001"})
+		file := aJournal(t, dir, journal.Mark()+"9", "unix:///x", Entry{Link, "toll00000001"})
 		f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestJournalWithOddLines(t *testing.T) {
 
 func TestStateDirIsOurs(t *testing.T) {
 	good := t.TempDir()
-	aJournal(t, good, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
+	aJournal(t, good, journal.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
 	dir := filepath.Join(t.TempDir(), "bridgetoll")
 	if err := os.Symlink(good, dir); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestStateDirIsOurs(t *testing.T) {
 // One of them may find that a journal has vanished.
 func TestCleanTwiceAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
+	aJournal(t, dir, journal.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
 	first, err := openJournals(dir, false)
 	if err != nil || len(first.left) != 1 {
 		t.Fatalf("%+v, %v", first.left, err)
@@ -168,7 +168,7 @@ func TestCleanTwiceAtOnce(t *testing.T) {
 // A starting run must keep its journal.
 func TestCleanWhileRunsStart(t *testing.T) {
 	dir := t.TempDir()
-	hidden := strings.Split(owner.Mark(), "/")
+	hidden := strings.Split(journal.Mark(), "/")
 	hidden[2] = "pid:[1]"
 	mark := strings.Join(hidden, "/")
 	over := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	imageapi "github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 )
 
 // Sweep is one search for what ended tolls left in a daemon.
@@ -39,10 +39,10 @@ func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 		return false
 	}
 	state := s.of(mark)
-	if state == owner.Unclear && (!owner.Elsewhere(mark) || kind == Service || kind == Secret) {
+	if state == journal.Unclear && (!journal.Elsewhere(mark) || kind == Service || kind == Secret) {
 		s.spared = append(s.spared, Left{string(kind) + " " + name, why(mark)})
 	}
-	return state == owner.Gone
+	return state == journal.Gone
 }
 
 // Done records the result of removing a thing.

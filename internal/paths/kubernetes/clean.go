@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
@@ -77,11 +76,11 @@ func (c *Clean) journals() (places []*found, err error) {
 			continue
 		}
 		switch state := c.judge(j.Owner); {
-		case owner.Elsewhere(j.Owner) && !c.Others: // of another machine with the same home directory
+		case journal.Elsewhere(j.Owner) && !c.Others: // of another machine with the same home directory
 			errs = append(errs, done(false))
 			continue
-		case state != owner.Gone:
-			if state == owner.Unclear {
+		case state != journal.Gone:
+			if state == journal.Unclear {
 				c.Left = append(c.Left, cluster.Left{
 					What: fmt.Sprintf("journal %q", filepath.Join(path, name)), Why: why(j.Owner)})
 			}
@@ -105,11 +104,11 @@ func (c *Clean) journals() (places []*found, err error) {
 	return places, errors.Join(errs...)
 }
 
-func (c *Clean) judge(mark string) owner.State {
-	if state := owner.Judge(mark); state != owner.Unclear || !c.Others {
+func (c *Clean) judge(mark string) journal.State {
+	if state := journal.Judge(mark); state != journal.Unclear || !c.Others {
 		return state
 	}
-	return owner.Gone
+	return journal.Gone
 }
 
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
@@ -130,9 +129,9 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 	var over []Object
 	for _, o := range all {
 		switch state := c.judge(o.Owner); {
-		case o.Owner != "" && p.over[o.Run] == o.Owner, o.Owner != "" && state == owner.Gone:
+		case o.Owner != "" && p.over[o.Run] == o.Owner, o.Owner != "" && state == journal.Gone:
 			over = append(over, o)
-		case state == owner.Unclear:
+		case state == journal.Unclear:
 			c.Left = append(c.Left, cluster.Left{What: client.call(o), Why: why(o.Owner)})
 		}
 	}
@@ -154,7 +153,7 @@ func why(mark string) string {
 	switch {
 	case mark == "":
 		return "it has toll's label, but no owner"
-	case owner.Elsewhere(mark):
+	case journal.Elsewhere(mark):
 		return "of a toll on another machine"
 	}
 	return "of a toll that may still run: its process cannot be seen from here"

@@ -14,12 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 )
 
 func marks() (dead, elsewhere, alive string) {
-	alive = owner.Mark()
+	alive = journal.Mark()
 	p := strings.Split(alive, "/")
 	gone := slices.Clone(p)
 	gone[1] = "another-boot"

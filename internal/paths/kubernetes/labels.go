@@ -1,6 +1,6 @@
 package kubernetes
 
-// The value of runLabel is the run's ID. The mark of the run's toll (see package owner) is too long
+// The value of runLabel is the run's ID. The mark of the run's toll (see journal.Mark) is too long
 // for a label, so it is an annotation.
 const (
 	runLabel        = "io.bridgetoll/run"

@@ -12,8 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -75,7 +75,7 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
 	}
-	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(),
+	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: journal.Mark(),
 		bodies: map[place]*body{}, fronts: map[front]*service{}}
 	if r.version, err = c.version(ctx); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -63,7 +63,7 @@ func (s *site) begin() error {
 	}
 	s.path.Machines = cluster.Machines(s.server.Machine, s.client.Machine)
 	if s.run.here != nil { // this machine has meters of its own, without an agent
-		boot, _ := owner.BootID()
+		boot, _ := journal.BootID()
 		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool {
 			return m.(*agent.Agent).Hello().Boot == boot
 		})

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 )
 
 const runMark = "BRIDGETOLL_RUN="
 
-func mark() string { return runMark + owner.Mark() }
+func mark() string { return runMark + journal.Mark() }
 
 // Leftover is a process that outlived the toll that started it.
 type Leftover struct {
@@ -36,7 +36,7 @@ func Clean() ([]Leftover, error) {
 	)
 	for _, f := range procs {
 		mark, ok := ownerOf(f)
-		if !ok || owner.Judge(mark) != owner.Gone {
+		if !ok || journal.Judge(mark) != journal.Gone {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -53,7 +53,7 @@ func (s *site) begin() (err error) {
 		return &machine.UnsupportedError{
 			Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
 	}
-	if boot, _ := owner.BootID(); s.run.agent.Hello().Boot != boot {
+	if boot, _ := journal.BootID(); s.run.agent.Hello().Boot != boot {
 		s.path.Machines = []path.Machine{s.run.agent}
 	}
 	return nil

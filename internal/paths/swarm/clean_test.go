@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
@@ -78,7 +78,7 @@ func TestCleanLeavesAlone(t *testing.T) {
 }
 
 func TestCleanOfTheSwarm(t *testing.T) {
-	gone := owner.Mark() + "9"
+	gone := journal.Mark() + "9"
 	network := func(name, scope string) string {
 		return fmt.Sprintf(`{"Id": "id-%s", "Name": %[1]q, "Scope": %q, "Labels": {%q: %q}}`, name,
 			scope, dockerapi.RunLabel, gone)
@@ -106,7 +106,7 @@ func TestCleanOfAWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := dockerapi.NewJournal(dir, "gone", owner.Mark()+"9", d.Host)
+	j, err := dockerapi.NewJournal(dir, "gone", journal.Mark()+"9", d.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

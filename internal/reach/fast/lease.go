@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
 )
 
 // Shortcuts end with their lease because the BPF programs read the clock. Links need a process that
@@ -36,7 +35,7 @@ func lockSoon() (*journal.Hold, error) {
 // keepLease renews the lease of links and starts toll fast expire unless it runs.
 func (f *Fast) keepLease(lease time.Duration) error {
 	st, err := f.renewNote(lease)
-	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
+	if err != nil || st == nil || journal.Judge(st.Keeper) == journal.Alive {
 		return err
 	}
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"toll", "fast", "expire"}, Dir: "/",
@@ -99,7 +98,7 @@ func Expire(ctx context.Context, out io.WriteCloser) error {
 	}
 	for ctx.Err() == nil {
 		st, err := f.noted()
-		if err != nil || st == nil || st.Keeper != owner.Mark() {
+		if err != nil || st == nil || st.Keeper != journal.Mark() {
 			return err
 		}
 		if st.Lease() == 0 {
@@ -124,10 +123,10 @@ func (f *Fast) register() (ok bool, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	st, err := f.noted()
-	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
+	if err != nil || st == nil || journal.Judge(st.Keeper) == journal.Alive {
 		return false, err
 	}
-	st.Keeper = owner.Mark()
+	st.Keeper = journal.Mark()
 	return true, f.note().Save(st)
 }
 

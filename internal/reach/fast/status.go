@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/owner"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -96,7 +96,7 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 		out.Links, out.LinksLeft = append(out.Links, links...), append(out.LinksLeft, left...)
 		out.Notes = append(out.Notes, linkNote)
 		raised := func(l Link) bool { return l.State == Raised }
-		if slices.ContainsFunc(links, raised) && owner.Judge(st.Keeper) == owner.Gone {
+		if slices.ContainsFunc(links, raised) && journal.Judge(st.Keeper) == journal.Gone {
 			out.Notes = append(out.Notes, unkeptNote)
 		}
 	}

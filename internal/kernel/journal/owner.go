@@ -1,7 +1,4 @@
-// Package owner marks what a toll makes with the process that made it, so that another toll can
-// recognize what an ended one left behind. Processes on other machines may have the same PID, and
-// all managers of a swarm see its services, so a mark also names the machine and its boot.
-package owner
+package journal
 
 import (
 	"errors"
