@@ -1,10 +1,13 @@
 package link
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 )
 
 // Route is the kernel's route to an address, as in `ip route get`.
@@ -47,6 +50,72 @@ func route(to netip.Addr, o *netlink.RouteGetOptions) (out Route, err error) {
 	}
 	if a, ok := netip.AddrFromSlice(r.Gw); ok {
 		out.Via = a.Unmap()
+	}
+	return out, nil
+}
+
+// AddRouteOnlink adds a route over the device to a gateway that need not be in the device's network
+// (onlink).
+func AddRouteOnlink(to netip.Prefix, gateway netip.Addr, name string) error {
+	what := fmt.Sprintf("add route to %s by %s and %s", to, gateway, name)
+	return change(name, what, func(l netlink.Link) error {
+		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), Gw: gateway.AsSlice(),
+			LinkIndex: l.Attrs().Index, Flags: int(netlink.FLAG_ONLINK)})
+	})
+}
+
+// NoARP switches ARP off: the device sends every frame to its own MAC address.
+func NoARP(name string) error {
+	return change(name, "switch ARP off on "+name, netlink.LinkSetARPOff)
+}
+
+// MacvlanBridge is Saved.Data of a macvlan in mode bridge.
+var MacvlanBridge = binary.NativeEndian.AppendUint32(
+	binary.NativeEndian.AppendUint16(
+		binary.NativeEndian.AppendUint16(nil, 8), nl.IFLA_MACVLAN_MODE),
+	nl.MACVLAN_MODE_BRIDGE)
+
+// Unrouted returns the IPv6 addresses of the calling thread's namespace to which the kernel does
+// not yet deliver packets, because it adds the local route a moment after the address. It leaves
+// out devices that do not carry packets.
+func Unrouted() ([]netip.Addr, error) {
+	carrying, err := Carrying()
+	if err != nil {
+		return nil, err
+	}
+	six := []byte{unix.AF_INET6}
+	addresses, err := rawList("addresses", unix.RTM_GETADDR, unix.RTM_NEWADDR, six,
+		unix.SizeofIfAddrmsg, func(b []byte) bool { return b[2]&unix.IFA_F_DADFAILED == 0 })
+	if err != nil {
+		return nil, err
+	}
+	routes, err := rawList("routes", unix.RTM_GETROUTE, unix.RTM_NEWROUTE, six, unix.SizeofRtMsg,
+		func(b []byte) bool { return nl.DeserializeRtMsg(b).Type == unix.RTN_LOCAL })
+	if err != nil {
+		return nil, err
+	}
+	type place struct {
+		addr  netip.Addr
+		index int
+	}
+	routed := map[place]bool{}
+	for _, m := range routes {
+		f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
+		if err != nil {
+			return nil, err
+		}
+		to, _ := netip.AddrFromSlice(f[unix.RTA_DST])
+		routed[place{to, int(f.number(unix.RTA_OIF))}] = true
+	}
+	const loopback = 1 // before Linux 4.19, the device of all local routes
+	var out []netip.Addr
+	for _, m := range addresses {
+		a, ok := ParseAddress(m)
+		addr := a.Prefix.Addr()
+		if ok && carrying[a.Index] && !routed[place{addr, a.Index}] &&
+			!routed[place{addr, loopback}] {
+			out = append(out, addr)
+		}
 	}
 	return out, nil
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 )
 
 // Attached is a chain at a hook outside of IP, which Read leaves out: of netdev, bridge, or inet's
@@ -57,3 +59,13 @@ func ListAttached() ([]Attached, error) {
 
 // Hooks reports whether the chain sees the frames of a device.
 func (a Attached) Hooks(device string) bool { return Listed{Devices: a.Devices}.Hooks(device) }
+
+// Follow sends to the returned channel when rules of nftables or iptables-nft change, until done is
+// closed. It does not see iptables-legacy. The channel is closed if the kernel ends the reports.
+func Follow(done <-chan struct{}) (<-chan struct{}, error) {
+	out, err := link.Messages(done, unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
+	if err != nil {
+		return nil, fmt.Errorf("follow rules: %w", err)
+	}
+	return out, nil
+}

@@ -126,3 +126,9 @@ func (a attributes) without(kinds ...uint16) attributes {
 func (a attributes) with(kind uint16, data []byte) attributes {
 	return append(a.without(kind), attribute{kind, data})
 }
+
+// Saved has all nf_tables rules of a namespace, those of iptables-nft included, in the order in
+// which they can be made: tables, chains, objects, sets, elements, rules.
+type Saved struct {
+	Messages []raw.Message `json:"messages,omitempty"`
+}

@@ -2,11 +2,14 @@
 package format
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
 
 type Options struct {
@@ -64,4 +67,34 @@ func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 		return fmt.Errorf("write %s: %w", d.Kind, err)
 	}
 	return nil
+}
+
+var htmlFormat = Format{Name: "html", Whole: true,
+	write: func(w io.Writer, d document.Document, _ Options) error {
+		return page.Write(w, d)
+	}}
+
+var jsonFormat = Format{Name: "json", write: writeJSON}
+
+func writeJSON(w io.Writer, d document.Document, _ Options) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d.JSON)
+}
+
+// Mark is the line at which a table's row is printed.
+type Mark struct {
+	Section, Row int // index in the document, and in its tables
+	Line         int
+}
+
+// Lines returns the lines of a document as the table format prints them, with the positions of its
+// tables' rows.
+func Lines(d document.Document, o Options) ([]string, []Mark) {
+	if o.Width == 0 {
+		o.Width = DefaultWidth
+	}
+	p := newPrinter(o)
+	p.document(d)
+	return strings.Split(strings.TrimSuffix(p.b.String(), "\n"), "\n"), p.marks
 }

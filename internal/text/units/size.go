@@ -3,8 +3,10 @@ package units
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const step = 1024
@@ -66,3 +68,88 @@ func ParseKiB(s string) (bytes uint64, ok bool) {
 	}
 	return n * step, true
 }
+
+// rates are tc's names of bit rates and those of reports, in bit/s, the largest first.
+var rates = []struct {
+	name, words string
+	scale       float64
+}{{"gbit", "Gbit/s", 1e9}, {"mbit", "Mbit/s", 1e6}, {"kbit", "kbit/s", 1e3}, {"bit", "bit/s", 1}}
+
+// ParseRate parses a rate such as "500mbit", in whole bit/s.
+func ParseRate(s string) (bitsPerSecond float64, err error) {
+	wrong := &textError{want: "a rate such as 500mbit or 10gbit"}
+	for _, u := range rates {
+		num, is := strings.CutSuffix(strings.ToLower(s), u.name)
+		if !is {
+			continue
+		}
+		x, ok := number(num)
+		if x = math.Round(x * u.scale); !ok || x < 0 || math.IsInf(x, 0) {
+			return 0, wrong
+		}
+		return math.Abs(x), nil // of -0
+	}
+	if x, ok := number(s); ok && x > 0 {
+		wrong.meant = s + "mbit"
+	}
+	return 0, wrong
+}
+
+// FormatRate formats a rate for ParseRate: "500mbit".
+func FormatRate(bitsPerSecond float64) string {
+	x, name, _ := inRate(bitsPerSecond)
+	return fmt.Sprintf("%g%s", x, name)
+}
+
+// Rate formats a rate for tables and sentences: "500 Mbit/s".
+func Rate(bitsPerSecond float64) string {
+	x, _, words := inRate(bitsPerSecond)
+	return fmt.Sprintf("%g %s", x, words)
+}
+
+func inRate(rate float64) (x float64, name, words string) {
+	for _, u := range rates {
+		if x = rate / u.scale; x >= 1 {
+			return x, u.name, u.words
+		}
+	}
+	least := rates[len(rates)-1]
+	return rate, least.name, least.words
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// ParseTime parses a time such as "250ms", "10s", "1m30s" or "0". Of a time that is too large, it
+// returns the longest one and an error that wraps strconv.ErrRange.
+func ParseTime(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err == nil {
+		return d, nil
+	}
+	wrong := &textError{want: "a time such as 250ms, 10s or 5m"}
+	if _, err := time.ParseDuration(s + "s"); err == nil {
+		wrong.meant = s + "s"
+	}
+	if _, err := time.ParseDuration(digits.ReplaceAllString(s, "1")); err == nil &&
+		strings.HasPrefix(s, "-") {
+		return math.MinInt64, &textError{want: "more than -292 years", cause: strconv.ErrRange}
+	} else if err == nil {
+		return math.MaxInt64, &textError{want: "less than 292 years", cause: strconv.ErrRange}
+	}
+	return 0, wrong
+}
+
+// FormatTime returns the shortest text that ParseTime parses as d, in ASCII.
+func FormatTime(d time.Duration) string {
+	s := strings.ReplaceAll(d.String(), "µ", "u")
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Seconds formats a time for tables and sentences, without an exponent: "0.5 s".
+func Seconds(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) + " s" }
