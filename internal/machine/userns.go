@@ -84,7 +84,7 @@ func (m Machine) obstacles() []obstacle {
 // list of mounts that this process reaches.
 func (m Machine) chrooted() bool {
 	const mountPoint = 4 // field of a line
-	mounts := m.text("/proc/self/mountinfo")
+	mounts := m.read("/proc/self/mountinfo")
 	for line := range strings.Lines(mounts) {
 		if f := strings.Fields(line); len(f) > mountPoint && f[mountPoint] == "/" {
 			return false

@@ -54,6 +54,9 @@ func TestExplainUserNamespace(t *testing.T) {
 			syscall.EPERM, "chroot", "outside the chroot"},
 		{"no-chroot", map[string]string{"/proc/self/mountinfo": "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"},
 			syscall.EPERM, "no known setting", "run toll as root"},
+		{"no-chroot-root-later", map[string]string{"/proc/self/mountinfo": "22 27 0:21 / /proc rw - proc " +
+			"proc rw\n27 1 254:0 / / rw - ext4 /dev/vda rw\n"},
+			syscall.EPERM, "no known setting", "run toll as root"},
 		{"container-no-seccomp", map[string]string{"/.dockerenv": ""}, syscall.EPERM,
 			"no known setting", "run toll as root"},
 		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0",
