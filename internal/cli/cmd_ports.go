@@ -211,7 +211,8 @@ func (f *portsFlags) judge(c *cobra.Command, e env, client netip.Addr,
 		return nil, err
 	}
 	r := ports.Judge(facts, port)
-	if r.Checks = checks; checks == nil && f.reread == "" && (port != 0 || facts.Copy == nil && !f.with.any()) {
+	r.Checks = checks
+	if checks == nil && f.reread == "" && (port != 0 || facts.Copy == nil && !f.with.any()) {
 		collect.Check(c.Context(), r)
 		if port == 0 {
 			r.TakeChecks()
