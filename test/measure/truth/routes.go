@@ -144,7 +144,7 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 		t.say("trace-routes: %s: run %d of %d: %s; others: %s", d.name, i+1, t.scale.tracePlant.n,
 			m.right[i], m.last())
 	}
-	return m.routeVerdict(known), []string{known.String(), mean(m.right).String(), m.text()}, nil
+	return m.verdict(known, limitOf), []string{known.String(), mean(m.right).String(), m.text()}, nil
 }
 
 // addRoute adds a trace of the routes "plain" and "planted".
@@ -196,20 +196,12 @@ func wakes(row string) bool {
 		!strings.HasPrefix(row, "server's")
 }
 
-func (m *moved) routeVerdict(known amount) verdict {
-	off, tolerance := mean(m.right).minus(known), plantedShare*math.Abs(known.at)
-	v := holdsIf(len(m.right) > 0 && math.Abs(off.at) <= tolerance+off.half)
-	if off.half > tolerance {
-		v = worst(v, tooWide)
+// limitOf returns how far a row that is not meant to may move, in s.
+func limitOf(row string) float64 {
+	if wakes(row) {
+		return wakeLimit
 	}
-	for name, all := range m.others {
-		limit := routeLimit
-		if wakes(name) {
-			limit = wakeLimit
-		}
-		v = worst(v, mean(all).near(limit))
-	}
-	return v
+	return routeLimit
 }
 
 // trace returns toll's report of the two routes.

@@ -45,7 +45,7 @@ func TestMovedInRoute(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := m.routeVerdict(amount{at: 20e-6}); got != c.want {
+			if got := m.verdict(amount{at: 20e-6}, limitOf); got != c.want {
 				t.Errorf("%q: %s, %s", got, mean(m.right), m.text())
 			}
 		})

@@ -137,7 +137,7 @@ func (t *trial) findPart(ctx context.Context, out *table, d plantedPart) (err er
 		t.say("trace-planted: %s: run %d of %d: %s; others: %s", d.name, i+1,
 			t.scale.tracePlant.n, moves.right[i], moves.last())
 	}
-	v := moves.verdict(known)
+	v := moves.verdict(known, func(string) float64 { return otherLimit })
 	out.add(v, d.name, d.what, known.String(), mean(moves.right).String(), moves.text())
 	return nil
 }
@@ -211,14 +211,16 @@ func (m *moved) last() string {
 	return strings.Join(out, ", ")
 }
 
-func (m *moved) verdict(known amount) verdict {
+// verdict tests whether the right part moved by the known amount, and each other by no more than its
+// limit, in s.
+func (m *moved) verdict(known amount, limit func(other string) float64) verdict {
 	off, tolerance := mean(m.right).minus(known), plantedShare*math.Abs(known.at)
 	v := holdsIf(len(m.right) > 0 && math.Abs(off.at) <= tolerance+off.half)
 	if off.half > tolerance {
 		v = worst(v, tooWide)
 	}
-	for _, all := range m.others {
-		v = worst(v, mean(all).near(otherLimit))
+	for name, all := range m.others {
+		v = worst(v, mean(all).near(limit(name)))
 	}
 	return v
 }

@@ -164,7 +164,7 @@ func TestMoved(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := m.verdict(c.known); got != c.want {
+			if got := m.verdict(c.known, func(string) float64 { return otherLimit }); got != c.want {
 				t.Errorf("%q: %s, %s", got, mean(m.right), m.text())
 			}
 		})
