@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
@@ -33,10 +34,10 @@ const (
 
 // routeWorld is a client's namespace and a router's, behind which each route's server has one.
 type routeWorld struct {
+	spaces
 	client, router *netns.NS
 	dir            string // for relays
 	routes         int
-	closers        []func() error
 }
 
 // newRouteWorld makes the client's and the router's namespace. The caller closes it.
@@ -57,32 +58,6 @@ func newRouteWorld(dir string) (w *routeWorld, err error) {
 		return nil, err
 	}
 	return w, inside(w.router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
-}
-
-// namespace returns a namespace in which a process runs, so that toll finds it.
-func (w *routeWorld) namespace() (*netns.NS, error) {
-	ns, err := netns.New()
-	if err != nil {
-		return nil, err
-	}
-	w.closers = append(w.closers, ns.Close)
-	if err := inside(ns, "ip", "link", "set", "lo", "up"); err != nil {
-		return nil, err
-	}
-	return ns, w.start(ns, exec.Command("sleep", "infinity"))
-}
-
-// start starts a process, which close ends.
-func (w *routeWorld) start(ns *netns.NS, cmd *exec.Cmd) error {
-	if err := ns.Start(cmd); err != nil {
-		return err
-	}
-	w.closers = append(w.closers, func() error {
-		err := cmd.Process.Kill()
-		_ = cmd.Wait()
-		return err
-	})
-	return nil
 }
 
 // link connects a namespace with the router by a pair of devices. The namespace's is eth0. Without an
@@ -236,32 +211,11 @@ func (w *routeWorld) relay(spin time.Duration, server string) (at string, err er
 	return net.JoinHostPort(routedBy, port), err
 }
 
-func (w *routeWorld) close() error {
-	var errs []error
-	for _, f := range slices.Backward(w.closers) {
-		errs = append(errs, f())
-	}
-	return errors.Join(errs...)
-}
-
 // toll runs toll at the client.
 func (w *routeWorld) toll(ctx context.Context, t *trial, args ...string) ([]byte, error) {
-	file, err := filepath.Abs(t.toll)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, file, args...)
-	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
-	cmd.WaitDelay = exitTimeout
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := w.client.Start(cmd); err != nil {
-		return nil, err
-	}
-	if err := cmd.Wait(); err != nil {
-		return nil, fmt.Errorf("toll %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
-	}
-	return stdout.Bytes(), nil
+	cmd := t.command(ctx, args...)
+	err := cmd.in(w.client)
+	return cmd.stdout.Bytes(), err
 }
 
 // dial connects to a route's server with blocking calls.
@@ -330,15 +284,9 @@ func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) 
 		}
 		by = append(by, middle[1]-middle[0])
 	}
-	n, sum, squares := float64(len(by)), 0.0, 0.0
-	for _, x := range by {
-		sum += x
-	}
-	for _, x := range by {
-		squares += (x - sum/n) * (x - sum/n)
-	}
 	const sure = 2 // standard errors
-	return amount{sum / n, sure * math.Sqrt(squares/(n-1)/n)}, nil
+	at, sd := stat.MeanStdDev(by, nil)
+	return amount{at, sure * stat.StdErr(sd, float64(len(by)))}, nil
 }
 
 // middleTime makes requests for a time and returns the mean of the middle fifth of how long they

@@ -10,13 +10,11 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
@@ -197,6 +195,7 @@ func (p plantedToken) judge(out *table, before, after *tokenReport, d time.Durat
 
 // tokenWorld is a client's and a server's namespace, and what delays tokens between them.
 type tokenWorld struct {
+	spaces
 	client, server *netns.NS
 	held, late     atomic.Int64 // ns: in the relay, in the server
 	forth, back    atomic.Int64 // on the wire
@@ -207,23 +206,6 @@ type tokenWorld struct {
 	toll           atomic.Int64  // the client's process
 	dialled        chan net.Conn // to the server, for the relay
 	ended          chan struct{}
-	closers        []func() error
-}
-
-// inside runs a program in a namespace.
-func inside(ns *netns.NS, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	err := ns.Start(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err,
-			strings.TrimSpace(said.String()))
-	}
-	return nil
 }
 
 // stream returns toll's report of a server at a port, with a delay planted.
@@ -245,25 +227,21 @@ func (t *trial) stream(ctx context.Context, port int, p plantedToken, d time.Dur
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "results")
-	cmd := exec.CommandContext(ctx, t.toll, "stream",
+	cmd := t.command(ctx, "stream",
 		"r=http://10.9.0.2:"+strconv.Itoa(port), "--model", "m", "--tokens",
 		strconv.Itoa(tokensEach), "--requests", "2", "--rounds", strconv.Itoa(t.scale.tokens/2),
 		"--save", file, "--format", "json", "--quiet", "--force")
-	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
-	cmd.WaitDelay = exitTimeout
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := w.client.Start(cmd); err != nil {
+	if err := w.client.Start(cmd.Cmd); err != nil {
 		return nil, err
 	}
 	w.toll.Store(int64(cmd.Process.Pid))
 	err = cmd.Wait()
 	w.toll.Store(0)
-	if err != nil {
-		return nil, fmt.Errorf("toll stream: %w: %s", err, strings.TrimSpace(stderr.String()))
+	if err := cmd.failed(err); err != nil {
+		return nil, err
 	}
 	r = &tokenReport{}
-	if err := json.Unmarshal(stdout.Bytes(), r); err != nil {
+	if err := json.Unmarshal(cmd.stdout.Bytes(), r); err != nil {
 		return nil, fmt.Errorf("read the report: %w", err)
 	}
 	if len(r.Cells) != 1 || r.Cells[0].Evidence == nil {
@@ -289,14 +267,6 @@ func visitsOf(file string) ([]sample.Visit, error) {
 	return slices.DeleteFunc(f.Visits, func(v sample.Visit) bool { return v.Evidence == nil }), nil
 }
 
-func (w *tokenWorld) close() error {
-	var errs []error
-	for _, f := range slices.Backward(w.closers) {
-		errs = append(errs, f())
-	}
-	return errors.Join(errs...)
-}
-
 // newTokenWorld runs a server at 10.9.0.2, and a relay in front of it.
 func newTokenWorld() (w *tokenWorld, err error) {
 	w = &tokenWorld{dialled: make(chan net.Conn), ended: make(chan struct{})}
@@ -306,20 +276,9 @@ func newTokenWorld() (w *tokenWorld, err error) {
 		}
 	}()
 	for _, ns := range []**netns.NS{&w.client, &w.server} {
-		if *ns, err = netns.New(); err != nil {
+		if *ns, err = w.namespace(); err != nil {
 			return nil, err
 		}
-		w.closers = append(w.closers, (*ns).Close)
-		sleep := exec.Command("sleep", "infinity") // so that the namespace is found
-		sleep.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := (*ns).Start(sleep); err != nil {
-			return nil, err
-		}
-		w.closers = append(w.closers, func() error {
-			err := sleep.Process.Kill()
-			_ = sleep.Wait()
-			return err
-		})
 	}
 	if err := w.wire(); err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package truth
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,10 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -84,25 +80,17 @@ func serveMany(c *net.TCPConn) {
 // streamMany adds a row on what toll, run by a user, sees of many sessions.
 func (t *trial) streamMany(ctx context.Context, out *table, w *tokenWorld, user uint32,
 	sessions int) error {
-	cmd := exec.CommandContext(ctx, t.toll, "stream",
+	cmd := t.command(ctx, "stream",
 		"r=http://127.0.0.1:"+strconv.Itoa(busyAt), "--model", "m", "--tokens",
 		strconv.Itoa(busyTokens), "--sessions", strconv.Itoa(sessions), "--rounds", "1", "--format",
 		"json", "--quiet", "--force", "--timeout", "5m")
-	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
-	cmd.WaitDelay = exitTimeout
 	who := "root"
 	if user != 0 {
 		who = "a user"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := w.server.Start(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("toll stream: %w: %s", err, strings.TrimSpace(stderr.String()))
+	if err := cmd.in(w.server); err != nil {
+		return err
 	}
 	var r struct {
 		Cells []struct {
@@ -110,7 +98,7 @@ func (t *trial) streamMany(ctx context.Context, out *table, w *tokenWorld, user 
 			Metrics  map[string]struct{ Median float64 }
 		}
 	}
-	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil || len(r.Cells) != 1 {
+	if err := json.Unmarshal(cmd.stdout.Bytes(), &r); err != nil || len(r.Cells) != 1 {
 		return fmt.Errorf("read the report: %d cells, %w", len(r.Cells), err)
 	}
 	c, all := r.Cells[0], float64(sessions*busyTokens)

@@ -148,8 +148,8 @@ func (w *tokenWorld) end(client bool) (f *os.File, err error) {
 	if f != nil {
 		w.closers = append(w.closers, f.Close)
 	}
-	for _, args := range [][]string{{"link", "set", "lo", "up"},
-		{"addr", "add", addr, "dev", tunName}, {"link", "set", tunName, "up"}} {
+	for _, args := range [][]string{{"addr", "add", addr, "dev", tunName},
+		{"link", "set", tunName, "up"}} {
 		if err == nil {
 			err = inside(ns, "ip", args...)
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
@@ -76,20 +77,44 @@ func (t *trial) head() string {
 
 const exitTimeout = 10 * time.Second
 
-func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, t.toll, args...)
-	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has to clean up
-	cmd.WaitDelay = exitTimeout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C reaches it once
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if err != nil {
-		err = fmt.Errorf("toll %s: %w: %s", strings.Join(args, " "), err,
-			strings.TrimSpace(stderr.String()))
+// command is a run of toll, without its history.
+type command struct {
+	*exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func (t *trial) command(ctx context.Context, args ...string) *command {
+	c := &command{Cmd: exec.CommandContext(ctx, t.toll, args...)}
+	c.Env = append(os.Environ(), "TOLL_HISTORY=off")
+	c.WaitDelay = exitTimeout
+	c.Stdout, c.Stderr = &c.stdout, &c.stderr
+	return c
+}
+
+// failed returns the run's error with its command line and what it printed, or nil if err is nil.
+func (c *command) failed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return stdout.Bytes(), err
+	return fmt.Errorf("toll %s: %w: %s", strings.Join(c.Args[1:], " "), err,
+		strings.TrimSpace(c.stderr.String()))
+}
+
+// in runs toll in a namespace.
+func (c *command) in(ns *netns.NS) error {
+	err := ns.Start(c.Cmd)
+	if err == nil {
+		err = c.Wait()
+	}
+	return c.failed(err)
+}
+
+func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
+	c := t.command(ctx, args...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // it has to clean up
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}               // a terminal's Ctrl-C reaches it once
+	err := c.failed(c.Run())
+	return c.stdout.Bytes(), err
 }
 
 const exitCells = 4
