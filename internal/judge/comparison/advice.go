@@ -16,10 +16,13 @@ import (
 // half as much more latency, or half as much more CPU time on a full link.
 const Dear = 1.5
 
+// share is what all routes of a place are measured by: a load on a CPU placement.
+type share struct{ load, pin string }
+
 // advice returns a finding for each mode, on whether to keep or avoid it. Each mode is judged by its
-// usual route.
+// usual route, and is avoided only if it certainly costs more than each that is kept.
 func (p place) advice() (out []analysis.Finding) {
-	by := map[string][]route{}
+	by, decided := map[string][]route{}, map[share]bool{}
 	for _, x := range p.isolated() {
 		code := Keep
 		switch cost, known := x.cost(); {
@@ -31,11 +34,28 @@ func (p place) advice() (out []analysis.Finding) {
 			code = Open
 		}
 		by[code] = append(by[code], x)
+		for _, c := range x.cells {
+			if c.Verdict() != stats.Unclear {
+				decided[share{c.Load, c.Pin}] = true
+			}
+		}
+	}
+	byCost := func(a, b route) int {
+		return cmp.Or(cmp.Compare(a.needy(), b.needy()),
+			cmp.Compare(a.mean(decided), b.mean(decided)))
+	}
+	dear := by[Avoid]
+	slices.SortStableFunc(dear, byCost)
+	by[Avoid] = nil
+	for _, x := range dear {
+		code := Avoid
+		if slices.ContainsFunc(by[Keep], x.mayCostNoMoreThan) {
+			code = Keep
+		}
+		by[code] = append(by[code], x)
 	}
 	for _, code := range []string{Keep, Avoid, Varies, Open} {
-		slices.SortStableFunc(by[code], func(a, b route) int {
-			return cmp.Or(cmp.Compare(a.needy(), b.needy()), cmp.Compare(a.mean(), b.mean()))
-		})
+		slices.SortStableFunc(by[code], byCost)
 		for _, x := range by[code] {
 			f := analysis.Finding{Code: code, From: p.from, On: p.on}
 			for _, c := range x.cells {
@@ -98,12 +118,28 @@ func (x route) cost() (factor float64, known bool) {
 	return factor, known
 }
 
-func (x route) mean() float64 {
+// mayCostNoMoreThan reports whether no cell of x is certainly dearer than y's of the same load.
+func (x route) mayCostNoMoreThan(y route) bool {
+	for i, c := range x.cells {
+		if d := y.cells[i]; c.Load != d.Load || c.Pin != d.Pin {
+			return false
+		}
+		a, higher := Deciding(c)
+		b, same := Deciding(y.cells[i])
+		if higher != same || higher && a.High < b.Low || !higher && a.Low > b.High {
+			return false
+		}
+	}
+	return true
+}
+
+// mean returns the mean logarithm of a route's cost on the loads that are decided, or on all.
+func (x route) mean(decided map[share]bool) float64 {
 	sum, n, all := 0.0, 0, 0.0
 	for _, c := range x.cells {
 		toll := math.Log(c.Toll())
 		all += toll
-		if c.Verdict() != stats.Unclear {
+		if decided[share{c.Load, c.Pin}] {
 			sum, n = sum+toll, n+1
 		}
 	}

@@ -47,7 +47,7 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	analysis.TooFewRounds:   judged.counted,
 	comparison.MostlyPacing: judged.counted,
 	comparison.Keep: func(r judged, f analysis.Finding) bool {
-		return r.some(f, certain) && !r.some(f, muchWorse)
+		return r.some(f, certain) && (!r.some(f, muchWorse) || r.mayCostAs(f, comparison.Keep))
 	},
 	comparison.Avoid: func(r judged, f analysis.Finding) bool { return r.some(f, muchWorse) },
 	comparison.Varies: func(r judged, f analysis.Finding) bool {
@@ -323,6 +323,22 @@ func muchWorse(c analysis.Cell) bool {
 	x, higher := comparison.Deciding(c)
 	return c.Verdict() == stats.Worse &&
 		(higher && 1/x.High >= comparison.Dear || !higher && x.Low >= comparison.Dear)
+}
+
+// mayCostAs reports whether another finding with the code, of the same place, has no cell that is
+// certainly cheaper than the finding's.
+func (r judged) mayCostAs(f analysis.Finding, code string) bool {
+	return slices.ContainsFunc(r.Found, func(g analysis.Finding) bool {
+		return g.Code == code && g.From == f.From && g.On == f.On &&
+			!slices.Equal(g.Cells, f.Cells) && !r.some(f, func(c analysis.Cell) bool {
+			x, higher := comparison.Deciding(c)
+			return r.some(g, func(d analysis.Cell) bool {
+				y, _ := comparison.Deciding(d)
+				return c.Load == d.Load && c.Pin == d.Pin &&
+					(higher && x.High < y.Low || !higher && x.Low > y.High)
+			})
+		})
+	})
 }
 
 func ofEachCell(_ judged, f analysis.Finding) bool {
