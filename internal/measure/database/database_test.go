@@ -77,6 +77,8 @@ func TestNewRefuses(t *testing.T) {
 		{"option-pwd", "sqlserver://app@db?PWD=hunter22", "contains a password"},
 		{"option-change", "sqlserver://app@db?change+password=hunter22", "contains a password"},
 		{"option-secret", "sqlserver://app@db?ClientSecret=hunter22", "contains a password"},
+		{"option-mode", "postgres://app@db/shop?default_query_exec_mode=fast",
+			"has a value that is not known"},
 		{"option-odd", "postgres://app@db?a%00b=1", "characters that are not allowed"},
 		{"option-twice", "postgres://app@db?a=1&a=2", "2 times"},
 		{"semicolon", "sqlserver://app@db?a=1;b=2", "query string cannot be read"},

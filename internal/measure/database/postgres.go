@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
@@ -19,7 +17,7 @@ import (
 // parsePostgres also uses PostgreSQL's environment variables and ~/.pgpass, through pgx.
 func parsePostgres(u *url.URL, password string) (target, error) {
 	dsn := u.String()
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := pgconn.ParseConfig(dsn)
 	if err != nil {
 		msg, ok := strings.CutPrefix(err.Error(), "cannot parse `"+dsn+"`: ")
 		if !ok {
@@ -27,6 +25,12 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		}
 		return target{}, &Error{msg: "the DSN's options: " + secret.New(password).Hide(clean(msg)),
 			hint: "see PostgreSQL's manual on connection URIs, and the PG… variables of the environment"}
+	}
+	mode, given := cfg.RuntimeParams[execMode]
+	delete(cfg.RuntimeParams, execMode)
+	if given && mode != cacheStatement && mode != execAtOnce && mode != simpleProtocol {
+		return target{}, &Error{msg: "the DSN's option " + execMode + " has a value that is not known",
+			hint: "give " + execModes}
 	}
 	if password != "" {
 		cfg.Password = password
@@ -60,7 +64,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			for _, f := range c.Fallbacks {
 				f.TLSConfig = l.noteTLS(f.TLSConfig)
 			}
-			return stdlib.GetConnector(*c), nil
+			return postgresDriver{c, mode}, nil
 		},
 		alive: func(err error) (answer, bool) {
 			const badPassword, cannotConnectNow = "28P01", "57P03"
@@ -87,11 +91,18 @@ func sqlState(code string) string {
 	return code
 }
 
+const poolerHint = "a pooler that shares the server's connections between queries, as PgBouncer does in transaction mode, must know prepared statements (PgBouncer 1.21); else append " + execMode + "=" + execAtOnce + " to the DSN of every route"
+
 func refusedHint(e *pgconn.PgError) string {
-	const invalidAuthorization, noDatabase = "28000", "3D000"
+	const (
+		invalidAuthorization, noDatabase = "28000", "3D000"
+		noStatement, sameStatement       = "26000", "42P05"
+	)
 	switch {
 	case e.Code == noDatabase:
 		return databaseHint
+	case e.Code == noStatement || e.Code == sameStatement:
+		return poolerHint
 	case e.Code != invalidAuthorization:
 		return ""
 	case !strings.Contains(e.Message, "pg_hba.conf"):
@@ -104,7 +115,7 @@ func refusedHint(e *pgconn.PgError) string {
 	return hint
 }
 
-func alwaysTLS(cfg *pgx.ConnConfig) bool {
+func alwaysTLS(cfg *pgconn.Config) bool {
 	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks,
 		func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }

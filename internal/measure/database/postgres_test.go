@@ -249,6 +249,33 @@ func TestPostgres(t *testing.T) {
 			}
 		}
 	})
+	t.Run("pooler", func(t *testing.T) { // as if the second query met another connection
+		const query = "DEALLOCATE ALL"
+		probe(t, base, Options{Password: testPassword, Query: query, Timeout: patience},
+			`query 2 of 3: ERROR: prepared statement`, "default_query_exec_mode=exec")
+		for _, mode := range []string{"exec", "simple_protocol"} {
+			s := open(t, base+"?default_query_exec_mode="+mode, Options{Queries: 2, Query: query})
+			if _, err := s.Page(context.Background(), nil); err != nil {
+				t.Errorf("%s: %v", mode, err)
+			}
+		}
+	})
+	t.Run("several-statements", func(t *testing.T) {
+		const query = "SELECT 1; SELECT 2, repeat('x', 1000) FROM generate_series(1, 3); SET work_mem = '8MB'"
+		s := open(t, base+"?default_query_exec_mode=simple_protocol",
+			Options{Queries: 5, Query: query})
+		_, before := s.Bytes()
+		if _, err := s.Page(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, after := s.Bytes(); after-before < 5*3*1000 {
+			t.Errorf("read %d bytes", after-before)
+		}
+		probe(t, base, Options{Password: testPassword, Query: query, Timeout: patience},
+			"cannot insert multiple commands into a prepared statement (SQLSTATE 42601)")
+		probe(t, base+"?default_query_exec_mode=simple_protocol", Options{Password: testPassword,
+			Query: "SELECT 1; SELEC 1", Timeout: patience}, "syntax error")
+	})
 	t.Run("bad-query", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 2, Query: "SELEC 1"})
 		for range 2 {

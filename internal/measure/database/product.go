@@ -54,6 +54,9 @@ func postgresProduct() product {
 		refused: map[string]string{
 			"service":     "it names another server than the DSN",
 			"servicefile": "it names another server than the DSN",
+			// pgx's
+			"statement_cache_capacity":   "one query is prepared",
+			"description_cache_capacity": "one query is prepared",
 		},
 		parse: parsePostgres,
 		server: func(v string) string { // … on x86_64-pc-linux-gnu, compiled by …
