@@ -326,3 +326,11 @@ func TestExchanged(t *testing.T) {
 		}
 	}
 }
+
+// A server whose process is not known is named, too.
+func TestQuestionOfUnknownServer(t *testing.T) {
+	a := endpoints.ServedAnswer(&sample.Served{Server: sample.EvidenceHop{Port: 2024}})
+	if want := "Where does the time of requests to the server at port 2024 go?"; a.Question != want {
+		t.Errorf("%q, want %q", a.Question, want)
+	}
+}

@@ -16,8 +16,10 @@ import (
 
 // ServedAnswer says where the time of the requests goes that a server answered.
 func ServedAnswer(s *sample.Served) *analysis.Answer {
+	server := s.Server
+	server.Process = cmp.Or(server.Process, "the server")
 	a := &analysis.Answer{Question: fmt.Sprintf("Where does the time of requests to %s go?",
-		PlaceOf(s.Server)), Text: []string{}}
+		PlaceOf(server)), Text: []string{}}
 	if s.Requests == 0 {
 		a.Add(fmt.Sprintf("No request was answered in %.3g s.", s.Elapsed))
 		a.Add(incomplete(s))
