@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,6 +83,9 @@ func across(r *analysis.Report, cells []analysis.Cell, fields []field) document.
 			rows = append(rows, c)
 		}
 	}
+	slices.SortStableFunc(rows, func(a, b analysis.Cell) int { // it may lack the first field's result
+		return cmp.Compare(unlessBaseline(a), unlessBaseline(b))
+	})
 	cols := []column{{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle,
 		Least: leastPhrase}, textOf(analysis.Cell.Name)}}
 	at := len(cols)
@@ -108,6 +112,13 @@ func across(r *analysis.Report, cells []analysis.Cell, fields []field) document.
 	t.Split, t.At = document.SplitInTwo, at
 	return document.Section{Title: overviewTitle(r, cells[0], fields),
 		Blocks: []document.Block{t}}
+}
+
+func unlessBaseline(c analysis.Cell) int {
+	if c.Baseline {
+		return 0
+	}
+	return 1
 }
 
 // fieldColumns returns the column of a field's differences, headed by its load, and the spare one of

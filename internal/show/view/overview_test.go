@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,5 +152,18 @@ func TestBarsOfSteadyRounds(t *testing.T) {
 		if low := strings.Trim(row.Cells[1].Text, "▇█"); low != "" {
 			t.Errorf("%s: %s", row.Cells[0].Text, row.Cells[1].Text)
 		}
+	}
+}
+
+// The baseline is the first row also if its first load has no result.
+func TestBaselineIsFirstWithoutItsFirstLoad(t *testing.T) {
+	r := usualOnTwoCPUs()
+	first := fieldOf(r.Cells[0])
+	r.Cells = slices.DeleteFunc(r.Cells, func(c analysis.Cell) bool {
+		return c.Baseline && fieldOf(c) == first
+	})
+	table := overview(r)[0].Blocks[0].(document.Table)
+	if got := table.Rows[0].Cells[0].Text; got != r.Plan.Baseline {
+		t.Errorf("the first row is %s", got)
 	}
 }
