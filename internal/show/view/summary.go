@@ -35,7 +35,11 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
-	if w := warningsBut(base, v.hides, thinTail, glued); len(w) > 0 {
+	hidden := []string{v.hides, thinTail, glued}
+	if slices.ContainsFunc(base.Found, func(f analysis.Finding) bool { return f.Code == analysis.Busy }) {
+		hidden = append(hidden, analysis.Busy) // the answer begins with it
+	}
+	if w := warningsBut(base, hidden...); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
 	if notes := v.briefNotes; notes != "" && len(base.Cells) > 0 {

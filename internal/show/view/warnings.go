@@ -21,7 +21,9 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 		from = func(c analysis.Cell) string { return " from " + placeWords(c.From) }
 	}
 	for _, w := range r.Warnings {
-		texts = append(texts, w.Text)
+		if !slices.Contains(hidden, w.Code) {
+			texts = append(texts, w.Text)
+		}
 	}
 	for n, c := range slices.Concat(r.Cells, r.Cells) {
 		for _, w := range c.Warnings {
