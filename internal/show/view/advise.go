@@ -223,11 +223,20 @@ func permanentSection(l advise.Lever) document.Section {
 }
 
 func unavailable(a advise.Advice, with string) (document.Section, bool) {
-	var items []string
+	type cause struct{ reason, remedy string }
+	var causes []cause
+	by := map[cause][]string{}
 	for _, l := range a.Levers {
-		if l.Reason != "" {
-			items = append(items, without(l.Name, l.Reason, l.Remedy))
+		if c := (cause{l.Reason, l.Remedy}); l.Reason != "" {
+			if by[c] == nil {
+				causes = append(causes, c)
+			}
+			by[c] = append(by[c], l.Name)
 		}
+	}
+	var items []string
+	for _, c := range causes {
+		items = append(items, without(printable.List(by[c]), c.reason, c.remedy))
 	}
 	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }

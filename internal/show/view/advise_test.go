@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
@@ -116,5 +118,17 @@ func TestAdvise(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A cause of several levers is listed once, with all of them.
+func TestCauseOfSeveralLeversOnce(t *testing.T) {
+	same := "the visit failed: the server ended"
+	s, ok := unavailable(advise.Advice{Levers: []advise.Lever{{Name: "gro", Reason: same},
+		{Name: "rps", Reason: same, Remedy: "run toll as root"}, {Name: "mtu", Reason: same},
+		{Name: "xps"}}}, "")
+	want := []string{"gro and mtu: " + same, "rps: " + same + "; hint: run toll as root"}
+	if got := s.Blocks[0].(document.List).Items; !ok || !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

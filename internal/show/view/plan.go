@@ -77,7 +77,8 @@ func adviseOutline(p sample.Plan) string {
 	if p.Rounds > 0 {
 		first = units.Plural(p.Rounds, "round")
 	}
-	first += "; then each lever that helped and did no harm is measured again, one after another, with all loads"
+	first += "; then each lever that helped and did no harm is measured again, one after another, " +
+		"with all loads"
 	if len(p.Also) > 0 {
 		first += "; then the same for " + printable.List(p.Also)
 	}
@@ -273,9 +274,9 @@ func meshPlan(p sample.Plan) []document.Section {
 	if m.Sweeps > 0 {
 		text += fmt.Sprintf("%d sweeps", m.Sweeps)
 	} else {
-		text += fmt.Sprintf(
-			"sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %s have passed (at least one sweep)",
-			100*p.Precision, plan.MinSweeps, units.Seconds(p.Budget))
+		text += fmt.Sprintf("sweeps until each node's values are known to ± %g %% (at least %d sweeps) "+
+			"or %s have passed (at least one sweep)", 100*p.Precision, plan.MinSweeps,
+			units.Seconds(p.Budget))
 	}
 	atOnce := ""
 	if m.AtOnce > 0 {
