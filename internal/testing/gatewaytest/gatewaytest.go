@@ -214,13 +214,13 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 	if c.Env = append(c.Env, g.env...); g.Needs {
 		c.Env = append(c.Env, "PYTHONPATH="+filepath.Dir(filepath.Dir(b.File)))
 	}
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	// SIGTERM, because nginx ends its workers then, which outlive a killed master.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	over := pathtest.StartTied(t, c)
 	t.Cleanup(func() {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		_ = c.Wait()
+		over()
 		if t.Failed() {
 			t.Log(said.String())
 		}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -42,18 +43,10 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
 	with(cmd)
-	started, over := make(chan error), make(chan struct{})
-	go func() { // the process dies with the thread that started it
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		<-over
-	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	over := StartTied(t, cmd)
 	m := &Machine{cmd.Process.Pid}
 	t.Cleanup(func() {
-		defer close(over)
+		defer over()
 		first := m.First()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -64,6 +57,23 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 		})
 	})
 	return m
+}
+
+// StartTied starts a command whose Pdeathsig is set: it gets the signal when the test's process ends,
+// also if that is killed. over must be called once the command has ended.
+func StartTied(t testing.TB, cmd *exec.Cmd) (over func()) {
+	t.Helper()
+	started, done := make(chan error), make(chan struct{})
+	go func() { // the signal comes when the thread that started the command ends
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		<-done
+	}()
+	if err := <-started; err != nil {
+		close(done)
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() { close(done) })
 }
 
 // First returns the PID of the machine's first process here, or "" before it exists.
