@@ -40,6 +40,7 @@ const (
 	NetworkWorse  = "network-worse"
 	NoNetwork     = "not-the-network"
 	NotThePath    = "not-the-path" // these routes differ from the baseline by the time in What
+	PathUnclear   = "path-unclear" // as NotThePath, but the parts' intervals do not rule the path out
 
 	Gateway        = "gateway"         // What holds tokens back
 	GatewayUnknown = "gateway-unknown" // if there is one

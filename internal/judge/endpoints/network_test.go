@@ -16,6 +16,17 @@ func TestNetworkByEvidence(t *testing.T) {
 	exchanges := func(last [7]float64) *sample.Evidence {
 		e := judgetest.Evidence(last, last, [7]float64{})
 		e.Tokens, e.Matched, e.ByID, e.ByOrder, e.Responses = 0, 0, 0, 50, 50
+		for i := range e.Parts {
+			e.Parts[i].LastHalf = 0.02 * e.Parts[i].Last
+		}
+		return e
+	}
+	within := func(e *sample.Evidence, part string, half float64) *sample.Evidence {
+		for i := range e.Parts {
+			if e.Parts[i].Part == part {
+				e.Parts[i].LastHalf = half
+			}
+		}
 		return e
 	}
 	unwritten := func(e *sample.Evidence) *sample.Evidence { e.Writes = false; return e }
@@ -43,6 +54,15 @@ func TestNetworkByEvidence(t *testing.T) {
 			"Yes, over b."},
 		"the relay and the server": {stats.Worse, 2, false, exchanges(quick),
 			exchanges([7]float64{0.1, 130, 4: 40}), "Yes, over b."},
+		"inside its interval": {stats.Worse, 2, false, exchanges(quick),
+			within(exchanges([7]float64{0.1, 160, 5: 0.1}), sample.EvidenceServer, 0.090),
+			"Unclear over b: what differs from a seems to be the time in the server,"},
+		"the client's, beside a path that is not known": {stats.Worse, 2, false, exchanges(quick),
+			within(exchanges([7]float64{0.1, 80, 5: 1, 6: 90}), sample.EvidenceWire, 0.060),
+			"Unclear over b: what differs from a seems to be the time in the client,"},
+		"too few for an interval": {stats.Worse, 2, false, exchanges(quick),
+			within(exchanges([7]float64{0.1, 160, 5: 0.1}), sample.EvidenceServer, 0),
+			"Unclear over b: what differs from a seems to be the time in the server,"},
 		// Packets of exchanges do not have the time to connect.
 		"connecting": {stats.Worse, 17, false, exchanges(quick), exchanges([7]float64{0.1, 90, 5: 0.1}),
 			"Yes, over b."},

@@ -142,6 +142,9 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.NetworkWorse, 1), "Yes, over b."},
 		{what(endpoints.NotThePath, sample.EvidenceServer, 1),
 			"Not over b: what differs from a is the time in the server."},
+		{what(endpoints.PathUnclear, sample.EvidenceClient, 1),
+			"Unclear over b: what differs from a seems to be the time in the client, but its interval " +
+				"leaves the path room."},
 		{of(endpoints.NoNetwork, 1),
 			"No: the routes do not differ, so the time is spent in the server and the client, " +
 				"which they share."},

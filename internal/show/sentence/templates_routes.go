@@ -68,6 +68,8 @@ var ofRoutes = []template{
 	{code: endpoints.NetworkWorse, text: "Yes, over {labels}.", most: all, item: "network"},
 	{code: endpoints.NotThePath, text: "Not over {labels}: what differs from {base} is the " +
 		"time in {inside}.", most: all, item: "network"},
+	{code: endpoints.PathUnclear, text: "Unclear over {labels}: what differs from {base} seems to be " +
+		"the time in {inside}, but its interval leaves the path room.", most: all, item: "network"},
 	{code: endpoints.NoNetwork, text: "No: the routes do not differ, so the time is spent in the " +
 		"server and the client, which they share.", most: all},
 

@@ -110,11 +110,8 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	endpoints.NetworkBetter: all(stats.Better),
 	endpoints.NetworkWorse:  all(stats.Worse),
 	endpoints.NoNetwork:     all(stats.Same),
-	endpoints.NotThePath: func(r judged, f analysis.Finding) bool {
-		return !r.some(f, func(c analysis.Cell) bool {
-			return !c.Proven() || c.Verdict() != stats.Better && c.Verdict() != stats.Worse
-		})
-	},
+	endpoints.NotThePath:    provenToDiffer,
+	endpoints.PathUnclear:   provenToDiffer,
 	endpoints.Connecting: func(r judged, f analysis.Finding) bool {
 		return !r.some(f, func(c analysis.Cell) bool {
 			x := c.Metrics[workload.ConnectTime].Ratio
@@ -353,6 +350,12 @@ func rated(of func(analysis.Metric) *analysis.Ratio) func(judged, analysis.Findi
 				of(c.Metrics[scale.Rate(c)]) == nil
 		})
 	}
+}
+
+func provenToDiffer(r judged, f analysis.Finding) bool {
+	return !r.some(f, func(c analysis.Cell) bool {
+		return !c.Proven() || c.Verdict() != stats.Better && c.Verdict() != stats.Worse
+	})
 }
 
 // all reports whether all of a finding's cells have one of the verdicts.
