@@ -3,6 +3,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,6 +28,10 @@ const (
 	// OtherEvents are events of a stream that were no part of a response, such as pings.
 	OtherEvents = "other_events"
 )
+
+// UsageDiffers is the code of the doubt about a server's count of tokens that differs from the number
+// of events.
+const UsageDiffers = "usage-differs"
 
 var chat = Workload{
 	About:   "A real server of a language model, over several routes to it: toll stream.",
@@ -139,6 +144,9 @@ func chatDoubts(s Seen) (out []Doubt) {
 		out = append(out, Doubt{"glued", fmt.Sprintf("%.0f %% of the tokens arrived together with "+
 			"another one%s, so gaps look shorter than they are", 100*share, by)})
 	}
+	if text := usageDiffers(s); text != "" {
+		out = append(out, Doubt{UsageDiffers, text})
+	}
 	others, first := int64(0), ""
 	for _, v := range s.Visits {
 		others += v.Client.Counts[CountOtherEvents]
@@ -155,4 +163,27 @@ func chatDoubts(s Seen) (out []Doubt) {
 			others, first)})
 	}
 	return out
+}
+
+// usageDiffers returns a clause on the server's count of tokens if it differs from the number of events
+// with content by more than a tenth, and by more than two a response: a server may count the token that
+// ends a response, which no event has. It returns "" if they agree.
+func usageDiffers(s Seen) string {
+	const share, each = 0.1, 2
+	tokens, events, responses := 0.0, 0.0, 0.0
+	for _, v := range s.Visits {
+		tokens += float64(v.Client.Counts[CountTokens])
+		events += float64(v.Client.Counts[CountEvents]) // 0 in older files
+		responses += float64(v.Client.Trips)
+	}
+	if apart := math.Abs(tokens - events); events == 0 || apart <= max(share*events, each*responses) {
+		return ""
+	}
+	may := "events may have several tokens"
+	if tokens < events {
+		may = "events may have parts of tokens"
+	}
+	return fmt.Sprintf("the server counts %.3g tokens a response (usage), but %.3g events with text "+
+		"came: %s, or that count is a guess. By events, tokens /s is %.3g", tokens/responses,
+		events/responses, may, s.Median(WordRate)*events/tokens)
 }
