@@ -122,10 +122,11 @@ func (o *outputFlags) print(e env, d document.Document) error {
 		return err
 	}
 	f, _ := format.Find(o.format.name)
-	opts := format.Options{Color: o.file == "" && colored(e.stdout)}
-	if o.file == "" && isTerminal(e.stdout) {
-		opts.Width = min(format.DefaultWidth, terminalWidth(e.stdout))
+	opts := format.Options{Color: o.file == "" && colored(e.stdout), Width: pipeWidth()}
+	if o.file == "" {
+		opts.Width = terminalWidth(e.stdout)
 	}
+	opts.Width = min(format.DefaultWidth, opts.Width)
 	printing(d)
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }

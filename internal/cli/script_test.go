@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if _, said := os.LookupEnv(busyEnv.name); !said {
 		os.Setenv(busyEnv.name, busyEnv.value) // tests share the CPUs
 	}
+	if _, said := os.LookupEnv(columnsEnv); !said {
+		os.Setenv(columnsEnv, "100") // as the manual's examples
+	}
 	if len(os.Args) > 1 && os.Args[1] == agent.Arg {
 		os.Exit(start(os.Args[1:])) // started by the toll of a test
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,13 +105,24 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns the columns of a terminal, or 80 if w is not one.
+// terminalWidth returns the columns of a terminal, or those of a pipe if w is not one.
 func terminalWidth(w io.Writer) int {
-	const usual = 80
 	if f, ok := fileOf(w); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}
+	}
+	return pipeWidth()
+}
+
+// columnsEnv is the variable with the columns of output that is not printed on a terminal.
+const columnsEnv = "COLUMNS"
+
+// pipeWidth returns the columns of pipes and files.
+func pipeWidth() int {
+	const usual, least = 80, 60
+	if n, err := strconv.Atoi(os.Getenv(columnsEnv)); err == nil && n > 0 {
+		return max(least, n)
 	}
 	return usual
 }
