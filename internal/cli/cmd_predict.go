@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
@@ -54,7 +57,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 			}
 			p, err := predict.Judge(f, w)
 			if err != nil {
-				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), measureCosts}
+				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), costsOf(results)}
 			}
 			return out.print(e, typed(view.Prediction(p), e))
 		}),
@@ -71,4 +74,22 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 			help: "queries per second of the whole application (default: no CPU is predicted)"})
 	out.add(fl, document.APrediction)
 	return c
+}
+
+// costsOf returns what to do if predictions cannot be made of a results file. If that is a kept run, it
+// names the newest one of which they can.
+func costsOf(results string) string {
+	if !strings.HasPrefix(results, "@") {
+		return measureCosts
+	}
+	l, err := listHistory(0)
+	if err != nil {
+		return measureCosts
+	}
+	for _, e := range l.Runs {
+		if e.Error == "" && e.Swept == "" && len(e.Rows) > 0 && slices.Contains(e.Loads, workload.RR) {
+			return fmt.Sprintf("toll predict %s, of %s; or %s", e.Name(), e.CommandLine(), measureCosts)
+		}
+	}
+	return measureCosts
 }

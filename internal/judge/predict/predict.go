@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -32,6 +33,8 @@ type Workload struct {
 // Units are seconds and shares of a core.
 type Prediction struct {
 	Schema      string             `json:"schema"`
+	Started     time.Time          `json:"started,omitzero"` // of the run, as in its file's header
+	Command     []string           `json:"command,omitzero"`
 	Environment sample.Environment `json:"environment"`
 	Workload    Workload           `json:"workload"`
 	Baseline    string             `json:"baseline"`
@@ -103,9 +106,9 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 		return nil, errSweep
 	}
 	p := &predictor{Run: analysis.Open(f), w: w}
-	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w,
-		Baseline: f.Header.Plan.Baseline,
-		Rows:     []Row{}, Notes: []string{}}
+	out := &Prediction{Schema: Schema, Started: f.Header.Started, Command: f.Header.Command,
+		Environment: f.Header.Environment, Workload: w, Baseline: f.Header.Plan.Baseline,
+		Rows: []Row{}, Notes: []string{}}
 	if busy := p.TooBusy(); busy != "" {
 		p.note("%s.", printable.Capital(busy))
 	}

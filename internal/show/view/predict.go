@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -27,10 +28,14 @@ func Prediction(r *predict.Prediction) document.Document {
 	if r.Answer != nil {
 		d.Sections = append(d.Sections, answerSection(r.Answer))
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		plainFacts(strings.Join(machineFacts(r.Environment), document.Facts)),
-		paragraph(0, workloadWords(r.Workload)),
-	}})
+	said := document.Section{Blocks: []document.Block{
+		plainFacts(strings.Join(machineFacts(r.Environment), document.Facts))}}
+	if !r.Started.IsZero() {
+		said.Add(paragraph(0, fmt.Sprintf("From the run of %s (UTC): %s", minute(r.Started),
+			printable.Line(sample.CommandLine(r.Command)))))
+	}
+	said.Add(paragraph(0, workloadWords(r.Workload)))
+	d.Sections = append(d.Sections, said)
 	for rows := r.Rows; len(rows) > 0; {
 		n := slices.IndexFunc(rows, func(x predict.Row) bool {
 			return x.From != rows[0].From || x.On != rows[0].On
