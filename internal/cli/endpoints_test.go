@@ -195,6 +195,11 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	if code, _ := again.wait(t, patience); code != exitOK || again.out.String() != out {
 		t.Errorf("judged again, exit code %d:\n%s", code, again.out.String())
 	}
+	t.Setenv(columnsEnv, "80")
+	brief := startToll(t, tollInPath, nil, "report", file)
+	if code, _ := brief.wait(t, patience); code != exitOK || strings.Count(brief.out.String(), "\n") > 40 {
+		t.Errorf("exit code %d, more than 40 lines:\n%s", code, brief.out.String())
+	}
 	as := startToll(t, tollInPath, nil, "report", file, "--format", "json")
 	if code, _ := as.wait(t, patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, as.errOut.String())

@@ -407,7 +407,7 @@ func TestAnswerNamesAddressPassedOver(t *testing.T) {
 	}
 }
 
-func TestAnswerSuggestsRequests(t *testing.T) {
+func TestDetailsSuggestRequests(t *testing.T) {
 	for _, tt := range []struct {
 		kept     string
 		requests int
@@ -418,8 +418,9 @@ func TestAnswerSuggestsRequests(t *testing.T) {
 			Options: sample.ChatOptions{Requests: tt.requests}}}
 		r.Cells[0].Metrics = map[string]analysis.Metric{workload.Resent: {Merged: new(float64)}}
 		r.Cells[0].Facts = map[string]string{sample.FactKept: tt.kept}
-		said := strings.Join(answerOf(r, nil).Text, "\n")
-		if strings.Contains(said, "--requests 8") != tt.says {
+		short := strings.Join(answerOf(r, nil).Text, "\n")
+		said := strings.Join(r.Findings, "\n")
+		if strings.Contains(said, "--requests 8") != tt.says || strings.Contains(short, "--requests 8") {
 			t.Errorf("%+v: %s", tt, said)
 		}
 	}
@@ -616,7 +617,7 @@ func TestTraceable(t *testing.T) {
 				"divides their time part by part."},
 		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, ""},
 		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)},
-			"sudo toll trace --attach 127.0.0.1:8000 watches other clients' requests, part by part."},
+			"sudo toll trace --attach 127.0.0.1:8000 divides others' requests."},
 	} {
 		r := &analysis.Report{}
 		r.Cells = tt.cells

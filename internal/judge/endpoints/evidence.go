@@ -177,8 +177,9 @@ func proven(r *analysis.Report) map[string]*sample.Evidence {
 	return out
 }
 
-// evident returns what the evidence shows of each route.
+// evident returns what the evidence shows of each route: first the parts to blame.
 func evident(r *analysis.Report) (out []analysis.Finding) {
+	var divided []analysis.Finding
 	for i, c := range r.Cells {
 		if c.Evidence == nil || c.Load != workload.Chat {
 			continue
@@ -195,9 +196,9 @@ func evident(r *analysis.Report) (out []analysis.Finding) {
 		if len(blamed) == 0 {
 			out = append(out, analysis.Finding{Code: NoPartBlamed, Cells: of})
 		}
-		out = append(out, analysis.Finding{Code: Divided, Cells: of})
+		divided = append(divided, analysis.Finding{Code: Divided, Cells: of})
 	}
-	return out
+	return append(out, divided...)
 }
 
 // byPackets returns the routes with enough evidence to say what is to blame.

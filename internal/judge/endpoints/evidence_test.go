@@ -26,8 +26,7 @@ func TestEvidence(t *testing.T) {
 	}{
 		"nothing to blame": {judgetest.Evidence(quick, fine, none), nil,
 			"Neither, over r: of 540 ms to the last token (mean) the server needs 540 ms, and the route adds little.",
-			[]string{"a token comes each 20.0 ms (median), as the server sends them", "no gap was slow",
-				"Seen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
+			[]string{"the route adds little.\nSeen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
 		"a relay that holds less than what is to blame": {
 			judgetest.Evidence(quick, [7]float64{1: 1190, 4: 290}, none), nil,
 			"Neither, over r: of 1.48 s to the last token (mean) the server needs 1.19 s, and nginx holds 290 ms.",
@@ -45,7 +44,7 @@ func TestEvidence(t *testing.T) {
 			[]string{"its CPU limit stopped the server for 200 ms of 550 ms"}},
 		"a CPU limit that evens out": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.400 },
-			"The server's CPU limit, over r: ", []string{"for 400 ms of 550 ms", "no gap was slow"}},
+			"The server's CPU limit, over r: ", []string{"for 400 ms of 550 ms"}},
 		"a bursty server with a CPU limit that matters little": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 234}),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.030 },
@@ -62,8 +61,7 @@ func TestEvidence(t *testing.T) {
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
 			"The relay nginx at port 80, over r: of 1.04 s to the last token (mean) the server needs 305 ms, nginx holds 736 ms.",
-			[]string{"the server sends a token each 10.7 ms (median), they arrive each 40.6 ms",
-				"first token 105 ms (mean): server 62.0 ms, nginx 41.0 ms"}},
+			[]string{"the server sends a token each 10.7 ms (median), they arrive each 40.6 ms"}},
 		"a relay that smooths": {judgetest.Evidence(quick, [7]float64{1: 577, 4: 262}, none), nil,
 			"The relay nginx at port 80, over r: of 839 ms to the last token (mean) the server needs 577 ms, nginx holds 262 ms.", nil},
 		"late first tokens only": {judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none), nil,
@@ -90,7 +88,7 @@ func TestEvidence(t *testing.T) {
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 3, Sum: 0.111},
 					{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002}}
-			}, "Neither, over r: ", []string{"no gap was slow; 3 tokens waited 37.0 ms each in " +
+			}, "Neither, over r: ", []string{"Over r, 3 tokens waited 37.0 ms each in " +
 				"the server's TCP for acknowledgements, without TCP_NODELAY (set it at the " +
 				"server). Seen"}},
 		"a full queue": {judgetest.Evidence(quick, fine, [7]float64{2: 200}),
@@ -106,7 +104,7 @@ func TestEvidence(t *testing.T) {
 				"for a reader needs 300 ms, the server's TCP holds 200 ms.",
 			[]string{"9 tokens waited 55.6 ms each in the server's TCP for a reader that"}},
 		"others": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Others = 3 },
-			"Neither, over r: ", []string{"; the server answered 3 requests of others meanwhile"}},
+			"Neither, over r: ", []string{"Over r, the server answered 3 requests of others meanwhile."}},
 		"congestion": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 200}, none),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitCongestion, Tokens: 9, Sum: 0.2}}
@@ -121,13 +119,13 @@ func TestEvidence(t *testing.T) {
 		"an end after a pause": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.End = 0.841 }, "Neither, over r: of 540 ms to the last " +
 				"token (mean) the server needs 540 ms, and the route adds little.",
-			[]string{"; responses end 301 ms after their last token. Seen"}},
+			[]string{"Over r, responses end 301 ms after their last token. Seen"}},
 		"an end at once": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.End = 0.545 }, "Neither, over r: ",
-			[]string{"no gap was slow. Seen"}},
+			[]string{"adds little.\nSeen"}},
 		"one event": {judgetest.Evidence(fine, fine, none), func(e *sample.Evidence) {
 			e.ServerGap, e.Gap, e.Tokens, e.Matched = 0, 0, e.Responses, e.Responses
-		}, "Neither, over r: ", []string{"Over r, each response comes in one event; first token"}},
+		}, "Neither, over r: ", []string{"Over r, each response comes in one event. Seen"}},
 		"unseen writes": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
 			"Neither, over r: of 540 ms to the last token (mean) the server with its TCP needs 540 ms", nil},
 		"a relay of unknown name": {judgetest.Evidence(quick, [7]float64{1: 500, 4: 500}, none),

@@ -44,7 +44,9 @@ func holders(r *analysis.Report) (out []analysis.Finding) {
 			case !w.gathered():
 				continue // the tokens come together for another reason
 			default:
-				name = cmp.Or(named(w.relay()), name)
+				if name = cmp.Or(named(w.relay()), name); name == "" && w.relay() != "" {
+					continue // the answer names that program, whose settings are not known
+				}
 			}
 		}
 		if name != "" {

@@ -38,6 +38,9 @@ func suspects(r *analysis.Report) (found, absent []analysis.Finding) {
 	}
 	for _, s := range workload.Suspects() {
 		known, before := false, len(found)
+		if s.Metric == workload.BusyShare && r.TooBusy() {
+			continue // the answer begins with that
+		}
 		for _, c := range all {
 			is, ok := isSuspect(s, c)
 			if known = known || ok; is {

@@ -92,7 +92,32 @@ func (w parts) adds() string {
 	return "the route adds little"
 }
 
-// figures returns when tokens left the server and arrived, and which parts took long.
+// divided returns what the table of a response's parts does not show, and of how many tokens the
+// captures are.
+func (w *writer) divided(fs []analysis.Finding) string {
+	var say, places []string
+	matched, tokens := map[string]int{}, map[string]int{}
+	for _, f := range fs {
+		c := w.r.Cells[f.Cells[0]]
+		p := partsOf(c)
+		if text := p.figures(); text != "" {
+			say = append(say, "Over "+c.Label()+", "+text+".")
+		}
+		at := p.server()
+		if tokens[at] == 0 {
+			places = append(places, at)
+		}
+		matched[at], tokens[at] = matched[at]+p.Matched, tokens[at]+p.Tokens
+	}
+	for _, at := range places {
+		say = append(say, fmt.Sprintf("Seen from the server (%s) on: %d of %d tokens.", at, matched[at],
+			tokens[at]))
+	}
+	return strings.Join(say, " ")
+}
+
+// figures returns how the pace of tokens differs from the server's, the parts of slow gaps, and what
+// tokens waited for, or "" if there is nothing of that.
 func (w parts) figures() string {
 	var say []string
 	switch pace := workload.Briefly(w.Gap); {
@@ -107,16 +132,8 @@ func (w parts) figures() string {
 		w.Gap < (1-endpoints.LittleShare)*w.ServerGap:
 		say = append(say, fmt.Sprintf("the server sends a token each %s (median), they arrive each %s",
 			workload.Briefly(w.ServerGap), pace))
-	default:
-		say = append(say, fmt.Sprintf("a token comes each %s (median), as the server sends them", pace))
 	}
-	say = append(say, fmt.Sprintf("first token %s (mean): %s", workload.Briefly(w.Sum(endpoints.First)),
-		w.list(endpoints.First, func(p sample.EvidencePart) string {
-			return workload.Briefly(p.First)
-		})))
-	if w.Slow == 0 {
-		say = append(say, "no gap was slow")
-	} else {
+	if w.Slow > 0 {
 		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
 			workload.Briefly(w.Excess/float64(w.Responses)),
 			w.list(endpoints.Excess, func(p sample.EvidencePart) string {
@@ -136,14 +153,12 @@ func (w parts) figures() string {
 	return strings.Join(say, "; ")
 }
 
-// seen returns where the captures begin, and of how many tokens they are.
-func (w parts) seen() string {
-	h := sample.EvidenceHop{}
-	if len(w.Hops) > 0 {
-		h = w.Hops[0]
+// server returns where the captures begin.
+func (w parts) server() string {
+	if len(w.Hops) == 0 {
+		return endpoints.PlaceOf(sample.EvidenceHop{})
 	}
-	return fmt.Sprintf("Seen from the server (%s) on: %d of %d tokens", endpoints.PlaceOf(h),
-		w.Matched, w.Tokens)
+	return endpoints.PlaceOf(w.Hops[0])
 }
 
 // limits returns clauses on the CPU limits that stop the server or relays.

@@ -23,7 +23,7 @@ var ofRoutes = []template{
 		question: networkOrModel},
 	{code: endpoints.NoPartBlamed, text: "Neither, over {cell}: {needs}, and {adds}.",
 		most: all, question: networkOrModel},
-	{code: endpoints.Divided, text: "Over {cell}, {figures}. {seen}.", most: all},
+	{code: endpoints.Divided, text: "{divided}", most: all, merge: inPlace},
 	{code: endpoints.ByPackets, text: networkOrModel + " By the times at which packets were " +
 		"captured:", details: 2},
 	{code: endpoints.WhoByPackets, text: "{cell}: {who}.", details: 2},
@@ -120,12 +120,12 @@ var ofRoutes = []template{
 		continues: true},
 	{code: endpoints.OnlyQueues, text: " The server{unexamined} was not examined, except for its " +
 		"listen queues: {what}.", continues: true},
-	{code: endpoints.NewEachTime, text: " The server keeps connections open, but each response came " +
+	{code: endpoints.NewEachTime, text: "The server keeps connections open, but each response came " +
 		"over a new one: with --requests 8 most come over kept ones, where delayed acknowledgements " +
-		"show.", continues: true},
+		"show.", details: 4},
 	{code: endpoints.NotSuspected, text: "Looked for: {absent}.", details: 4, merge: inPlace},
-	{code: endpoints.Attachable, text: "sudo toll trace --attach {dial} watches other clients' " +
-		"requests, part by part.", most: all},
+	{code: endpoints.Attachable, text: "sudo toll trace --attach {dial} divides others' requests.",
+		most: all},
 	{code: endpoints.Comparable, text: "sudo toll trace {dials} makes requests, by GET or PING, and " +
 		"divides their time part by part.", most: all},
 	{code: endpoints.Adds, text: "{times}.", details: 2},

@@ -30,7 +30,16 @@ func endpointsView(v *view) {
 	v.columns, v.cellTitle = routeColumns, routeTitle
 	v.legend = func(*analysis.Report) string { return routeLegend }
 	v.brief, v.briefTitle, v.detailed = briefRoutes, briefRouteTitle, "percentiles, connections, suspects"
-	v.added, v.proven = routeAdded, func(*analysis.Report) string { return sentence.Uncounted }
+	v.added, v.proven = routeAdded, uncounted
+}
+
+// uncounted returns a sentence on routes whose bytes are not counted, or "" if the packets of each were
+// captured.
+func uncounted(r *analysis.Report) string {
+	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Proven() }) {
+		return sentence.Uncounted
+	}
+	return ""
 }
 
 // routeAdded returns the column with what a route adds. ok is false unless the loads' primary

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -33,18 +34,27 @@ func evidenceTable(cells []analysis.Cell) (t document.Table, ok bool) {
 			t.Columns = append(t.Columns, figures("", p.Words))
 		}
 	}
+	type instant struct {
+		token string
+		of    func(sample.EvidencePart) float64
+	}
+	instants := []instant{{"first", endpoints.First}, {"last", endpoints.Last}}
+	if !slices.ContainsFunc(seen, hasBoth) {
+		instants = instants[1:]
+	}
 	for _, c := range seen {
-		for _, x := range []struct {
-			token string
-			of    func(sample.EvidencePart) float64
-		}{
-			{"first", func(p sample.EvidencePart) float64 { return p.First }},
-			{"last", func(p sample.EvidencePart) float64 { return p.Last }},
-		} {
+		for _, x := range instants {
 			t.Rows = append(t.Rows, document.Row{Cells: evidenceCells(c, x.token, parts, unit, x.of)})
 		}
 	}
 	return t, true
+}
+
+// hasBoth reports whether the first and the last token, or byte, came at different times.
+func hasBoth(c analysis.Cell) bool {
+	return slices.ContainsFunc(c.Evidence.Parts, func(p sample.EvidencePart) bool {
+		return p.First != p.Last
+	})
 }
 
 func evidenceCells(c analysis.Cell, token string, parts []string, unit float64,

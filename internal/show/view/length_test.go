@@ -7,8 +7,48 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
+
+// What answers a question is read on one screen of 80 columns: a comparison of the usual modes, and two
+// routes whose packets were captured, with something to say about each.
+func TestAnswersAreShort(t *testing.T) {
+	chat := routesTo(someChat, chatRoute("direct", "172.17.0.2:8000", 0, ""),
+		chatRoute("gateway", "127.0.0.1:8080", 1.2, stats.Costs))
+	chat.Cells[0].Evidence = judgetest.Evidence([7]float64{0.1, 60, 0.05, 0, 0, 0.02, 0.1},
+		[7]float64{0.1, 540, 0.05, 0, 0, 0.02, 0.1}, [7]float64{1: 60, 6: 22})
+	chat.Cells[1].Evidence = judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
+		[7]float64{2, 305, 0, 0, 736, 0, 0.3}, [7]float64{4: 60, 6: 22})
+	chat.Cells[1].Evidence.Gap = 0.0406
+	sql := routesTo(someSQL, sqlRoute("direct", "172.17.0.2:5432", 0, ""),
+		sqlRoute("published", "127.0.0.1:5432", 1.5, stats.Costs))
+	for i := range sql.Cells {
+		last := [7]float64{0.01, 0.09, 0, 0.001, 0.12 * float64(i), 0.002}
+		e := judgetest.Evidence(last, last, [7]float64{})
+		e.Responses, e.ByOrder, e.ByID, e.Tokens, e.Matched = 1000, 1000, 0, 0, 0
+		sql.Cells[i].Evidence = e
+	}
+	sql.Cells[1].Facts[endpoints.BehindProxy] = "172.17.0.2:5432"
+	for _, r := range []*analysis.Report{chat, sql} {
+		for i := range r.Cells {
+			none := 0.0
+			r.Cells[i].Metrics[workload.Resent] = analysis.Metric{Merged: &none}
+		}
+		r.Found = append([]analysis.Finding{{Code: endpoints.Uncounted}}, endpoints.Findings(r, nil)...)
+	}
+	for name, tt := range map[string]struct {
+		report *analysis.Report
+		most   int
+	}{"compare": {usualOnTwoCPUs(), 24}, "stream": {chat, 40}, "sql": {sql, 40}} {
+		text := summary(t, tt.report, format.Options{Width: 80})
+		if n := strings.Count(text, "\n"); n > tt.most {
+			t.Errorf("%s: %d lines, at most %d:\n%s", name, n, tt.most, text)
+		}
+	}
+}
 
 // The answer begins with the warning that the machine was busy, so the warnings lack it.
 func TestBusyIsSaidOnce(t *testing.T) {

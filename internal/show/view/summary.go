@@ -46,16 +46,17 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, document.Section{
 			Blocks: []document.Block{faint(notes)}})
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		faint(v.proven(base)), faintFacts(provenance(base)),
-	}})
-	if where := base.Pinned(); where != "" {
-		d.Sections[len(d.Sections)-1].Add(faint(where))
+	facts := document.Section{}
+	if text := v.proven(base); text != "" {
+		facts.Add(faint(text))
 	}
-	if text := base.Together(); text != "" {
-		d.Sections[len(d.Sections)-1].Add(faint(text))
+	facts.Add(faintFacts(provenance(base)))
+	for _, text := range []string{base.Pinned(), base.Together()} {
+		if text != "" {
+			facts.Add(faint(text))
+		}
 	}
-	d.Sections = append(d.Sections, answerSection(base.Answer))
+	d.Sections = append(d.Sections, facts, answerSection(base.Answer))
 	return d
 }
 
