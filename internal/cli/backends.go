@@ -144,16 +144,6 @@ func meshBackends() (out []string) {
 	return out
 }
 
-// distantOf returns the first backend that places client and server on different machines, or "".
-func distantOf(on []string) string {
-	for _, b := range backends {
-		if sample.Distant(b.name) && slices.Contains(on, b.name) {
-			return b.name
-		}
-	}
-	return ""
-}
-
 func listBackends(all []backend, last string) string {
 	var words []string
 	for _, b := range all {

@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -56,13 +54,28 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 			facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
 			here := lever.Host{CPUs: facts.CPUs,
 				Congestion: cmp.Or(c.Flags().Lookup("congestion").Value.String(), facts.Congestion)}
-			var later []sample.Plan
-			return f.study(e, study{request: toAdvise,
-				plan: func(r plan.Request) (p sample.Plan, err error) {
-					p, later, err = advice(r, here, levers)
-					return p, err
-				},
-				steps: func(c *engine.Config) { searching(c, later) }})(c, args)
+			r, err := f.request(c, args)
+			if err != nil {
+				return err
+			}
+			if err := only(r.Request, "advise", adviseLoads...); err != nil {
+				return err
+			}
+			if in := mode.Inward(r.To); len(in) > 0 {
+				return usage(fmt.Errorf("--to %s: toll advise chooses the inward target itself",
+					in[0]), "leave --to out, or --to outside")
+			}
+			r.Baseline = mode.Bridge
+			all, err := plan.Searches(r.Request, here, levers)
+			if err != nil {
+				var last sample.Plan
+				if len(all) > 0 {
+					last = all[len(all)-1]
+				}
+				_, err = planned(last, err)
+				return err
+			}
+			return f.run(c, e, r, all[0], all[1:]...)
 		},
 	}
 	fl := c.Flags()
@@ -82,112 +95,7 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 	return c
 }
 
-func toAdvise(r *plan.Request) error {
-	if err := only(*r, "advise", adviseLoads...); err != nil {
-		return err
-	}
-	if in := mode.Inward(r.To); len(in) > 0 {
-		return usage(fmt.Errorf("--to %s: toll advise chooses the inward target itself", in[0]),
-			"leave --to out, or --to outside")
-	}
-	r.Baseline = mode.Bridge
-	if len(r.Modes) > 0 {
-		r.Baseline = r.Modes[0]
-	}
-	return nil
-}
-
 const adviseBudget = 5 * time.Minute
-
-// advice returns the plan of the first mode's search, and in later the plans for the other modes.
-func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
-	later []sample.Plan, err error) {
-	modes := r.Modes
-	if len(modes) == 0 {
-		modes = []mode.Name{r.Baseline}
-	}
-	var also []string
-	for i, m := range modes {
-		r.Baseline = m
-		levers := lever.Plan(m, here, named)
-		if len(levers) == 0 {
-			return first, nil, fmt.Errorf("nothing to try: no lever applies to %s", m)
-		}
-		p, err := plan.Advice(r, levers)
-		switch {
-		case err != nil:
-			return p, nil, err
-		case i == 0:
-			first = p
-		default:
-			later, also = append(later, p), append(also, string(m))
-		}
-	}
-	first.Also = also
-	return first, later, nil
-}
-
-// The shares of a search's time: that must be left for continuing with undecided levers; and, of what
-// is left, for that continuation.
-const (
-	leastMore = 0.2
-	moreShare = 0.5
-)
-
-type searches struct {
-	later []sample.Plan // searches that have not begun
-	time  float64       // time of the current search, in seconds
-	floor float64       // part of the budget for the later searches, in seconds
-}
-
-// searching makes the run search. Each later search begins with an equal share of the time that is
-// left.
-func searching(c *engine.Config, later []sample.Plan) {
-	s := &searches{later: later}
-	s.share(c.Plan.Budget)
-	if c.Plan.Rounds == 0 {
-		c.First = plan.AloneShare * s.time
-	}
-	c.Next = s.next
-}
-
-// share begins a search with left seconds, minus the later searches' share.
-func (s *searches) share(left float64) {
-	s.time = max(0, left) / float64(len(s.later)+1)
-	s.floor = max(0, left) - s.time
-}
-
-func (s *searches) next(p sample.Plan, visits []sample.Visit,
-	left float64) (sample.Step, []sample.Cell, float64) {
-	if step, cells, seconds := s.further(p, visits, left-s.floor); len(cells) > 0 {
-		return step, cells, seconds
-	}
-	if len(s.later) == 0 {
-		return sample.Step{}, nil, 0
-	}
-	next := s.later[0]
-	s.later = s.later[1:]
-	s.share(left)
-	return sample.Step{Begins: &sample.Search{
-			Baseline: next.Baseline, Elsewhere: next.Elsewhere, Levers: next.Levers},
-			Skipped: next.Skipped},
-		next.Cells, plan.AloneShare * s.time
-}
-
-// further returns the search's next step and its cells. Without cells the search ends.
-func (s *searches) further(p sample.Plan, visits []sample.Visit,
-	left float64) (sample.Step, []sample.Cell, float64) {
-	step, waiting := advise.Next(p, visits)
-	own := p.Now()
-	n := len(own.Steps)
-	switch {
-	case waiting == 0 && p.Rounds == 0 && left > leastMore*s.time:
-		return step, advise.Open(p, visits), moreShare * left
-	case waiting == 0, left <= 0 && p.Rounds == 0 && n > 0 && own.Steps[n-1].Lever != "":
-		return step, nil, 0
-	}
-	return step, plan.PairOf(own, step.Before, step.After), max(0, left) / float64(waiting)
-}
 
 func setDefault(f *pflag.Flag, value string) {
 	_ = f.Value.Set(value) // toll's own defaults are valid

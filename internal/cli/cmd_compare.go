@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -29,13 +30,20 @@ when every verdict is certain, when every ratio is known to --precision, or when
   toll compare overlay macvlan-bridge --from remote-container \
       --wire rate=10gbit,delay=50us
   sudo toll compare --on lab,docker`,
-		RunE: f.command(e, f.sweep.into),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := f.request(c, args)
+			if err != nil {
+				return err
+			}
+			r.Request = r.Beside(!c.Flags().Changed("congestion") && analysis.Paces(congestionHere()))
+			return f.makeAndRun(c, e, r)
+		},
 	}
 	fl := c.Flags()
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
 	f.addTo(fl)
 	f.addLoads(fl, loadNames, workload.Bulk, workload.RR)
-	f.sweep.add(fl)
+	f.addSweep(fl)
 	f.addBaseline(fl)
 	f.addTune(fl)
 	f.addPin(fl, bothPins)

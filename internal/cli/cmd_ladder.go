@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -40,22 +38,25 @@ in the kernel the time goes (toll trace).`,
   toll ladder all --to outside --load bulk
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
-			all := len(args) == 0 || slices.Contains(args, allModes)
-			if traced {
-				f.trace = &sample.TracePlan{}
-				if !c.Flags().Changed("load") {
-					f.loads.kinds = []string{workload.RR}
-				}
+			if traced && !c.Flags().Changed("load") {
+				f.loads.kinds = []string{workload.RR}
 			}
-			return f.command(e, func(r *plan.Request) error {
-				if traced {
-					err := f.traceInto(r, c.Flags(), "ladder --trace", workload.RR)
-					if err != nil {
-						return err
-					}
-				}
-				return climb(r, all)
-			})(c, args)
+			r, err := f.request(c, args)
+			if err == nil && traced {
+				r.Trace = &sample.TracePlan{}
+				err = traceable(r, c.Flags(), "ladder --trace", workload.RR)
+			}
+			if err == nil {
+				err = only(r.Request, "ladder", ladderLoads...)
+			}
+			if err != nil {
+				return err
+			}
+			all := len(args) == 0 || slices.Contains(args, allModes)
+			if r.Request, err = plan.Climb(r.Request, all); err != nil {
+				return usage(err, "")
+			}
+			return f.makeAndRun(c, e, r)
 		},
 	}
 	fl := c.Flags()
@@ -71,58 +72,4 @@ in the kernel the time goes (toll trace).`,
 	f.slicing.add(fl)
 	f.addRun(fl)
 	return c
-}
-
-// climb sets the modes of r to the rungs from the bottom up to the modes that r names.
-func climb(r *plan.Request, all bool) error {
-	if err := only(*r, "ladder", ladderLoads...); err != nil {
-		return err
-	}
-	if len(r.From) != 1 {
-		return usage(fmt.Errorf("toll ladder takes one --from, %d were given", len(r.From)),
-			"one run for each: --from "+string(r.From[0]))
-	}
-	if len(r.To) > 1 || len(mode.Inward(r.To)) > 0 {
-		return usage(errors.New("toll ladder chooses the inward targets itself"),
-			"leave --to out, or --to "+string(mode.ToOutside))
-	}
-	from, to := r.From[0], r.Modes
-	if len(to) == 0 {
-		to = mode.Usual()
-	}
-	var direction mode.Target
-	if len(r.To) > 0 {
-		direction, r.To = r.To[0], nil
-	}
-	for _, n := range r.Modes {
-		if _, ok := mode.FindRung(from, direction, n); !ok && !all {
-			m, _ := mode.Find(n)
-			why, around := m.WhyNot(from)
-			if direction.Outside() {
-				why, around = m.WhyNotOut(from)
-			}
-			return usage(fmt.Errorf("there is no ladder to %s from %s: %s", n, from, why), around)
-		}
-	}
-	rungs := mode.Climb(from, direction, to)
-	if len(rungs) == 0 {
-		return usage(fmt.Errorf("there is no ladder outward from %s", from),
-			"--from "+string(mode.FromContainer))
-	}
-	if len(rungs) < 2 {
-		hint := "toll ladder --from " + string(from)
-		if direction.Outside() {
-			hint += " --to " + string(direction)
-		}
-		return usage(fmt.Errorf("%s is the bottom of the ladder from %s: it has no part to price",
-			rungs[0].Mode, from), hint)
-	}
-	r.Study, r.Baseline = sample.StudyLadder, rungs[0].Mode
-	for _, rung := range rungs {
-		r.To = append(r.To, rung.To)
-		if !slices.Contains(r.Modes, rung.Mode) {
-			r.Modes = append(r.Modes, rung.Mode)
-		}
-	}
-	return nil
 }

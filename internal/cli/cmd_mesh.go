@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -58,10 +57,7 @@ there by ssh, and the machines dial each other.`,
   toll mesh a b rack2=me@c:2222
   toll mesh localhost a b --address 10.0.0.0/24`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if !c.Flags().Changed("seed") {
-				f.seed = uint64(rand.Uint32())
-			}
-			return f.runMesh(c.Context(), e, &m, c.Flags(), args)
+			return f.runMesh(c, e, m, args)
 		},
 	}
 	fl := c.Flags()
@@ -116,12 +112,11 @@ func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	_ = fl.MarkHidden("rounds")
 }
 
-func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet,
-	machines []string) error {
+func (f *runFlags) runMesh(c *cobra.Command, e env, m meshFlags, machines []string) error {
 	if f.quiet {
 		defer sayNothing()()
 	}
-	req, err := f.meshRequest(m, given, machines)
+	req, err := f.meshRequest(m, c.Flags(), machines)
 	if err != nil {
 		return err
 	}
@@ -138,14 +133,16 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	if _, err := plan.Mesh(req); err != nil {
 		return badMesh(err)
 	}
+	ctx := c.Context()
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	return f.with(ctx, []string{req.On}, sample.Wire{}, func(b []path.Builder) error {
-		return f.measureMesh(ctx, e, req, between, given, b[0].(meshCluster))
+		return f.measureMesh(c, e, req, between, b[0].(meshCluster))
 	})
 }
 
-func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
-	between []path.Spec, given *pflag.FlagSet, s meshCluster) error {
+func (f *runFlags) measureMesh(c *cobra.Command, e env, req plan.MeshRequest,
+	between []path.Spec, s meshCluster) error {
+	ctx := c.Context()
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
 		return err
@@ -163,7 +160,7 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 		return err
 	}
 	req.Nodes = nodes
-	labels, _ := given.GetStringSlice(labelFlag) // fails for flags that do not exist
+	labels, _ := c.Flags().GetStringSlice(labelFlag) // fails for flags that do not exist
 	req.Labels = meshLabels(nodes, labels)
 	p, err := plan.Mesh(req)
 	if err != nil {
@@ -174,13 +171,13 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 			warn(e, printable.Line(path.OneLine(err)))
 		}
 	}
-	if err := f.fitBudget(e, &p); err != nil {
+	if err := f.fitBudget(e, c.Flags(), &p); err != nil {
 		return err
 	}
 	if f.dryRun {
 		return f.out.print(e, view.Plan(p, nil))
 	}
-	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
+	return f.measure(c, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }
 
 // inMesh returns an error if fewer than two nodes have an agent.
@@ -280,7 +277,7 @@ func checkMesh(ctx context.Context, s interface {
 	return first
 }
 
-func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
+func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet,
 	machines []string) (r plan.MeshRequest, err error) {
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
@@ -308,29 +305,31 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
 	if err != nil {
 		return r, err
 	}
-	if r.Loads, err = f.loadsOver(wire, f.on); err != nil {
+	if r.Loads, _, err = f.loadsOver(given, wire); err != nil {
 		return r, err
 	}
-	r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = m.sweeps, m.atOnce,
-		f.budget.Seconds(), f.precision, "none", f.seed
+	t := f.timing.into(plan.Request{}, given)
+	r.Sweeps, r.AtOnce, r.Pin = m.sweeps, m.atOnce, sample.PinNone
+	r.Budget, r.Precision, r.Seed = t.Budget, t.Precision, t.Seed
 	return r, nil
 }
 
 func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, error) {
 	peers := f.of[peer.Name].(*meshPeers) //nolint:forcetypeassert // it is that backend's
 	peers.hosts = machines
+	all := f.on
 	if !given.Changed("on") && len(machines) > 0 {
-		f.on = []string{peer.Name}
+		all = []string{peer.Name}
 	}
-	if len(f.on) != 1 || !slices.Contains(meshBackends(), f.on[0]) {
+	if len(all) != 1 || !slices.Contains(meshBackends(), all[0]) {
 		return "", usage(fmt.Errorf("--on %s: toll mesh measures clusters and machines by ssh",
-			strings.Join(f.on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
+			strings.Join(all, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
 	}
-	on := f.on[0]
+	on := all[0]
 	if len(machines) > 0 && on != peer.Name {
 		return "", usage(fmt.Errorf(
 			"%s: --on %s takes no machines, because toll lists its nodes itself", machines[0], on),
 			"leave --on out, or --nodes for some nodes")
 	}
-	return on, f.fit(f.on)
+	return on, f.fit(all)
 }

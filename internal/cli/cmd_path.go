@@ -73,11 +73,11 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.defaults()
+	d, err := f.defaults([]string{on})
 	if err != nil {
 		return err
 	}
-	if d != nil && len(d.from) > 0 && f.from == "" {
+	if len(d.from) > 0 && f.from == "" {
 		only := []string{string(d.from[0])}
 		if between, err := engine.MeshSpec(mode.Name(name)); err == nil {
 			f.from = string(between.From)

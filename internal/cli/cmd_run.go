@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
-	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -90,17 +90,19 @@ network. The client is a program of this machine.`,
       --from container:web,network:backend`,
 		RunE: func(c *cobra.Command, args []string) error {
 			modes, routes := splitRoutes(args)
-			f.to = append(f.to, routes...)
-			if routed(f.to, f.from) {
-				return f.running(c, e, &p, modes)
+			if to := slices.Concat(f.to, routes); routed(to, f.from) {
+				return f.running(c, e, &p, modes, to)
 			}
-			return f.command(e, func(r *plan.Request) error {
-				l, err := p.load()
-				if err == nil {
-					r.Loads = []sample.Load{l}
-				}
+			r, err := f.request(c, args)
+			if err != nil {
 				return err
-			})(c, args)
+			}
+			l, err := p.load()
+			if err != nil {
+				return err
+			}
+			r.Loads = []sample.Load{l}
+			return f.makeAndRun(c, e, r)
 		},
 	}
 	fl := c.Flags()

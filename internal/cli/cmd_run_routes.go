@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -30,11 +31,11 @@ func routed(to, from []string) bool {
 		slices.ContainsFunc(from, func(w string) bool { return strings.Contains(w, ":") })
 }
 
-func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []string) error {
-	if err := f.fitsRunning(c.Flags(), modes); err != nil {
+func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes, to []string) error {
+	if err := fitsRunning(c.Flags(), modes, to); err != nil {
 		return err
 	}
-	if len(f.to) == 0 {
+	if len(to) == 0 {
 		return usage(fmt.Errorf("--from %s needs the HOST:PORT of a running server",
 			strings.Join(f.from, ",")), runningExample)
 	}
@@ -42,7 +43,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	if err != nil {
 		return err
 	}
-	at, err := endpoint.ParseRoutes(f.to, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
+	at, err := endpoint.ParseRoutes(to, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
 	if err != nil {
 		return usage(err, "such as 127.0.0.1:6379 direct=172.17.0.2:6379")
 	}
@@ -51,9 +52,6 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("baseline") {
-		f.baseline = "" // the first route is the baseline
-	}
 	bar := newProgress(e.stderr, f.quiet)
 	w, err := endpoint.New(endpoint.Client{
 		Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: locateServers(),
@@ -61,7 +59,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	if err != nil {
 		return err
 	}
-	return f.endpoints(c, e, w, []sample.Load{l}, from)
+	return f.endpoints(c, e, w, plan.Request{Loads: []sample.Load{l}}, from)
 }
 
 func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
@@ -72,7 +70,7 @@ func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
 // peerOfRun lists the flags that place the client of toll run HOST:PORT on a peer.
 var peerOfRun = []string{peerFlag, "peer-binary", "peer-sudo"}
 
-func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
+func fitsRunning(fl *pflag.FlagSet, modes, to []string) error {
 	const why = "that server already runs"
 	if len(modes) > 0 {
 		return usage(fmt.Errorf("mode %s cannot be combined with HOST:PORT: %s", modes[0], why),
@@ -90,7 +88,7 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 				"leave --"+name+" or HOST:PORT out")
 		}
 	}
-	for _, w := range f.to {
+	for _, w := range to {
 		if _, err := mode.ParseTarget(w); err == nil {
 			return usage(fmt.Errorf("--to %s cannot be combined with HOST:PORT: %s", w, why),
 				"give only HOST:PORT, or none")

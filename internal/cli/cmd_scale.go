@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,11 +35,12 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
   toll scale bridge ovs --clients 1x1x1,2x2x1,20x20x1      pairs of a server and a client
   toll scale bridge --clients 1x1,1x4,4x1,4x4,16x16
   toll scale bridge publish-proxy --load rr --clients 1,8,64 --save run.jsonl`,
-		RunE: f.command(e, func(r *plan.Request) (err error) {
-			if err := only(*r, "scale", crowdLoads...); err != nil {
-				return err
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := f.request(c, args)
+			if err == nil {
+				err = cmp.Or(only(r.Request, "scale", crowdLoads...), f.loads.crowd(c.Flags()))
 			}
-			if err := f.loads.crowd(); err != nil {
+			if err != nil {
 				return err
 			}
 			r.Study = sample.StudyScale
@@ -50,8 +52,11 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 			if r.Shapes, err = parseShapes(clients); err != nil {
 				return err
 			}
-			return crowdHeadroom(here, r.Shapes, f.loads.mostThreads())
-		}),
+			if err := crowdHeadroom(here, r.Shapes, plan.MostThreads(r.Loads)); err != nil {
+				return err
+			}
+			return f.makeAndRun(c, e, r)
+		},
 	}
 	fl := c.Flags()
 	addFrom(fl, &f.from, mode.OfModes, mode.FromContainer)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -76,9 +77,10 @@ can read them.`,
 			if err != nil {
 				return err
 			}
-			return f.endpoints(c, e, db, []sample.Load{{Kind: workload.SQL, Streams: s.sessions,
+			l := sample.Load{Kind: workload.SQL, Streams: s.sessions,
 				Options: sample.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup,
-				Window: f.window.Seconds()}}, from)
+				Window: f.window.Seconds()}
+			return f.endpoints(c, e, db, plan.Request{Loads: []sample.Load{l}}, from)
 		},
 	}
 	fl := c.Flags()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -121,7 +122,7 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return err
 			}
-			return f.endpoints(c, e, chat, s.loads(), from)
+			return f.endpoints(c, e, chat, plan.Request{Loads: s.loads()}, from)
 		},
 	}
 	fl := c.Flags()

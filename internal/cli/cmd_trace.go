@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -68,18 +67,25 @@ of a mode costs.`,
 			if err := by.refuse(c.Flags()); err != nil {
 				return err
 			}
-			f.trace = &t
-			return f.command(e, func(r *plan.Request) error {
-				if r.Baseline == "" {
-					return usage(errors.New("--against is empty"), "--against "+string(mode.Host))
-				}
-				r.Study = sample.StudyTrace
-				if len(r.Modes) == 0 {
-					r.Modes = []mode.Name{mode.Bridge}
-				}
-				f.hooksForNAT = !c.Flags().Changed(hooksFlag)
-				return f.traceInto(r, c.Flags(), "trace", traceLoads...)
-			})(c, args)
+			r, err := f.request(c, args)
+			if err != nil {
+				return err
+			}
+			r.Study, r.Trace = sample.StudyTrace, &t
+			if len(r.Modes) == 0 {
+				r.Modes = []mode.Name{mode.Bridge}
+			}
+			if err := traceable(r, c.Flags(), "trace", traceLoads...); err != nil {
+				return err
+			}
+			p, err := planned(plan.Make(r.Request))
+			if err != nil {
+				return err
+			}
+			if !c.Flags().Changed(hooksFlag) {
+				p.Trace = &sample.TracePlan{Hooks: translates(p) && checkHooks() == nil}
+			}
+			return f.run(c, e, r, p)
 		},
 	}
 	fl := c.Flags()

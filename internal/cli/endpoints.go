@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"os"
@@ -27,7 +26,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
@@ -65,41 +63,23 @@ func (p places) close() error {
 	return p.peer.Close()
 }
 
-func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sample.Load,
+// endpoints measures the endpoints of w, with the request's study, loads and trace.
+func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, r plan.Request,
 	from places) (err error) {
-	if !c.Flags().Changed("seed") {
-		f.seed = uint64(rand.Uint32())
-	}
 	if f.quiet {
 		defer sayNothing()()
 	}
-	if err := errors.Join(f.checkLive(c), f.out.check(place{saveFlag, f.save})); err != nil {
+	if err := errors.Join(f.checkLive(), f.out.check(place{saveFlag, f.save})); err != nil {
 		return err
 	}
-	names := w.Names()
-	if f.baseline == "" {
-		f.baseline = names[0]
+	r = f.timing.into(r, c.Flags())
+	if r.Baseline, err = f.baselineOf(c.Flags(), w.Names()); err != nil {
+		return err
 	}
-	if !slices.Contains(names, f.baseline) {
-		flag := "baseline"
-		if f.trace != nil {
-			flag = "against"
-		}
-		return usage(fmt.Errorf("--%s %s: no such endpoint", flag, f.baseline),
-			"the endpoints are: "+strings.Join(names, ", "))
-	}
-	study := sample.StudyEndpoints
-	if f.trace != nil {
-		study = sample.StudyTrace
-	}
-	p, err := plan.Endpoints(plan.Request{Study: study, Loads: ls, Baseline: mode.Name(f.baseline),
-		Precision: f.precision,
-		Rounds:    f.rounds, Budget: f.budget.Seconds(), Bound: c.Flags().Changed("budget"),
-		Seed: f.seed}, names)
+	p, err := plan.Endpoints(r, w.Names())
 	if err != nil {
 		return usage(err, "")
 	}
-	p.Trace = f.trace
 	if f.dryRun {
 		return f.out.print(e, view.Plan(p, nil))
 	}
@@ -131,7 +111,23 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}
-	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w, Before: before})
+	return f.measure(c, e, engine.Config{Plan: p, Endpoints: w, Before: before})
+}
+
+// baselineOf returns the endpoint that others are compared with: the first unless the user named one.
+func (f *targets) baselineOf(fl *pflag.FlagSet, names []string) (mode.Name, error) {
+	flag := "baseline"
+	if fl.Lookup(againstFlag) != nil {
+		flag = againstFlag
+	}
+	switch {
+	case !fl.Changed(flag):
+		return mode.Name(names[0]), nil
+	case !slices.Contains(names, f.baseline):
+		return "", usage(fmt.Errorf("--%s %s: no such endpoint", flag, f.baseline),
+			"the endpoints are: "+strings.Join(names, ", "))
+	}
+	return mode.Name(f.baseline), nil
 }
 
 type placeFlags struct {

@@ -76,15 +76,16 @@ func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
 	}
 }
 
-func (f *builderFlags) imply() {
+// backends returns the backends of --on, or the peer if only --peer was given.
+func (f *builderFlags) backends() ([]string, error) {
 	if f.all != nil && !f.all.Changed("on") && f.all.Changed(peerFlag) {
-		f.on = []string{peer.Name}
+		return []string{peer.Name}, nil
 	}
+	return parseAll(f.on, parseBackend)
 }
 
 func (f *builderFlags) one() (string, error) {
-	f.imply()
-	on, err := parseAll(f.on, parseBackend)
+	on, err := f.backends()
 	if err == nil && len(on) != 1 {
 		err = usage(fmt.Errorf("--on %s: this command takes one backend", strings.Join(on, ",")),
 			"--on "+on[0])
@@ -177,52 +178,21 @@ func given(fl *pflag.FlagSet, looked func(*pflag.Flag) bool) (first *pflag.Flag)
 	return first
 }
 
-// defaults returns the backends' defaults, or nil for the flags' own.
-func (f *builderFlags) defaults() (*defaults, error) {
-	f.imply()
+// defaults returns the defaults of the first backend that has some, or else the flags' own.
+func (f *builderFlags) defaults(on []string) (defaults, error) {
 	for _, b := range backends {
-		if !slices.Contains(f.on, b.name) {
+		if !slices.Contains(on, b.name) {
 			continue
 		}
-		others := slices.DeleteFunc(slices.Clone(f.on), func(on string) bool {
-			return on == b.name
-		})
+		others := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == b.name })
 		if d, err := f.of[b.name].defaults(others); d != nil || err != nil {
-			return d, err
+			if d == nil {
+				d = &defaults{}
+			}
+			return *d, err
 		}
 	}
-	return nil, nil
-}
-
-// setDefaults sets the flags' defaults from the backends. It clears --pin if client and server are
-// on different machines. modes lists the modes to compare if none is named; nil: all.
-func (f *runFlags) setDefaults(fl *pflag.FlagSet, named []string) (modes []string, err error) {
-	d, err := f.defaults()
-	if d == nil || err != nil {
-		f.fromInside(fl, named)
-		return nil, err
-	}
-	baseline := fl.Lookup("baseline")
-	if !fl.Changed("from") && d.from != nil {
-		f.from = nil
-		for _, p := range d.from {
-			f.from = append(f.from, string(p))
-		}
-		if baseline == nil && d.one != "" {
-			f.from = []string{string(d.one)}
-		}
-	}
-	if len(named) == 0 {
-		named = d.modes
-	}
-	f.fromInside(fl, named)
-	if baseline != nil && !baseline.Changed && d.baseline != "" && reachedFrom(d.baseline, f.from) {
-		f.baseline = string(d.baseline)
-	}
-	if d.here {
-		return d.modes, nil
-	}
-	return d.modes, f.unpinned(fl)
+	return defaults{here: true}, nil
 }
 
 func reachedFrom(m mode.Name, from []string) bool {
@@ -230,15 +200,4 @@ func reachedFrom(m mode.Name, from []string) bool {
 	return !slices.ContainsFunc(from, func(p string) bool {
 		return len(known.RoutesFrom(mode.Placement(p))) == 0
 	})
-}
-
-// unpinned clears --pin, because CPU numbers differ between machines. It returns an error if the
-// user set it.
-func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
-	if fl.Changed("pin") && f.pin != "none" {
-		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin),
-			"leave --pin out")
-	}
-	f.pin = "none"
-	return nil
 }

@@ -33,7 +33,8 @@ var contentionSince = func(own func() float64) func() sample.Contention {
 // that toll did not start. With --live it waits before it returns: there is no screen yet.
 func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	c *engine.Config) error {
-	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
+	if c.Plan.Foreign() || c.Plan.Mesh != nil ||
+		slices.ContainsFunc(c.Plan.Cells, func(c sample.Cell) bool { return sample.Distant(c.On) }) {
 		return nil
 	}
 	goOn, clock := f.busy || busyEnv.set(), c.Clock

@@ -28,11 +28,15 @@ func (f *writing) addLive(fl *pflag.FlagSet) {
 		main: "compare ladder trace advise"})
 }
 
-func (f *writing) checkLive(c *cobra.Command) error {
-	f.title = c.CommandPath()
+// titleOf returns the title of a command's screen.
+func titleOf(c *cobra.Command) string {
 	if !c.HasParent() {
-		f.title += " compare"
+		return c.CommandPath() + " compare"
 	}
+	return c.CommandPath()
+}
+
+func (f *writing) checkLive() error {
 	if f.live && f.quiet {
 		return usage(errors.New("--live and --quiet contradict each other"),
 			"leave one of them out")
@@ -55,7 +59,7 @@ type watch struct {
 
 // watching starts the screen. The returned context ends when the user stops the run. The watch is
 // nil if the terminal cannot be drawn on.
-func (f *writing) watching(ctx context.Context, e env, bar *progress,
+func (f *writing) watching(ctx context.Context, e env, title string, bar *progress,
 	records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
 	if err != nil {
@@ -66,7 +70,7 @@ func (f *writing) watching(ctx context.Context, e env, bar *progress,
 	ctx, stop := context.WithCancelCause(ctx)
 	w := &watch{bar: bar, given: make(chan struct{}), records: records, file: sample.NewGrowing()}
 	w.display = terminal.Show(t, func(columns, lines int) live.Model {
-		return live.New(f.title, true, colored(e.stderr), columns, lines).With(
+		return live.New(title, true, colored(e.stderr), columns, lines).With(
 			live.State{Note: "building what is measured"})
 	})
 	go func() {

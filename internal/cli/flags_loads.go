@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,12 +16,7 @@ import (
 
 type loadFlags struct {
 	kinds []string
-	given func(flag string) bool // reports whether the user gave the flag
 	flags map[string]loadFlag
-
-	// threads is the largest number of threads of an end of any load. It is set once the loads are
-	// known.
-	threads int
 }
 
 var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
@@ -84,7 +78,7 @@ func (f *traffic) addLoad(fl *pflag.FlagSet, preset, takes []string, help string
 }
 
 func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag string) bool) {
-	f.given, f.flags = fl.Changed, map[string]loadFlag{}
+	f.flags = map[string]loadFlag{}
 	for _, n := range loads {
 		w, _ := workload.Find(n)
 		for _, x := range w.Flags {
@@ -137,55 +131,53 @@ func flagHelp(name string, loads []string) string {
 
 func presetOf(f workload.Flag) string { return newLoadFlag(f.Value).value.String() }
 
-func (f *loadFlags) has(load, flag string) bool {
+// hasFlag reports whether a load has a flag, if need be by another flag that was given.
+func hasFlag(fl *pflag.FlagSet, load, flag string) bool {
 	if slices.Contains(loadsWith(flag), load) {
 		return true
 	}
 	w, _ := workload.Find(load)
 	x, ok := flagOf(w, flag)
-	return ok && x.With != "" && f.given(x.With)
+	return ok && x.With != "" && fl.Changed(x.With)
 }
 
 // idle returns an error for a flag that the user gave and none of the loads has.
-func (f *loadFlags) idle() error {
+func (f *loadFlags) idle(fl *pflag.FlagSet, kinds []string) error {
 	flags := []string{sliceFlag}
 	for name := range f.flags {
 		flags = append(flags, name)
 	}
 	slices.Sort(flags)
 	for _, flag := range flags {
-		if !f.given(flag) || slices.ContainsFunc(f.kinds, func(kind string) bool {
-			return f.has(kind, flag)
+		if !fl.Changed(flag) || slices.ContainsFunc(kinds, func(kind string) bool {
+			return hasFlag(fl, kind, flag)
 		}) {
 			continue
 		}
 		loads := loadsWith(flag)
 		return usage(fmt.Errorf("--%s is for %s; the loads here are: %s", flag,
-			strings.Join(loads, ", "), strings.Join(f.kinds, ", ")),
+			strings.Join(loads, ", "), strings.Join(kinds, ", ")),
 			"leave --"+flag+" out, or add --load "+loads[0])
 	}
 	return nil
 }
 
-// load makes a load with a window of at least window seconds. put sets the values of a sweep, or is
-// nil.
-func (f *loadFlags) load(kind string, w sample.Wire, window float64,
-	put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
+// load makes a load at a point of a sweep, with a window of at least window seconds.
+func (f *loadFlags) load(fl *pflag.FlagSet, kind string, w sample.Wire, window float64,
+	p sweepPoint) (sample.Load, error) {
 	known, _ := workload.Find(kind)
 	l := known.New()
 	for _, x := range known.Flags {
 		flag, ok := f.flags[x.Name]
-		if !ok || !f.given(x.Name) {
+		if !ok || !fl.Changed(x.Name) {
 			continue
 		}
 		if err := flag.put(x.Value, &l); err != nil {
 			return l, err
 		}
 	}
-	if put != nil {
-		if err := put(known, &l); err != nil {
-			return l, err
-		}
+	if err := p.put(known, &l); err != nil {
+		return l, err
 	}
 	known.Time(&l, w)
 	l.Window = max(window, l.Window)
@@ -196,8 +188,9 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64,
 		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err),
 			"leave --send out, or use a kernel that has it"}
 	}
-	f.threads = max(f.threads, known.Threads(l))
-	takeTurns(&l)
+	if known.Threads(l) > workload.ManyThreads {
+		l = plan.TakeTurns(l, turn(machine.Machine{}))
+	}
 	return l, enoughFiles(known, l)
 }
 
@@ -216,11 +209,11 @@ func enoughFiles(w workload.Workload, l sample.Load) error {
 	return nil
 }
 
-func (f *loadFlags) crowd() error {
+func (f *loadFlags) crowd(fl *pflag.FlagSet) error {
 	for _, name := range f.kinds {
 		w, _ := workload.Find(name)
 		for _, x := range w.Flags {
-			if x.NotOfCrowds && f.given(x.Name) && f.flags[x.Name].value.String() != presetOf(x) {
+			if x.NotOfCrowds && fl.Changed(x.Name) && f.flags[x.Name].value.String() != presetOf(x) {
 				return usage(fmt.Errorf(
 					"toll scale has no --%s: a crowd's load fills the window, in one direction",
 					x.Name), "toll compare --"+x.Name)
@@ -241,20 +234,6 @@ func crowdless() (out []string) {
 	}
 	return out
 }
-
-// takeTurns lengthens warm-up and window if an end's threads must wait for a CPU in turn.
-func takeTurns(l *sample.Load) {
-	n := workload.Of(*l).Threads(*l)
-	if n <= load.ManyThreads || workload.BulkOf(*l).Bytes > 0 {
-		return
-	}
-	const windowTurns = 3
-	turns := turn(machine.Machine{}) * float64(n)
-	l.Warmup += turns
-	l.Window = max(l.Window, windowTurns*turns)
-}
-
-func (f *loadFlags) mostThreads() int { return cmp.Or(f.threads, 1) }
 
 func only(r plan.Request, command string, loads ...string) error {
 	for _, l := range r.Loads {

@@ -6,37 +6,39 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-func loadsOf(t *testing.T, args ...string) loadFlags {
+// sending returns a command's flags of what is sent, parsed.
+func sending(t *testing.T, args ...string) (*traffic, *pflag.FlagSet) {
 	t.Helper()
 	var f traffic
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fl.Duration(sliceFlag, 0, "")
 	f.addLoads(fl, loadNames, "bulk", "rr")
+	f.addWindow(fl)
+	f.slicing.add(fl)
 	if err := fl.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return f.loads
+	return &f, fl
 }
 
-func made(t *testing.T, args ...string) ([]sample.Load, loadFlags, error) {
+func made(t *testing.T, args ...string) ([]sample.Load, error) {
 	t.Helper()
-	f := traffic{window: 250 * time.Millisecond, loads: loadsOf(t, args...)}
-	loads, err := f.loadsOver(sample.Wire{}, nil)
-	return loads, f.loads, err
+	f, fl := sending(t, args...)
+	loads, _, err := f.loadsOver(fl, sample.Wire{})
+	return loads, err
 }
 
 // Loads without options look as they did before options existed, in files and dry runs, and in
 // their number of threads.
 func TestDefaultLoads(t *testing.T) {
-	got, f, err := made(t, "--load", strings.Join(loadNames, ","))
+	got, err := made(t, "--load", strings.Join(loadNames, ","))
 	want := []sample.Load{
 		{Kind: "bulk", Streams: 1, Options: sample.BulkOptions{}, Warmup: 0.1, Window: 0.25},
 		{Kind: "bulk-reverse", Streams: 1, Options: sample.BulkOptions{Reverse: true}, Warmup: 0.1,
@@ -55,8 +57,8 @@ func TestDefaultLoads(t *testing.T) {
 			Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05,
 			Window: 0.25},
 	}
-	if err != nil || !reflect.DeepEqual(got, want) || f.mostThreads() != 1 {
-		t.Errorf("got %+v, %d threads, %v", got, f.mostThreads(), err)
+	if err != nil || !reflect.DeepEqual(got, want) || plan.MostThreads(got) != 1 {
+		t.Errorf("got %+v, %d threads, %v", got, plan.MostThreads(got), err)
 	}
 }
 
@@ -104,14 +106,14 @@ func TestFlagsOfLoads(t *testing.T) {
 			Options: sample.QueryOptions{Messages: sample.Messages{Request: 1, Reply: 1024},
 				Queries: 3}}, 1},
 	} {
-		got, f, err := made(t, strings.Fields("--load "+tt.args)...)
+		got, err := made(t, strings.Fields("--load "+tt.args)...)
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %+v, %v", tt.args, got, err)
 		}
 		l := got[0]
 		l.Kind, l.Warmup, l.Window = "", 0, 0
-		if l != tt.want || f.mostThreads() != tt.threads {
-			t.Errorf("%s: got %+v, %d threads", tt.args, l, f.mostThreads())
+		if l != tt.want || plan.MostThreads(got) != tt.threads {
+			t.Errorf("%s: got %+v, %d threads", tt.args, l, plan.MostThreads(got))
 		}
 	}
 }
@@ -134,33 +136,10 @@ func TestSharedFlagsAgree(t *testing.T) {
 	}
 }
 
-func TestTakeTurns(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		load   sample.Load
-		longer bool
-	}{
-		{"one", sample.Load{Streams: 1}, false},
-		{"sixteen", sample.Load{Streams: 16}, false},
-		{"both-ways", sample.Load{Streams: 16, Options: sample.BulkOptions{Bidir: true}}, true},
-		{"many", sample.Load{Streams: 200}, true},
-		{"many-transfers", sample.Load{Streams: 200, Options: sample.BulkOptions{Bytes: 1}}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			l := tt.load
-			l.Kind, l.Warmup, l.Window = "bulk", 0.1, 0.001
-			takeTurns(&l)
-			if grown := l.Warmup > 0.1 && l.Window > 0.001; grown != tt.longer {
-				t.Errorf("warm-up %g s, window %g s", l.Warmup, l.Window)
-			}
-		})
-	}
-}
-
 func TestRatesThatAreRefused(t *testing.T) {
 	for rate, hint := range map[string]string{"0": "", "40": "", "39": "--window 1s",
 		"0.5": "--window 20s"} {
-		_, _, err := made(t, "--load", "rr", "--rate", rate)
+		_, err := made(t, "--load", "rr", "--rate", rate)
 		var f *failure
 		if (err == nil) != (hint == "") || errors.As(err, &f) && f.Hint() != hint {
 			t.Errorf("rate %s: %v", rate, err)
@@ -170,16 +149,16 @@ func TestRatesThatAreRefused(t *testing.T) {
 
 func TestCrowdsOptions(t *testing.T) {
 	for _, args := range []string{"", "--rate 0", "--bidir=false", "--streams 3"} {
-		f := loadsOf(t, strings.Fields(args)...)
-		if err := f.crowd(); err != nil {
+		f, fl := sending(t, strings.Fields(args)...)
+		if err := f.loads.crowd(fl); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
 	for _, args := range []string{"--bidir", "--bytes 1", "--rate 1", "--under-load"} {
-		f := loadsOf(t, strings.Fields(args)...)
+		f, fl := sending(t, strings.Fields(args)...)
 		flag, _, _ := strings.Cut(args, " ")
 		want := "toll scale has no " + flag + ": a crowd's load fills the window, in one direction"
-		if err := f.crowd(); err == nil || err.Error() != want {
+		if err := f.loads.crowd(fl); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -19,9 +18,6 @@ type runFlags struct {
 	traffic
 	timing
 	writing
-
-	trace       *sample.TracePlan // what is traced; nil: nothing
-	hooksForNAT bool              // trace by hook if a path has NAT and the kernel can
 }
 
 type targets struct {
@@ -33,7 +29,7 @@ type targets struct {
 
 type traffic struct {
 	loads   loadFlags
-	sweep   sweepFlags
+	sweeps  []string // each --sweep on the command line
 	slicing sliceFlags
 	window  time.Duration
 	pin     string
@@ -53,7 +49,6 @@ type writing struct {
 	save          string
 	dryRun, quiet bool
 	live          bool
-	title         string
 	noHistory     bool
 }
 

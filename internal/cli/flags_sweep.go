@@ -15,15 +15,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-type sweepFlags struct {
-	given []string // each --sweep on the command line
-
+// A sweep is a set of values of one option. The zero value is none.
+type sweep struct {
 	axis   workload.Axis
-	values []float64
+	values []float64 // sorted
 }
 
-func (f *sweepFlags) add(fl *pflag.FlagSet) {
-	add(fl, flagDef{name: "sweep", group: toSend, value: texts(&f.given), word: "OPTION=VALUES",
+func (f *traffic) addSweep(fl *pflag.FlagSet) {
+	add(fl, flagDef{name: "sweep", group: toSend, value: texts(&f.sweeps), word: "OPTION=VALUES",
 		help: "measure the load at several values of one option, and say from which on a mode costs more: " +
 			sweepExample + "; also " + strings.Join(axisNames()[1:], ", "), main: "compare"})
 }
@@ -37,33 +36,26 @@ func axisNames() (out []string) {
 	return out
 }
 
-func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]string, error) {
-	switch len(f.given) {
-	case 0:
+// loads returns the loads of kinds that have the swept option.
+func (s sweep) loads(kinds []string, fl *pflag.FlagSet) ([]string, error) {
+	if len(s.values) == 0 {
 		return kinds, nil
-	case 1:
-	default:
-		return nil, usage(errors.New("--sweep was given twice: a run varies one option"),
-			"one run for each option")
 	}
-	if err := f.parse(f.given[0]); err != nil {
-		return nil, err
+	if fl.Changed(s.axis.Name) {
+		return nil, usage(fmt.Errorf("--%s sets the option that --sweep varies", s.axis.Name),
+			"leave --"+s.axis.Name+" out")
 	}
-	if given(f.axis.Name) {
-		return nil, usage(fmt.Errorf("--%s sets the option that --sweep varies", f.axis.Name),
-			"leave --"+f.axis.Name+" out")
-	}
-	has := loadsWith(f.axis.Name)
+	has := loadsWith(s.axis.Name)
 	lacks := func(kind string) bool { return !slices.Contains(has, kind) }
-	if !given("load") {
+	if !fl.Changed("load") {
 		if kinds = slices.DeleteFunc(slices.Clone(kinds), lacks); len(kinds) == 0 {
 			kinds = has[:1]
 		}
 		return kinds, nil
 	}
 	if i := slices.IndexFunc(kinds, lacks); i >= 0 {
-		return nil, usage(fmt.Errorf("--sweep %s: the load %s has no %s", f.axis.Name, kinds[i],
-			f.axis.Noun),
+		return nil, usage(fmt.Errorf("--sweep %s: the load %s has no %s", s.axis.Name, kinds[i],
+			s.axis.Noun),
 			"--load "+strings.Join(has, ",")+"; or one of its own: "+strings.Join(
 				axesOf(kinds[i]), ", "))
 	}
@@ -76,82 +68,90 @@ func axesOf(kind string) []string {
 	})
 }
 
-func (f *sweepFlags) parse(text string) error {
-	name, list, ok := strings.Cut(text, "=")
+// parseSweep parses each --sweep on the command line, of which there may be one.
+func parseSweep(given []string) (s sweep, err error) {
+	switch len(given) {
+	case 0:
+		return s, nil
+	case 1:
+	default:
+		return s, usage(errors.New("--sweep was given twice: a run varies one option"),
+			"one run for each option")
+	}
+	name, list, ok := strings.Cut(given[0], "=")
 	if !ok {
-		return usage(fmt.Errorf("--sweep %q: must be OPTION=VALUE,VALUE,…", text),
+		return s, usage(fmt.Errorf("--sweep %q: must be OPTION=VALUE,VALUE,…", given[0]),
 			"--sweep "+sweepExample)
 	}
 	known, err := suggest.Parse("sweep", name, axisNames())
 	if err != nil {
-		return usage(err, "")
+		return s, usage(err, "")
 	}
-	f.axis, _ = workload.AxisOf(known)
-	f.values = nil
+	s.axis, _ = workload.AxisOf(known)
 	for value := range strings.SplitSeq(list, ",") {
-		x, err := f.axis.Parse(strings.TrimSpace(value))
+		x, err := s.axis.Parse(strings.TrimSpace(value))
 		if err != nil {
-			return f.refuse(value, err)
+			return s, s.refuse(value, err)
 		}
-		if slices.Contains(f.values, x) {
-			return usage(fmt.Errorf("--sweep %s: %s is given twice", f.axis.Name, f.axis.Format(x)),
-				"name each value once")
+		if slices.Contains(s.values, x) {
+			return s, usage(fmt.Errorf("--sweep %s: %s is given twice", s.axis.Name,
+				s.axis.Format(x)), "name each value once")
 		}
-		f.values = append(f.values, x)
+		s.values = append(s.values, x)
 	}
-	slices.Sort(f.values)
-	switch n := len(f.values); {
+	slices.Sort(s.values)
+	switch n := len(s.values); {
 	case n < sample.LeastPoints:
-		return usage(fmt.Errorf("--sweep %s: %d value was given, at least %d are needed", text, n,
-			sample.LeastPoints), "--sweep "+sweepExample)
+		return s, usage(fmt.Errorf("--sweep %s: %d value was given, at least %d are needed",
+			given[0], n, sample.LeastPoints), "--sweep "+sweepExample)
 	case n > sample.MostPoints:
-		return usage(fmt.Errorf("--sweep %s: %d values were given, at most %d are possible",
-			f.axis.Name, n, sample.MostPoints),
+		return s, usage(fmt.Errorf("--sweep %s: %d values were given, at most %d are possible",
+			s.axis.Name, n, sample.MostPoints),
 			"give fewer values: toll finds a knee between two of them")
 	}
-	return nil
+	return s, nil
 }
 
 type sweepError struct{ error }
 
 func (e *sweepError) Unwrap() error { return e.error }
 
-func (f *sweepFlags) refuse(text string, err error) error {
+func (s sweep) refuse(text string, err error) error {
 	hint := ""
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
 		hint = hinted.Hint()
 	}
-	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)},
-		cmp.Or(hint, "give values that --"+f.axis.Name+" accepts"))
+	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", s.axis.Name, text, err)},
+		cmp.Or(hint, "give values that --"+s.axis.Name+" accepts"))
 }
 
 // sweepPoint is a value of the swept option. The zero value changes nothing.
 type sweepPoint struct {
-	f     *sweepFlags
+	of    sweep
 	value float64
 	name  string
 }
 
 // points returns the sweep's points, or a single zero point without a sweep.
-func (f *sweepFlags) points() []sweepPoint {
-	if len(f.given) == 0 {
+func (s sweep) points() []sweepPoint {
+	if len(s.values) == 0 {
 		return []sweepPoint{{}}
 	}
-	out := make([]sweepPoint, len(f.values))
-	for i, x := range f.values {
-		out[i] = sweepPoint{f, x, f.axis.Format(x)}
+	out := make([]sweepPoint, len(s.values))
+	for i, x := range s.values {
+		out[i] = sweepPoint{s, x, s.axis.Format(x)}
 	}
 	return out
 }
 
 func (p sweepPoint) put(w workload.Workload, l *sample.Load) error {
-	if p.f == nil {
+	if p.name == "" {
 		return nil
 	}
 	l.Point = p.name
-	if err := w.Sweep(l, p.f.axis, p.value); err != nil {
-		return p.f.refuse(p.name, err)
+	if err := w.Sweep(l, p.of.axis, p.value); err != nil {
+		return p.of.refuse(p.name, err)
 	}
 	return nil
 }
@@ -161,32 +161,22 @@ func (p sweepPoint) explain(err error) error {
 		f    *failure
 		said *sweepError
 	)
-	if p.f == nil || !errors.As(err, &f) || errors.As(err, &said) {
+	if p.name == "" || !errors.As(err, &f) || errors.As(err, &said) {
 		return err
 	}
-	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.f.axis.Name, p.name, f.err),
+	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.of.axis.Name, p.name, f.err),
 		f.hint}
 }
 
-// The total time of the slices in an epoch of one point, in s. A sweep has many epochs in a round,
-// and several rounds must fit into the budget.
-const (
-	pointEpoch  = 1.
-	leastEpoch  = 0.3
-	sweepRounds = 6
-)
-
-func (f *sweepFlags) into(r *plan.Request) error {
-	if len(f.given) == 0 {
-		return nil
+// into returns the request with the sweep, if there is one.
+func (s sweep) into(r plan.Request) plan.Request {
+	if len(s.values) == 0 {
+		return r
 	}
 	r.Study = sample.StudySweep
-	r.Sweep = &sample.Sweep{Axis: f.axis.Name, Unit: f.axis.Unit}
-	for _, p := range f.points() {
+	r.Sweep = &sample.Sweep{Axis: s.axis.Name, Unit: s.axis.Unit}
+	for _, p := range s.points() {
 		r.Sweep.Points = append(r.Sweep.Points, sample.Point{Name: p.name, Value: p.value})
 	}
-	if r.Rounds == 0 {
-		r.Epoch = min(pointEpoch, max(leastEpoch, r.Budget/float64(sweepRounds*len(r.Loads))))
-	}
-	return nil
+	return r
 }

@@ -10,19 +10,13 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
-	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// traceEpoch is the total time of the slices in a traced epoch, in s. It is shorter than usual,
-// because each round has one state and each state needs several rounds.
-const traceEpoch = 1.0
-
-// traceInto sets the request's trace, or returns an error if it cannot be traced.
-func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
-	loads ...string) error {
-	if err := only(*r, command, loads...); err != nil {
+// traceable returns an error if the request cannot be traced.
+func traceable(r request, fl *pflag.FlagSet, command string, loads ...string) error {
+	if err := only(r.Request, command, loads...); err != nil {
 		return err
 	}
 	for _, on := range r.On {
@@ -39,14 +33,13 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	for _, l := range r.Loads {
 		if l.Slice == 0 {
 			return usage(fmt.Errorf("%s can be traced only in slices: %s", l.Kind,
-				cmp.Or(f.slicing.whole[l.Name()], "--slice 0")), "leave that flag out")
+				cmp.Or(r.whole[l.Name()], "--slice 0")), "leave that flag out")
 		}
 		if l.Streams > 1 {
 			return usage(fmt.Errorf("--connections %d: a trace follows one connection", l.Streams),
 				"leave --connections out")
 		}
 	}
-	r.Epoch = min(r.Epoch, traceEpoch)
 	return nil
 }
 
@@ -84,13 +77,13 @@ var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
 	return engine.Kernel{Tracer: t}, t.Close, nil
 }
 
-// openTracer returns a tracer if the run is traced. Before a dry run, which traces nothing, it only
-// warns. It is called after the command line is checked.
-func (f *runFlags) openTracer(e env, on []string) (engine.Tracer, func() error, error) {
+// openTracer returns a tracer. Before a dry run, which traces nothing, it only warns. It is called
+// after the command line is checked.
+func (f *runFlags) openTracer(e env, p sample.TracePlan, on []string) (engine.Tracer, func() error, error) {
 	if err := f.fit(on); err != nil {
 		return nil, nil, err
 	}
-	t, closeTracer, err := openTracer(f.trace.Hooks)
+	t, closeTracer, err := openTracer(p.Hooks)
 	if err == nil {
 		return t, closeTracer, nil
 	}

@@ -1,74 +1,143 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// toRequest returns the request of the flags and arguments. It leaves fields empty for which the
-// command has no flag.
-func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
-	if r.On, err = parseAll(f.on, parseBackend); err != nil {
+// A request is what a command's flags and arguments ask for.
+type request struct {
+	plan.Request
+	whole map[string]string // why loads are not sliced, by their names
+}
+
+// request returns what the flags and arguments ask for. It leaves fields empty for which the command
+// has no flag.
+func (f *runFlags) request(c *cobra.Command, args []string) (r request, err error) {
+	fl := c.Flags()
+	if r.On, err = f.backends(); err != nil {
 		return r, err
+	}
+	d, err := f.defaults(r.On)
+	if err == nil {
+		r.Pin, err = f.pinOf(fl, !d.here, len(f.sweeps) > 0)
+	}
+	if err := errors.Join(err, f.checkLive()); err != nil {
+		return r, err
+	}
+	if err := f.out.check(place{saveFlag, f.save}); err != nil {
+		return r, err
+	}
+	to := f.orDefault(d, fl, args)
+	if len(args) == 0 {
+		args = d.modes
 	}
 	if r.Modes, err = parseModes(args, r.On); err != nil {
 		return r, err
 	}
-	if err := f.targets.into(&r); err != nil {
+	if r.Request, err = to.into(r.Request); err != nil {
 		return r, err
 	}
 	if r.Wire, err = parseWire(f.wire); err != nil {
 		return r, err
 	}
-	f.timing.into(&r, f.loads.given)
-	return r, f.traffic.into(&r, f.on)
+	r.Request = f.timing.into(r.Request, fl)
+	return f.traffic.into(r, fl)
 }
 
-func (f *targets) into(r *plan.Request) (err error) {
+// orDefault returns the targets with the backends' defaults for the flags that were not given.
+func (f targets) orDefault(d defaults, fl *pflag.FlagSet, modes []string) targets {
+	baseline := fl.Lookup("baseline")
+	if !fl.Changed("from") && d.from != nil {
+		f.from = nil
+		for _, p := range d.from {
+			f.from = append(f.from, string(p))
+		}
+		if baseline == nil && d.one != "" {
+			f.from = []string{string(d.one)}
+		}
+	}
+	if len(modes) == 0 {
+		modes = d.modes
+	}
+	if !fl.Changed("from") {
+		f.from = f.fromInside(modes)
+	}
+	if baseline != nil && !baseline.Changed && d.baseline != "" && reachedFrom(d.baseline, f.from) {
+		f.baseline = string(d.baseline)
+	}
+	return f
+}
+
+// fromInside returns the default of --from: in a container if only outward targets are requested, but
+// on the machine if all modes are native, which has no container.
+func (f targets) fromInside(modes []string) []string {
+	inward := func(to string) bool { return !mode.Target(to).Outside() }
+	contained := func(m string) bool { return m != string(mode.Native) }
+	switch {
+	case len(f.to) == 0 || slices.ContainsFunc(f.to, inward):
+		return f.from
+	case len(modes) > 0 && !slices.ContainsFunc(modes, contained):
+		return []string{string(mode.FromHost)}
+	}
+	return []string{string(mode.FromContainer)}
+}
+
+func (f targets) into(r plan.Request) (_ plan.Request, err error) {
 	if r.From, err = parseAll(f.from, mode.ParsePlacement); err != nil {
-		return err
+		return r, err
 	}
 	if r.To, err = parseAll(f.to, mode.ParseTarget); err != nil {
-		return err
+		return r, err
 	}
 	r.To = inFamilies(r.To, f.ipv4, f.ipv6)
 	if f.baseline != "" {
 		if r.Baseline, err = parseOne(f.baseline, mode.ParseName); err != nil {
-			return err
+			return r, err
 		}
 	}
 	r.Tunes, err = parseAll(f.tune, mode.ParseTunes)
-	return err
+	return r, err
 }
 
-func (f *timing) into(r *plan.Request, given func(flag string) bool) {
-	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), given("budget")
+func (f timing) into(r plan.Request, fl *pflag.FlagSet) plan.Request {
+	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), fl.Changed("budget")
 	r.Precision, r.Seed = f.precision, f.seed
+	if !fl.Changed("seed") {
+		r.Seed = uint64(rand.Uint32())
+	}
+	return r
 }
 
-// into adds what is sent to a request that has everything else.
-func (f *traffic) into(r *plan.Request, on []string) (err error) {
-	if slices.ContainsFunc(r.Tunes, mode.Tunes.OfMachine) {
-		f.slicing.held = heldVisits
+// into returns a request that has everything else with what is sent. A command without flags of
+// loads adds the loads later.
+func (f *traffic) into(r request, fl *pflag.FlagSet) (_ request, err error) {
+	if len(f.loads.kinds) > 0 {
+		loads, values, err := f.loadsOver(fl, r.Wire)
+		if err != nil {
+			return r, err
+		}
+		r.Request = values.into(r.Request)
+		r.Loads = loads
+		r.Loads, r.whole = f.slicingOf(fl, r.On).Cut(r.Request)
 	}
-	f.slicing.queued = queues(*r)
-	if r.Loads, err = f.loadsOver(r.Wire, on); err != nil {
-		return err
+	if r.Request, err = f.pinned(r.Request, fl.Changed("pin")); err != nil {
+		return r, err
 	}
-	if err := f.pinInto(r); err != nil {
-		return err
-	}
-	return f.slicing.into(r, f.loads.given)
+	return f.slicing.into(r, fl)
 }
 
 // inFamilies returns the targets unchanged if no family is chosen. An empty list means all targets.
@@ -92,9 +161,9 @@ func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 	return out
 }
 
-func (f *runFlags) wireApplies(p sample.Plan) error {
+func (f *runFlags) wireApplies(p sample.Plan, on []string) error {
 	// Without the lab, fit has refused --wire.
-	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) {
+	if f.wire == "" || p.Wire == nil || !slices.Contains(on, sample.Lab) {
 		return nil
 	}
 	var from []string
@@ -139,54 +208,45 @@ func idleWire(from []string) error {
 		"leave --wire out, or add --from remote")
 }
 
-// loadsOver returns the loads of a run over a wire on the backends, or nil if the command has no
-// flags of loads.
-func (f *traffic) loadsOver(w sample.Wire, on []string) ([]sample.Load, error) {
-	if len(f.loads.kinds) == 0 {
-		return nil, nil
-	}
+// loadsOver returns the loads over a wire, at each point of the sweep, not yet sliced.
+func (f *traffic) loadsOver(fl *pflag.FlagSet, w sample.Wire) (out []sample.Load, values sweep,
+	err error) {
 	kinds, err := parseAll(f.loads.kinds, parseLoad)
 	if err != nil {
-		return nil, err
+		return nil, values, err
 	}
-	if kinds, err = f.sweep.loads(kinds, f.loads.given); err != nil {
-		return nil, err
+	if values, err = parseSweep(f.sweeps); err != nil {
+		return nil, values, err
 	}
-	f.loads.kinds = kinds
-	if err := f.loads.idle(); err != nil {
-		return nil, err
+	if kinds, err = values.loads(kinds, fl); err != nil {
+		return nil, values, err
 	}
-	window, err := f.windowFor(w)
+	if err := f.loads.idle(fl, kinds); err != nil {
+		return nil, values, err
+	}
+	window, err := f.windowFor(fl, w)
 	if err != nil {
-		return nil, err
+		return nil, values, err
 	}
-	asked := 0.
-	if f.loads.given("window") {
-		asked = window
-	}
-	f.slicing.asked = f.loads.given(sliceFlag)
-	f.slicing.unpinned = f.pin == sample.PinNone && distantOf(on) == ""
-	var out []sample.Load
 	for _, kind := range kinds {
-		for _, point := range f.sweep.points() {
-			l, err := f.loads.load(kind, w, window, point.put)
+		for _, point := range values.points() {
+			l, err := f.loads.load(fl, kind, w, window, point)
 			if err != nil {
-				return nil, point.explain(err)
+				return nil, values, point.explain(err)
 			}
-			f.slicing.cut(&l, asked, w, on)
 			out = append(out, l)
 		}
 	}
-	return out, nil
+	return out, values, nil
 }
 
 // windowFor returns --window, or a longer default over a slow wire, in seconds.
-func (f *traffic) windowFor(w sample.Wire) (float64, error) {
+func (f *traffic) windowFor(fl *pflag.FlagSet, w sample.Wire) (float64, error) {
 	least := workload.Measured * w.RoundTrip()
 	if f.window.Seconds() >= least {
 		return f.window.Seconds(), nil
 	}
-	if f.loads.given("window") {
+	if fl.Changed("window") {
 		return 0,
 			usage(fmt.Errorf(
 				"--window %s: over a wire with a delay of %gs it must hold %d round trips",
@@ -201,50 +261,4 @@ func (f *traffic) windowFor(w sample.Wire) (float64, error) {
 var congestionHere = func() string {
 	facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
 	return facts.Congestion
-}
-
-// unpacedTune sets a congestion control that does not pace and that every kernel has.
-var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
-
-// unpace also measures the lab's baseline and bridge without pacing, if the machine's congestion
-// control paces bulk. It changes nothing if the user chose a congestion control or tunes.
-func unpace(r *plan.Request) {
-	bulk := slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
-		return l.Kind == workload.Bulk && l.Slice > 0
-	})
-	if !bulk || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 ||
-		!slices.Equal(r.On, []string{sample.Lab}) {
-		return
-	}
-	if analysis.Paces(congestionHere()) {
-		r.Unpaced = unpacedTune
-	}
-}
-
-// remedyLevers are what a comparison in the lab measures beside a way out that a relay slows down.
-var remedyLevers = []string{"mtu-65520", "pasta"}
-
-// remedy also measures what may help the uploads of the named rootless modes. It changes nothing if
-// the user chose tunes.
-func remedy(r *plan.Request) {
-	uploads := slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
-		return l.Kind == workload.Bulk
-	}) && slices.ContainsFunc(r.To, mode.Target.Outside)
-	if !uploads || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 || len(r.Shapes) > 0 ||
-		!slices.Equal(r.On, []string{sample.Lab}) {
-		return
-	}
-	for _, name := range remedyLevers {
-		l, _ := lever.Find(name)
-		for _, m := range slices.Clone(r.Modes) {
-			v, ok := l.With(m, lever.Host{})
-			if !ok {
-				continue
-			}
-			r.Remedies = append(r.Remedies, sample.Lever{Name: name, Variant: v})
-			if !slices.Contains(r.Modes, v.Mode) {
-				r.Modes = append(r.Modes, v.Mode)
-			}
-		}
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -29,104 +29,51 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// A study is what a command makes of the common flags.
-type study struct {
-	request func(*plan.Request) error               // changes their request; may be nil
-	plan    func(plan.Request) (sample.Plan, error) // nil: plan.Make
-	steps   func(*engine.Config)                    // changes the run's steps; may be nil
-}
-
-// command returns the function that runs a command which only changes the request.
-func (f *runFlags) command(e env,
-	change func(*plan.Request) error) func(*cobra.Command, []string) error {
-	return f.study(e, study{request: change})
-}
-
-func (f *runFlags) study(e env, s study) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
-		if f.loads.given = c.Flags().Changed; !f.loads.given("seed") {
-			f.seed = uint64(rand.Uint32())
-		}
-		if f.quiet {
-			defer sayNothing()()
-		}
-		usual, err := f.setDefaults(c.Flags(), args)
-		if err := errors.Join(err, f.checkLive(c)); err != nil {
-			return err
-		}
-		if err := f.out.check(place{saveFlag, f.save}); err != nil {
-			return err
-		}
-		if len(args) == 0 {
-			args = usual
-		}
-		req, err := f.toRequest(args)
-		if err == nil && s.request != nil {
-			err = s.request(&req)
-		}
-		if err != nil {
-			return err
-		}
-		if x := c.Flags().Lookup("congestion"); x != nil && !x.Changed {
-			unpace(&req)
-		}
-		remedy(&req)
-		return f.run(c.Context(), e, req, s)
+// planned returns a plan, or the error that a user can act on.
+func planned(p sample.Plan, err error) (sample.Plan, error) {
+	if err == nil {
+		return p, nil
 	}
+	hint := "toll modes lists the modes and their placements"
+	if len(p.Skipped) == 1 {
+		hint = p.Skipped[0].Remedy
+	}
+	return p, usage(err, hint)
 }
 
-// fromInside places the client in a container if only outward targets are requested and no
-// placement is given. If all modes are native, which has no container, it places the client on the
-// machine.
-func (f *targets) fromInside(fl *pflag.FlagSet, modes []string) {
-	inward := func(to string) bool { return !mode.Target(to).Outside() }
-	contained := func(m string) bool { return m != string(mode.Native) }
-	switch {
-	case len(f.to) == 0 || fl.Changed("from") || slices.ContainsFunc(f.to, inward):
-	case len(modes) > 0 && !slices.ContainsFunc(modes, contained):
-		f.from = []string{string(mode.FromHost)}
-	default:
-		f.from = []string{string(mode.FromContainer)}
-	}
-}
-
-func (f *runFlags) run(ctx context.Context, e env, req plan.Request, s study) (err error) {
-	planned := s.plan
-	if planned == nil {
-		planned = plan.Make
-	}
-	p, err := planned(req)
+// makeAndRun plans what was requested and runs it.
+func (f *runFlags) makeAndRun(c *cobra.Command, e env, r request) error {
+	p, err := planned(plan.Make(r.Request))
 	if err != nil {
-		hint := "toll modes lists the modes and their placements"
-		if len(p.Skipped) == 1 {
-			hint = p.Skipped[0].Remedy
-		}
-		return usage(err, hint)
-	}
-	f.rulesInto(&p, req.On)
-	if err := f.wireApplies(p); err != nil {
 		return err
 	}
-	if err := f.targetsApply(p); err != nil {
-		return err
+	return f.run(c, e, r, p)
+}
+
+// run builds what the plan of a request needs, measures and reports. later are the plans of the
+// searches that follow a search.
+func (f *runFlags) run(c *cobra.Command, e env, r request, p sample.Plan,
+	later ...sample.Plan) (err error) {
+	if f.quiet {
+		defer sayNothing()()
 	}
-	if err := runHeadroom(p, f.loads.mostThreads()); err != nil {
+	f.rulesInto(&p, r.On)
+	if err := cmp.Or(f.wireApplies(p, r.On), f.targetsApply(p),
+		runHeadroom(p, plan.MostThreads(p.Loads))); err != nil {
 		return err
 	}
 	var tracer engine.Tracer
-	if p.Trace = f.trace; f.trace != nil {
-		if f.hooksForNAT {
-			p.Trace.Hooks = translates(p) && checkHooks() == nil
-		}
-		t, closeTracer, err := f.openTracer(e, req.On)
+	if p.Trace != nil {
+		t, closeTracer, err := f.openTracer(e, *p.Trace, r.On)
 		if err != nil {
 			return err
 		}
 		tracer = t
 		defer func() { err = errors.Join(err, closeTracer()) }()
 	}
+	ctx := c.Context()
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
-	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
+	return f.with(ctx, r.On, r.Wire, func(builders []path.Builder) error {
 		p, err := engine.Check(ctx, p, builders)
 		if stop := interrupted(ctx); err != nil && stop != nil {
 			return stop
@@ -135,38 +82,41 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request, s study) (e
 		}
 		// Modes whose build fails count as skipped, like those that a check refuses.
 		measurable := func(p sample.Plan) error {
-			return cmp.Or(checkBaseline(p), checkBackends(p, req.On), checkAsked(p, req.Modes))
+			return cmp.Or(checkBaseline(p), checkBackends(p, r.On), checkAsked(p, r.Modes))
 		}
 		if err := measurable(p); err != nil {
 			return err
 		}
-		if err := f.fitBudget(e, &p); err != nil {
+		if err := f.fitBudget(e, c.Flags(), &p); err != nil {
 			return err
 		}
 		if f.dryRun {
-			return f.out.print(e, view.Plan(p, f.slicing.whole))
+			return f.out.print(e, view.Plan(p, r.whole))
 		}
 		if !f.quiet {
-			warnSkipped(e, p, req.Modes)
+			warnSkipped(e, p, r.Modes)
 		}
-		c := engine.Config{Plan: p, Builders: builders, Tracer: tracer, Built: measurable}
-		if s.steps != nil {
-			s.steps(&c)
+		run := engine.Config{Plan: p, Builders: builders, Tracer: tracer, Built: measurable}
+		if p.Study == sample.StudyAdvise {
+			all := advise.NewSearches(later, p.Budget)
+			if run.Next = all.Next; p.Rounds == 0 {
+				run.First = all.First()
+			}
 		}
-		return f.measure(ctx, e, c)
+		return f.measure(c, e, run)
 	})
 }
 
 // fitBudget returns an error if the run does not fit into a given budget. The default budget grows
 // instead, with a warning. An endpoint's speed is not known: a given budget ends such a run, and the
 // default one grows.
-func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
+func (f *runFlags) fitBudget(e env, fl *pflag.FlagSet, p *sample.Plan) error {
 	over := view.OverBudget(*p)
 	if over == "" || p.Foreign() {
 		return nil
 	}
 	least := math.Ceil(plan.LeastTime(*p))
-	if !f.loads.given("budget") {
+	if !fl.Changed("budget") {
 		if p.Budget = least; !f.quiet {
 			warn(e, over)
 		}
@@ -248,7 +198,8 @@ func warnSkipped(e env, p sample.Plan, asked []mode.Name) {
 
 // measure runs the plan, judges and prints the results. It prints what was measured after an
 // interrupt or a failure, too.
-func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
+func (f *runFlags) measure(cmd *cobra.Command, e env, c engine.Config) error {
+	ctx := cmd.Context()
 	var err error
 	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
 		return err
@@ -286,7 +237,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	}
 	var w *watch
 	if f.live {
-		if ctx, w = f.watching(ctx, e, bar, records); w != nil {
+		if ctx, w = f.watching(ctx, e, titleOf(cmd), bar, records); w != nil {
 			c.Progress = w.show
 			defer w.close() // also after a panic
 		}

@@ -19,7 +19,7 @@ func TestSaidWords(t *testing.T) {
 		"load":      func(w string) error { _, err := parseLoad(w); return err },
 		"backend":   func(w string) error { _, err := parseBackend(w); return err },
 		"recipe":    func(w string) error { _, err := program.FindRecipe(w); return err },
-		"sweep":     func(w string) error { return (&sweepFlags{}).parse(w + "=1,2") },
+		"sweep":     func(w string) error { _, err := parseSweep([]string{w + "=1,2"}); return err },
 		"tune":      func(w string) error { _, err := mode.ParseTunes(w); return unlessForm(err) },
 		"format": func(w string) error {
 			if _, ok := format.Find(w); !ok {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -117,11 +118,8 @@ func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, by *requ
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("against") {
-		f.baseline = "" // the first route
-	}
-	f.trace = &sample.TracePlan{}
-	return f.endpoints(c, e, w, []sample.Load{load}, from)
+	return f.endpoints(c, e, w, plan.Request{Study: sample.StudyTrace,
+		Loads: []sample.Load{load}, Trace: &sample.TracePlan{}}, from)
 }
 
 // noOthers refuses the flags that were given but are not in names: they do not go with what.

@@ -9,8 +9,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// AloneShare is the share of a search's time in which each lever is tried alone.
-const AloneShare = 0.5
+// Searches plans a search for each of the request's modes, or for its baseline if it names none.
+// named are the levers to try; nil: all that apply to the mode here. The searches follow each other,
+// and the first plan lists the others' modes. With an error, the last plan is the one that failed.
+func Searches(r Request, here lever.Host, named []string) (out []sample.Plan, err error) {
+	modes := r.Modes
+	if len(modes) == 0 {
+		modes = []mode.Name{r.Baseline}
+	}
+	for i, m := range modes {
+		r.Baseline = m
+		levers := lever.Plan(m, here, named)
+		if len(levers) == 0 {
+			return out, fmt.Errorf("nothing to try: no lever applies to %s", m)
+		}
+		p, err := Advice(r, levers)
+		if out = append(out, p); err != nil {
+			return out, err
+		}
+		if i > 0 {
+			out[0].Also = append(out[0].Also, string(m))
+		}
+	}
+	return out, nil
+}
 
 // Advice plans the first part of a search for what makes a mode faster: the unchanged mode as the
 // baseline, its control, and each lever alone.
@@ -59,7 +81,7 @@ func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 		for _, l := range p.Levers {
 			known, _ := lever.Find(l.Name)
 			why, around := known.Refuses(plain.Name), ""
-			c, ok := like(*p, base, l.Variant)
+			c, ok := lever.Cell(*p, base, l.Variant)
 			switch {
 			case why != "":
 			case known.Local && base.To.Outside():
@@ -114,58 +136,4 @@ func screened(p sample.Plan) []string {
 		return sliced
 	}
 	return all
-}
-
-// like returns a cell like base of another variant, at the same target if possible. ok is false if
-// no route leads to it, or if another mode replaces the baseline there and the variant has a third
-// mode.
-func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok bool) {
-	c = base
-	c.Control, c.Tune = false, v.Tune
-	switch {
-	case string(v.Mode) == p.Baseline:
-		return c, true
-	case string(base.Mode) != p.Baseline:
-		return c, false
-	}
-	c.Mode = v.Mode
-	m, known := mode.Find(v.Mode)
-	if !known {
-		return c, false
-	}
-	if _, ok := m.Route(c.From, c.To); ok {
-		return c, true
-	}
-	routes := m.RoutesInto(c.From)
-	if len(routes) == 0 || c.To.Outside() {
-		return c, false
-	}
-	c.To = routes[0].To
-	return c, true
-}
-
-// PairOf returns the cells of a step that replaces the variant before by after: both, the baseline
-// and its control, over all loads, from each placement that has the baseline.
-func PairOf(p sample.Plan, before, after sample.Variant) []sample.Cell {
-	var out []sample.Cell
-	seen := map[sample.Cell]bool{}
-	for _, base := range p.Cells {
-		if !p.IsBaseline(base) || base.Control {
-			continue
-		}
-		for _, l := range p.Loads {
-			base.Load = l.Kind
-			if seen[base] {
-				continue
-			}
-			seen[base] = true
-			out = append(out, base, controlOf(base))
-			for _, v := range []sample.Variant{before, after} {
-				if c, ok := like(p, base, v); ok && c != base {
-					out = append(out, c)
-				}
-			}
-		}
-	}
-	return out
 }

@@ -60,32 +60,6 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-func TestPairOf(t *testing.T) {
-	p, err := Advice(adviceRequest(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gro, both := sample.Variant{Mode: "bridge", Tune: "gro=on"},
-		sample.Variant{Mode: "bridge", Tune: "rmem=16M+gro=on"}
-	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host bridge+rmem=16M+gro=on bulk, " +
-		"host bridge crr, host bridge crr control, host bridge+gro=on crr, host bridge+rmem=16M+gro=on crr, " +
-		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk, remote publish-nat+rmem=16M+gro=on bulk, " +
-		"remote publish-nat crr, remote publish-nat crr control, remote publish-nat+gro=on crr, remote publish-nat+rmem=16M+gro=on crr"
-	if got := named(PairOf(p, gro, both)); got != want {
-		t.Errorf("cells %s", got)
-	}
-	first := PairOf(p, sample.Variant{Mode: "bridge"}, gro)
-	got := named(first[:3])
-	if got != "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk" {
-		t.Errorf("the first step has %s", got)
-	}
-	p.Cells = append(p.Cells, first...)
-	slices.Reverse(p.Cells)
-	if again := PairOf(p, gro, both); len(again) != 16 {
-		t.Errorf("a later step has %d cells", len(again))
-	}
-}
-
 func TestAdviceIsSliced(t *testing.T) {
 	p, err := Advice(adviceRequest(), []sample.Lever{
 		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}}})

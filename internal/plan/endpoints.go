@@ -14,7 +14,7 @@ func Endpoints(r Request, names []string) (sample.Plan, error) {
 	r.From, r.On = []mode.Placement{sample.FromHere}, []string{sample.OnEndpoint}
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyEndpoints), Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget,
 		Within: r.within(true), Precision: r.Precision,
-		Baseline: string(r.Baseline), Loads: r.Loads}
+		Baseline: string(r.Baseline), Loads: r.Loads, Trace: r.Trace}
 	if err := r.check(); err != nil {
 		return p, err
 	}

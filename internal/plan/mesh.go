@@ -54,20 +54,11 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 		return p, err
 	}
 	if most := p.MaxSweeps(); r.Sweeps > most {
-		return p, &sweepsError{Sweeps: r.Sweeps, Nodes: len(r.Nodes), Most: most}
+		return p, refuse(fmt.Sprintf("--sweeps %d, or fewer nodes or loads", most),
+			"--sweeps %d: a results file holds at most %d sweeps of %d nodes", r.Sweeps, most,
+			len(r.Nodes))
 	}
 	return p, nil
-}
-
-type sweepsError struct{ Sweeps, Nodes, Most int }
-
-func (e *sweepsError) Error() string {
-	return fmt.Sprintf("--sweeps %d: a results file holds at most %d sweeps of %d nodes", e.Sweeps,
-		e.Most, e.Nodes)
-}
-
-func (e *sweepsError) Hint() string {
-	return fmt.Sprintf("--sweeps %d, or fewer nodes or loads", e.Most)
 }
 
 func (r MeshRequest) check() error {

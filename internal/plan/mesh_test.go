@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -90,9 +91,9 @@ func TestMeshTooLargeForAFile(t *testing.T) {
 				r.Sweeps = sweeps
 			})
 		}
-		var too *sweepsError
-		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.Most != tt.most ||
-			!strings.Contains(too.Hint(), "--sweeps "+strconv.Itoa(tt.most)) {
+		var too *refusal
+		hint := fmt.Sprintf("--sweeps %d, or fewer nodes or loads", tt.most)
+		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.hint != hint {
 			t.Errorf("%d sweeps of %d nodes: %v, want %d at most", tt.sweeps, tt.nodes, err,
 				tt.most)
 		}

@@ -27,10 +27,11 @@ type Request struct {
 	From   []mode.Placement // at least one
 	To     []mode.Target    // for modes with several; empty: the usual ones
 	Loads  []sample.Load
-	Tunes  []mode.Tunes   // in addition to the untuned modes
-	Shapes []sample.Shape // of crowds; empty: one client and one server
-	Sweep  *sample.Sweep  // its points are in Loads; nil: not a sweep
-	Turn   float64        // seconds per process of a crowd; see sample.Plan
+	Tunes  []mode.Tunes      // in addition to the untuned modes
+	Shapes []sample.Shape    // of crowds; empty: one client and one server
+	Sweep  *sample.Sweep     // its points are in Loads; nil: not a sweep
+	Trace  *sample.TracePlan // what is traced; nil: nothing
+	Turn   float64           // seconds per process of a crowd; see sample.Plan
 	Wire   sample.Wire
 	On     []string // backends
 	Rounds int      // 0: until Precision or Budget
@@ -76,9 +77,9 @@ func (r Request) within(foreign bool) float64 {
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
 		Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
+		Same: r.Same, Epoch: r.epoch(), Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
 		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Remedies: r.Remedies, Loads: r.Loads,
-		Turn: r.Turn, Sweep: r.Sweep}
+		Turn: r.Turn, Sweep: r.Sweep, Trace: r.Trace}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}

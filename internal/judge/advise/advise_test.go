@@ -82,7 +82,7 @@ func (s *simulated) search(t testing.TB, rounds int) *Report {
 			t.Fatal("the search does not end")
 		}
 		step.Round = round
-		for _, c := range plan.PairOf(s.f.Header.Plan, step.Before, step.After) {
+		for _, c := range pairOf(s.f.Header.Plan, step.Before, step.After) {
 			i := slices.Index(s.f.Header.Plan.Cells, c)
 			if i < 0 {
 				i = len(s.f.Header.Plan.Cells) + len(step.Cells)
@@ -480,7 +480,7 @@ func TestInterruptedSearch(t *testing.T) {
 		t.Errorf("after a step without a round: %s", r.Advice[0].Levers[0].Verdict)
 	}
 	var pair []int
-	for _, c := range plan.PairOf(s.f.Header.Plan, step.Before, step.After) {
+	for _, c := range pairOf(s.f.Header.Plan, step.Before, step.After) {
 		pair = append(pair, slices.Index(s.f.Header.Plan.Cells, c))
 	}
 	s.truth = func(sample.Variant, string, string) float64 { return 1 }

@@ -249,7 +249,7 @@ func TestCrrCannotBeACrowd(t *testing.T) {
 // The watcher must leave connections alone that the loops open and close.
 func TestConnectionsOfManyThreads(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		s := sample.Load{Kind: "crr", Streams: ManyThreads + 1}
+		s := sample.Load{Kind: "crr", Streams: workload.ManyThreads + 1}
 		client, server := between(u, s, windows(warmup, window), direct)
 		if client.Trips == 0 || server.Trips == 0 {
 			u.Errorf("client %d, server %d trips", client.Trips, server.Trips)

@@ -23,7 +23,7 @@ func TestBothWays(t *testing.T) {
 		{"one", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}}, nil},
 		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: sample.BulkOptions{Bidir: true}},
 			nil},
-		{"many", sample.Load{Kind: "bulk", Streams: ManyThreads,
+		{"many", sample.Load{Kind: "bulk", Streams: workload.ManyThreads,
 			Options: sample.BulkOptions{Write: 4096, Bidir: true}}, nil},
 		{"odd-writes", sample.Load{Kind: "bulk",
 			Options: sample.BulkOptions{Write: 7, Bidir: true}}, nil},
@@ -44,7 +44,7 @@ func TestBothWays(t *testing.T) {
 					via = c.via(t)
 				}
 				from, long := warmup, 3*window
-				if threads(c.spec) > ManyThreads { // each must have its turn
+				if threads(c.spec) > workload.ManyThreads { // each must have its turn
 					from, long = 10*warmup, 10*window
 				}
 				client, server := between(u, c.spec, windows(from, long), via)

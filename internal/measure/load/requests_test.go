@@ -15,7 +15,7 @@ import (
 
 func TestManyConnections(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		const n = ManyThreads + 4
+		const n = workload.ManyThreads + 4
 		for _, spec := range []sample.Load{{Kind: "rr", Streams: n},
 			{Kind: "rr", Streams: n, Options: sample.RROptions{Rate: 1000}},
 			{Kind: "rr", Streams: n, Options: sample.RROptions{Beside: true}}} {

@@ -24,12 +24,8 @@ func threads(s sample.Load) int {
 	return n
 }
 
-// ManyThreads is the most threads of an end that take their own counts. Beyond it a watcher takes
-// them, as in a crowd, because a starved thread reaches the window's bounds late or never.
-const ManyThreads = 16
-
 func (o Options) watched() bool {
-	return o.Crowd || o.Threads() > ManyThreads && workload.BulkOf(o.Load).Bytes == 0 &&
+	return o.Crowd || o.Threads() > workload.ManyThreads && workload.BulkOf(o.Load).Bytes == 0 &&
 		!workload.Of(o.Load).UDP
 }
 

@@ -181,3 +181,31 @@ func Join(state, v sample.Variant, plain mode.Name) (out sample.Variant, ok bool
 	out.Tune = tunes
 	return out, err == nil
 }
+
+// Cell returns a cell like base of another variant, at the same target if possible. ok is false if
+// no route leads to it, or if another mode replaces the baseline there and the variant has a third
+// mode.
+func Cell(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok bool) {
+	c = base
+	c.Control, c.Tune = false, v.Tune
+	switch {
+	case string(v.Mode) == p.Baseline:
+		return c, true
+	case string(base.Mode) != p.Baseline:
+		return c, false
+	}
+	c.Mode = v.Mode
+	m, known := mode.Find(v.Mode)
+	if !known {
+		return c, false
+	}
+	if _, ok := m.Route(c.From, c.To); ok {
+		return c, true
+	}
+	routes := m.RoutesInto(c.From)
+	if len(routes) == 0 || c.To.Outside() {
+		return c, false
+	}
+	c.To = routes[0].To
+	return c, true
+}

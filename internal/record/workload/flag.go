@@ -169,6 +169,10 @@ func timed(names ...string) func(sample.Load) []string {
 	return func(sample.Load) []string { return names }
 }
 
+// ManyThreads is the most threads of an end that take their own counts. Beyond it a watcher takes
+// them, as in a crowd, because a starved thread reaches the window's bounds late or never.
+const ManyThreads = 16
+
 // Threads returns the number of threads of an end that has CPUs for all.
 func (w Workload) Threads(l sample.Load) int {
 	if w.threads == nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -73,7 +74,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 
 func adviseOutline(p sample.Plan) string {
 	first := fmt.Sprintf("until each is certain or %.3g s have passed",
-		plan.AloneShare*p.Budget/float64(1+len(p.Also)))
+		advise.AloneShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
 		first = units.Plural(p.Rounds, "round")
 	}
