@@ -23,7 +23,7 @@ var (
 )
 
 // The figures decide whether a report has these sentences below its tables, and how a run ended.
-var judging = []string{"The largest crowd", "delivers", "noise floor", "Ratios are of",
+var judging = []string{"The largest crowd", "delivers", "noise floor",
 	"A price is what", "  Of ", "as many as asked for", "  The scheduler had",
 	"  What costs nothing", "  The proxy takes"}
 

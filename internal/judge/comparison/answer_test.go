@@ -112,7 +112,8 @@ func TestFindingsOfCells(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := judgetest.Reported(tt.cells...)
-			r.Found = Findings(r)
+			found, unsure := OfCells(r, false)
+			r.Found = append(found, unsure...)
 			wantFindings(t, r, tt.want...)
 		})
 	}

@@ -60,14 +60,14 @@ func (j study) findings(r *analysis.Report) []analysis.Finding {
 		return []analysis.Finding{{Code: analysis.NothingMeasured}}
 	}
 	out := j.besides(r, OverIPv6, j.overIPv4)
-	out = append(out, byPlace(r, len(out) > 0)...)
+	shown, unsure := OfCells(r, len(out) > 0)
+	out = append(out, shown...)
 	out = append(out, j.relays(r)...)
 	for _, from := range analysis.Placements(r.Cells) {
 		out = append(out, j.streamed(r, from)...)
 	}
 	out = append(append(out, j.besides(r, Tuned, j.untuned)...),
 		j.besides(r, AgainstLab, inLab)...)
-	unsure := undecided(r)
 	if len(out)+len(unsure) == 0 {
 		out = []analysis.Finding{alone(r)}
 	}

@@ -7,14 +7,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Findings returns what the judged cells show. It claims no more than the verdicts do.
-func Findings(r *analysis.Report) []analysis.Finding {
-	return append(byPlace(r, false), undecided(r)...)
-}
-
-// byPlace returns what modes cost from each place. otherwise is set for a question other than the
-// choice of a mode.
-func byPlace(r *analysis.Report, otherwise bool) (out []analysis.Finding) {
+// OfCells returns what the judged cells show that modes cost from each place, and what is not certain
+// yet. It claims no more than the verdicts do. otherwise is set for a question other than the choice
+// of a mode.
+func OfCells(r *analysis.Report, otherwise bool) (out, unsure []analysis.Finding) {
 	all := placesOf(r)
 	advised := !otherwise && r.Plan.Baseline == string(mode.Host) &&
 		!slices.ContainsFunc(all, func(p place) bool { return len(p.isolated()) == 0 })
@@ -25,7 +21,7 @@ func byPlace(r *analysis.Report, otherwise bool) (out []analysis.Finding) {
 			out = append(out, p.byLoad()...)
 		}
 	}
-	return append(out, limits(r)...)
+	return append(out, limits(r)...), undecided(r)
 }
 
 type place struct {

@@ -14,7 +14,8 @@ import (
 )
 
 func answer(r *analysis.Report) *analysis.Answer {
-	r.Found = comparison.Findings(r)
+	found, unsure := comparison.OfCells(r, false)
+	r.Found = append(found, unsure...)
 	Fill(r)
 	return r.Answer
 }

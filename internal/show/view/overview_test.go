@@ -8,7 +8,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -55,7 +54,7 @@ func usualOnTwoCPUs() *analysis.Report {
 	}
 	r.Warnings = []analysis.Warning{{Code: "other-load", Text: "something else kept 0.2 CPUs busy"},
 		{Code: "paced", Text: "TCP's congestion control here is bbr"}}
-	r.Found = comparison.Findings(r)
+	r.Found = ofCells(r)
 	return r
 }
 

@@ -3,7 +3,6 @@ package judgetest
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -145,17 +144,6 @@ func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.C
 	}
 	t.Fatalf("no cell %s %s among %d", m, load, len(r.Cells))
 	return analysis.Cell{}
-}
-
-// WantFinding fails the test if no finding contains want.
-func WantFinding(t *testing.T, r *analysis.Report, want string) {
-	t.Helper()
-	for _, f := range r.Findings {
-		if strings.Contains(f, want) {
-			return
-		}
-	}
-	t.Errorf("findings:\n%s\nwant %q", strings.Join(r.Findings, "\n"), want)
 }
 
 // Near reports whether a and b differ by at most a thousandth, like histograms with three digits.
