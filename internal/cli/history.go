@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/history"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -167,7 +168,11 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 			before = append(before, x)
 		}
 	}
-	if said := trend.Unusual(now, before); len(said) > 0 {
+	var said []string
+	for _, x := range trend.Unusual(now, before) {
+		said = append(said, sentence.Unusual(x))
+	}
+	if len(said) > 0 {
 		warn(e, "this machine is not in its usual state: "+strings.Join(
 			said, "; ")+"; ratios may differ from those of earlier runs, too")
 	}

@@ -83,19 +83,19 @@ func (d *differ) match(r *Report) {
 			k = -1
 		}
 		switch why := d.unlike(k, i); {
-		case why == "":
+		case why.Code == "":
 			r.Cells = append(r.Cells, d.cell(analysis.Match{Old: k, New: i}))
 			d.noteStates(r, analysis.Match{Old: k, New: i})
 			d.matches = append(d.matches, analysis.Match{Old: k, New: i})
 		case !d.New.Failed(i):
 			r.OnlyNew = append(r.OnlyNew, lone(s.Cell, why))
 		case k >= 0 && !d.Old.Failed(k):
-			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, "it has no result in the new run"))
+			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, Reason{Code: FailedNew}))
 		}
 	}
 	for k, s := range d.Old.Series {
 		if !taken[k] && !s.Cell.Control && !d.Old.Failed(k) {
-			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, "the new run did not measure it"))
+			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, Reason{Code: NotInNew}))
 		}
 	}
 }
@@ -112,26 +112,28 @@ func (d *differ) noteStates(r *Report, m analysis.Match) {
 	}
 }
 
-func (d *differ) unlike(k, i int) string {
+// unlike returns why two cells cannot be compared. Its zero value: they can.
+func (d *differ) unlike(k, i int) Reason {
 	switch {
 	case k < 0:
-		return "the old run did not measure it"
+		return Reason{Code: NotInOld}
 	case d.New.Failed(i):
-		return "it has no result in the new run"
+		return Reason{Code: FailedNew}
 	case d.Old.Failed(k):
-		return "it has no result in the old run"
+		return Reason{Code: FailedOld}
 	}
-	if old, now := work(d.Old.Series[k].Load), work(d.New.Series[i].Load); old != now {
-		return "the load was another one: " + old + ", now " + now
+	old, now := work(d.Old.Series[k].Load), work(d.New.Series[i].Load)
+	if old != now {
+		return Reason{Code: OtherLoad, Work: [2]string{old, now}}
 	}
-	return ""
+	return Reason{}
 }
 
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
-func lone(c sample.Cell, why string) Lone {
+func lone(c sample.Cell, why Reason) Lone {
 	return Lone{Label: analysis.RowName(c), From: string(c.From), Load: c.Load, On: c.On,
-		Pin: c.Pin, Why: why}
+		Pin: c.Pin, Reason: why}
 }
 
 func (d *differ) cell(m analysis.Match) Cell {

@@ -211,7 +211,7 @@ func TestOtherLoad(t *testing.T) {
 		f.Header.Plan.Loads[0].Streams = 4
 	}))
 	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 ||
-		!strings.Contains(r.OnlyNew[0].Why, "4 streams") {
+		r.OnlyNew[0].Code != difference.OtherLoad || r.OnlyNew[0].Work[0] == r.OnlyNew[0].Work[1] {
 		t.Errorf("%+v, only new %+v", r.Cells, r.OnlyNew)
 	}
 }
@@ -236,11 +236,11 @@ func TestOnlyOne(t *testing.T) {
 		}
 	})
 	if r := judged(t, measured(t, 0.8), failed); len(r.OnlyOld) != 1 ||
-		r.OnlyOld[0].Why != "it has no result in the new run" {
+		r.OnlyOld[0].Code != difference.FailedNew {
 		t.Errorf("%+v", r.OnlyOld)
 	}
 	if r := judged(t, failed, measured(t, 0.8)); len(r.OnlyNew) != 1 ||
-		r.OnlyNew[0].Why != "it has no result in the old run" {
+		r.OnlyNew[0].Code != difference.FailedOld {
 		t.Errorf("%+v", r.OnlyNew)
 	}
 	if r := judged(t, failed, failed); len(r.OnlyNew)+len(r.OnlyOld) != 0 {

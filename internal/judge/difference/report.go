@@ -106,15 +106,31 @@ func (c Change) HasInterval() bool { return c.Epochs > 0 || c.N >= stats.MinJudg
 // Varies reports whether a figure of either run is a range, so that the change has no verdict.
 func (c Change) Varies() bool { return c.Old.Varies || c.New.Varies }
 
-// Lone is a cell with a result in only one run. Why explains why the other run has none.
+// Lone is a cell with a result in only one run, or that cannot be compared.
 type Lone struct {
 	Label string `json:"label"`
 	From  string `json:"from"`
 	Load  string `json:"load"`
 	On    string `json:"on"`
 	Pin   string `json:"pin,omitempty"`
-	Why   string `json:"why"`
+	Reason
 }
+
+// Reason is why the other run has no result to compare with.
+type Reason struct {
+	Code string    `json:"reason"`
+	Why  string    `json:"why"` // in words: see internal/show/sentence
+	Work [2]string `json:"-"`   // of OtherLoad: what the old and the new run sent
+}
+
+// The codes of reasons.
+const (
+	NotInOld  = "not-in-old"    // the run did not measure it
+	NotInNew  = "not-in-new"    //
+	FailedOld = "failed-in-old" // it has no result
+	FailedNew = "failed-in-new" //
+	OtherLoad = "other-load"    // Work
+)
 
 // Exceeded is a ratio that is certainly worse by more than the limit.
 type Exceeded struct {

@@ -3,11 +3,9 @@
 package gate
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -44,8 +42,32 @@ type Rule struct {
 	Sentence string  `json:"sentence"`
 	Outcome  Outcome `json:"outcome"`
 	Checks   []Check `json:"checks"`
-	Why      string  `json:"why,omitempty"` // reason for having no check, or not being confirmed
+	Reason           // for having no check, or not being confirmed
 }
+
+// Reason is why a sentence or a check has no certain outcome. Its zero value is none.
+type Reason struct {
+	Code   string  `json:"reason,omitempty"`
+	Why    string  `json:"why,omitempty"` // in words: see internal/show/sentence
+	Of     string  `json:"-"`             // what the file has no result of; its figure, or name
+	Metric string  `json:"-"`             // that it lacks
+	Cause  string  `json:"-"`             // in words, from the file
+	Seen   Outcome `json:"-"`             // of a further run
+	Rounds int     `json:"-"`
+}
+
+// The codes of reasons.
+const (
+	Unmeasured   = "not-measured" // Of, because of Cause
+	NoMode       = "no-mode"      // Of
+	NoMatch      = "no-match"     // Metric, Of
+	NoResult     = "no-result"
+	NoReference  = "no-reference" // Of
+	NoMetric     = "no-metric"    // Metric
+	NoControl    = "no-control"
+	FewRounds    = "few-rounds"    // Rounds
+	NotConfirmed = "not-confirmed" // Of is the further run's file, and Seen its outcome
+)
 
 // Check is the comparison of one cell with a sentence.
 type Check struct {
@@ -61,7 +83,7 @@ type Check struct {
 	N       int      `json:"n"`
 	Epochs  int      `json:"epochs,omitempty"`
 	Outcome Outcome  `json:"outcome"`
-	Why     string   `json:"why,omitempty"` // reason for missing or unclear
+	Reason           // for missing or unclear
 }
 
 // Judge checks a file against sentences.
@@ -84,8 +106,7 @@ func (r *Report) Confirm(further *Report) {
 	for i := range r.Rules {
 		x, o := &r.Rules[i], further.Rules[i].Outcome
 		if x.Outcome == Violated && o != Violated {
-			x.Outcome, x.Why = Unclear, fmt.Sprintf(
-				"it is violated here, but not in %s (%s)", further.Name, o)
+			x.Outcome, x.Reason = Unclear, Reason{Code: NotConfirmed, Of: further.Name, Seen: o}
 		}
 		r.Outcome = worse(r.Outcome, x.Outcome)
 	}
@@ -110,7 +131,7 @@ func (j judging) rule(s Sentence) Rule {
 		r.Outcome = worse(r.Outcome, c.Outcome)
 	}
 	if len(r.Checks) == 0 {
-		r.Outcome, r.Why = Missing, j.whyNone(s)
+		r.Outcome, r.Reason = Missing, j.whyNone(s)
 	}
 	return r
 }
@@ -155,17 +176,17 @@ func (j judging) has(load, metric string) bool {
 		})
 }
 
-func (j judging) whyNone(s Sentence) string {
+func (j judging) whyNone(s Sentence) Reason {
 	for _, x := range j.File.Header.Plan.Skipped {
 		if string(x.Mode) == s.Mode.Mode && (s.From == "" || x.From == "" ||
 			string(x.From) == s.From) {
-			return fmt.Sprintf("%s could not be measured: %s", s.Mode, x.Reason)
+			return Reason{Code: Unmeasured, Of: s.Mode.String(), Cause: x.Reason}
 		}
 	}
 	if !slices.ContainsFunc(j.Series, func(x *analysis.Series) bool { return s.Mode.of(x.Cell) }) {
-		return fmt.Sprintf("the file has no %s", s.Mode)
+		return Reason{Code: NoMode, Of: s.Mode.String()}
 	}
-	return fmt.Sprintf("the file has no %s of %s that matches the sentence", s.Metric, s.Mode)
+	return Reason{Code: NoMatch, Metric: s.Metric, Of: s.Mode.String()}
 }
 
 func (j judging) check(s Sentence, i int, metric string) Check {
@@ -174,7 +195,7 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 	out := Check{Label: analysis.RowName(c), Cell: c.Named(), Metric: metric,
 		Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
 	if j.Failed(i) {
-		out.Why = "it has no result"
+		out.Code = NoResult
 		return out
 	}
 	var x analysis.Bounds
@@ -184,19 +205,19 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 		out.Unit = analysis.RatioUnit
 		b, ok := j.reference(s.Of, i)
 		if !ok {
-			out.Why = fmt.Sprintf("the file has no result of %s to compare it with", s.Of)
+			out.Reason = Reason{Code: NoReference, Of: s.Of.String()}
 			return out
 		}
 		out.Of = analysis.RowName(j.Series[b].Cell)
 		x = j.RatioBounds(i, b, metric)
 	}
 	if x.N == 0 {
-		out.Why = "it has no " + metric
+		out.Reason = Reason{Code: NoMetric, Metric: metric}
 		return out
 	}
 	out.Median, out.N, out.Epochs = &x.Median, x.N, x.Epochs
 	if !x.Known {
-		out.Outcome, out.Why = Unclear, whyUnknown(x)
+		out.Outcome, out.Reason = Unclear, whyUnknown(x)
 		return out
 	}
 	out.Low, out.High = &x.Low, &x.High
@@ -204,11 +225,11 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 	return out
 }
 
-func whyUnknown(x analysis.Bounds) string {
+func whyUnknown(x analysis.Bounds) Reason {
 	if !x.Control {
-		return "the run has no control, so its noise is not known"
+		return Reason{Code: NoControl}
 	}
-	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
+	return Reason{Code: FewRounds, Rounds: x.N}
 }
 
 // reference returns the cell that a ratio is to: a cell of n in the group of cell i, if possible

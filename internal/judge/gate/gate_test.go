@@ -165,7 +165,7 @@ func TestEveryCell(t *testing.T) {
 }
 
 func TestNotKnown(t *testing.T) {
-	if r := outcome(t, measured(t, 3), "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear || !strings.Contains(r.Checks[0].Why, "too few rounds: 3") {
+	if r := outcome(t, measured(t, 3), "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear || r.Checks[0].Reason != (gate.Reason{Code: gate.FewRounds, Rounds: 3}) {
 		t.Errorf("%+v", r)
 	}
 	if r := outcome(t, measured(t, 3), "bridge.throughput >= 1 Gbit/s"); r.Outcome != gate.Unclear {
@@ -179,7 +179,7 @@ func TestNotKnown(t *testing.T) {
 		}
 	})
 	if r := outcome(t, alone, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear ||
-		!strings.Contains(r.Checks[0].Why, "control") {
+		r.Checks[0].Code != gate.NoControl {
 		t.Errorf("%+v", r)
 	}
 }
@@ -194,17 +194,18 @@ func TestFailed(t *testing.T) {
 		f.Header.Plan.Skipped = []sample.Skip{{Mode: "netkit", Reason: "this kernel has none"}}
 	})
 	if r := outcome(t, failed, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Missing ||
-		r.Checks[0].Why != "it has no result" {
+		r.Checks[0].Code != gate.NoResult {
 		t.Errorf("%+v", r)
 	}
-	if r := outcome(t, failed, "publish-proxy.throughput >= 0.1 of bridge"); r.Outcome != gate.Missing || !strings.Contains(r.Checks[0].Why, "no result of bridge") {
+	if r := outcome(t, failed, "publish-proxy.throughput >= 0.1 of bridge"); r.Outcome != gate.Missing ||
+		r.Checks[0].Reason != (gate.Reason{Code: gate.NoReference, Of: "bridge"}) {
 		t.Errorf("%+v", r)
 	}
 	if r := outcome(t, failed, "bridge.latency <= 1ms"); r.Outcome != gate.Holds {
 		t.Errorf("%+v", r)
 	}
 	if r := outcome(t, failed, "netkit.latency <= 1ms"); r.Outcome != gate.Missing ||
-		!strings.Contains(r.Why, "this kernel has none") {
+		r.Reason != (gate.Reason{Code: gate.Unmeasured, Of: "netkit", Cause: "this kernel has none"}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -242,7 +243,7 @@ func TestConfirm(t *testing.T) {
 		r := &gate.Report{Outcome: c.here, Rules: []gate.Rule{{Outcome: c.here}}}
 		r.Confirm(&gate.Report{Name: "again", Rules: []gate.Rule{{Outcome: c.there}}})
 		if r.Outcome != c.want || r.Rules[0].Outcome != c.want ||
-			(r.Rules[0].Why != "") != (c.here != c.want) {
+			(r.Rules[0].Code == gate.NotConfirmed) != (c.here != c.want) {
 			t.Errorf("%s, then %s: %+v, want %s", c.here, c.there, r, c.want)
 		}
 	}

@@ -1,14 +1,9 @@
 package trend
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Base is a baseline's own figure, which shows the state of the machine.
@@ -50,9 +45,15 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 
 const leastUsual = 3
 
-// Unusual names the baselines of a run that show another state of the machine than the median of
+// Moved is a baseline's figure that differs from the median of earlier runs.
+type Moved struct {
+	Base
+	Usual float64
+}
+
+// Unusual returns the baselines of a run that show another state of the machine than the median of
 // earlier runs on the same kernel.
-func Unusual(now Summary, before []Summary) []string {
+func Unusual(now Summary, before []Summary) (out []Moved) {
 	earlier := map[Quantity][]float64{}
 	for _, s := range before {
 		if s.Kernel != now.Kernel {
@@ -62,39 +63,14 @@ func Unusual(now Summary, before []Summary) []string {
 			earlier[b.Quantity] = append(earlier[b.Quantity], b.Median)
 		}
 	}
-	var out []string
 	for _, b := range now.Bases {
 		xs := earlier[b.Quantity]
 		if len(xs) < leastUsual {
 			continue
 		}
 		if usual := stats.Median(xs); analysis.OtherState(usual, b.Median) {
-			by, unit := legible(b.Unit)
-			out = append(out, fmt.Sprintf("%s has %s %s from %s, %s, usually %s", b.Label,
-				units.Digits(by*b.Median), unit, mode.Placement(b.From).Words(),
-				strings.TrimSpace(b.subject()+" "+b.Pin), units.Digits(by*usual)))
+			out = append(out, Moved{b, usual})
 		}
 	}
 	return out
-}
-
-// subject returns the load's name, or for programs the metric and the program.
-func (m Quantity) subject() string {
-	if m.Load != workload.Exec {
-		return m.Load
-	}
-	program, _, _ := strings.Cut(m.Work, ", ") // the rest is the time
-	return m.Metric + " of " + program
-}
-
-func legible(unit string) (by float64, name string) {
-	switch unit {
-	case "bit/s":
-		return 1e-9, "Gbit/s"
-	case "s":
-		return 1e6, "µs"
-	case "1/s":
-		return 1, "/s"
-	}
-	return 1, unit
 }

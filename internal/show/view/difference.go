@@ -14,11 +14,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func Difference(r *difference.Report) document.Document {
+	sentence.FillDifference(r)
 	d := document.Document{Kind: document.ADifference, JSON: r,
 		Page: func() document.Page { return chart.Difference(r) }}
 	d.Sections = append(d.Sections, differenceHead(r), otherSettings(r))

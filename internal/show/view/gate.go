@@ -8,11 +8,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Gate shows which conditions a results file meets.
 func Gate(r *gate.Report) document.Document {
+	sentence.FillGate(r)
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
