@@ -90,7 +90,7 @@ func (m Machine) cpuGroups(process string) []string { return m.groups(process, "
 // groups returns the directories of a process's cgroups that a controller may limit, each followed
 // by its visible ancestors. The files are missing in a version without the controller.
 func (m Machine) groups(process, controller string) []string {
-	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"), controller)
+	mounts := m.cgroupMounts(controller)
 	var dirs []string
 	for line := range strings.Lines(m.read("/proc/" + process + "/cgroup")) {
 		// hierarchy:controllers:path, with no controllers for version 2
@@ -140,29 +140,12 @@ func pickMount(mounts []cgroupMount, v2 bool, group, controller string) cgroupMo
 	return cgroupMount{point: "/sys/fs/cgroup/" + controller}
 }
 
-// parseCgroupMounts reads /proc/self/mountinfo:
-//
-//	36 35 0:29 /root /point rw,relatime … - cgroup source rw,cpu,cpuacct
-func parseCgroupMounts(mountinfo, controller string) []cgroupMount {
-	var mounts []cgroupMount
-	for line := range strings.Lines(mountinfo) {
-		before, after, ok := strings.Cut(line, " - ")
-		where, what := strings.Fields(before), strings.Fields(after)
-		if !ok || len(where) < 5 || len(what) < 3 {
-			continue
-		}
-		c := cgroupMount{
-			v2:    what[0] == "cgroup2",
-			root:  strings.TrimSuffix(unescape(where[3]), "/"),
-			point: unescape(where[4]),
-		}
-		if c.v2 || what[0] == "cgroup" && slices.Contains(strings.Split(what[2], ","), controller) {
-			mounts = append(mounts, c)
+func (m Machine) cgroupMounts(controller string) (out []cgroupMount) {
+	for _, x := range m.Mounts() {
+		c := cgroupMount{x.Type == "cgroup2", strings.TrimSuffix(x.Root, "/"), x.Point}
+		if c.v2 || x.Type == "cgroup" && slices.Contains(strings.Split(x.options, ","), controller) {
+			out = append(out, c)
 		}
 	}
-	return mounts
-}
-
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+	return out
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 )
 
@@ -83,14 +82,9 @@ func (m Machine) obstacles() []obstacle {
 // chrooted reports whether the root directory is none of the mount points: it has no line in the
 // list of mounts that this process reaches.
 func (m Machine) chrooted() bool {
-	const mountPoint = 4 // field of a line
-	mounts := m.read("/proc/self/mountinfo")
-	for line := range strings.Lines(mounts) {
-		if f := strings.Fields(line); len(f) > mountPoint && f[mountPoint] == "/" {
-			return false
-		}
-	}
-	return mounts != ""
+	mounts := m.Mounts()
+	return len(mounts) > 0 &&
+		!slices.ContainsFunc(mounts, func(x Mount) bool { return x.Point == "/" })
 }
 
 func (m Machine) filtered() bool {

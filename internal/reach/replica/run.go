@@ -45,6 +45,15 @@ func (e *NoJailError) Error() string {
 }
 func (e *NoJailError) Unwrap() error { return e.Reason }
 
+// Hint returns the reason's remedy or, if it has none, where else to try commands.
+func (e *NoJailError) Hint() string {
+	var h interface{ Hint() string }
+	if errors.As(e.Reason, &h) {
+		return h.Hint()
+	}
+	return "another machine may try them on a file of toll ports --save, by --from-file"
+}
+
 // Run runs a shell command in the copy, as root of the copy, for example
 //
 //	out, err := s.Run(ctx, replica.Command{Script: []byte("iptables -I INPUT -p tcp --dport 80 -j DROP")})

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // newRoot is where the jail's root directory is made. The mount namespace is the jail's own.
@@ -32,18 +35,19 @@ func makeRoot(o order) (dir string, err error) {
 		return "", err
 	}
 	// The paths below a covered directory are gone after it is covered.
-	m := &maker{dir: -1}
+	m := &maker{dir: -1, view: view{mounts: machine.Machine{}.Mounts()}}
+	m.shell, _ = filepath.EvalSymlinks(shell)
 	at := string(o.Dir)
 	if at != "/" && filepath.IsAbs(at) {
 		m.dir, _ = unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
-	err = mount("tmpfs", newRoot, "tmpfs", safe,
-		fmt.Sprintf("size=%d,nr_inodes=20000,mode=755", diskSize))
-	if err != nil {
-		return "", err
+	if err := unix.Mount("tmpfs", newRoot, "tmpfs", safe,
+		fmt.Sprintf("size=%d,nr_inodes=20000,mode=755", diskSize)); err != nil {
+		return "", fmt.Errorf("mount tmpfs over %s: %w", newRoot, err)
 	}
-	for _, step := range []func() error{m.directories, m.layers, m.files,
-		func() error { return m.home(at) }, m.hideLayers, m.devices, func() error { return m.kernel(o) }, m.standIns, enter} {
+	for _, step := range []func() error{m.directories, m.layers, m.files, m.linked,
+		func() error { return m.home(at) }, m.hideLayers, m.devices, func() error { return m.kernel(o) },
+		m.standIns, enter, m.lacking} {
 		if err := step(); err != nil {
 			return "", err
 		}
@@ -55,16 +59,24 @@ func makeRoot(o order) (dir string, err error) {
 	return dir, unix.Chdir("/")
 }
 
+const shell = "/bin/sh"
+
 type maker struct {
-	dir int // the directory in which toll was started; -1: none
-	n   int // number of overlays
+	view
+	dir   int    // the directory in which toll was started; -1: none
+	shell string // where the machine has it
 }
 
 func mount(source, target, kind string, flags uintptr, data string) error {
 	if err := unix.Mount(source, target, kind, flags, data); err != nil {
-		return fmt.Errorf("mount %s%s: %w", kind, strings.TrimPrefix(target, newRoot), err)
+		return fmt.Errorf("mount %s at %s: %w", cmp.Or(kind, source, "again"), inJail(target), err)
 	}
 	return nil
+}
+
+// inJail returns the path that a script sees.
+func inJail(target string) string {
+	return cmp.Or(strings.TrimPrefix(target, newRoot), "/")
 }
 
 // readOnly makes a mount read-only.
@@ -109,75 +121,75 @@ func (m *maker) hideLayers() error {
 	return os.Remove(newRoot + layers)
 }
 
-// files shows the machine's programs and settings. Pipes and sockets in an overlay are not those of
-// the directory below.
+// files shows the machine's programs and settings. A symbolic link leads where it leads on the
+// machine, because linked shows that.
 func (m *maker) files() error {
 	all, err := os.ReadDir("/")
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
-		name := e.Name()
-		shown := slices.Contains([]string{"usr", "opt", "bin", "sbin", "nix", "gnu"}, name) ||
-			strings.HasPrefix(name, "lib")
+		name := "/" + e.Name()
+		if !slices.Contains([]string{"/usr", "/opt", "/bin", "/sbin", "/nix", "/gnu"}, name) &&
+			!strings.HasPrefix(name, "/lib") {
+			continue
+		}
 		switch {
-		case !shown:
 		case e.Type() == fs.ModeSymlink:
-			to, err := os.Readlink("/" + name)
-			if err == nil {
-				err = os.Symlink(to, newRoot+"/"+name)
-			}
-			if err != nil {
-				return err
-			}
+			err = relink(name, newRoot+name)
 		case e.IsDir():
-			if err := m.overlay("/"+name, "/"+name, false); err != nil {
-				return err
-			}
+			err = m.show(tree{name, name, false})
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return m.overlay("/etc", "/etc", true)
+	return m.show(tree{"/etc", "/etc", true})
 }
 
-// home shows the directory in which toll was started, unless it is shown already or is the
-// kernel's.
+// linked shows the directories to which symbolic links in place of a directory of programs lead, as
+// /usr/local of Fedora's Atomic Desktops does.
+func (m *maker) linked() error {
+	for _, link := range []string{"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/usr/local",
+		"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/sbin"} {
+		to, err := filepath.EvalSymlinks(link)
+		if err != nil || m.has(to) || to == "/" {
+			continue
+		}
+		if err := m.show(tree{to, to, false}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// has reports whether a directory is shown, or is one of the kernel's or of the jail.
+func (m *maker) has(dir string) bool {
+	return dir == "/run" || dir == "/var" || slices.ContainsFunc(
+		append([]string{"/proc", "/sys", "/dev"}, m.shown...),
+		func(s string) bool { return below(dir, s) })
+}
+
+// home shows the directory in which toll was started.
 func (m *maker) home(dir string) error {
 	if m.dir < 0 {
 		return nil
 	}
 	defer func() { _ = unix.Close(m.dir) }()
-	for _, shown := range []string{"/usr", "/opt", "/etc", "/bin", "/sbin", "/lib", "/nix", "/gnu",
-		"/proc", "/sys", "/dev"} {
-		if dir == shown || strings.HasPrefix(dir, shown+"/") {
-			return nil
-		}
+	if !m.has(dir) {
+		// Where it cannot be shown, it is empty.
+		_ = m.show(tree{fmt.Sprintf("/proc/self/fd/%d", m.dir), dir, true})
 	}
-	if dir == "/run" || dir == "/var" {
-		return nil
-	}
-	// Where it cannot be shown, it is empty.
-	_ = m.overlay(fmt.Sprintf("/proc/self/fd/%d", m.dir), dir, true)
 	return nil
 }
 
-// overlay shows a directory at another path, read-only or with changes that end with the jail.
-func (m *maker) overlay(from, to string, writable bool) error {
-	to = filepath.Join(newRoot, to)
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
+// lacking returns the reason why the shell is not in the jail, or nil if it is.
+func (m *maker) lacking() error {
+	_, err := os.Stat(shell)
+	if err == nil {
+		return nil
 	}
-	m.n++
-	under := fmt.Sprintf("%s%s/%d", newRoot, layers, m.n)
-	for _, d := range []string{"/upper", "/work", "/empty"} {
-		if err := os.MkdirAll(under+d, 0o755); err != nil {
-			return err
-		}
-	}
-	flags, data := uintptr(safe|unix.MS_RDONLY), "lowerdir="+from+":"+under+"/empty"
-	if writable {
-		flags, data = safe, "userxattr,lowerdir="+from+",upperdir="+under+"/upper,workdir="+under+"/work"
-	}
-	return mount("overlay", to, "overlay", flags, data)
+	return cmp.Or(m.why(m.shell), m.why(shell), err)
 }
 
 func (m *maker) devices() error {
@@ -186,7 +198,11 @@ func (m *maker) devices() error {
 		if err := os.WriteFile(at, nil, 0o644); err != nil {
 			return err
 		}
-		if err := mount("/dev/"+name, at, "", unix.MS_BIND, ""); err != nil {
+		err := mount("/dev/"+name, at, "", unix.MS_BIND, "")
+		if errors.Is(err, unix.ENOENT) && name != "null" { // a container may lack it
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		// A device may be written, but its mode and owner are the machine's.
@@ -205,17 +221,11 @@ func (m *maker) devices() error {
 // kernel mounts /proc and /sys, in which only settings of the copied namespaces may be written, and
 // the named namespaces.
 func (m *maker) kernel(o order) error {
-	const proc, sys = newRoot + "/proc", newRoot + "/sys"
-	if err := mount("proc", proc, "proc", safe|unix.MS_NOEXEC, ""); err != nil {
+	const proc = newRoot + "/proc"
+	if err := m.mountProc(proc); err != nil {
 		return err
 	}
-	if err := mount("sysfs", sys, "sysfs", safe|unix.MS_NOEXEC, ""); err != nil {
-		return err
-	}
-	if err := openDevices(sys + "/devices/virtual/net"); err != nil {
-		return err
-	}
-	if err := readOnly(sys, safe|unix.MS_NOEXEC); err != nil {
+	if err := m.mountSys(newRoot + "/sys"); err != nil {
 		return err
 	}
 	for _, p := range o.Places {
@@ -234,6 +244,40 @@ func (m *maker) kernel(o order) error {
 		}
 	}
 	return in(o.Places, func(Place) error { return openSettings(proc + "/sys/net") })
+}
+
+// forMounts lists the directories of /proc that have nothing but a mount.
+var forMounts = []string{"/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd"}
+
+// mountProc mounts the jail's /proc. A user namespace may not have one where the machine's is covered
+// in part.
+func (m *maker) mountProc(at string) error {
+	err := mount("proc", at, "proc", safe|unix.MS_NOEXEC, "")
+	if i := slices.IndexFunc(m.mounts, func(x machine.Mount) bool {
+		return x.Point != "/proc" && below(x.Point, "/proc") && !slices.Contains(forMounts, x.Point)
+	}); i >= 0 && errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("the mount at %s hides a part of /proc: %w", m.mounts[i].Point, err)
+	}
+	return err
+}
+
+// mountSys mounts the jail's /sys, in which a script may write settings of devices. Where the
+// machine's is read-only, it may not, and where a part is covered, there is none.
+func (m *maker) mountSys(at string) error {
+	err := mount("sysfs", at, "sysfs", safe|unix.MS_NOEXEC, "")
+	if errors.Is(err, unix.EPERM) {
+		if mount("sysfs", at, "sysfs", safe|unix.MS_NOEXEC|unix.MS_RDONLY, "") != nil {
+			return os.Chmod(at, 0o555)
+		}
+		return nil
+	}
+	if err == nil {
+		err = openDevices(at + "/devices/virtual/net")
+	}
+	if err == nil {
+		err = readOnly(at, safe|unix.MS_NOEXEC)
+	}
+	return err
 }
 
 // openDevices mounts the settings of the namespace's devices, which a script may write. The directory
