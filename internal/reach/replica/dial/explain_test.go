@@ -259,6 +259,10 @@ func TestLost(t *testing.T) {
 		{"no route to where a rule leads", func(l *lan) {
 			l.run(l.machine, dnat+"ip route add blackhole 172.17.0.2/32")
 		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.NoRoute, Device: "eth0"}},
+		{"no route to where a legacy rule leads", func(l *lan) {
+			l.run(l.machine, "iptables-legacy"+strings.TrimPrefix(dnat, "iptables")+
+				"ip route add blackhole 172.17.0.2/32")
+		}, fromK3, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.NoRoute, Device: "br0"}},
 		{"no neighbour", func(l *lan) {}, from, "tcp", "172.17.0.99:80",
 			replica.Lost{Why: replica.NoNeighbour, Device: "br0"}},
 		{"no neighbour here", func(l *lan) {}, from, "udp", "192.0.2.99:80",

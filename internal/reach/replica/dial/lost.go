@@ -46,8 +46,28 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 		}
 		w.known[g] = known
 	}
-	known.Dst = lost.Dst
-	return &known, nil
+	out := known.Lost
+	if out.Why == replica.Untraced && known.unrouted {
+		// Where a rule redirects the packet, there is a blackhole. Rules depend on ports.
+		redirected := g.rewritten
+		if !redirected {
+			r, err := w.legacy(ctx, f, out.Space, xtables.Redirecting)
+			if redirected = r != nil; err != nil {
+				return nil, err
+			}
+		}
+		if redirected {
+			out.Why = replica.NoRoute
+		}
+	}
+	out.Dst = lost.Dst
+	return &out, nil
+}
+
+// probed is the result of probe.
+type probed struct {
+	replica.Lost
+	unrouted bool // a packet met no route, not necessarily the call's
 }
 
 // judge returns where packets were lost, and the reason if the captured packets show it. It returns
@@ -304,7 +324,8 @@ func (w *watcher) legacy(ctx context.Context, f found, space int, targets []stri
 }
 
 // probe makes the call again and explains the loss by the namespace's counters.
-func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replica.Lost, error) {
+func (w *watcher) probe(ctx context.Context, f found, at replica.Lost) (lost probed, err error) {
+	lost.Lost = at
 	lost.Why = replica.Untraced
 	if lost.Space < 0 {
 		return lost, nil
@@ -326,11 +347,10 @@ func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replic
 		lost.Why, lost.Reply = replica.NoRoute, true
 	case rose("IpExt.InNoRoutes", "Ip6InNoRoutes", "Ip.InAddrErrors", "Ip6InAddrErrors"):
 		lost.Why = replica.NoRoute
-	case rose("rt_cache.in_no_route") && w.rewritten(f, lost.Space): // DNAT to a blackhole
-		lost.Why = replica.NoRoute
 	case rose("rt_cache.in_martian_dst"): // DNAT to a loopback address
 		lost.Why = replica.Localnet
 	}
+	lost.unrouted = rose("rt_cache.in_no_route")
 	return lost, err
 }
 
