@@ -167,6 +167,9 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 		}
 		judged = judgeFile(e, file).Base()
 	}
+	if err := f.with.read(c, e, from, port); err != nil {
+		return nil, err
+	}
 	var r *ports.Report
 	if f.try.any() {
 		r, err = f.tryCommands(c, e, from, port)
@@ -176,7 +179,7 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 	if err != nil {
 		return nil, err
 	}
-	if err := f.with.apply(c, e, r, from, port); err != nil {
+	if err := f.with.apply(c, e, r, from); err != nil {
 		return nil, err
 	}
 	if port == 0 && os.Geteuid() != 0 && f.reread == "" {
@@ -244,6 +247,9 @@ func (f *portsFlags) about(facts *ports.Facts, client netip.Addr) error {
 		}
 	}
 	facts.Client, facts.Proto = client, f.proto
+	if f.with.old != nil {
+		facts.Before = f.with.old.Copy
+	}
 	if facts.Everything = f.with.any() || f.try.any(); !facts.Everything {
 		facts.TryFor = tryFor
 	}

@@ -17,6 +17,8 @@ import (
 type comparedWith struct {
 	expect, against string
 	now             bool
+
+	old *ports.Facts // of the file of --against, once read; nil: none
 }
 
 const (
@@ -48,12 +50,8 @@ func (w *comparedWith) check(port uint16) error {
 	return nil
 }
 
-// apply compares the report with what the flags name.
-func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client netip.Addr,
-	port uint16) error {
-	if w.expect != "" {
-		return w.judge(c, e, r, client)
-	}
+// read reads the older machine, and tries its connections.
+func (w *comparedWith) read(c *cobra.Command, e env, client netip.Addr, port uint16) error {
 	if w.against == "" {
 		return nil
 	}
@@ -61,11 +59,18 @@ func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client ne
 	if err != nil {
 		return err
 	}
-	facts.Client, facts.Everything = client, true
-	if err := collect.AskSaved(c.Context(), facts, m, port); err != nil {
-		return err
+	facts.Client, facts.Everything, w.old = client, true, facts
+	return collect.AskSaved(c.Context(), facts, m, port)
+}
+
+// apply compares the report with what the flags name.
+func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client netip.Addr) error {
+	if w.expect != "" {
+		return w.judge(c, e, r, client)
 	}
-	r.Since(ports.Judge(facts, port), w.against)
+	if w.old != nil {
+		r.Since(ports.Judge(w.old, r.Port), w.against)
+	}
 	return nil
 }
 

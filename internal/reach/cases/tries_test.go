@@ -114,3 +114,35 @@ func tried(args []string) error {
 	r.Try(ports.Judge(f, 0), ports.NewTried(args[0], out))
 	return json.NewEncoder(os.Stdout).Encode(triedReport{r, r.Tried.Text(r.Changes)})
 }
+
+// TestAgainst makes the changes that TestTries only tries: compared with the machine before, toll
+// ports gives the same causes.
+func TestAgainst(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	toll := pathtest.Toll(t)
+	for _, s := range situations(t, "tries/*") {
+		if len(s.says) == 0 {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			m := start(t, s)
+			const old = "/run/old.json"
+			if out, err := m.command(toll, "ports", "--save", old).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			m.sh(s.try)
+			out, err := m.command(toll, "ports", "--against", old).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			text := strings.Join(strings.Fields(string(out)), " ")
+			for _, line := range s.says {
+				if _, cause, _ := strings.Cut(line, "): "); !strings.Contains(text, cause) {
+					t.Errorf("%q is not in\n%s", cause, out)
+				}
+			}
+		})
+	}
+}

@@ -130,6 +130,9 @@ func (a asking) connect(ctx context.Context, f *ports.Facts, s *replica.Session,
 		}
 		c.Found(x, found)
 	}
+	if f.Before != nil {
+		c.FoundIn(f.Before)
+	}
 	if a.scanned != nil {
 		a.scanned(c)
 	}

@@ -45,6 +45,9 @@ type Facts struct {
 	Missing      []Missing `json:"missing,omitempty"`
 	// Copy has the connections tried in a copy of the machine; nil: there was none.
 	Copy *Copy `json:"-"`
+	// Before has the connections of an older report; nil: none. The ports that its scans found are
+	// dialled too: the machine may have lost the route to where a rule redirects them.
+	Before *Copy `json:"-"`
 	// Changed means that commands changed the machine in a copy; see After.
 	Changed bool `json:"-"`
 }
