@@ -30,8 +30,9 @@ const (
 type keeper struct {
 	orders   <-chan Request // closed at the end of input
 	children chan os.Signal
-	first    bool // it is the first process of its PID namespace
-	ownProc  bool // it sees the /proc of that namespace
+	first    bool  // it is the first process of its PID namespace
+	ownProc  bool  // it sees the /proc of that namespace
+	unable   error // why it runs no program: the answer to every request
 
 	pid            int // of the program; 0: none
 	began          time.Time
@@ -48,10 +49,7 @@ var errInput = errors.New("end of input")
 func Main(in io.Reader, out io.Writer) error {
 	k := &keeper{children: make(chan os.Signal, 1)}
 	if k.first = os.Getpid() == 1; k.first {
-		var err error
-		if k.ownProc, err = hide(); err != nil {
-			return err
-		}
+		k.ownProc, k.unable = hide()
 	}
 	// The programs must not inherit the capabilities with which a keeper without root mounts. With
 	// cgo they cannot be dropped for all threads; programs may then mount in their user namespace.
@@ -110,6 +108,9 @@ func hide() (ownProc bool, err error) {
 }
 
 func (k *keeper) do(o Request) (State, error) {
+	if k.unable != nil {
+		return State{}, k.unable
+	}
 	switch o.Op {
 	case Start:
 		return k.start(o)

@@ -67,7 +67,7 @@ type kept struct {
 	marker string
 }
 
-func startKeeper(t *testing.T, apart bool) *kept {
+func startKeeper(t *testing.T, apart bool, as ...syscall.Credential) *kept {
 	t.Helper()
 	k := &kept{marker: fmt.Sprintf("TOLL_TEST=%s-%d", t.Name(), time.Now().UnixNano())}
 	k.cmd = exec.Command("/proc/self/exe", Arg)
@@ -80,6 +80,9 @@ func startKeeper(t *testing.T, apart bool) *kept {
 			k.cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 			k.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 		}
+	}
+	for _, user := range as {
+		k.cmd.SysProcAttr.Credential = &user
 	}
 	in, err := k.cmd.StdinPipe()
 	if err != nil {
@@ -718,6 +721,20 @@ func TestServerThatEndsWell(t *testing.T) {
 	if err := (State{Ended: true, EndedAt: 20e9 - 200e6}).Died(
 		State{Ended: true, Elapsed: time.Second, EndedAt: 20e9}); err != nil {
 		t.Errorf("a server that ended 200 ms before a client of 1 s: %v", err)
+	}
+}
+
+// What keeps a keeper from its own mounts, such as a machine without /dev/shm, is its answer.
+func TestKeeperThatCannotMount(t *testing.T) {
+	if os.Getuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can start a process of another user")
+	}
+	k := startKeeper(t, true, syscall.Credential{Uid: 65534, Gid: 65534})
+	for range 2 {
+		const want = "make mounts private: operation not permitted"
+		if _, err := k.try(t, Request{Op: Start, Command: "true"}); errorText(err) != want {
+			t.Errorf("Do = %v", err)
+		}
 	}
 }
 
