@@ -333,36 +333,39 @@ func TestTrapTried(t *testing.T) {
 		}
 	}
 	const command = "sudo iptables -I FORWARD -i br1 -o br1 -j ACCEPT"
-	for want, change := range map[string]func(x TrapTrial){
-		command + " (tried in a copy); or net.bridge.bridge-nf-call-iptables=0 (not tried) if no " +
-			"container network needs it": func(x TrapTrial) {
-			var answers []replica.Answer
-			for _, d := range x.Dials {
-				answers = append(answers, answer(-1, d, ""))
-			}
-			f.Copy.TrapTried(x, answers, "")
-		},
-		"a rule before filter FORWARD; toll's own, tried in a copy, does not help; or " +
-			"net.bridge.bridge-nf-call-iptables=0 (not tried) if no container network needs it": func(
-			x TrapTrial) {
-			var answers []replica.Answer
-			for _, d := range x.Dials {
-				a := answer(-1, d, "")
-				lost(d, &a)
-				answers = append(answers, a)
-			}
-			f.Copy.TrapTried(x, answers, "")
-		},
-		command + " (not tried: no program); or net.bridge.bridge-nf-call-iptables=0 (not tried) if no " +
-			"container network needs it": func(x TrapTrial) { f.Copy.TrapTried(x, nil, "no program") },
+	const unfilter = "sudo sysctl -w net.bridge.bridge-nf-call-iptables=0"
+	ends := func(x TrapTrial) {
+		var answers []replica.Answer
+		for _, d := range x.Dials {
+			answers = append(answers, answer(-1, d, ""))
+		}
+		f.Copy.TrapTried(x, answers, "")
+	}
+	fails := func(x TrapTrial) {
+		var answers []replica.Answer
+		for _, d := range x.Dials {
+			a := answer(-1, d, "")
+			lost(d, &a)
+			answers = append(answers, a)
+		}
+		f.Copy.TrapTried(x, answers, "")
+	}
+	unable := func(x TrapTrial) { f.Copy.TrapTried(x, nil, "no program") }
+	for want, change := range map[string][2]func(x TrapTrial){
+		command + " (tried in a copy); or, if no container network needs it, " + unfilter +
+			" (tried in a copy)": {ends, ends},
+		"a rule before filter FORWARD; toll's own, tried in a copy, does not help": {fails, fails},
+		command + " (not tried: no program); or, if no container network needs it, " + unfilter +
+			" (not tried: no program)": {unable, unable},
 	} {
 		try(f, 0, lost)
 		trials := f.Copy.TrapTrials()
-		if len(trials) != 1 || len(trials[0].Dials) == 0 || !trials[0].Dials[0].Explain ||
-			trials[0].Commands[0].Text != command {
+		if len(trials) != 2 || len(trials[0].Dials) == 0 || !trials[0].Dials[0].Explain ||
+			trials[0].Commands[0].Text != command || trials[1].Commands[0].Text != unfilter {
 			t.Fatalf("%+v", trials)
 		}
-		change(trials[0])
+		change[0](trials[0])
+		change[1](trials[1])
 		if got := Judge(f, 0).Traps; len(got) != 1 || got[0].Remedy != want {
 			t.Errorf("got %+v, want %q", got, want)
 		}

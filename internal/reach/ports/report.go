@@ -209,9 +209,9 @@ type Trap struct {
 	Evidence string   `json:"evidence"`
 	Remedy   string   `json:"remedy"`
 
-	container string     // an ID, for PortConflict
-	trial     *TrapTrial // nil: nothing can be tried
-	seen      []string   // one piece of evidence for each port
+	container string      // an ID, for PortConflict
+	trials    []TrapTrial // what can be tried
+	seen      []string    // one piece of evidence for each port
 }
 
 // Check is the result of one TCP connection attempt.

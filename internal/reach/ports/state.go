@@ -30,7 +30,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 			out = append(out, Trap{Code: Paused, Ports: ports,
 				Text: fmt.Sprintf(
 					"Container %s is paused: the kernel accepts connections to it, but it does not answer", c.Name),
-				Evidence: "Docker says so", Remedy: "docker unpause " + c.Name})
+				Evidence: "Docker says so", Remedy: untriable("docker unpause "+c.Name, withoutDaemons)})
 		case len(ports) == 0 || c.State != "restarting" &&
 			(c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
 			// reported as a conflict

@@ -87,9 +87,9 @@ func (t *Trap) keep(c *Copy, which int, device string) {
 	net, _ := c.f.prefixOn(c.asked[which].bridge, false)
 	commands := []Command{here0(fmt.Sprintf("iptables -t nat -I POSTROUTING -s %s -o %s -j ACCEPT",
 		net.Masked(), device))}
-	t.trial = &TrapTrial{Commands: commands, which: []int{which}, ended: func(q asked) bool {
+	t.trials = []TrapTrial{{Commands: commands, which: []int{which}, ended: func(q asked) bool {
 		return q.left().Out && q.left().Src.Addr() == q.source()
-	}}
+	}}}
 	if t.Remedy = c.told(commands); t.Remedy == "" {
 		t.Remedy = "exempt " + net.Masked().String() + " from that rule; toll's own command, tried in " +
 			"a copy, does not help"

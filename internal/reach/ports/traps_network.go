@@ -47,8 +47,8 @@ func (f *Facts) bypass(rows []Row) []Trap {
 			" -j DROP"))
 	}
 	t.Remedy = joined(", or: ", t.Remedy, f.Copy.told(commands))
-	t.trial = &TrapTrial{Commands: commands, which: which,
-		ended: f.Copy.pathIs(func(p Path) bool { return !p.Answers() })}
+	t.trials = []TrapTrial{{Commands: commands, which: which,
+		ended: f.Copy.pathIs(func(p Path) bool { return !p.Answers() })}}
 	return t.found()
 }
 
@@ -203,14 +203,22 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 				"net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is %s",
 				d.Name, d.Name, frames.Why)
 			t.let(f.Copy, frames.Block, which, "-i "+d.Name+" -o "+d.Name)
-			t.Remedy += "; or net.bridge.bridge-nf-call-iptables=0 (not tried) if no container " +
-				"network needs it"
+			t.unfilter(f.Copy, which)
 		default:
 			continue
 		}
 		out = append(out, t)
 	}
 	return out
+}
+
+// unfilter adds the remedy that no rule sees frames, unless it was tried and does not help.
+func (t *Trap) unfilter(c *Copy, which []int) {
+	commands := []Command{here0("sysctl -w net.bridge.bridge-nf-call-iptables=0")}
+	t.trials = append(t.trials, TrapTrial{Commands: commands, which: which, ended: c.pathIs(unlost)})
+	if text := c.told(commands); text != "" {
+		t.Remedy += "; or, if no container network needs it, " + text
+	}
 }
 
 // translates reports whether a rule replaces the source address of packets from the network with
@@ -239,7 +247,7 @@ func (t *Trap) let(c *Copy, b *Block, which []int, matches ...string) {
 	for _, m := range matches {
 		commands = append(commands, here0("iptables -I "+chain+" "+m+" -j ACCEPT"))
 	}
-	t.trial = &TrapTrial{Commands: commands, which: which, ended: c.pathIs(unlost)}
+	t.trials = []TrapTrial{{Commands: commands, which: which, ended: c.pathIs(unlost)}}
 	if t.Remedy = c.told(commands); t.Remedy == "" {
 		t.Remedy = fmt.Sprintf("a rule before %s %s; toll's own, tried in a copy, does not help",
 			b.Table, b.Chain)

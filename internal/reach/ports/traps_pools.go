@@ -78,8 +78,8 @@ func (f *Facts) defaultPools() []Trap {
 		Text: "The engine's default address pools are nearly used up: once they are, a new " +
 			"network needs --subnet (all predefined address pools have been fully subnetted)",
 		Evidence: fmt.Sprintf("%d of %d networks of the default pools exist", used, room),
-		Remedy: "docker network prune, or smaller networks from more pools: " +
-			"\"default-address-pools\" in daemon.json"}}
+		Remedy: untriable("docker network prune", withoutDaemons) + ", or smaller networks from " +
+			"more pools: \"default-address-pools\" in daemon.json"}}
 }
 
 // maxBits keeps sizes small enough to count with.

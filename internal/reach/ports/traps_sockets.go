@@ -33,8 +33,8 @@ func (f *Facts) neverAccepts(rows []Row) []Trap {
 		Text: "A program does not accept connections on its socket: clients connect " +
 			"and get no answer",
 		Remedy: "find out what the program waits for, or restart it; if it only reserves a " +
-			"published port, restore the engine's rules: restart the engine, or podman network " +
-			"reload --all"}
+			"published port, restore the engine's rules: restart the engine, or " +
+			untriable("podman network reload --all", withoutDaemons)}
 	reserved := []Client{OwnAddr, Neighbour, Remote}
 	for i, r := range rows {
 		c, home := f.homeOf(r.Server)

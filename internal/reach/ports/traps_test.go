@@ -263,9 +263,9 @@ func TestBridgeNF(t *testing.T) {
 		"nothing is lost": {},
 		"frames": {"192.168.77.2", nil,
 			"from br1 to br1 is dropped by the policy of filter FORWARD",
-			"sudo iptables -I FORWARD -i br1 -o br1 -j ACCEPT (not tried: toll did not try it in this report); or net.bridge"},
+			"sudo iptables -I FORWARD -i br1 -o br1 -j ACCEPT (not tried: toll did not try it in this report); or, if no container network needs it, sudo sysctl -w net.bridge"},
 		"frames, Docker": {"192.168.77.2", []replica.RuleText{{Chain: "DOCKER-USER"}},
-			"from br1 to br1", "sudo iptables -I DOCKER-USER -i br1 -o br1 -j ACCEPT (not tried: toll did not try it in this report); or net.bridge"},
+			"from br1 to br1", "sudo iptables -I DOCKER-USER -i br1 -o br1 -j ACCEPT (not tried: toll did not try it in this report); or, if no container network needs it, sudo sysctl -w net.bridge"},
 		// A remedy for frames alone would not help.
 		"translated": {"192.168.77.2 203.0.113.1",
 			[]replica.RuleText{{Text: "-A POSTROUTING -s 192.168.77.0/24 -j MASQUERADE"}},

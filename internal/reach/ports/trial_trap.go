@@ -22,12 +22,12 @@ func (c *Copy) TrapTrials() (out []TrapTrial) {
 		return nil
 	}
 	for _, t := range Judge(c.f, c.port).Traps {
-		if t.trial == nil || len(t.trial.Commands) == 0 {
-			continue
+		for _, x := range t.trials {
+			if len(x.Commands) > 0 {
+				x.Dials = c.dials(x.which, true)
+				out = append(out, x)
+			}
 		}
-		x := *t.trial
-		x.Dials = c.dials(x.which, true)
-		out = append(out, x)
 	}
 	return out
 }

@@ -31,6 +31,8 @@ type Lever struct {
 	// Harms describes the workload that the lever may harm, which is also measured.
 	Harms     string
 	Permanent []Snippet
+	// Reaches is the command that changes what clients reach, for toll ports --try; "": none does.
+	Reaches string
 	// GivesUp is what the user gives up with the lever; "": nothing known.
 	GivesUp string
 	// Stays means that the lever is advised only for what stays on the machine, because the links

@@ -204,6 +204,7 @@ var all = []Lever{
 				[]string{"sudo ip link set dev br-ID type bridge \\",
 					"  nf_call_iptables 1 nf_call_ip6tables 1"}},
 		},
+		Reaches: "sysctl -w net.bridge.bridge-nf-call-iptables=0",
 		GivesUp: "rules between containers of one network (icc=false, DOCKER-USER), " +
 			"and their way to each other's published ports without docker-proxy",
 	},

@@ -16,6 +16,8 @@ import (
 )
 
 const (
+	tryFirst    = " The command is not tried: sudo toll ports --try says who would lose a port."
+	untried     = " The command is not tried: a copy of the network has no such load."
 	seesFrames  = "iptables sees what the bridge forwards (bridge-nf-call-iptables=1): "
 	itWaits     = "The {direction} waits {took_µs} "
 	unexplained = "{share} of the trips pass {what}, which no hop of {traced} explains"
@@ -46,15 +48,17 @@ var ofTraces = []template{
 		"counted, but followed from process to process.", details: 1},
 
 	// of a trace's own findings
-	{code: trace.Frames, text: seesFrames + "up to {took_µs}."},
+	{code: trace.Frames, text: seesFrames + "up to {took_µs}." + tryFirst},
 	{code: trace.FramesInHooks, text: seesFrames +
-		"{took_µs} of the bridge's {whole_µs} are in its hooks."},
-	{code: trace.FramesOf, text: seesFrames + "{took_µs} of the bridge's {whole_µs}, as {what} shows."},
+		"{took_µs} of the bridge's {whole_µs} are in its hooks." +
+		tryFirst},
+	{code: trace.FramesOf, text: seesFrames + "{took_µs} of the bridge's {whole_µs}, as {what} shows." +
+		tryFirst},
 	{code: trace.LongChains, text: "The rules in {what} take {took_µs} of a trip ({because}): long " +
 		"chains."},
 	{code: trace.WaitsSoftirq, text: itWaits + "behind {device} for the softirq: on another CPU " +
-		"(RPS), or on one that is busy."},
-	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}."},
+		"(RPS), or on one that is busy." + untried},
+	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}." + untried},
 	{code: trace.ReadersSlept, text: "{share} of the readers slept; waking them takes {took_µs} of a " +
 		"trip{theirs}. A program that polls its socket avoids it."},
 	{code: trace.OddStep, text: unexplained + "."},

@@ -83,18 +83,19 @@ func TestTraceTemplates(t *testing.T) {
 			"server: that much is noise."},
 		{analysis.Finding{Code: trace.Followed}, 1, "These routes are outside toll's control: their " +
 			"bytes are not counted, but followed from process to process."},
-		{analysis.Finding{Code: trace.Frames, Values: in(4e-6, 4e-6)}, 0, seesFrames + "up to 4.0 µs."},
+		{analysis.Finding{Code: trace.Frames, Values: in(4e-6, 4e-6)}, 0,
+			seesFrames + "up to 4.0 µs." + tryFirst},
 		{analysis.Finding{Code: trace.FramesInHooks, Values: in(2e-6, 4e-6)}, 0,
-			seesFrames + "2.0 µs of the bridge's 4.0 µs are in its hooks."},
+			seesFrames + "2.0 µs of the bridge's 4.0 µs are in its hooks." + tryFirst},
 		{analysis.Finding{Code: trace.FramesOf, What: "bridge+x", Values: in(2e-6, 4e-6)}, 0,
-			seesFrames + "2.0 µs of the bridge's 4.0 µs, as bridge+x shows."},
+			seesFrames + "2.0 µs of the bridge's 4.0 µs, as bridge+x shows." + tryFirst},
 		{analysis.Finding{Code: trace.LongChains, What: "FORWARD", Why: "routing", Values: in(4e-6, 0)},
 			0, "The rules in FORWARD take 4.0 µs of a trip (routing): long chains."},
 		{analysis.Finding{Code: trace.WaitsSoftirq, Values: in(11e-6, 0)}, 0, "The request waits " +
 			"11.0 µs behind eth0 (container) for the softirq: on another CPU (RPS), or on one that is " +
-			"busy."},
+			"busy." + untried},
 		{analysis.Finding{Code: trace.WaitsQueue, Values: in(11e-6, 0), Rows: []int{1}}, 0,
-			"The reply waits 11.0 µs in the queueing discipline of eth0."},
+			"The reply waits 11.0 µs in the queueing discipline of eth0." + untried},
 		{analysis.Finding{Code: trace.ReadersSlept, Values: map[string]float64{trace.Share: 0.85,
 			trace.Took: 37e-6, trace.Whole: 36e-6}}, 0, "85 % of the readers slept; waking them takes " +
 			"37.0 µs of a trip, with host 36.0 µs. A program that polls its socket avoids it."},

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -218,7 +219,12 @@ func permanentSection(l advise.Lever) document.Section {
 	if l.GivesUp != "" {
 		gives = "It gives up: " + l.GivesUp + "."
 	}
-	s.Add(paragraph(1, gives))
+	untried := " Not tried on this machine's own network."
+	if known, _ := lever.Find(l.Name); known.Reaches != "" {
+		untried = " Not tried on this machine's own network: sudo toll ports --try '" + known.Reaches +
+			"' says who would gain or lose a port."
+	}
+	s.Add(paragraph(1, gives+untried))
 	return s
 }
 
