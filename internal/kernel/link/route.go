@@ -2,8 +2,10 @@ package link
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -20,6 +22,10 @@ type Route struct {
 	DeviceMTU int `json:"device_mtu,omitempty"`
 }
 
+// ErrNoRoute means that there is no route, or one that discards packets. For IPv4 the kernel has
+// errors of its own.
+var ErrNoRoute = errors.New("no route")
+
 // RouteTo returns the route to an address from the calling thread's network namespace.
 func RouteTo(to netip.Addr) (Route, error) {
 	return route(to, nil)
@@ -35,8 +41,9 @@ func route(to netip.Addr, o *netlink.RouteGetOptions) (out Route, err error) {
 	if err != nil {
 		return out, fmt.Errorf("route to %s: %w", to, err)
 	}
-	if len(all) == 0 {
-		return out, fmt.Errorf("no route to %s", to)
+	if len(all) == 0 || slices.Contains(
+		[]int{unix.RTN_BLACKHOLE, unix.RTN_UNREACHABLE, unix.RTN_PROHIBIT}, all[0].Type) {
+		return out, fmt.Errorf("%w to %s", ErrNoRoute, to)
 	}
 	r := all[0]
 	l, err := netlink.LinkByIndex(r.LinkIndex)

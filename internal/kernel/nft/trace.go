@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -33,6 +34,9 @@ type Event struct {
 	// Delivered means that the packet is about to reach the rules for what the namespace itself
 	// receives. Table and Chain are not the user's.
 	Delivered bool
+	// Routing means that the packet is about to be routed, behind the rules that may redirect it.
+	// Table and Chain are not the user's.
+	Routing bool
 }
 
 // Packet is a packet at one of the kernel's hooks.
@@ -55,9 +59,10 @@ const (
 
 const (
 	traceTable    = "toll-trace"
-	traceInput    = "input" // has no rule: the event shows a packet that NAT has rewritten
-	traceGroup    = 9       // NFNLGRP_NFTRACE
-	tracePriority = -500    // before defragmentation and raw tables
+	traceInput    = "input"   // has no rule: the event shows a packet that NAT has rewritten
+	traceRouting  = "routing" // likewise
+	traceGroup    = 9         // NFNLGRP_NFTRACE
+	tracePriority = -500      // before defragmentation and raw tables
 	traceBuffer   = 8 << 20
 )
 
@@ -125,16 +130,20 @@ func (t *Tracer) rules() error {
 		named("meta", nest(attribute{unix.NFTA_META_KEY, number(unix.NFT_META_NFTRACE)},
 			attribute{unix.NFTA_META_SREG, number(unix.NFT_REG_1)})))
 	parts := []part{tracePart(unix.NFT_MSG_NEWTABLE)}
-	for name, hook := range map[string]int32{"prerouting": unix.NF_INET_PRE_ROUTING,
-		"output": unix.NF_INET_LOCAL_OUT, traceInput: unix.NF_INET_LOCAL_IN} {
+	for name, at := range map[string]struct{ hook, priority int32 }{
+		"prerouting": {unix.NF_INET_PRE_ROUTING, tracePriority},
+		traceRouting: {unix.NF_INET_PRE_ROUTING, math.MaxInt32},
+		"output":     {unix.NF_INET_LOCAL_OUT, tracePriority},
+		traceInput:   {unix.NF_INET_LOCAL_IN, tracePriority},
+	} {
 		chain := []byte(name + "\x00")
 		parts = append(parts, tracePart(unix.NFT_MSG_NEWCHAIN,
 			attribute{unix.NFTA_CHAIN_NAME, chain},
 			attribute{unix.NFTA_CHAIN_TYPE, []byte("filter\x00")},
 			attribute{unix.NFTA_CHAIN_HOOK, nest(
-				attribute{unix.NFTA_HOOK_HOOKNUM, number(hook)},
-				attribute{unix.NFTA_HOOK_PRIORITY, number(tracePriority)})}))
-		if name != traceInput {
+				attribute{unix.NFTA_HOOK_HOOKNUM, number(at.hook)},
+				attribute{unix.NFTA_HOOK_PRIORITY, number(at.priority)})}))
+		if name != traceInput && name != traceRouting {
 			parts = append(parts, tracePart(unix.NFT_MSG_NEWRULE,
 				attribute{unix.NFTA_RULE_CHAIN, chain},
 				attribute{unix.NFTA_RULE_EXPRESSIONS, exprs}))
@@ -222,7 +231,8 @@ func (t *Tracer) event(data []byte) (e Event, ok bool) {
 		nfQueue: "queue", unix.NFT_CONTINUE: "continue", unix.NFT_BREAK: "continue",
 		unix.NFT_JUMP: "jump", unix.NFT_GOTO: "goto", unix.NFT_RETURN: "return"}[code]
 	e.Delivered = table == traceTable && e.Chain == traceInput && e.Policy
-	return e, table != traceTable || e.Delivered
+	e.Routing = table == traceTable && e.Chain == traceRouting && e.Policy
+	return e, table != traceTable || e.Delivered || e.Routing
 }
 
 // packet reads a packet's headers. The kernel sends at most 40 and 20 bytes of them.

@@ -55,6 +55,9 @@ func TestTracer(t *testing.T) {
 				if e.Src.String() != conn.LocalAddr().String() {
 					continue // the answer
 				}
+				if e.Routing {
+					continue
+				}
 				if e.Delivered {
 					delivered = append(delivered, e.Dst.String())
 					continue

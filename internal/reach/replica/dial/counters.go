@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// The sources of counters. The last two count packets of all namespaces.
+// The sources of counters. The last one counts packets of all namespaces.
 const (
 	netstat     = "netstat"
 	snmp        = "snmp"
 	snmp6       = "snmp6"
 	tracked     = "stat/nf_conntrack"
-	routed      = "stat/rt_cache"
 	softnetStat = "softnet_stat"
 )
 

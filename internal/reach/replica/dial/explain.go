@@ -26,7 +26,7 @@ type watcher struct {
 	captures []*capture // the Net's spaces come first
 	where    map[*netns.NS]int
 	lost     bool // some packets were not captured
-	known    map[group]probed
+	known    map[group]replica.Lost
 }
 
 type traced struct {
@@ -159,7 +159,7 @@ func (w *watcher) observeAll(ctx context.Context, attempts []*attempt) ([]found,
 }
 
 func (n *Net) watch(calls []Call) (*watcher, error) {
-	w := &watcher{net: n, where: map[*netns.NS]int{}, known: map[group]probed{},
+	w := &watcher{net: n, where: map[*netns.NS]int{}, known: map[group]replica.Lost{},
 		spaces: make([]traced, len(n.spaces))}
 	from := slices.Clone(n.spaces)
 	for i, ns := range from {

@@ -263,6 +263,16 @@ func TestLost(t *testing.T) {
 			l.run(l.machine, "iptables-legacy"+strings.TrimPrefix(dnat, "iptables")+
 				"ip route add blackhole 172.17.0.2/32")
 		}, fromK3, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.NoRoute, Device: "br0"}},
+		{"no route to where a rule leads a frame", func(l *lan) {
+			l.sysctl(l.machine, "bridge/bridge-nf-call-iptables", "1")
+			l.run(l.machine, dnat+"ip route add blackhole 172.17.0.2/32")
+		}, fromK3, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.NoRoute, Device: "br0"}},
+		{"no route to where a rule for IPv6 leads", func(l *lan) {
+			l.run(l.machine, `
+				ip6tables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to [fd17::2]:80
+				ip -6 route add blackhole fd17::2/128`)
+		}, from, "tcp", "[fd00::10]:8080", replica.Lost{Why: replica.NoRoute, Device: "eth0",
+			Dst: to("[fd17::2]:80")}},
 		{"no neighbour", func(l *lan) {}, from, "tcp", "172.17.0.99:80",
 			replica.Lost{Why: replica.NoNeighbour, Device: "br0"}},
 		{"no neighbour here", func(l *lan) {}, from, "udp", "192.0.2.99:80",

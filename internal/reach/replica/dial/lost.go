@@ -2,6 +2,7 @@ package dial
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
@@ -18,8 +22,7 @@ import (
 // depend on ports.
 type group struct {
 	replica.Lost
-	src, dst  netip.Addr
-	rewritten bool
+	src, dst netip.Addr
 }
 
 func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
@@ -37,7 +40,7 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 			return lost, err
 		}
 	}
-	g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr(), rewritten: w.rewritten(f, lost.Space)}
+	g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr()}
 	g.Dst = netip.AddrPort{}
 	known, ok := w.known[g]
 	if !ok {
@@ -46,28 +49,37 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 		}
 		w.known[g] = known
 	}
-	out := known.Lost
-	if out.Why == replica.Untraced && known.unrouted {
-		// Where a rule redirects the packet, there is a blackhole. Rules depend on ports.
-		redirected := g.rewritten
-		if !redirected {
-			r, err := w.legacy(ctx, f, out.Space, xtables.Redirecting)
-			if redirected = r != nil; err != nil {
-				return nil, err
-			}
-		}
-		if redirected {
-			out.Why = replica.NoRoute
-		}
+	known.Dst = lost.Dst
+	if known.Why == replica.Untraced {
+		w.unrouted(f, &known)
 	}
-	out.Dst = lost.Dst
-	return &out, nil
+	return &known, nil
 }
 
-// probed is the result of probe.
-type probed struct {
-	replica.Lost
-	unrouted bool // a packet met no route, not necessarily the call's
+// unrouted completes the reason for the loss of a packet that the namespace discards instead of
+// routing it, for example because rules redirected it to a blackhole.
+func (w *watcher) unrouted(f found, lost *replica.Lost) {
+	s, ok := last(f.out)
+	if !ok || s.out || s.place == f.client || lost.Space < 0 || lost.Reply {
+		return
+	}
+	to := s.dst
+	for _, e := range f.events {
+		if e.Routing && e.space == lost.Space && e.Src == s.src {
+			to = e.Dst
+		}
+	}
+	_ = w.net.spaces[lost.Space].Do(func() error {
+		_, err := link.RouteFrom(s.src.Addr(), to.Addr(), s.device)
+		switch {
+		case !errors.Is(err, link.ErrNoRoute) && !errors.Is(err, unix.EINVAL):
+		case to.Addr().IsLoopback():
+			lost.Why, lost.Dst = replica.Localnet, to
+		default:
+			lost.Why, lost.Dst = replica.NoRoute, to
+		}
+		return nil
+	})
 }
 
 // judge returns where packets were lost, and the reason if the captured packets show it. It returns
@@ -324,8 +336,7 @@ func (w *watcher) legacy(ctx context.Context, f found, space int, targets []stri
 }
 
 // probe makes the call again and explains the loss by the namespace's counters.
-func (w *watcher) probe(ctx context.Context, f found, at replica.Lost) (lost probed, err error) {
-	lost.Lost = at
+func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replica.Lost, error) {
 	lost.Why = replica.Untraced
 	if lost.Space < 0 {
 		return lost, nil
@@ -333,7 +344,7 @@ func (w *watcher) probe(ctx context.Context, f found, at replica.Lost) (lost pro
 	forwards := true
 	before, after, err := again(ctx, w, f, lost.Space, func() (map[string]int, error) {
 		forwards = forwarding(lost.Device, f.to.Addr())
-		return counters(netstat, snmp, snmp6, routed)
+		return counters(netstat, snmp, snmp6)
 	})
 	rose := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return after[n] > before[n] })
@@ -347,20 +358,8 @@ func (w *watcher) probe(ctx context.Context, f found, at replica.Lost) (lost pro
 		lost.Why, lost.Reply = replica.NoRoute, true
 	case rose("IpExt.InNoRoutes", "Ip6InNoRoutes", "Ip.InAddrErrors", "Ip6InAddrErrors"):
 		lost.Why = replica.NoRoute
-	case rose("rt_cache.in_martian_dst"): // DNAT to a loopback address
-		lost.Why = replica.Localnet
 	}
-	lost.unrouted = rose("rt_cache.in_no_route")
 	return lost, err
-}
-
-// rewritten reports whether an nf_tables rule of the namespace changed the destination of an attempt's
-// first packet.
-func (w *watcher) rewritten(f found, space int) bool {
-	return slices.ContainsFunc(f.events, func(e event) bool {
-		return e.space == space && !e.reply &&
-			w.spaces[space].rewrite[nft.Handle{Table: e.Table, Handle: e.Handle}]
-	})
 }
 
 func reversePaths() bool {
