@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"net/netip"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -58,7 +59,9 @@ func TestRecorderOfUDP(t *testing.T) {
 		}
 		for i, e := range all {
 			if e.Kind != Datagram || int(e.Len) != len(words[i]) || e.Thread == 0 ||
-				e.At < before || e.At > after || e.Remote != port(client.LocalAddr()) ||
+				e.At < before || e.At > after ||
+				netip.AddrPortFrom(e.LocalAddr, e.Local).String() != server.LocalAddr().String() ||
+				netip.AddrPortFrom(e.RemoteAddr, e.Remote).String() != client.LocalAddr().String() ||
 				len(words[i]) >= 4 && e.Seq != binary.BigEndian.Uint32([]byte(words[i])) {
 				t.Errorf("%s: datagram %d: %+v", at, i, e)
 			}

@@ -16,6 +16,7 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+#define AF_INET6 10
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 
@@ -31,8 +32,13 @@ struct net {
 typedef struct {
 	struct net *net;
 } possible_net_t;
+struct in6_addr {
+	__u8 bytes[16];
+};
 struct sock_common {
 	unsigned short skc_family;
+	__be32 skc_daddr, skc_rcv_saddr;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 	__be16 skc_dport;
 	__u16 skc_num;
 	possible_net_t skc_net;
@@ -65,11 +71,17 @@ struct sk_buff {
 };
 #pragma clang attribute pop
 
+// The ends of a connection, or of a datagram. Addresses of IPv4 are mapped.
+struct ends {
+	__be32 local_addr[4], remote_addr[4];
+	__u16 local, remote; // ports
+};
+
 // The layout is record's in writes.go.
 struct record {
 	__s64 ts;
 	__u32 netns, seq, len, unacked, window;
-	__u16 local, remote;
+	struct ends ends;
 	__u8 kind, nonagle, zero[2];
 	__u32 thread; // that writes, ran, or sends a datagram
 	__u64 waited; // for a CPU so far
@@ -121,7 +133,29 @@ static __always_inline __s64 running(__u32 thread)
 	return 0;
 }
 
-static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len, __u16 remote)
+static __always_inline void mapped(__be32 addr[4], __be32 of)
+{
+	addr[0] = addr[1] = 0;
+	addr[2] = bpf_htonl(0xffff);
+	addr[3] = of;
+}
+
+static __always_inline void ends_of(struct sock *sk, struct ends *ends)
+{
+	ends->local = BPF_CORE_READ(sk, __sk_common.skc_num);
+	ends->remote = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	if (bpf_core_field_exists(sk->__sk_common.skc_v6_daddr) &&
+	    BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET6) {
+		BPF_CORE_READ_INTO(&ends->local_addr, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&ends->remote_addr, sk, __sk_common.skc_v6_daddr);
+		return;
+	}
+	mapped(ends->local_addr, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr));
+	mapped(ends->remote_addr, BPF_CORE_READ(sk, __sk_common.skc_daddr));
+}
+
+static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
+			       const struct ends *ends)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	struct tcp_sock *tp = (void *)sk;
@@ -132,8 +166,11 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 	}
 	*r = (struct record){ .ts = bpf_ktime_get_ns(), .kind = kind, .seq = seq, .len = len };
 	r->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-	r->local = sk->__sk_common.skc_num;
-	r->remote = remote;
+	if (ends) {
+		r->ends = *ends;
+	} else {
+		ends_of(sk, &r->ends);
+	}
 	if (!udp) {
 		r->unacked = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una);
 		r->window = BPF_CORE_READ(tp, snd_wnd);
@@ -156,13 +193,13 @@ int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *sk
 {
 	if (!is_ours(sk) && !is_dialled(sk))
 		return 0;
-	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count,
-		   bpf_ntohs(sk->__sk_common.skc_dport));
+	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count, 0);
 }
 
-// header reads a TCP packet's sequence number, or a datagram's first bytes, the payload's length
-// and the port that it goes to. It reports whether it is such a packet, of TCP with payload.
-static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 *len, __u16 *remote)
+// header reads a TCP packet's sequence number, or a datagram's first bytes and ends, and the payload's
+// length. It reports whether it is such a packet, of TCP with payload.
+static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 *len,
+				   struct ends *ends)
 {
 	unsigned char *ip = skb->head + skb->network_header;
 	const __u8 want = udp ? IPPROTO_UDP : IPPROTO_TCP;
@@ -178,8 +215,11 @@ static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 
 			return false;
 		if (at != 20 && bpf_probe_read_kernel(b + 20, 20, ip + at))
 			return false;
-		*remote = bpf_ntohs(*(__be16 *)(b + 22));
 		if (udp) {
+			mapped(ends->local_addr, *(__be32 *)(b + 12));
+			mapped(ends->remote_addr, *(__be32 *)(b + 16));
+			ends->local = bpf_ntohs(*(__be16 *)(b + 20));
+			ends->remote = bpf_ntohs(*(__be16 *)(b + 22));
 			*seq = bpf_ntohl(*(__be32 *)(b + 28));
 			*len = bpf_ntohs(*(__be16 *)(b + 24)) - 8;
 			return true;
@@ -189,8 +229,11 @@ static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 
 		return *len > 0;
 	}
 	if (b[0] >> 4 == 6 && b[6] == want) {
-		*remote = bpf_ntohs(*(__be16 *)(b + 42));
 		if (udp) {
+			__builtin_memcpy(ends->local_addr, b + 8, 16);
+			__builtin_memcpy(ends->remote_addr, b + 24, 16);
+			ends->local = bpf_ntohs(*(__be16 *)(b + 40));
+			ends->remote = bpf_ntohs(*(__be16 *)(b + 42));
 			*seq = bpf_ntohl(*(__be32 *)(b + 48));
 			*len = bpf_ntohs(*(__be16 *)(b + 44)) - 8;
 			return true;
@@ -206,13 +249,13 @@ SEC("tp_btf/net_dev_queue")
 int BPF_PROG(toll_sent, struct sk_buff *skb)
 {
 	struct sock *sk = skb->sk;
-	__u16 remote;
+	struct ends ends;
 	__u32 seq;
 	__s32 len;
 
-	if (!sk || !is_ours(sk) || !header(skb, &seq, &len, &remote))
+	if (!sk || !is_ours(sk) || !header(skb, &seq, &len, &ends))
 		return 0;
-	return put(udp ? DATAGRAM : SEND, sk, seq, len, remote);
+	return udp ? put(DATAGRAM, sk, seq, len, &ends) : put(SEND, sk, seq, len, 0);
 }
 
 SEC("tp_btf/sched_switch")

@@ -7,6 +7,7 @@ package writes
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 	"unsafe"
@@ -40,8 +41,10 @@ type Event struct {
 	Unacked       uint32 // bytes that were sent and not acknowledged
 	Window        uint32 // the receiver's, in bytes
 	Local, Remote uint16 // ports
-	Kind          Kind
-	Nagle         bool // TCP_NODELAY is off
+	// The addresses are the socket's, or a datagram's as it leaves.
+	LocalAddr, RemoteAddr netip.Addr
+	Kind                  Kind
+	Nagle                 bool // TCP_NODELAY is off
 	// Thread wrote, ran or sent a datagram. Waited is for how long it has waited for a CPU since it
 	// began, ns. Both are 0 for segments, and if the kernel does not count that.
 	Thread uint32
@@ -53,6 +56,7 @@ type Event struct {
 type record struct {
 	ts                                int64
 	netns, seq, size, unacked, window uint32
+	localAddr, remoteAddr             [16]byte
 	local, remote                     uint16
 	kind, nonagle                     uint8
 	_                                 [2]uint8
@@ -180,7 +184,9 @@ func (r *Recorder) Read(f func(*Event)) error {
 		}
 		x := (*record)(unsafe.Pointer(&r.next.RawSample[0]))
 		f(&Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
-			Window: x.window, Local: x.local, Remote: x.remote, Kind: Kind(x.kind),
+			Window: x.window, Local: x.local, Remote: x.remote,
+			LocalAddr:  netip.AddrFrom16(x.localAddr).Unmap(),
+			RemoteAddr: netip.AddrFrom16(x.remoteAddr).Unmap(), Kind: Kind(x.kind),
 			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited,
 			Since: x.since})
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"testing"
@@ -104,7 +105,10 @@ func TestRecorder(t *testing.T) {
 			{Kind: Write, Len: 11, Nagle: true}, {Kind: Send, Len: 11, Nagle: true}} {
 			e := all[i]
 			if e.Kind != want.Kind || e.Len != want.Len || e.Nagle != want.Nagle ||
-				e.Local != local || e.Remote != remote || e.NetNS == 0 || e.Window == 0 ||
+				e.Local != local || e.Remote != remote ||
+				netip.AddrPortFrom(e.LocalAddr, local).String() != server.LocalAddr().String() ||
+				netip.AddrPortFrom(e.RemoteAddr, remote).String() != client.LocalAddr().String() ||
+				e.NetNS == 0 || e.Window == 0 ||
 				e.At < before || e.At > after || i > 0 && e.At < all[i-1].At ||
 				(e.Kind == Write) != (e.Thread != 0) {
 				t.Errorf("%s: event %d: %+v, want %+v", at, i, e, want)

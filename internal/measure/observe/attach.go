@@ -33,7 +33,7 @@ func Attach(ctx context.Context, dial func() (local uint16, err error),
 // serving watches a server in spells.
 type serving struct {
 	*Watch
-	at     tokens.Place
+	at     hop
 	most   float64 // records a second
 	all    tokens.Requests
 	served sample.Served
@@ -55,14 +55,13 @@ func attach(ctx context.Context, from int, dial func() (uint16, error)) (*servin
 
 // serve begins to capture the packets of whoever receives what a client sends over a route.
 func (w *Watch) serve(r *route) (*serving, error) {
-	r.hops, r.dialed = r.hops[len(r.hops)-1:], nil
+	r.hops, r.client.Dialled = r.hops[len(r.hops)-1:], nil
 	w.describe(r)
 	w.routes[""], w.serving = r, true
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
-	return &serving{Watch: w, at: r.hops[0].place(), most: mostRecorded,
-		all:    tokens.Requests{Takes: r.hops[0].takes},
+	return &serving{Watch: w, at: r.hops[0], most: mostRecorded,
 		served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}, nil
 }
 
@@ -146,7 +145,7 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	lost, err := s.lost()
 	s.served.Lost += lost
 	s.log = tokens.NewServer()
-	s.log.Serve(s.at.Space, s.at.Port)
+	s.log.Serve(s.at.place(), s.at.takes)
 	return recorded, err
 }
 
@@ -165,7 +164,7 @@ func (s *serving) take(before int64) (recorded int, err error) {
 	if err := s.drain(); err != nil {
 		return 0, err
 	}
-	s.all.Take(s.log, s.at, before)
+	s.all.Take(s.log, s.at.place(), before)
 	return s.recorded, nil
 }
 

@@ -164,6 +164,9 @@ func (w *Watch) chase(ctx context.Context, from int,
 	if len(out.hops) == 0 {
 		return nil, ErrUnseen
 	}
+	for _, r := range all {
+		out.dial(r.client.Dialled...)
+	}
 	w.describe(out)
 	return out, nil
 }
@@ -173,7 +176,7 @@ func (w *Watch) chase(ctx context.Context, from int,
 func opened(seen []sighting, client int, local uint16) (*route, error) {
 	const shortly = int64(100 * time.Millisecond)
 	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
-	r, err := (&route{client: client}).enter(seen, local)
+	r, err := (&route{client: tokens.Client{Space: client}}).enter(seen, local)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +200,7 @@ func opened(seen []sighting, client int, local uint16) (*route, error) {
 	}
 	for _, seq := range order {
 		s := came[seq]
-		h := hop{space: s.space, port: s.dst.Port()}
+		h := hop{space: s.space, to: s.dst}
 		if from, ok := left[seq]; ok {
 			h.from = []tokens.Place{{Space: from.space, Port: from.dst.Port()}}
 		}

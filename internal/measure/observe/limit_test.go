@@ -2,7 +2,6 @@ package observe
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +23,7 @@ func TestServe(t *testing.T) {
 	if at == "" {
 		t.Skip("other tests start it")
 	}
-	l, err := net.Listen("tcp", at)
+	l, err := listen(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +74,11 @@ func limited(t *testing.T) (dir string) {
 	return dir
 }
 
-// A CPU limit that stops the server is told from what the server does itself.
-func TestCPULimit(t *testing.T) {
-	m, dir := newMachine(t), limited(t)
+// startServer starts TestServe at an address of a machine. It returns the process.
+func startServer(t *testing.T, m *machine, at string) (pid int) {
+	t.Helper()
 	server := exec.Command("/proc/self/exe", "-test.run=^TestServe$")
-	server.Env = append(os.Environ(), serveAt+"=127.0.0.1:7001")
+	server.Env = append(os.Environ(), serveAt+"="+at)
 	out, err := server.StdoutPipe()
 	if err == nil {
 		err = m.Start(server)
@@ -94,12 +93,19 @@ func TestCPULimit(t *testing.T) {
 	if _, err := fmt.Fscanln(out, new(string)); err != nil {
 		t.Fatal(err)
 	}
+	return server.Process.Pid
+}
+
+// A CPU limit that stops the server is told from what the server does itself.
+func TestCPULimit(t *testing.T) {
+	m, dir := newMachine(t), limited(t)
+	server := startServer(t, m, "127.0.0.1:7001")
 	k := follow(t, m, "http://127.0.0.1:7001", 24)
 	e, _ := k.visit(t, 1, 1)
 	if e.Hops[0].Stopped != 0 {
 		t.Errorf("without a limit it was stopped: %+v", e)
 	}
-	err = os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, server.Process.Pid), 0)
+	err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, server), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,25 +60,29 @@ type ring struct {
 // route has the hops from a server to a client. Namespaces are indexes into Watch.spaces.
 type route struct {
 	hops   []hop // from the server on
-	client int
-	dialed []uint16         // ports from which packets come to the client
-	to     []netip.AddrPort // addresses to which the client's datagrams go
+	client tokens.Client
 }
 
 type hop struct {
 	space int
-	port  uint16
+	to    netip.AddrPort // where a connection or a datagram came
 	from  []tokens.Place // from where it was dialled, by the ports that were dialled
 	// sealed means that the connection to it is over TLS.
 	sealed bool
 	about  sample.EvidenceHop
-	// addr is where datagrams came, and takes reports whether those to another address at the port
-	// come to the same process; nil: all do.
+	// addr is one of the addresses at which its program listens, if other programs have the port at
+	// other addresses. takes reports whether what comes to an address comes to it; nil: all does.
 	addr  netip.Addr
-	takes func(netip.Addr) bool
+	takes tokens.Takes
 }
 
-func (h hop) place() tokens.Place { return tokens.Place{Space: h.space, Port: h.port} }
+// place returns where the log finds the hop, once it is described.
+func (h hop) place() tokens.Place {
+	return tokens.Place{Space: h.space, Port: h.to.Port(), Addr: h.addr}
+}
+
+// same reports whether another hop is where this one is.
+func (h hop) same(o hop) bool { return h.space == o.space && h.to == o.to }
 
 const (
 	markBase  = 1_000_000_000 // the least number with as many digits as marks have
@@ -163,8 +167,8 @@ func (w *Watch) start() error {
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
 		for _, h := range r.hops {
-			w.log.Serve(h.space, h.port)
-			ports[h.space] = append(ports[h.space], h.port)
+			w.log.Serve(h.place(), h.takes)
+			ports[h.space] = append(ports[h.space], h.to.Port())
 			for _, p := range h.from {
 				if w.dials {
 					w.log.Dial(p.Space, p.Port)
@@ -172,9 +176,9 @@ func (w *Watch) start() error {
 				}
 			}
 		}
-		for _, p := range r.dialed {
-			w.log.Dial(r.client, p)
-			ports[r.client] = append(ports[r.client], p)
+		for _, a := range r.client.Dialled {
+			w.log.Dial(r.client.Space, a.Port())
+			ports[r.client.Space] = append(ports[r.client.Space], a.Port())
 		}
 	}
 	if err := w.open(size, ports); err != nil {
@@ -192,7 +196,7 @@ func (w *Watch) openWrites() {
 	for _, r := range w.routes {
 		for i, h := range r.hops {
 			if i == 0 || w.anyBytes {
-				of.Local = append(of.Local, h.port)
+				of.Local = append(of.Local, h.to.Port())
 			}
 			for _, p := range h.from {
 				of.Dialled = append(of.Dialled, p.Port)

@@ -653,7 +653,7 @@ func TestFollowBesideOthers(t *testing.T) {
 	defer over.Wait()
 	defer c.Close()
 	k := follow(t, m, "http://127.0.0.1:8000", 3)
-	if r := k.watch.routes["r"]; len(r.hops) != 1 || r.hops[0].port != 8000 {
+	if r := k.watch.routes["r"]; len(r.hops) != 1 || r.hops[0].to.Port() != 8000 {
 		t.Errorf("hops %+v", r.hops)
 	}
 }

@@ -6,16 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // sighting is a packet with a request's mark, one that opens a connection, one with which TLS
@@ -101,15 +96,14 @@ func (w *Watch) home(pid int) (int, error) {
 	return slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }), err
 }
 
-// describe sets what a route's hops are.
+// describe sets what a route's hops are, and leaves out those that are one with a later one.
 func (w *Watch) describe(r *route) {
 	for i := range r.hops {
-		h := &r.hops[i]
-		h.about = sample.EvidenceHop{Port: h.port, NetNS: w.spaces[h.space].ID}
-		if w.udp {
-			w.receives(h)
-		} else {
-			h.about.PID, h.about.Process = process(w.spaces[h.space], h.port)
+		w.listens(&r.hops[i])
+	}
+	for i := len(r.hops) - 1; i >= 0; i-- { // a program may have several addresses
+		if slices.ContainsFunc(r.hops[i+1:], func(h hop) bool { return h.place() == r.hops[i].place() }) {
+			r.hops = slices.Delete(r.hops, i, i+1)
 		}
 	}
 }
@@ -234,7 +228,7 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 // relays that copy it, to who ends TLS.
 func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	slices.SortStableFunc(seen, func(a, b sighting) int { return int(a.at - b.at) })
-	r := &route{client: client}
+	r := &route{client: tokens.Client{Space: client}}
 	hello := helloFrom(seen, client, sealed)
 	var order []uint32
 	packets := map[uint32][]sighting{}
@@ -258,16 +252,15 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 			return nil, ErrUnseen // it left this machine
 		}
 		first := packets[seq][0]
-		at := hop{space: to.space, port: to.dst.Port(), sealed: to.hello != (tokens.Hello{})}
+		at := hop{space: to.space, to: to.dst, sealed: to.hello != (tokens.Hello{})}
 		if !r.has(at) {
 			r.hops = slices.Insert(r.hops, 0, at)
 		}
-		if last := r.hops[len(r.hops)-1]; first.space == client && last.space == at.space &&
-			last.port == at.port {
-			r.dial(packets[seq])
+		if first.space == client && r.hops[len(r.hops)-1].same(at) {
+			r.left(packets[seq])
 		}
 	}
-	if len(r.hops) == 0 || len(r.dialed) == 0 || r.hops[len(r.hops)-1].sealed != (sealed != 0) {
+	if len(r.hops) == 0 || len(r.client.Dialled) == 0 || r.hops[len(r.hops)-1].sealed != (sealed != 0) {
 		return nil, ErrUnseen
 	}
 	return r, nil
@@ -283,17 +276,13 @@ func helloFrom(seen []sighting, client int, local uint16) (h tokens.Hello) {
 	return h
 }
 
-// has reports whether a hop is one of the route's, by its port.
-func (r *route) has(at hop) bool {
-	return slices.ContainsFunc(r.hops, func(h hop) bool {
-		return h.space == at.space && h.port == at.port
-	})
-}
+// has reports whether a hop is one of the route's.
+func (r *route) has(at hop) bool { return slices.ContainsFunc(r.hops, at.same) }
 
 // enter adds the hop to which a client opened a connection.
 func (r *route) enter(seen []sighting, local uint16) (*route, error) {
 	i := slices.IndexFunc(seen, func(s sighting) bool {
-		return s.opens && s.out && s.space == r.client && s.src.Port() == local
+		return s.opens && s.out && s.space == r.client.Space && s.src.Port() == local
 	})
 	if i < 0 {
 		return nil, ErrUnseen
@@ -310,52 +299,25 @@ func (r *route) enter(seen []sighting, local uint16) (*route, error) {
 	if last < 0 {
 		return nil, ErrUnseen
 	}
-	r.dial(packet)
-	r.hops = append(r.hops, hop{space: seen[last].space, port: seen[last].dst.Port()})
+	r.left(packet)
+	r.hops = append(r.hops, hop{space: seen[last].space, to: seen[last].dst})
 	return r, nil
 }
 
-// dial notes the ports to which a client's packet left its namespace.
-func (r *route) dial(packet []sighting) {
+// left notes where a client's packet went as it left its namespace.
+func (r *route) left(packet []sighting) {
 	for _, s := range packet {
-		if s.out && s.space == r.client && !slices.Contains(r.dialed, s.dst.Port()) {
-			r.dialed = append(r.dialed, s.dst.Port())
+		if s.out && s.space == r.client.Space {
+			r.dial(s.dst)
 		}
 	}
 }
 
-// process returns the process that listens at a TCP port of a namespace, or 0 and "".
-func process(space netns.Found, port uint16) (pid int, name string) {
-	var inodes []uint32
-	err := space.Visit(func() error {
-		all, err := sock.Listeners()
-		for _, s := range all {
-			if s.Local.Port() == port {
-				inodes = append(inodes, s.Inode)
-			}
-		}
-		return err
-	})
-	if err != nil || len(inodes) == 0 {
-		return 0, ""
-	}
-	pid, name, _ = owner(inodes)
-	return pid, name
-}
-
-// owner returns the process that has one of some sockets open, and its sockets, or 0, "" and nil.
-func owner(inodes []uint32) (pid int, name string, open map[uint32]bool) {
-	all, _ := os.ReadDir("/proc")
-	for _, e := range all {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		open, err := sock.Inodes(pid)
-		if err == nil && slices.ContainsFunc(inodes, func(i uint32) bool { return open[i] }) {
-			b, _ := os.ReadFile("/proc/" + e.Name() + "/comm")
-			return pid, printable.Words(strings.TrimSpace(string(b))), open
+// dial adds addresses to which a client's packets go.
+func (r *route) dial(to ...netip.AddrPort) {
+	for _, a := range to {
+		if !slices.Contains(r.client.Dialled, a) {
+			r.client.Dialled = append(r.client.Dialled, a)
 		}
 	}
-	return 0, "", nil
 }

@@ -196,16 +196,14 @@ func (w *Watch) trails(seen []sighting, client int, first func(sighting) bool) (
 
 // like reports whether two routes have the same hops.
 func (r *route) like(o *route) bool {
-	return slices.EqualFunc(r.hops, o.hops, func(a, b hop) bool {
-		return a.place() == b.place() && a.addr == b.addr
-	})
+	return slices.EqualFunc(r.hops, o.hops, hop.same)
 }
 
 // trail follows the first datagram of a list.
 func (w *Watch) trail(seen []sighting, client int) *route {
 	const soon = int64(time.Second)
 	start := seen[0]
-	r := &route{client: client}
+	r := &route{client: tokens.Client{Space: client}}
 	ports := []uint16{start.src.Port()} // of who sent it
 	addr := start.src.Addr()
 	at := hop{space: -1} // where it came last
@@ -214,23 +212,20 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 		mine := slices.Contains(ports, s.src.Port())
 		switch {
 		case s.sum != start.sum || s.at > start.at+soon:
-		case at.space >= 0 && s.src.Port() == at.port && slices.Contains(ports, s.dst.Port()):
+		case at.space >= 0 && s.src.Port() == at.to.Port() && slices.Contains(ports, s.dst.Port()):
 			return r.ends(at) // a reply of the same bytes
 		case at.space >= 0 && s.out && s.space == sender && mine && s.at > start.at && len(r.hops) == 0 &&
 			s.src == start.src && s.dst == start.dst:
 			return r.ends(at) // the next request
 		case mine && s.out && s.space == sender && sender == client && len(r.hops) == 0:
-			r.dial([]sighting{s})
-			if !slices.Contains(r.to, s.dst) {
-				r.to = append(r.to, s.dst)
-			}
+			r.dial(s.dst)
 		case mine && s.out && s.space == sender:
 			if p := (tokens.Place{Space: s.space, Port: s.dst.Port()}); !slices.Contains(at.from, p) {
 				at.from = append(at.from, p)
 			}
 		case mine && !s.out:
-			at.space, at.port, at.addr = s.space, s.dst.Port(), s.dst.Addr()
-		case s.out && at.space == s.space && s.src.Port() != at.port && w.bound(s.space, s.src.Port()):
+			at.space, at.to = s.space, s.dst
+		case s.out && at.space == s.space && s.src.Port() != at.to.Port() && w.bound(s.space, s.src):
 			r.hops = slices.Insert(r.hops, 0, at)
 			ports, addr, sender = []uint16{s.src.Port()}, s.src.Addr(), s.space
 			at = hop{space: -1, from: []tokens.Place{{Space: s.space, Port: s.dst.Port()}}}
@@ -238,7 +233,7 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 			(s.out && s.space == at.space || !s.out && s.space != at.space):
 			ports = append(ports, s.src.Port()) // a packet filter changed both
 			if !s.out {
-				at.space, at.port, at.addr = s.space, s.dst.Port(), s.dst.Addr()
+				at.space, at.to = s.space, s.dst
 			}
 		}
 	}
@@ -255,47 +250,14 @@ func (r *route) ends(at hop) *route {
 	return r
 }
 
-// receives sets what is known of the process that receives what comes to a hop, and which other
-// addresses at its port are that process's.
-func (w *Watch) receives(h *hop) {
-	var all []sock.Socket
-	_ = w.spaces[h.space].Visit(func() (err error) {
-		all, err = sock.Datagram()
-		return err
-	})
-	all = slices.DeleteFunc(all, func(s sock.Socket) bool {
-		return s.Local.Port() != h.port || !s.Listening
-	})
-	var inodes, wild []uint32
-	for _, s := range all {
-		switch addr := s.Local.Addr().Unmap(); {
-		case addr == h.addr:
-			inodes = append(inodes, s.Inode)
-		case addr.IsUnspecified():
-			wild = append(wild, s.Inode)
-		}
-	}
-	if len(inodes) == 0 {
-		inodes = wild
-	}
-	var own map[uint32]bool
-	if h.about.PID, h.about.Process, own = owner(inodes); h.about.PID == 0 {
-		return
-	}
-	h.takes = func(to netip.Addr) bool {
-		for _, s := range all {
-			if s.Local.Addr().Unmap() == to {
-				return own[s.Inode]
-			}
-		}
-		return slices.ContainsFunc(wild, func(i uint32) bool { return own[i] })
-	}
-}
-
-// bound reports whether a namespace has a UDP socket at a port.
-func (w *Watch) bound(space int, port uint16) (yes bool) {
-	_ = w.spaces[space].Visit(func() (err error) {
-		yes, err = sock.Bound("udp", port)
+// bound reports whether a namespace has a UDP socket at an address, or at its port of all addresses.
+func (w *Watch) bound(space int, at netip.AddrPort) (yes bool) {
+	_ = w.spaces[space].Visit(func() error {
+		all, err := sock.Datagram()
+		yes = slices.ContainsFunc(all, func(s sock.Socket) bool {
+			addr := s.Local.Addr().Unmap()
+			return s.Local.Port() == at.Port() && (addr == at.Addr() || addr.IsUnspecified())
+		})
 		return err
 	})
 	return yes

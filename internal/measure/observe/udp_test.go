@@ -350,20 +350,7 @@ func attachedUDP(t testing.TB, m *machine, at string, clients func()) *sample.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.most = math.Inf(1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		clients()
-	}()
-	var got *sample.Served
-	ctx, end := contextUntil(t, done)
-	defer end()
-	got, err = s.watch(ctx, patience)
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return s.during(t, clients)
 }
 
 // TestAttachUDP watches a server of two threads, which it finds beside others' empty datagrams. Its

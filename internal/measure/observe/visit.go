@@ -47,7 +47,7 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 		return nil, err
 	}
 	for _, h := range r.hops {
-		w.log.Take(h.space, h.port)
+		w.log.Take(h.place())
 	}
 	w.log.Forget()
 	if _, err := w.lost(); err != nil {
@@ -140,7 +140,7 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 			complete = v.sealed(i, h) && complete
 			continue
 		}
-		pools[i] = append(pools[i], v.w.log.Take(h.space, h.port)...)
+		pools[i] = append(pools[i], v.w.log.Take(h.place())...)
 		left := v.byMark(i, &pools[i])
 		complete = v.byText(i, &pools[i], left, last) && complete
 	}
@@ -156,12 +156,12 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 // sealed looks for requests at a hop by the bytes that the client counted.
 func (v *Visit) sealed(i int, h hop) (all bool) {
 	all = true
-	dialed := v.route.hops[len(v.route.hops)-1]
+	front := v.route.hops[len(v.route.hops)-1].place()
 	for _, a := range v.asked {
 		if a.found[i] {
 			continue
 		}
-		if s, ok := v.w.log.Sealed(h.place(), dialed.place(), &a.Asked); ok {
+		if s, ok := v.w.log.Sealed(v.route.client, h.place(), front, &a.Asked); ok {
 			a.take(i, s, tokens.ByID)
 		} else {
 			all = false

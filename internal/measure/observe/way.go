@@ -95,17 +95,17 @@ func (y *Way) stops() func() []sample.Stopped {
 func (y *Way) follow(hops []hop, all []tokens.Exchange) *sample.Trace {
 	switch {
 	case y.w.udp:
-		return y.w.log.FollowUDP(y.r.client, chain(hops), all, y.Slots > 0)
+		return y.w.log.FollowUDP(y.r.client.Space, chain(hops), all, y.Slots > 0)
 	case y.Slots > 0:
-		return y.w.log.FollowAsked(y.r.client, chain(hops), all)
+		return y.w.log.FollowAsked(y.r.client.Space, chain(hops), all)
 	}
-	return y.w.log.Follow(y.r.client, chain(hops), all)
+	return y.w.log.Follow(y.r.client.Space, chain(hops), all)
 }
 
 // Ask returns the exchanges of a client that do runs, as its device sees them. Nothing else is
 // captured.
 func (y *Way) Ask(do func() error) (all []tokens.Exchange, err error) {
-	y.w.routes[""] = &route{client: y.r.client, dialed: y.r.dialed, to: y.r.to}
+	y.w.routes[""] = &route{client: y.r.client}
 	defer func() { y.w.routes[""] = y.r }()
 	err = y.capture(1, func() ([]tokens.Exchange, error) { return nil, do() },
 		func(asked []tokens.Exchange) error {
@@ -163,7 +163,7 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 // asked returns the exchanges of a client of which only the packets are known.
 func (y *Way) asked() (all []tokens.Exchange, err error) {
 	if y.w.udp {
-		all, y.Replies = y.w.log.AskedUDP(y.r.client, y.r.to, y.Slots)
+		all, y.Replies = y.w.log.AskedUDP(y.r.client, y.Slots)
 		if n := y.Replies.Unanswered; len(all) == 0 && n > 0 {
 			return nil, fmt.Errorf("the client's %d datagrams there had no reply", n)
 		}
@@ -172,7 +172,7 @@ func (y *Way) asked() (all []tokens.Exchange, err error) {
 		}
 		return all, nil
 	}
-	if all = y.w.log.Asked(y.r.client, y.r.dialed, y.Slots); len(all) == 0 {
+	if all = y.w.log.Asked(y.r.client, y.Slots); len(all) == 0 {
 		return nil, errors.New("the client opened no TCP connection there that carried a request and " +
 			"its reply")
 	}
@@ -190,8 +190,7 @@ func chain(hops []hop) (out []tokens.Hop) {
 		if times[name]++; times[name] > 1 {
 			name = fmt.Sprintf("%s %d", name, times[name])
 		}
-		out = append(out, tokens.Hop{Place: tokens.Place{Space: h.space, Port: h.port}, Name: name,
-			From: h.from, Takes: h.takes})
+		out = append(out, tokens.Hop{Place: h.place(), Name: name, From: h.from})
 	}
 	return out
 }

@@ -12,8 +12,11 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
@@ -47,12 +50,23 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
+// listen listens at an address that others may have, too.
+func listen(at string) (net.Listener, error) {
+	l := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		errControl := c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(err, errControl)
+	}}
+	return l.Listen(context.Background(), "tcp", at)
+}
+
 // serve calls handle with each connection to an address of the machine.
 func (m *machine) serve(t testing.TB, at string, handle func(net.Conn)) {
 	t.Helper()
 	var l net.Listener
 	err := m.Do(func() (err error) {
-		l, err = net.Listen("tcp", at)
+		l, err = listen(at)
 		return err
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package tokens
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
@@ -27,12 +28,6 @@ type Seen struct {
 // tick is the unit of the timestamps in Linux's TCP options, in ns.
 const tick = 1_000_000
 
-// Place is a listening port of a namespace. Namespaces have the caller's numbers.
-type Place struct {
-	Space int
-	Port  uint16
-}
-
 type connection struct {
 	in, out stream
 	// asking and answering decode the streams; nil: nothing does.
@@ -52,12 +47,12 @@ type connection struct {
 
 type key struct {
 	Place
-	local, remote netip.AddrPort
+	pair
 }
 
 type clientKey struct {
-	space         int
-	local, remote netip.AddrPort
+	space int
+	pair
 }
 
 // Log keeps what captures saw of the connections to some ports. Payload is decoded at once, and
@@ -65,15 +60,15 @@ type clientKey struct {
 type Log struct {
 	ours    func(mark uint32) bool // nil: nothing is decoded
 	joins   bool                   // connections that are older than the log are followed
-	servers map[Place]bool
-	clients map[Place]bool // ports that clients in a namespace dial
+	servers map[Place][]server     // by ports
+	clients map[Place]bool         // ports that clients in a namespace dial
 	conns   map[key]*connection
 	came    map[clientKey]*arrivals
 	asks    map[clientKey]*asks // of a log that decodes nothing
 	// writes are those of the servers whose connection is not yet known.
-	writes map[socket][]writes.Event
-	// dialWrites are the writes to sockets that dialled a place, by their own ports.
-	dialWrites map[socket][]writes.Event
+	writes sockets
+	// dialWrites are the writes to sockets that dialled a place.
+	dialWrites sockets
 	runs       map[uint32][]run // of threads that write, in their order
 	// dialogs has what was seen of UDP, and datagrams what the servers' sockets sent.
 	dialogs   map[dialogKey]*dialog
@@ -84,19 +79,11 @@ type Log struct {
 // NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
 // the log decodes nothing, and has what Turns returns instead.
 func NewLog(ours func(mark uint32) bool) *Log {
-	return &Log{ours: ours, servers: map[Place]bool{}, clients: map[Place]bool{},
+	return &Log{ours: ours, servers: map[Place][]server{}, clients: map[Place]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
-		writes: map[socket][]writes.Event{}, dialWrites: map[socket][]writes.Event{},
-		runs:    map[uint32][]run{},
+		writes: sockets{}, dialWrites: sockets{}, runs: map[uint32][]run{},
 		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
 }
-
-// Serve makes the log follow the connections that a server or relay accepts at a port of a
-// namespace. Namespaces have the caller's numbers.
-func (l *Log) Serve(space int, port uint16) { l.servers[Place{space, port}] = true }
-
-// Dial makes the log follow what comes from a port to clients in a namespace.
-func (l *Log) Dial(space int, port uint16) { l.clients[Place{space, port}] = true }
 
 // Add adds a packet that was seen in a namespace.
 func (l *Log) Add(space int, p *capture.Packet) {
@@ -104,18 +91,17 @@ func (l *Log) Add(space int, p *capture.Packet) {
 		l.addDatagram(space, p)
 		return
 	}
-	src, dst := Place{space, p.Src.Port()}, Place{space, p.Dst.Port()}
-	if p.Out && l.servers[src] {
-		l.sent(key{src, p.Src, p.Dst}, p)
+	if at, ok := l.serverAt(space, p.Src); ok && p.Out {
+		l.sent(key{at, pair{p.Src, p.Dst}}, p)
 	}
-	if !p.Out && l.servers[dst] {
-		l.received(key{dst, p.Dst, p.Src}, p)
+	if at, ok := l.serverAt(space, p.Dst); ok && !p.Out {
+		l.received(key{at, pair{p.Dst, p.Src}}, p)
 	}
-	if !p.Out && l.clients[src] {
-		l.arrived(clientKey{space, p.Dst, p.Src}, p)
+	if !p.Out && l.dials(space, p.Src) {
+		l.arrived(clientKey{space, pair{p.Dst, p.Src}}, p)
 	}
-	if p.Out && l.clients[dst] {
-		k := clientKey{space, p.Src, p.Dst}
+	if p.Out && l.dials(space, p.Dst) {
+		k := clientKey{space, pair{p.Src, p.Dst}}
 		if a := l.came[k]; a != nil && p.Flags&capture.ACK != 0 {
 			a.acknowledge(p.At, p.Ack)
 		}
@@ -228,15 +214,14 @@ func (l *Log) sent(k key, p *capture.Packet) {
 	}
 }
 
-// Take returns what was seen of streamed responses at a port of a namespace since the last call,
-// and forgets it. Requests whose response has not ended stay.
-func (l *Log) Take(space int, port uint16) (out []Seen) {
+// Take returns what was seen of streamed responses at a place since the last call, and forgets it.
+// Requests whose response has not ended stay.
+func (l *Log) Take(at Place) (out []Seen) {
 	for k, c := range l.conns {
-		if k.Place != (Place{space, port}) {
+		if k.Place != at {
 			continue
 		}
-		c.written.add(&c.out, l.writes[socketOf(k)])
-		delete(l.writes, socketOf(k))
+		l.noteWrites(k, c)
 		if out = append(out, c.take()...); c.over {
 			delete(l.conns, k)
 		}
@@ -272,8 +257,14 @@ func (c *connection) forget() {
 
 // Sealed returns what was seen at a place of a request over TLS, or false if it was not seen, or not
 // all of it yet. The client dials another place, or the same one; relays in between copy its bytes.
-func (l *Log) Sealed(at, dialed Place, a *Asked) (s Seen, ok bool) {
-	c := l.find(dialed, func(k key, _ *connection) bool { return k.remote.Port() == a.Local })
+func (l *Log) Sealed(by Client, at, dialed Place, a *Asked) (s Seen, ok bool) {
+	came := l.cameTo(by, a.Local)
+	if came == nil {
+		return s, false
+	}
+	c := l.find(dialed, func(_ key, c *connection) bool { // no packet filter changes its numbers
+		return c.out.known && c.out.base == came.base
+	})
 	if c != nil && at != dialed {
 		hello := c.greeting
 		c = l.find(at, func(_ key, c *connection) bool {
@@ -295,8 +286,7 @@ func (l *Log) Sealed(at, dialed Place, a *Asked) (s Seen, ok bool) {
 func (l *Log) find(at Place, is func(key, *connection) bool) *connection {
 	for k, c := range l.conns {
 		if k.Place == at && is(k, c) {
-			c.written.add(&c.out, l.writes[socketOf(k)])
-			delete(l.writes, socketOf(k))
+			l.noteWrites(k, c)
 			return c
 		}
 	}
@@ -323,31 +313,57 @@ func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
 	return s, true
 }
 
-// Arrived returns when all bytes before an offset of a response stream were readable in the
-// kernel of a client in a namespace, or false if that was not seen. The client is known by its local
-// port: packet filters change addresses.
-func (l *Log) Arrived(space int, local uint16, offset int64) (ns int64, ok bool) {
-	for k, a := range l.came {
-		if k.space == space && k.local.Port() == local {
-			return a.at(offset)
-		}
+// Client is where clients are, and the addresses to which their packets go there.
+type Client struct {
+	Space   int
+	Dialled []netip.AddrPort
+}
+
+// has reports whether a connection is one of the client's.
+func (c Client) has(k clientKey) bool {
+	return k.space == c.Space && slices.Contains(c.Dialled, k.remote)
+}
+
+// Arrived returns when all bytes before an offset of a response stream were readable in a client's
+// kernel, or false if that was not seen. Of the client's end only its port is known: packet filters
+// change its address.
+func (l *Log) Arrived(by Client, local uint16, offset int64) (ns int64, ok bool) {
+	if a := l.cameTo(by, local); a != nil {
+		return a.at(offset)
 	}
 	return 0, false
+}
+
+// cameTo returns what came to a client's port, or nil.
+func (l *Log) cameTo(by Client, local uint16) *arrivals {
+	for k, a := range l.came {
+		if by.has(k) && k.local.Port() == local {
+			return a
+		}
+	}
+	return nil
 }
 
 // AddWrite adds a write, a segment or a datagram of a socket in a namespace. Its time must be
 // CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
-	if at := (Place{space, e.Local}); l.servers[at] && e.Kind == writes.Datagram {
-		l.addSent(at, e)
-	} else if l.servers[at] {
-		k := socket{at, e.Remote}
-		l.writes[k] = append(l.writes[k], e)
+	p := pairOf(&e)
+	if _, ok := l.serverAt(space, p.local); ok && e.Kind == writes.Datagram {
+		l.addSent(space, p, e)
+	} else if ok {
+		l.writes.add(space, e)
 	}
-	if to := (Place{space, e.Remote}); l.clients[to] && e.Kind == writes.Write {
-		k := socket{to, e.Local}
-		l.dialWrites[k] = append(l.dialWrites[k], e)
+	if l.dials(space, p.remote) && e.Kind == writes.Write {
+		l.dialWrites.add(space, e)
 	}
+}
+
+// noteWrites adds to a connection the writes to its socket.
+func (l *Log) noteWrites(k key, c *connection) {
+	c.written.add(&c.out, l.writes.take(k.Space, k.pair, func(p pair) bool {
+		at, ok := l.serverAt(k.Space, p.local)
+		return !ok || at != k.Place || l.conns[key{at, p}] != nil
+	}))
 }
 
 // Forget drops what came to clients, and writes of unknown connections. It keeps the connections.

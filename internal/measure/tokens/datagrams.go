@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -94,10 +93,12 @@ type dialog struct {
 }
 
 type dialogKey struct {
-	space         int
-	serves        bool // the end receives the requests
-	local, remote netip.AddrPort
+	clientKey
+	serves Place // that receives the requests; zero: the end sends them
 }
+
+// served reports whether the end receives the requests.
+func (k dialogKey) served() bool { return k.serves != Place{} }
 
 // Requests that wait longer for their reply are lost. Without numbers, a reply may be another
 // request's, so that these are not waited for as long.
@@ -117,20 +118,20 @@ func (q *query) lost(now int64) bool {
 
 // addDatagram adds a UDP packet that was seen in a namespace.
 func (l *Log) addDatagram(space int, p *capture.Packet) {
-	src, dst := Place{space, p.Src.Port()}, Place{space, p.Dst.Port()}
+	in, out := clientKey{space, pair{p.Dst, p.Src}}, clientKey{space, pair{p.Src, p.Dst}}
 	x := datagramOf(p)
 	l.latest = max(l.latest, p.At)
-	if !p.Out && l.servers[dst] {
-		l.dialog(dialogKey{space, true, p.Dst, p.Src}).ask(p.Device, x)
+	if at, ok := l.serverAt(space, p.Dst); ok && !p.Out {
+		l.dialog(dialogKey{in, at}).ask(p.Device, x)
 	}
-	if p.Out && l.servers[src] {
-		l.dialog(dialogKey{space, true, p.Src, p.Dst}).answer(p.Device, x)
+	if at, ok := l.serverAt(space, p.Src); ok && p.Out {
+		l.dialog(dialogKey{out, at}).answer(p.Device, x)
 	}
-	if p.Out && l.clients[dst] {
-		l.dialog(dialogKey{space, false, p.Src, p.Dst}).ask(p.Device, x)
+	if p.Out && l.dials(space, p.Dst) {
+		l.dialog(dialogKey{clientKey: out}).ask(p.Device, x)
 	}
-	if !p.Out && l.clients[src] {
-		l.dialog(dialogKey{space, false, p.Dst, p.Src}).answer(p.Device, x)
+	if !p.Out && l.dials(space, p.Src) {
+		l.dialog(dialogKey{clientKey: in}).answer(p.Device, x)
 	}
 }
 
@@ -177,16 +178,16 @@ func (d *dialog) answer(device int, x datagram) {
 	}
 }
 
-// sentKey identifies the datagrams that a socket sent to a port, as far as they are told apart.
+// sentKey identifies the datagrams that a socket sent to an address, as far as they are told apart.
 type sentKey struct {
-	socket
+	clientKey
 	head uint32
 	size int
 }
 
 // addSent adds a datagram that a socket in a namespace sent.
-func (l *Log) addSent(at Place, e writes.Event) {
-	k := sentKey{socket{at, e.Remote}, e.Seq, int(e.Len)}
+func (l *Log) addSent(space int, p pair, e writes.Event) {
+	k := sentKey{clientKey{space, p}, e.Seq, int(e.Len)}
 	if k.size < headSize {
 		k.head = 0
 	}
@@ -196,8 +197,7 @@ func (l *Log) addSent(at Place, e writes.Event) {
 // sentBy returns when the server gave the reply of a query to a device. Queries come in the order
 // of their requests. used has how many of what was sent are replies of earlier ones.
 func (l *Log) sentBy(q *query, used map[sentKey]int) (e writes.Event, ok bool) {
-	k := sentKey{socket{Place{q.of.space, q.of.local.Port()}, q.of.remote.Port()}, q.reply.head,
-		q.reply.size}
+	k := sentKey{q.of.clientKey, q.reply.head, q.reply.size}
 	list := l.datagrams[k]
 	for i := used[k]; i < len(list) && list[i].At <= q.reply.at+slack; i++ {
 		if e = list[i]; e.At >= q.request.at-slack {

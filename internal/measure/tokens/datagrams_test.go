@@ -33,14 +33,14 @@ func udpPacket(at int64, out bool, src, dst netip.AddrPort, b []byte) *capture.P
 var (
 	udpServer  = netip.MustParseAddrPort("10.0.0.2:53")
 	udpClient  = netip.MustParseAddrPort("10.0.0.1:40000")
-	udpPlace   = Place{2, 53}
+	udpPlace   = Place{Space: 2, Port: 53}
 	udpStarted = time.Unix(1000, 0)
 )
 
 // servedBy returns what a log at the server makes of packets.
 func servedBy(packets ...*capture.Packet) *sample.Served {
 	l := NewServer()
-	l.Serve(udpPlace.Space, udpPlace.Port)
+	l.Serve(udpPlace, nil)
 	for _, p := range packets {
 		l.Add(udpPlace.Space, p)
 	}
@@ -105,7 +105,7 @@ func TestServedDatagrams(t *testing.T) {
 // TestServedDatagramsBy has what the server's sockets sent, and when its thread waited for a CPU.
 func TestServedDatagramsBy(t *testing.T) {
 	l := NewServer()
-	l.Serve(udpPlace.Space, udpPlace.Port)
+	l.Serve(udpPlace, nil)
 	var all Requests
 	for n := range uint16(20) {
 		at := udpStarted.UnixNano() + int64(n)*int64(10*time.Millisecond)
@@ -113,6 +113,7 @@ func TestServedDatagramsBy(t *testing.T) {
 		l.Add(2, udpPacket(at, false, udpClient, udpServer, query))
 		since, waited := waitsAndServes(l, 9, int(n), at, at+90_000)
 		l.AddWrite(2, writes.Event{Kind: writes.Datagram, At: at + 90_000, Local: 53, Remote: 40000,
+			LocalAddr: udpServer.Addr(), RemoteAddr: udpClient.Addr(),
 			Seq: binary.BigEndian.Uint32(answer), Len: uint32(len(answer)), Thread: 9,
 			Since: since, Waited: waited})
 		l.Add(2, udpPacket(at+97_000, true, udpServer, udpClient, answer))
@@ -148,10 +149,10 @@ var (
 
 func newUDPWorld(writes bool) *udpWorld {
 	w := &udpWorld{Log: NewLog(nil), at: udpStarted.UnixNano(), chain: []Hop{
-		{Place: udpPlace, Name: "named", From: []Place{{1, 53}}},
-		{Place: Place{1, 53}, Name: "proxy"}}}
-	w.Serve(udpPlace.Space, udpPlace.Port)
-	w.Serve(1, 53)
+		{Place: udpPlace, Name: "named", From: []Place{{Space: 1, Port: 53}}},
+		{Place: Place{Space: 1, Port: 53}, Name: "proxy"}}}
+	w.Serve(udpPlace, nil)
+	w.Serve(Place{Space: 1, Port: 53}, nil)
 	w.Dial(1, 53)
 	w.Dial(0, 53)
 	return w
@@ -168,6 +169,7 @@ func (w *udpWorld) request(query, reply, relayed []byte, sent bool) {
 	if reply != nil {
 		if sent {
 			w.AddWrite(2, writes.Event{Kind: writes.Datagram, At: at(5), Local: 53, Remote: 50000,
+				LocalAddr: udpServer.Addr(), RemoteAddr: udpDialer.Addr(),
 				Seq: binary.BigEndian.Uint32(reply), Len: uint32(len(reply))})
 		}
 		w.Add(2, udpPacket(at(6), true, udpServer, udpDialer, reply))
@@ -203,7 +205,7 @@ func TestFollowUDP(t *testing.T) {
 			t.Errorf("parts %v", parts)
 		}
 	}
-	asked, replies := w.AskedUDP(0, []netip.AddrPort{udpRelay}, 10)
+	asked, replies := w.AskedUDP(Client{Dialled: []netip.AddrPort{udpRelay}}, 10)
 	if len(asked) != 50 || replies.Unanswered != 0 {
 		t.Fatalf("%+v", replies)
 	}

@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"sort"
 	"strings"
@@ -16,8 +15,6 @@ type Hop struct {
 	Name string
 	// From are the places from which the relay behind it dials it, by the ports that they dial.
 	From []Place
-	// Takes reports whether datagrams to an address at the port come here; nil: all do.
-	Takes func(netip.Addr) bool
 }
 
 // Exchange is a request and its reply as a client had them, on a connection on which they take
@@ -53,13 +50,13 @@ func (l *Log) Follow(client int, chain []Hop, all []Exchange) *sample.Trace {
 	return f.trace(len(all))
 }
 
-// Asked returns the exchanges of the clients in a namespace that dialled one of the ports, as their
-// device saw them: from the first byte that was sent to the last one that came. The first tenth of
+// Asked returns the exchanges of the clients in a namespace that dialled an address, as their device
+// saw them: from the first byte that was sent to the last one that came. The first tenth of
 // a connection's, which may log in, is left out. They have at most the given number of slots.
-func (l *Log) Asked(client int, dialled []uint16, slots int) (out []Exchange) {
+func (l *Log) Asked(by Client, slots int) (out []Exchange) {
 	for k, q := range l.asks {
 		a := l.came[k]
-		if k.space != client || a == nil || !slices.Contains(dialled, k.remote.Port()) {
+		if a == nil || !by.has(k) {
 			continue // a relay may dial its server in the client's namespace
 		}
 		turns := q.complete(a.top)
@@ -104,8 +101,9 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	}
 	var ways []way
 	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0)}
-	tracks := l.tracks(client)
-	tracks = slices.DeleteFunc(tracks, func(t *track) bool { return len(byLocal[t.local.Port()]) == 0 })
+	tracks := l.tracks(func(k clientKey) bool {
+		return k.space == client && len(byLocal[k.local.Port()]) > 0
+	})
 	l.join(tracks, places)
 	// A relay in the client's namespace may dial from a port of the same number.
 	slices.SortStableFunc(tracks, func(a, b *track) int {
@@ -165,9 +163,10 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 				slices.ContainsFunc(chain[i].From, func(p Place) bool {
 					return p.Space == k.space && p.Port == k.remote.Port()
 				}) {
-				out[i] = dialled{out: &q.out, came: l.came[k]}
-				out[i].written.add(&q.out,
-					l.dialWrites[socket{Place{k.space, k.remote.Port()}, k.local.Port()}])
+				q.written.add(&q.out, l.dialWrites.take(k.space, k.pair, func(p pair) bool {
+					return l.asks[clientKey{k.space, p}] != nil
+				}))
+				out[i] = dialled{out: &q.out, came: l.came[k], written: q.written}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"math"
+	"net/netip"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
@@ -9,8 +10,8 @@ import (
 )
 
 var (
-	chainOver = []Hop{{Place: theServer, Name: "postgres", From: []Place{{1, 5432}}},
-		{Place: theRelay, Name: "proxy", From: []Place{{0, 80}}}}
+	chainOver = []Hop{{Place: theServer, Name: "postgres", From: []Place{{Space: 1, Port: 5432}}},
+		{Place: theRelay, Name: "proxy", From: []Place{{Space: 0, Port: 80}}}}
 	plain = []sample.Part{sample.PartClient, sample.PartTransfer, sample.PartNetwork,
 		sample.PartRelayed, sample.PartNetwork, sample.PartServer, sample.PartServerTCP,
 		sample.PartServerQueue, sample.PartNetwork, sample.PartRelayed, sample.PartNetwork,
@@ -66,12 +67,13 @@ func TestFollow(t *testing.T) {
 func TestFollowAsked(t *testing.T) {
 	o := newOver()
 	play(o, 40, 200*us)
-	all := o.log.Asked(0, []uint16{80}, 4)
+	all := o.log.Asked(theClient, 4)
 	if len(all) != 36 || all[0].Slot != 0 || all[35].Slot != 3 || all[0].Local != 40000 ||
 		all[0].Read-all[0].Sent != 290*us {
 		t.Fatalf("%d exchanges: %+v", len(all), all)
 	}
-	if others := o.log.Asked(0, []uint16{81}, 4); len(others) > 0 {
+	elsewhere := Client{Dialled: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.3:80")}}
+	if others := o.log.Asked(elsewhere, 4); len(others) > 0 {
 		t.Errorf("at another port: %+v", others)
 	}
 	got := o.log.FollowAsked(0, chainOver, all)
@@ -96,8 +98,10 @@ func TestFollowBroken(t *testing.T) {
 		"not sent": {func(_ *over, all []Exchange) { all[7].Sent, all[7].Read = 5, 6 },
 			sample.Break{Share: 0.1, After: "request sent", Want: "request at the client's device"}},
 		"not written": {func(o *over, _ []Exchange) {
-			for k, list := range o.log.writes {
-				o.log.writes[k] = append(list[:12:12], list[16:]...)
+			for _, sockets := range o.log.writes {
+				for p, list := range sockets {
+					sockets[p] = append(list[:12:12], list[16:]...)
+				}
 			}
 		}, sample.Break{Share: 0.1, After: "request at postgres", Want: "write of postgres"}},
 		"early reply": {func(_ *over, all []Exchange) { all[3].Read = all[3].Sent + 20*us },

@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"sort"
 
@@ -17,10 +16,10 @@ type Replies struct {
 
 // AskedUDP is Asked for requests over UDP, which went to one of the addresses. None is left out. It
 // returns how they were answered, too.
-func (l *Log) AskedUDP(client int, to []netip.AddrPort, slots int) (out []Exchange, r Replies) {
+func (l *Log) AskedUDP(by Client, slots int) (out []Exchange, r Replies) {
 	r.Errors = map[string]int{}
 	for _, q := range l.queriesIn(func(k dialogKey) bool {
-		return !k.serves && k.space == client && slices.Contains(to, k.remote)
+		return !k.served() && by.has(k.clientKey)
 	}) {
 		if q.reply.at == 0 {
 			r.Unanswered++
@@ -58,15 +57,14 @@ func (l *Log) FollowUDP(client int, chain []Hop, all []Exchange, foreign bool) *
 	f := &course{Log: l, writes: len(l.datagrams) > 0, used: map[sentKey]int{}}
 	for _, h := range chain {
 		f.at = append(f.at, bySum(l.queriesIn(func(k dialogKey) bool {
-			return k.serves && k.space == h.Space && k.local.Port() == h.Port &&
-				(h.Takes == nil || h.Takes(k.local.Addr()))
+			return k.serves == h.Place
 		})))
 		f.from = append(f.from, bySum(l.queriesIn(func(k dialogKey) bool {
-			return !k.serves && slices.Contains(h.From, Place{k.space, k.remote.Port()})
+			return !k.served() && slices.Contains(h.From, Place{Space: k.space, Port: k.remote.Port()})
 		})))
 	}
 	own := map[uint16][]*query{}
-	for _, q := range l.queriesIn(func(k dialogKey) bool { return !k.serves && k.space == client }) {
+	for _, q := range l.queriesIn(func(k dialogKey) bool { return !k.served() && k.space == client }) {
 		own[q.of.local.Port()] = append(own[q.of.local.Port()], q)
 	}
 	for _, x := range all {
@@ -106,7 +104,7 @@ func (s sums) take(sent *query, from, to int64) (found *query) {
 		if q.taken || q.of == sent.of {
 			continue
 		}
-		if q.of.serves && q.of.remote.Port() == sent.of.local.Port() {
+		if q.of.served() && q.of.remote.Port() == sent.of.local.Port() {
 			found, several = q, false
 			break
 		}

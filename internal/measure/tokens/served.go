@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"sort"
 	"time"
@@ -49,8 +48,6 @@ func (s served) whole() (sum int64) {
 // Requests collects the requests that a log saw at a server, on connections on which requests and
 // replies take turns.
 type Requests struct {
-	// Takes reports whether datagrams to an address at the port come to the server; nil: all do.
-	Takes       func(netip.Addr) bool
 	all         []served
 	connections map[key]bool
 	unmatched   int
@@ -74,7 +71,7 @@ func NewServer() *Log {
 	return l
 }
 
-// Take adds the requests at a port of a namespace whose replies have ended: that is known when the
+// Take adds the requests at a place whose replies have ended: that is known when the
 // next request comes or the connection is over. It forgets their packets. If before is not 0, it is
 // the last call, which takes the requests that came before it, also if their replies may go on, and
 // counts those without.
@@ -87,7 +84,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 		if k.Place != at {
 			continue
 		}
-		c.written.add(&c.out, l.writes[socketOf(k)])
+		l.noteWrites(k, c)
 		if c.talk.reads() {
 			r.takePairs(l, c, k, before)
 			if c.over {

@@ -27,7 +27,7 @@ func waitsAndServes(l *Log, thread uint32, n int, came, wrote int64) (since, wai
 func TestServedRequests(t *testing.T) {
 	const base, replyBase = 0xffff_ff00, 7_000_000
 	l := NewServer()
-	l.Serve(2, 5432)
+	l.Serve(Place{Space: 2, Port: 5432}, nil)
 	client := netip.AddrPortFrom(relayAt2, 41000)
 	began := time.Unix(1000, 0)
 	at := began.UnixNano()
@@ -83,7 +83,7 @@ func TestServedRequests(t *testing.T) {
 func TestServedUntil(t *testing.T) {
 	const replyBase = 9000
 	l := NewServer()
-	l.Serve(2, 5432)
+	l.Serve(Place{Space: 2, Port: 5432}, nil)
 	packet := func(at int64, n uint16, out bool, turn uint32) {
 		client := netip.AddrPortFrom(relayAt2, 41000+n)
 		p := &capture.Packet{At: at * us, Src: client, Dst: serverAt, Flags: capture.ACK,

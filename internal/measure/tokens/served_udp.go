@@ -4,11 +4,7 @@ package tokens
 func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 	used := map[sentKey]int{}
 	for k, d := range l.dialogs {
-		if !k.serves || k.space != at.Space || k.local.Port() != at.Port {
-			continue
-		}
-		if r.Takes != nil && !r.Takes(k.local.Addr()) {
-			delete(l.dialogs, k)
+		if k.serves != at {
 			continue
 		}
 		var left []*query
@@ -16,7 +12,7 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 			switch {
 			case before != 0 && q.request.at >= before:
 			case q.reply.at != 0:
-				r.connections[key{at, k.local, k.remote}] = true
+				r.connections[key{at, k.pair}] = true
 				r.addQuery(l, q, used)
 			case before != 0 || q.lost(l.latest):
 				r.unanswered++

@@ -39,15 +39,15 @@ func (t *talk) reads() bool {
 	return t.asks != nil && !t.asks.found().failed && !t.answers.found().failed
 }
 
-// pair is a request with its reply.
-type pair struct {
+// exchange is a request with its reply.
+type exchange struct {
 	turn
 	frame
 	behind bool // it came before the reply to the one before had left
 }
 
 // pairs returns the requests whose first byte was seen, those without a reply last.
-func (c *connection) pairs() (out []pair) {
+func (c *connection) pairs() (out []exchange) {
 	t := &c.talk
 	asked, from, left := t.asked, t.from, t.left
 	answers := t.answers.found().frames
@@ -56,7 +56,7 @@ func (c *connection) pairs() (out []pair) {
 		if !ok {
 			break
 		}
-		x := pair{turn{sent: first.at, asked: f.end, from: from}, f, first.at < left}
+		x := exchange{turn{sent: first.at, asked: f.end, from: from}, f, first.at < left}
 		if i < len(answers) {
 			x.to = answers[i].end
 			if m, ok := c.out.at(x.to); ok {
@@ -104,7 +104,7 @@ func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 	c.turns = c.turns[:0]
 }
 
-func (r *Requests) note(x pair) {
+func (r *Requests) note(x exchange) {
 	if x.behind {
 		r.pipelined++
 	}

@@ -14,10 +14,10 @@ type track struct {
 	conns []*connection // at the hops, from the server on; nil: not found at all of them
 }
 
-// tracks returns the connections of clients in a namespace that have exchanges, the oldest first.
-func (l *Log) tracks(space int) (out []*track) {
+// tracks returns some clients' connections that have exchanges, the oldest first.
+func (l *Log) tracks(of func(clientKey) bool) (out []*track) {
 	for k, q := range l.asks {
-		if a := l.came[k]; k.space == space && a != nil && len(q.turns) > 0 {
+		if a := l.came[k]; of(k) && a != nil && len(q.turns) > 0 {
 			out = append(out, &track{clientKey: k, q: q, came: a, turns: q.complete(a.top)})
 		}
 	}
@@ -67,12 +67,11 @@ func (l *Log) join(tracks []*track, chain []Place) {
 	}
 }
 
-// at returns the connections at a port whose beginning was seen, the oldest first, with their writes.
+// at returns the connections at a place whose beginning was seen, the oldest first, with their writes.
 func (l *Log) at(p Place) (out []*connection) {
 	for k, c := range l.conns {
 		if k.Place == p && c.in.known {
-			c.written.add(&c.out, l.writes[socketOf(k)])
-			delete(l.writes, socketOf(k))
+			l.noteWrites(k, c)
 			out = append(out, c)
 		}
 	}

@@ -18,8 +18,9 @@ type turn struct {
 
 // asks has the requests of a client's connection.
 type asks struct {
-	out   stream
-	turns []turn
+	out     stream
+	turns   []turn
+	written writings // of a relay's socket
 }
 
 // ask handles a packet from a client. Bytes that follow a reply begin a request.
@@ -60,13 +61,13 @@ func appendTurn(turns []turn, at, replied int64) []turn {
 	return turns
 }
 
-// Turns divides the exchanges of all connections from clients in a namespace over a chain of hops,
-// from the server on, whose relays copy bytes. Each has two rows: of the first byte of the reply and
-// of its last one. Nothing is known of the client's own part, and a relay's has both ways. The first
-// tenth of a connection's exchanges, which may log in, does not count. all is the number of the
-// others, rows and seen have those that were found at every hop.
-func (l *Log) Turns(client int, chain []Place) (rows [][]Row, seen []Seen, all int) {
-	tracks := l.tracks(client)
+// Turns divides the exchanges of all connections of clients over a chain of hops, from the server
+// on, whose relays copy bytes. Each has two rows: of the first byte of the reply and of its last one.
+// Nothing is known of the client's own part, and a relay's has both ways. The first tenth of a
+// connection's exchanges, which may log in, does not count. all is the number of the others, rows and
+// seen have those that were found at every hop.
+func (l *Log) Turns(by Client, chain []Place) (rows [][]Row, seen []Seen, all int) {
+	tracks := l.tracks(by.has)
 	for _, t := range tracks {
 		t.turns = t.turns[len(t.turns)/10:]
 		all += len(t.turns)

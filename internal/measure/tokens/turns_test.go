@@ -17,14 +17,15 @@ type over struct{ log *Log }
 var (
 	clientAt, relayAt     = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddrPort("10.0.0.2:80")
 	relayAt2, serverAt    = netip.MustParseAddr("10.0.1.1"), netip.MustParseAddrPort("10.0.1.2:5432")
-	theRelay, theServer   = Place{1, 80}, Place{2, 5432}
+	theClient             = Client{Space: 0, Dialled: []netip.AddrPort{relayAt}}
+	theRelay, theServer   = Place{Space: 1, Port: 80}, Place{Space: 2, Port: 5432}
 	request1, reply1, us5 = 100, 3000, int64(5 * us)
 )
 
 func newOver() *over {
 	l := NewLog(nil)
-	l.Serve(1, 80)
-	l.Serve(2, 5432)
+	l.Serve(Place{Space: 1, Port: 80}, nil)
+	l.Serve(Place{Space: 2, Port: 5432}, nil)
 	l.Dial(0, 80)
 	return &over{l}
 }
@@ -83,7 +84,7 @@ func TestTurns(t *testing.T) {
 		}
 		o.exchange(int64(10_000*us)+int64(n)*10_000*us, 40000, n, serves)
 	}
-	rows, seen, all := o.log.Turns(0, []Place{theServer, theRelay})
+	rows, seen, all := o.log.Turns(theClient, []Place{theServer, theRelay})
 	if all != 18 || len(rows) != 18 || len(seen) != 18 {
 		t.Fatalf("%d rows and %d seen of %d", len(rows), len(seen), all)
 	}
@@ -96,7 +97,8 @@ func TestTurns(t *testing.T) {
 			t.Errorf("last byte %v, want %v", r[1], want)
 		}
 	}
-	if rows, _, all := o.log.Turns(0, []Place{{2, 80}, theRelay}); len(rows) != 0 || all != 18 {
+	none := []Place{{Space: 2, Port: 80}, theRelay}
+	if rows, _, all := o.log.Turns(theClient, none); len(rows) != 0 || all != 18 {
 		t.Errorf("%d of %d exchanges over a relay that is none", len(rows), all)
 	}
 }
@@ -115,7 +117,7 @@ func TestTurnsOfTwins(t *testing.T) {
 			o.exchange(at, 40000+uint16(i), n, int64(100+10*((i+n)%twins))*us)
 		}
 	}
-	rows, _, all := o.log.Turns(0, []Place{theServer, theRelay})
+	rows, _, all := o.log.Turns(theClient, []Place{theServer, theRelay})
 	if all != twins*18 || len(rows) != all {
 		t.Fatalf("%d of %d", len(rows), all)
 	}
@@ -155,7 +157,7 @@ func TestTurnsOfRivals(t *testing.T) {
 		exchange(at+40*us, 2*i+1, 20*us, 900*us, 940*us)
 	}
 	for range 5 {
-		rows, _, all := o.log.Turns(0, []Place{theServer, theRelay})
+		rows, _, all := o.log.Turns(theClient, []Place{theServer, theRelay})
 		if all != 2*pairs*(n-n/10) || len(rows) != all {
 			t.Fatalf("%d of %d", len(rows), all)
 		}
@@ -203,7 +205,7 @@ func TestTurnsOfPipelines(t *testing.T) {
 			Seq: uint32(40001 + 10*i), Size: 10})
 	}
 	o.both(3000*us, 1, 0, capture.Packet{Src: relayAt, Dst: c, Flags: capture.ACK, Seq: 8, Size: 30})
-	rows, _, all := o.log.Turns(0, []Place{theRelay})
+	rows, _, all := o.log.Turns(theClient, []Place{theRelay})
 	if want := (Row{7 * us, 993 * us, 0, 0, 5 * us, 0}); all != 1 || len(rows) != 1 ||
 		!slices.Equal(rows[0][0], want) {
 		t.Errorf("%v of %d, want one of %v", rows, all, want)

@@ -8,14 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// socket is a connection without its addresses.
-type socket struct {
-	Place
-	remote uint16
-}
-
-func socketOf(k key) socket { return socket{k.Place, k.remote.Port()} }
-
 // writings are the writes to a connection, and its segments, in ascending order of their ends.
 type writings struct {
 	writes, sends []writing

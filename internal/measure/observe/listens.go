@@ -1,0 +1,118 @@
+package observe
+
+import (
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// listens sets which program receives what comes to a hop, and how that is told from what comes to
+// others at its port.
+func (w *Watch) listens(h *hop) {
+	h.about = sample.EvidenceHop{Port: h.to.Port(), NetNS: w.spaces[h.space].ID}
+	var all listeners
+	_ = w.spaces[h.space].Visit(func() (err error) {
+		if w.udp {
+			all, err = sock.Datagram()
+		} else {
+			all, err = sock.Listeners()
+		}
+		return err
+	})
+	all = slices.DeleteFunc(all, func(s sock.Socket) bool {
+		return s.Local.Port() != h.to.Port() || !s.Listening
+	})
+	by := all.processes()
+	names := map[string]bool{}
+	own := map[int]bool{}
+	for _, s := range all.at(h.to.Addr()) {
+		if p, ok := by[s.Inode]; ok {
+			own[p.pid], names[p.name] = true, true
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	h.about.PID = slices.Min(slices.Collect(maps.Keys(own)))
+	// With SO_REUSEPORT, the kernel spreads connections over them.
+	h.about.Process = strings.Join(slices.Sorted(maps.Keys(names)), " and ")
+	ours := func(s sock.Socket) bool { return own[by[s.Inode].pid] }
+	var addrs []netip.Addr
+	for _, s := range all {
+		if ours(s) {
+			addrs = append(addrs, s.Local.Addr())
+		}
+	}
+	if len(addrs) == len(all) {
+		return
+	}
+	h.addr = slices.MinFunc(addrs, netip.Addr.Compare)
+	h.takes = func(to netip.Addr) bool {
+		return to == h.to.Addr() || slices.ContainsFunc(all.at(to), ours)
+	}
+}
+
+// listeners are the sockets at a port of a namespace that receive what comes to its addresses.
+type listeners []sock.Socket
+
+// at returns those that receive what comes to an address. They are several with SO_REUSEPORT.
+func (l listeners) at(to netip.Addr) listeners {
+	wild := netip.IPv6Unspecified()
+	choices := []netip.Addr{to, wild}
+	if to.Is4() {
+		choices = []netip.Addr{to, netip.IPv4Unspecified(), wild}
+	}
+	for _, addr := range choices {
+		some := slices.Clone(l)
+		some = slices.DeleteFunc(some, func(s sock.Socket) bool {
+			return s.Local.Addr().Unmap() != addr || s.V6Only && to.Is4()
+		})
+		if len(some) > 0 {
+			return some
+		}
+	}
+	return nil
+}
+
+type process struct {
+	pid  int
+	name string
+}
+
+// processes returns the process of each socket by its inode. If several have it open, it is the one
+// with the lowest number, but the first process of the machine, which may have opened it for
+// another, only if no other has it.
+func (l listeners) processes() map[uint32]process {
+	out := map[uint32]process{}
+	var pids []int
+	all, _ := os.ReadDir("/proc")
+	for _, e := range all {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != 1 {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	for _, pid := range append(pids, 1) {
+		open, err := sock.Inodes(pid)
+		if err != nil {
+			continue
+		}
+		for _, s := range l {
+			if _, known := out[s.Inode]; open[s.Inode] && !known {
+				b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+				out[s.Inode] = process{pid, printable.Words(strings.TrimSpace(string(b)))}
+			}
+		}
+		if len(out) == len(l) {
+			break
+		}
+	}
+	return out
+}
