@@ -320,7 +320,7 @@ func TestKillParts(t *testing.T) {
 		code          int
 	}{
 		// both of each cell
-		{"workers", " worker", 6, "1 of 3 visits failed and are left out", exitOK},
+		{"workers", " worker", 6, "1 of 3 visits failed and is left out", exitOK},
 		{"proxy", "-container-ip", 1, `"reason": "the path broke in round `, exitCells},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // A path with this many bad visits is broken and has no result. A visit is bad if it failed, or if
@@ -115,7 +116,8 @@ func (j *Run) failure(i int) Failed {
 			t.worst.Round+1, t.worstEnd.Round+1, t.worst.At, t.worstEnd.At)
 		f.Evidence = seen(t.worst)
 	default:
-		f.Reason = fmt.Sprintf("%d of %d visits failed or were not witnessed", t.bad, t.good+t.bad)
+		f.Reason = fmt.Sprintf("%d of %d visits failed or %s not witnessed", t.bad, t.good+t.bad,
+			units.Agree(t.bad, "was", "were"))
 	}
 	return f
 }
@@ -161,6 +163,6 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 	}
 	n := t.bad + t.starved
 	return Warning{"failed-visits", fmt.Sprintf(
-		"%d of %d visits failed and are left out, the last one in round %d: %s",
-		n, n+t.good, t.last.Round+1, seen(t.last))}, n > 0
+		"%d of %d visits failed and %s left out, the last one in round %d: %s",
+		n, n+t.good, units.Agree(n, "is", "are"), t.last.Round+1, seen(t.last))}, n > 0
 }

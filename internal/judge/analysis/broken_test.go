@@ -36,7 +36,7 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 		{"ggfsffgggggggggggggggg",
 			"the path was broken from round 3 to round 6, 2.0 s to 5.0 s after the start", false},
 		{"gfgggfgg", "2 of 8 visits failed or were not witnessed", false},
-		{"gcgg", "1 of 4 visits failed or were not witnessed", false},
+		{"gcgg", "1 of 4 visits failed or was not witnessed", false},
 		{"gfgg", "", true},
 		{"ffff", "the visit failed", false},
 		{"cccc", "the path was not witnessed", false},

@@ -53,12 +53,12 @@ func together(s *sample.Served) string {
 	var say []string
 	if s.Pipelined > 0 {
 		say = append(say, fmt.Sprintf("%s came before the reply to the one before had left "+
-			"(pipelined): the time of each is its own, so that times overlap",
+			"(pipelined): each counts with its whole time, so that times overlap",
 			units.Plural(s.Pipelined, "request")))
 	}
 	if s.Together > 0 {
-		say = append(say, fmt.Sprintf("%s had several statements, which the server answers together, "+
-			"and count once each", units.Plural(s.Together, "request")))
+		say = append(say, fmt.Sprintf("%s had several statements, which the server answers together: "+
+			"each counts once", units.Plural(s.Together, "request")))
 	}
 	if s.Unread > 0 {
 		say = append(say, fmt.Sprintf("pipelined requests could not be told apart in %s, because toll "+
@@ -172,17 +172,17 @@ func DNSErrors[N int | float64](codes map[string]N) string {
 func incomplete(s *sample.Served) string {
 	var say []string
 	if s.Lost > 0 {
-		say = append(say, fmt.Sprintf("the capture lost %d packets or writes: the figures are of the "+
-			"others", s.Lost))
+		say = append(say, fmt.Sprintf("the capture lost %d %s: the figures are of the others", s.Lost,
+			units.Agree(s.Lost, "packet or write", "packets or writes")))
 	}
 	few := s.Requests / 100
 	switch {
 	case s.Unmatched > few && s.UDP:
-		say = append(say, fmt.Sprintf("%d requests or replies could not be paired, or it was not seen "+
-			"when the reply was sent", s.Unmatched))
+		say = append(say, fmt.Sprintf("%d %s could not be paired, or it was not seen when the reply was "+
+			"sent", s.Unmatched, units.Agree(s.Unmatched, "request or reply", "requests or replies")))
 	case s.Unmatched > few:
-		say = append(say, fmt.Sprintf("%s could not be divided, because packets or writes of them were "+
-			"not seen, or the reply began before the request's end", units.Plural(s.Unmatched, "request")))
+		say = append(say, fmt.Sprintf("%s could not be divided, because packets or writes were not "+
+			"seen, or the reply began before the request's end", units.Plural(s.Unmatched, "request")))
 	}
 	if s.UDP {
 		few = 0

@@ -46,9 +46,8 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 			"with two nodes only the link between them can be reported: to find out which of them is slow, add a third")
 	}
 	if m.Doubtful > 0 {
-		were := map[bool]string{false: "were", true: "was"}[m.Doubtful == 1]
 		add("doubtful", "%s %s slow in too few visits to be reported: use more sweeps",
-			units.Plural(m.Doubtful, "link"), were)
+			units.Plural(m.Doubtful, "link"), units.Agree(m.Doubtful, "was", "were"))
 	}
 	if m.DoubtfulLoss > 0 {
 		add("doubtful-loss", "%s lost packets in too few visits to be reported: use more sweeps",
@@ -61,8 +60,8 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 				last = v.Failure
 			}
 		}
-		add("failed-visits", "%d of %d visits failed and are left out, the last one because: %s",
-			bad, len(f.Pairs), last)
+		add("failed-visits", "%d of %d visits failed and %s left out, the last one because: %s",
+			bad, len(f.Pairs), units.Agree(bad, "is", "are"), last)
 	}
 	for _, names := range m.sharing(func(n Node) string { return n.Boot }) {
 		add("same-machine", "%s are the same machine, so no network is measured between them",

@@ -45,7 +45,8 @@ func (f *Facts) pools([]Row) []Trap {
 		}
 		if size > 0 && n.Scope == "local" && float64(used) >= poolShare*float64(size) {
 			t.Evidence = joined("; ", t.Evidence, fmt.Sprintf(
-				"%d of the %d addresses for containers in %s are in use", used, size, n.Name))
+				"%d of the %d addresses for containers in %s %s in use", used, size, n.Name,
+				units.Agree(used, "is", "are")))
 		}
 	}
 	var out []Trap

@@ -120,7 +120,7 @@ var planted = []plant{
 		f.Containers[0].Networks = []string{"small"}
 		f.Networks = []Network{
 			bridged("small", "10.1.1.0/30"), bridged("wide", "10.1.2.0/24")}
-	}, "1 of the 1 addresses for containers in small are in use"},
+	}, "1 of the 1 addresses for containers in small is in use"},
 	{AddressesUsed, func(f *Facts) {
 		f.AddressPools = []AddressPool{{netip.MustParsePrefix("10.2.0.0/16"), 17}}
 		f.Networks = []Network{

@@ -8,9 +8,11 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Cells returns the charts of a comparison, in groups by placement, load and backend.
@@ -51,6 +53,9 @@ func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup 
 		}
 		l := r.Plan.Loads.Of(first.Load)
 		title := "From " + first.From.Words() + ": " + sweep.LoadWords(r.Plan, l)
+		if first.Load == workload.Request {
+			title = requested(l, rest[:n])
+		}
 		if several {
 			title += ", on " + first.On
 		}
@@ -64,6 +69,19 @@ func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup 
 		rest = rest[n:]
 	}
 	return out
+}
+
+// requested returns what was asked, or by which command, over which routes.
+func requested(l sample.Load, cells []analysis.Cell) string {
+	what := workload.Of(l).Words(l)
+	if client := workload.RequestOf(l).Client; client != "" {
+		what = printable.Line(client)
+	}
+	var routes []string
+	for _, c := range cells {
+		routes = append(routes, c.Name())
+	}
+	return what + " over " + printable.List(routes)
 }
 
 type charts []document.Chart

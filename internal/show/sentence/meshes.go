@@ -134,10 +134,7 @@ var meshWords = words{
 	"nodes":  ofMesh(func(m *mesh.Mesh) string { return units.Plural(len(m.Nodes), "node") }),
 	"pairs":  of(func(f analysis.Finding) string { return units.Plural(f.N, "pair") }),
 	"links": func(_ *writer, fs []analysis.Finding) string {
-		if fs[0].N == 1 {
-			return "1 link was"
-		}
-		return units.Plural(fs[0].N, "link") + " were"
+		return units.Plural(fs[0].N, "link") + units.Agree(fs[0].N, " was", " were")
 	},
 	"typical": ofMesh(typicalCost),
 	"metrics": func(_ *writer, fs []analysis.Finding) string {

@@ -28,15 +28,14 @@ var ofTraces = []template{
 	{code: trace.Added, text: "{added_to}: {sums}.", most: all},
 	{code: trace.NotDivided, text: "{added_to}. Where is not known: {refused}.", most: all},
 	{code: trace.TooShort, text: " A longer --budget has them.", continues: true},
-	{code: trace.RequestAdded, text: "{added_to}: {named}.", most: all},
+	{code: trace.RequestAdded, text: "{added_to}{by_parts}.", most: all},
 	{code: trace.RequestUnsure, text: "{added_to}. Where is not sure: ", most: all},
 	{code: trace.RequestTakes, text: "Over {traced} a request takes {request}: {named}.", most: all},
-	{code: trace.RequestSeems, text: "A request over {traced} seems to take {request} ({named}), " +
-		"but ", most: all},
+	{code: trace.RequestSeems, text: "{added_to}. Where is not sure ({named}): ", most: all},
 	{code: trace.CostUnknown, text: "what tracing itself adds is not known after {trips}. A longer " +
 		"--budget tells.", continues: true},
-	{code: trace.CostUnsure, text: "tracing itself adds {cost}, as far as {trips} tell: that is not " +
-		"known to within the largest part. A longer --budget tells.", continues: true},
+	{code: trace.CostUnsure, text: "after {trips}, what tracing itself adds ({cost}) is known less " +
+		"exactly than the largest part. A longer --budget tells.", continues: true},
 	{code: trace.TailIn, text: " The p99 is {whole}, {took} of it in {in}.", continues: true},
 	{code: trace.SlowestIn, text: " The slowest took {whole}, {took} of them in {in}.",
 		continues: true},
@@ -64,7 +63,7 @@ var ofTraces = []template{
 	{code: trace.OddStep, text: unexplained + "."},
 	{code: trace.OddLookUp, text: unexplained + ": a NAT rule may be too wide."},
 	{code: trace.RepliesWait, text: "{waited}."},
-	{code: trace.NoReply, text: "Over {what}, {requests} had no reply, and are in no figure."},
+	{code: trace.NoReply, text: "Over {what}, {requests} had no reply, and {no_reply} in no figure."},
 	{code: trace.ErrorReplies, text: "Over {what}, replies were errors, whose time counts: {errors}."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
 	{code: trace.OthersHaveCPU, text: shortOfCPU + "No CPU limit stopped it: other programs had the " +
@@ -76,6 +75,7 @@ var tracedWords = words{
 	"sums":     ofTrace(sums),
 	"refused":  ofTrace(func(t trace.Trace) string { return t.Refused }),
 	"named":    ofTrace(named),
+	"by_parts": ofTrace(byParts),
 	"traced":   ofTrace(func(t trace.Trace) string { return t.Label }),
 	"against":  ofTrace(func(t trace.Trace) string { return t.Against }),
 	"request":  ofTrace(func(t trace.Trace) string { return workload.Briefly(t.Request()) }),
@@ -115,6 +115,7 @@ var tracedWords = words{
 			Tokens: fs[0].N, Sum: fs[0].Values[trace.Took]}, "replies"))
 	},
 	"requests": of(func(f analysis.Finding) string { return units.Plural(f.N, "request") }),
+	"no_reply": of(func(f analysis.Finding) string { return units.Agree(f.N, "is", "are") }),
 	"errors":   of(func(f analysis.Finding) string { return endpoints.DNSErrors(f.Values) }),
 	"tail": func(_ *writer, fs []analysis.Finding) string {
 		x, ok := fs[0].Values[trace.Tail]
@@ -202,7 +203,7 @@ func named(t trace.Trace) string {
 		if t.Against == "" {
 			say = append(say, r.Name+" "+workload.Briefly(*r.Mine))
 		} else {
-			say = append(say, r.Added.In(r.Added.Value())+" in "+rowNoun(r.Name))
+			say = append(say, r.Added.In(r.Added.Value())+" in "+rowNoun(r.Name)+inOne(t, r))
 		}
 	}
 	if t.Against == "" {
@@ -212,6 +213,29 @@ func named(t trace.Trace) string {
 		say = append(say, t.Unattributed.In(t.Unattributed.Value())+" not attributed")
 	}
 	return printable.List(say)
+}
+
+// byParts returns the parts of what a route adds, to follow that.
+func byParts(t trace.Trace) string {
+	parts := named(t)
+	switch {
+	case parts == "":
+		return ""
+	case t.Untraced.N == 0:
+		return ". Its parts add " + parts
+	}
+	return ": " + parts
+}
+
+// inOne says which of two routes lacks a part, or "".
+func inOne(t trace.Trace, r trace.Row) string {
+	switch {
+	case r.Its == nil:
+		return " (" + t.Against + " lacks it)"
+	case r.Mine == nil:
+		return " (" + t.Label + " lacks it)"
+	}
+	return ""
 }
 
 // rowNoun returns a row's name as a noun of a sentence.

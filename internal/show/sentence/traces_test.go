@@ -15,7 +15,7 @@ import (
 func tracedAll() *trace.Report {
 	x := func(v float64) *float64 { v *= 1e-6; return &v }
 	row := func(name string, mine float64, added analysis.Price) trace.Row {
-		return trace.Row{Name: name, Mine: x(mine), Added: added}
+		return trace.Row{Name: name, Its: x(mine), Mine: x(mine), Added: added}
 	}
 	costs := priced(stats.Costs, 30)
 	bridge := trace.Trace{Label: "bridge", Against: "host", Untraced: costs,
@@ -29,14 +29,17 @@ func tracedAll() *trace.Report {
 			row("relay proxy", 28, priced(stats.Costs, 27)),
 			row("server", 50, priced(stats.Unclear, 9)), row("client", 50, priced(stats.Costs, 1.1))},
 		Unattributed: priced(stats.Unclear, 2)}
+	route.Rows[1].Its, route.Rows[3].Mine = nil, nil
 	route.Cell.Load = workload.Request
 	alone := trace.Trace{Label: "direct", Levels: []float64{64e-6},
 		Rows: []trace.Row{row("network", 13.8, priced("", 0)), row("client", 1, priced("", 0)),
 			row("server", 50.2, priced("", 0))}}
 	alone.Cell.Load = workload.Request
+	unmeasured := route
+	unmeasured.Untraced = analysis.Price{}
 	foreign := route
 	foreign.Client = "curl"
-	return &trace.Report{Traces: []trace.Trace{bridge, route, alone, foreign}}
+	return &trace.Report{Traces: []trace.Trace{bridge, route, alone, foreign, unmeasured}}
 }
 
 func TestTraceTemplates(t *testing.T) {
@@ -56,17 +59,20 @@ func TestTraceTemplates(t *testing.T) {
 			"wake-ups, +4.0 ±1.0 not attributed and +21.0 ±1.0 in the relay, which tracing slows."},
 		{analysis.Finding{Code: trace.NotDivided}, 0, adds + ". Where is not known: it was lost."},
 		{analysis.Finding{Code: trace.TooShort}, 0, " A longer --budget has them."},
-		{analysis.Finding{Code: trace.RequestAdded}, 1, more + ": +27.0 ±1.0 µs in proxy, +4.0 ±1.0 µs " +
-			"in the network and +2.0 ±1.0 µs not attributed."},
+		{analysis.Finding{Code: trace.RequestAdded}, 1, more + ": +27.0 ±1.0 µs in proxy (direct " +
+			"lacks it), +4.0 ±1.0 µs in the network and +2.0 ±1.0 µs not attributed."},
+		{analysis.Finding{Code: trace.RequestAdded}, 4, "What relayed adds to a request over direct was " +
+			"not measured. Its parts add +27.0 ±1.0 µs in proxy (direct lacks it), +4.0 ±1.0 µs in the " +
+			"network, +1.1 ±1.0 µs in the client (relayed lacks it) and +2.0 ±1.0 µs not attributed."},
 		{analysis.Finding{Code: trace.RequestUnsure}, 1, more + ". Where is not sure: "},
 		{analysis.Finding{Code: trace.RequestTakes}, 2,
 			"Over direct a request takes 65.0 µs: server 50.2 µs, network 13.8 µs."},
 		{analysis.Finding{Code: trace.RequestSeems}, 2,
-			"A request over direct seems to take 65.0 µs (server 50.2 µs, network 13.8 µs), but "},
+			"A request over direct takes 64.0 µs. Where is not sure (server 50.2 µs, network 13.8 µs): "},
 		{analysis.Finding{Code: trace.CostUnknown}, 1,
 			"what tracing itself adds is not known after 9 requests. A longer --budget tells."},
-		{analysis.Finding{Code: trace.CostUnsure}, 1, "tracing itself adds +50.0 ±1.0 µs, as far as 9 " +
-			"requests tell: that is not known to within the largest part. A longer --budget tells."},
+		{analysis.Finding{Code: trace.CostUnsure}, 1, "after 9 requests, what tracing itself adds " +
+			"(+50.0 ±1.0 µs) is known less exactly than the largest part. A longer --budget tells."},
 		{analysis.Finding{Code: trace.TailIn, What: "relay proxy", Why: "waiting for a CPU",
 			Values: in(7e-3, 8e-3)}, 1,
 			" The p99 is 8.00 ms, 7.00 ms of it in proxy, waiting for a CPU."},
@@ -108,7 +114,9 @@ func TestTraceTemplates(t *testing.T) {
 			"500 replies waited 40.0 ms each in the server's TCP for acknowledgements, without " +
 				"TCP_NODELAY (set it at the server)."},
 		{analysis.Finding{Code: trace.NoReply, What: "direct", N: 1}, 1,
-			"Over direct, 1 request had no reply, and are in no figure."},
+			"Over direct, 1 request had no reply, and is in no figure."},
+		{analysis.Finding{Code: trace.NoReply, What: "direct", N: 2}, 1,
+			"Over direct, 2 requests had no reply, and are in no figure."},
 		{analysis.Finding{Code: trace.ErrorReplies, What: "direct",
 			Values: map[string]float64{"REFUSED": 2, "SERVFAIL": 3}}, 1,
 			"Over direct, replies were errors, whose time counts: 3 SERVFAIL, 2 REFUSED."},

@@ -79,7 +79,8 @@ func meshRun(r *analysis.Report, m *mesh.Mesh) string {
 	text := fmt.Sprintf("%s of %s in %.0f s, %s", sweeps,
 		units.Plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
 	if failed > 0 {
-		text += fmt.Sprintf("; %d of %d visits have a result", visits-failed, visits)
+		text += fmt.Sprintf("; %d of %d visits %s a result", visits-failed, visits,
+			units.Agree(visits-failed, "has", "have"))
 	}
 	return text
 }

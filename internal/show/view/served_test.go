@@ -1,8 +1,11 @@
 package view
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
@@ -67,9 +70,8 @@ The slowest requests
   88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
     device, the server with its TCP 90.0 µs.
   The capture lost 12 packets or writes: the figures are of the others; 1000 requests could not be
-    divided, because packets or writes of them were not seen, or the reply began before the
-    request's end; the server's writes could not be read, so its TCP and its device's queue are in
-    its part.
+    divided, because packets or writes were not seen, or the reply began before the request's end;
+    the server's writes could not be read, so its TCP and its device's queue are in its part.
 
            mean   p50   p99  largest
   part       µs    µs    µs       µs
@@ -120,6 +122,25 @@ The slowest requests
 		for _, f := range []string{"json", "markdown", "html"} {
 			if written(t, f, Served(&c.s), format.Options{}) == "" {
 				t.Errorf("%s: nothing is written as %s", name, f)
+			}
+		}
+	}
+}
+
+// TestServedCounts has numbers of which each is none, one or two.
+func TestServedCounts(t *testing.T) {
+	const nouns = "(request|connection|client port|spell|exchange|packet|write|reply|replie)"
+	wrong := regexp.MustCompile(`\b1 ` + nouns + `(s\b|( \w+)* (are|were|have)\b)|\b[02] ` + nouns +
+		`( \w+)* (is|was|has|counts)\b|\b[02] ` + nouns + `\b`)
+	for n := range 3 {
+		for _, udp := range []bool{false, true} {
+			s := sample.Served{Whole: sample.ServedPart{Mean: 1e-3}}
+			s.UDP, s.Requests, s.Connections, s.Pipelined, s.Together, s.Unread = udp, n, n, n, n, n
+			s.Unmatched, s.Unanswered, s.Lost, s.Spells = n, n, n, n
+			s.Elapsed, s.Followed = 3, 3
+			text := strings.Join(endpoints.ServedAnswer(&s).Text, " ")
+			if x := wrong.FindString(text); x != "" {
+				t.Errorf("%q in: %s", x, text)
 			}
 		}
 	}

@@ -176,7 +176,7 @@ func widest(modes []mode.Mode) *analysis.Report {
 					if m.Name == mode.PublishProxy {
 						c.Warnings = append(c.Warnings,
 							analysis.Warning{Code: "failed-visits",
-								Text: "1 of 12 visits failed and are left out"})
+								Text: "1 of 12 visits failed and is left out"})
 					}
 					r.Cells = append(r.Cells, c)
 				}

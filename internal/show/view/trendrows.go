@@ -43,17 +43,10 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
 	if n := len(slices.DeleteFunc(slices.Clone(lines), several)); n > 0 && n < len(lines) {
-		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), isOrAre(n)) +
+		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), units.Agree(n, "is", "are")) +
 			legend
 	}
 	return append(out, document.Section{Blocks: []document.Block{faint(legend)}})
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 func trendTitle(l trend.Trend, all []trend.Trend) string {

@@ -60,12 +60,17 @@ func number(s string) (x float64, ok bool) {
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
+// Agree returns the word that goes with a number of things, such as "is" or "are".
+func Agree(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
 // Plural returns a number with the noun in singular or plural, such as "1 query" or "2 queries".
 func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %s", n, Plurals(noun))
+	return fmt.Sprintf("%d %s", n, Agree(n, noun, Plurals(noun)))
 }
 
 // Plurals returns a noun's plural, such as "queries".
