@@ -153,7 +153,7 @@ func TestAbsurdFlags(t *testing.T) {
 
 // A flag of a load that is not measured is refused whatever its value.
 func TestFlagsOfOtherLoads(t *testing.T) {
-	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true",
+	flags := map[string]string{"bidir": "true", "under-load": "true",
 		"gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400",
 		"slice": "4ms"}
 	var f traffic

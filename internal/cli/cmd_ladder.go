@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-var ladderLoads = []string{workload.RR, workload.Bulk, workload.Stream}
+var ladderLoads = []string{workload.RR, workload.Bulk, workload.BulkReverse, workload.Stream}
 
 func newLadder(e env) *cobra.Command {
 	var (

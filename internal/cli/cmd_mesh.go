@@ -26,7 +26,6 @@ import (
 
 type meshFlags struct {
 	mode   string // one, or two with a comma
-	sweeps int
 	atOnce int
 }
 
@@ -107,9 +106,7 @@ func (f *traffic) addMeshLoads(fl *pflag.FlagSet) {
 
 func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	f.addRounds(fl)
-	add(fl, flagDef{name: "sweeps", group: howLong, value: wholeFlag(&m.sweeps, 0, 0, unlimited[int]()),
-		help: "visit every pair this many times, regardless of budget and precision"})
-	_ = fl.MarkHidden("rounds")
+	fl.Lookup("rounds").Usage = "visit every pair this many times, regardless of budget and precision"
 }
 
 func (f *runFlags) runMesh(c *cobra.Command, e env, m meshFlags, machines []string) error {
@@ -288,10 +285,6 @@ func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet,
 	if !given.Changed("mode") {
 		m.mode = f.usualMesh(r.On)
 	}
-	if given.Changed("rounds") {
-		return r, usage(errors.New("toll mesh has no --rounds"),
-			"use --sweeps: each sweep visits every pair once")
-	}
 	i := slices.IndexFunc(backends, func(b backend) bool { return b.name == r.On })
 	known := backends[i].meshModes()
 	if r.Mode, r.Beside, err = parseMeshModes(m.mode, known); err != nil {
@@ -309,7 +302,7 @@ func (f *runFlags) meshRequest(m meshFlags, given *pflag.FlagSet,
 		return r, err
 	}
 	t := f.timing.into(plan.Request{}, given)
-	r.Sweeps, r.AtOnce, r.Pin = m.sweeps, m.atOnce, sample.PinNone
+	r.Sweeps, r.AtOnce, r.Pin = f.rounds, m.atOnce, sample.PinNone
 	r.Budget, r.Precision, r.Seed = t.Budget, t.Precision, t.Seed
 	return r, nil
 }

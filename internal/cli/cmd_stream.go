@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,11 +22,11 @@ import (
 
 type chatFlags struct {
 	model, prompt, keyEnv string
+	kinds                 []string // of responses, by their loads
 	tokens                int
 	requests, sessions    int
 	timeout               time.Duration
 	places                placeFlags
-	batch, noStream       bool
 	compressed            bool
 	requestFile           string
 	request               []byte // of requestFile; nil: none
@@ -48,18 +49,19 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 			help: "accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then"},
 		flagDef{name: secretFlag, group: toMeasure, value: text(&f.keyEnv, ""), word: "VARIABLE",
 			help: "environment variable that holds the API key", main: "stream"},
-		flagDef{name: "batch", group: toSend, value: toggle(&f.batch), main: "stream",
-			help: "also ask for whole responses, which are not streamed, in the same rounds"},
+		flagDef{name: "load", group: toSend, value: list(&f.kinds, workload.Chat), word: "LOAD",
+			help: "the responses: chat (streamed), batch (whole), or both in the same rounds",
+			main: "stream", offer: chatLoads},
 		sessionsOf(&f.sessions),
 		flagDef{name: "tokens", group: toSend, value: wholeFlag(&f.tokens, 64, 1, maxChatTokens),
 			help: "the most tokens of a response", main: "stream"},
 		flagDef{name: "requests", group: toSend, value: wholeFlag(&f.requests, 1, 1, maxRequests),
 			help: "requests of each session in a visit, one after another"},
-		flagDef{name: "no-stream", group: toSend, value: toggle(&f.noStream),
-			help: "ask for whole responses only"},
 		flagDef{name: "timeout", group: howLong, value: timeFlag(&f.timeout, 30*time.Second, minWait, maxWait),
 			help: "longest wait for a connection and for the next token; a response may take ten times that"})
 }
+
+var chatLoads = []string{workload.Chat, workload.Batch}
 
 func sessionsOf(to *int) flagDef {
 	return flagDef{name: "sessions", group: toSend, value: wholeFlag(to, 1, 1, maxChatSessions),
@@ -88,8 +90,8 @@ func newStream(e env) *cobra.Command {
 responses over each URL, in shuffled rounds. Each URL is another route to the same
 server, such as its published port and its container's address. It compares the time
 to the first token, the gaps between tokens and the response times, and says whether
-they vary because of the route or of the server. With --batch it also compares the times
-of responses that are not streamed. What else the server sends between tokens, such as
+they vary because of the route or of the server. With --load chat,batch it also compares
+the times of responses that are not streamed. What else the server sends between tokens, such as
 pings, is counted; a part of the request that it refuses is left out, and named.
 
 A URL is that of the server, of its /v1 or of its chat/completions. If you have no
@@ -118,7 +120,7 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 				endpoint.Client{Chat: &openai.Options{
 					Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key,
 					Timeout: s.timeout, Body: s.request, Compressed: s.compressed},
-					Whole: s.batch, NoStream: s.noStream, Locate: locateServers()}, w, example)
+					Whole: s.asks(workload.Batch), NoStream: !s.asks(workload.Chat), Locate: locateServers()}, w, example)
 			if err != nil {
 				return err
 			}
@@ -135,12 +137,8 @@ func (f *chatFlags) check() error {
 	if n := len(f.prompt); n == 0 || n > maxPrompt {
 		return usage(fmt.Errorf("--prompt has %d bytes: must be from 1 to %d", n, maxPrompt), "")
 	}
-	if f.batch && f.noStream {
-		return usage(errors.New(
-			"--batch is both kinds of requests, --no-stream only those that are not streamed"),
-			"one of them")
-	}
-	return nil
+	_, err := parseAll(f.kinds, closed("load", chatLoads...))
+	return err
 }
 
 // readRequest reads the file of --request-json.
@@ -178,20 +176,19 @@ const stall = 200 * time.Millisecond
 // usualResponse is the duration, in seconds, that is assumed for a response until one was timed.
 const usualResponse = 2
 
+func (f *chatFlags) asks(kind string) bool { return slices.Contains(f.kinds, kind) }
+
 func (f *chatFlags) loads() (out []sample.Load) {
-	for _, k := range []struct {
-		kind  string
-		asked bool
-	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
+	for _, kind := range slices.DeleteFunc(slices.Clone(chatLoads), func(kind string) bool {
+		return !f.asks(kind)
+	}) {
 		o := sample.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt,
 			Request: f.requestName, Stall: stall.Seconds()}
-		if k.kind == workload.Batch {
+		if kind == workload.Batch {
 			o.Stall = 0 // a whole response has no gaps
 		}
-		if k.asked {
-			out = append(out, sample.Load{Kind: k.kind, Streams: f.sessions,
-				Window: usualResponse * float64(f.requests), Options: o})
-		}
+		out = append(out, sample.Load{Kind: kind, Streams: f.sessions,
+			Window: usualResponse * float64(f.requests), Options: o})
 	}
 	return out
 }

@@ -52,7 +52,7 @@ of a mode costs.`,
   sudo toll trace bridge
   sudo toll trace bridge --from container --hooks
   sudo toll trace publish-proxy publish-nat --to loopback --details
-  sudo toll trace publish-nat --against bridge --from container   # what NAT takes
+  sudo toll trace publish-nat --baseline bridge --from container   # what NAT takes
   sudo toll trace bridge --on docker --save trace.jsonl
   sudo toll trace dns://127.0.0.1:53/example.org
   sudo toll trace --attach 5432 --budget 10s
@@ -92,10 +92,8 @@ of a mode costs.`,
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes|mode.OfServers, mode.FromHost)
 	f.addTo(fl)
+	f.addBase(fl, string(mode.Host), "the MODE that others are compared with (of routes: the first)")
 	add(fl,
-		flagDef{name: againstFlag, group: toMeasure, value: text(&f.baseline, string(mode.Host)),
-			word: "MODE", help: "the MODE that others are compared with (of routes: the first)",
-			main: "trace", offer: modeWords()},
 		flagDef{name: hooksFlag, group: toMeasure, value: toggle(&t.Hooks), main: "trace",
 			help: "also split netfilter by hook (PREROUTING, FORWARD …) and NAT, in further rounds: " +
 				"this changes the path (default: if a path has NAT)"},

@@ -116,15 +116,11 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, r plan.R
 
 // baselineOf returns the endpoint that others are compared with: the first unless the user named one.
 func (f *targets) baselineOf(fl *pflag.FlagSet, names []string) (mode.Name, error) {
-	flag := "baseline"
-	if fl.Lookup(againstFlag) != nil {
-		flag = againstFlag
-	}
 	switch {
-	case !fl.Changed(flag):
+	case !fl.Changed("baseline"):
 		return mode.Name(names[0]), nil
 	case !slices.Contains(names, f.baseline):
-		return "", usage(fmt.Errorf("--%s %s: no such endpoint", flag, f.baseline),
+		return "", usage(fmt.Errorf("--baseline %s: no such endpoint", f.baseline),
 			"the endpoints are: "+strings.Join(names, ", "))
 	}
 	return mode.Name(f.baseline), nil

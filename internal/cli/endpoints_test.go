@@ -379,8 +379,8 @@ func readReport(t *testing.T, b []byte) analysis.Report {
 func TestStreamBatch(t *testing.T) {
 	m := startLLM(t, nil)
 	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
-	for flag, loads := range map[string][]string{"--batch": {workload.Chat, workload.Batch},
-		"--no-stream": {workload.Batch}} {
+	for flag, loads := range map[string][]string{"--load=chat,batch": {workload.Chat, workload.Batch},
+		"--load=batch": {workload.Batch}} {
 		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, flag, "--tokens",
 			"8", "--rounds", "5", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {

@@ -71,7 +71,7 @@ func TestFlagsOfLoads(t *testing.T) {
 		{"bulk --streams 4", sample.Load{Streams: 4, Options: sample.BulkOptions{}}, 4},
 		{"bulk --streams 4 --bidir", sample.Load{
 			Streams: 4, Options: sample.BulkOptions{Bidir: true}}, 8},
-		{"bulk --reverse --write-size 4K --send zerocopy --nodelay off",
+		{"bulk-reverse --write-size 4K --send zerocopy --nodelay off",
 			sample.Load{Streams: 1, Options: sample.BulkOptions{
 				Write: 4096, Reverse: true, Send: "zerocopy"}, Nodelay: "off"}, 1},
 		{"bulk --bytes 1M --send copy", sample.Load{

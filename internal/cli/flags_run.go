@@ -107,7 +107,7 @@ func (f *targets) addBaseline(fl *pflag.FlagSet) {
 
 func (f *targets) addBase(fl *pflag.FlagSet, preset, help string) {
 	add(fl, flagDef{name: "baseline", group: toMeasure, value: text(&f.baseline, preset),
-		word: "MODE", help: help, main: "compare", offer: modeWords()})
+		word: "MODE", help: help, main: "compare trace", offer: modeWords()})
 }
 
 const (

@@ -181,8 +181,21 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 // publishFlags are flags of docker run that publish ports.
 var publishFlags = map[string]bool{"p": true, "P": true, "publish": true, "publish-all": true}
 
+// formerFlags has what replaces flags that toll had, after the command's name if other commands have
+// them.
+var formerFlags = map[string]string{
+	"reverse":       "--load bulk-reverse",
+	"sweeps":        "--rounds",
+	"no-stream":     "--load batch",
+	"stream batch":  "--load chat,batch",
+	"trace against": "--baseline",
+}
+
 func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	name, text := err.GetSpecifiedName(), error(err)
+	if now := cmp.Or(formerFlags[c.Name()+" "+name], formerFlags[name]); now != "" {
+		return usage(text, now)
+	}
 	if short := err.GetSpecifiedShortnames(); short != "" {
 		name, text = short, fmt.Errorf("unknown flag: -%s", short)
 	}

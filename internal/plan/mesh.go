@@ -54,8 +54,8 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 		return p, err
 	}
 	if most := p.MaxSweeps(); r.Sweeps > most {
-		return p, refuse(fmt.Sprintf("--sweeps %d, or fewer nodes or loads", most),
-			"--sweeps %d: a results file holds at most %d sweeps of %d nodes", r.Sweeps, most,
+		return p, refuse(fmt.Sprintf("--rounds %d, or fewer nodes or loads", most),
+			"--rounds %d: a results file holds at most %d sweeps of %d nodes", r.Sweeps, most,
 			len(r.Nodes))
 	}
 	return p, nil

@@ -92,7 +92,7 @@ func TestMeshTooLargeForAFile(t *testing.T) {
 			})
 		}
 		var too *refusal
-		hint := fmt.Sprintf("--sweeps %d, or fewer nodes or loads", tt.most)
+		hint := fmt.Sprintf("--rounds %d, or fewer nodes or loads", tt.most)
 		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.hint != hint {
 			t.Errorf("%d sweeps of %d nodes: %v, want %d at most", tt.sweeps, tt.nodes, err,
 				tt.most)

@@ -145,7 +145,7 @@ func (s *Session) notEvents(a *answer, begin []byte, content io.Reader) error {
 	}
 	err := s.e.noStream(kind, s.text(b, whole))
 	if answer, e := answerIn(b); e == nil && answer.something() {
-		err.hint = "--no-stream asks for whole responses"
+		err.hint = "--load batch asks for whole responses"
 	}
 	return err
 }

@@ -166,7 +166,7 @@ func TestUnreadable(t *testing.T) {
 		{"html", head + inChunks("<html>busy</html>"),
 			"the server does not stream: it sent no events as text/event-stream: <html>busy", ""},
 		{"completion", head + inChunks(`{"choices":[{"message":{"content":"a"}}]}`),
-			"it sent no events as text/event-stream: {", "--no-stream asks for whole responses"},
+			"it sent no events as text/event-stream: {", "--load batch asks for whole responses"},
 		{"ollama", ofType("Content-Type: application/x-ndjson\r\n") +
 			inChunks("{\"done\":false}\n", "{\"done\":true}\n"),
 			"the server sends lines of JSON (application/x-ndjson), not events: {",

@@ -260,7 +260,7 @@ func TestClusterMesh(t *testing.T) {
 		`With one pair of nodes there is nothing to compare round trips with`,
 		`n1 and n2 are the same machine`,
 	}
-	c.says(t, want, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window",
+	c.says(t, want, "mesh", "--on", "kubernetes", "--rounds", "2", "--load", "rr", "--window",
 		"100ms")
 	c.isAs(t, was, "a mesh")
 }

@@ -96,7 +96,7 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 		args = slices.Clone(args)
 		for i, a := range args {
 			if n, err := strconv.Atoi(a); err == nil && i > 0 &&
-				(args[i-1] == "--rounds" || args[i-1] == "--sweeps") {
+				args[i-1] == "--rounds" {
 				args[i] = strconv.Itoa(2 * n)
 			}
 		}
@@ -318,7 +318,7 @@ func (p *pair) mesh(t *testing.T) {
 				"toll: hint: name each machine once"}},
 		{"six",
 			"localhost " + third +
-				" --address fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0,
+				" --address fd78::/64 --load rr --rounds 1 --window 300ms --format json", 0,
 			[]string{`"address": "fd78::3"`, `"name": "localhost"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -344,7 +344,7 @@ func (p *pair) mesh(t *testing.T) {
 			pathtest.SkipOrFail(t, "%v: %s", err, out)
 		}
 		cmd := p.begin(t, "mesh", "localhost", there, third, "--load", "rr",
-			"--sweeps", "3", "--window", "300ms", "--quiet")
+			"--rounds", "3", "--window", "300ms", "--quiet")
 		testwait.Until(t, time.Minute, "a worker is on machine c", func() bool {
 			out, _ := p.processes("c", "toll worker")
 			return len(out) > 0

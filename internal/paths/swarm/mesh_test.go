@@ -60,7 +60,7 @@ func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	r.mark = "^" + toll + " mesh .*" + filepath.Base(r.file)
 	first := func(visits []pathtest.Visit) bool { return len(visits) > 3 }
 	for range 5 {
-		c.begin(t, r, toll, "mesh", "--sweeps", "10000", "--window", "100ms", "--load", "bulk",
+		c.begin(t, r, toll, "mesh", "--rounds", "10000", "--window", "100ms", "--load", "bulk",
 			"--quiet", "--save", r.file)
 		testwait.Met(patience, func() bool { return r.ended() || first(pathtest.Visits(r.file)) })
 		if !r.ended() || !leaderless.MatchString(r.said.String()) {

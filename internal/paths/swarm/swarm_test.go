@@ -133,7 +133,7 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 	}
 
 	t.Run("no image", func(t *testing.T) {
-		code, _, errOut := c.toll(t, 1, toll, "mesh", "--sweeps", "1", "--window", "50ms")
+		code, _, errOut := c.toll(t, 1, toll, "mesh", "--rounds", "1", "--window", "50ms")
 		if code != 3 || !strings.Contains(errOut, "does not have toll's image") ||
 			!strings.Contains(errOut, "toll: hint: toll image | ssh node") {
 			t.Errorf("exit %d:\n%s", code, errOut)
@@ -226,7 +226,7 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 
 func slowNode(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
-	code, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms",
+	code, out, errOut := c.toll(u, 1, toll, "mesh", "--rounds", "5", "--window", "100ms",
 		"--format", "json")
 	var report struct {
 		Mesh struct {
@@ -346,7 +346,7 @@ func loses(t *testing.T, c *testCluster, toll string) {
 
 func lossyLink(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
-	_, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "6", "--window", "300ms", "--load",
+	_, out, errOut := c.toll(u, 1, toll, "mesh", "--rounds", "6", "--window", "300ms", "--load",
 		"bulk", "--format", "json")
 	var report struct {
 		Mesh struct {

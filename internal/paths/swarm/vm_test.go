@@ -95,7 +95,7 @@ func TestFullKernel(t *testing.T) {
 
 	t.Run("mesh", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "results")
-		code, out, errOut := c.toll(t, 1, "toll", "mesh", "--mode", "overlay-encrypted", "--sweeps",
+		code, out, errOut := c.toll(t, 1, "toll", "mesh", "--mode", "overlay-encrypted", "--rounds",
 			"1", "--window", "200ms", "--save", file)
 		if code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)

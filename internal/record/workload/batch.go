@@ -10,7 +10,7 @@ import (
 const Batch = "batch"
 
 var batch = Workload{
-	About:   "A real server of a language model that sends whole responses, when they are finished: toll stream --batch.",
+	About:   "A real server of a language model that sends whole responses, when they are finished: toll stream --load batch.",
 	Name:    Batch,
 	Primary: ResponseTime,
 	Noun:    "median time to a whole response",

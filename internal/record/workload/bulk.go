@@ -37,7 +37,7 @@ var bulk = Workload{
 	About: "A TCP stream: as many bytes as get through, from the client to the server, on one connection or several (--streams). " +
 		"It shows the throughput of a mode and what a byte costs in CPU time: backups, downloads, replication.",
 	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, fill: bulkFill,
-	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
+	time: bulkTime, notSliced: bulkNotSliced, threads: bulkThreads,
 	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "throughput to the server",
 	words: bulkWords, outline: bulkOutline,
 	figures: (*Figures).transfer, work: moved,
@@ -53,8 +53,8 @@ func reversed(w Workload) Workload {
 	w.About = "bulk from the server to the client, as a load of its own: one run can have both directions (--load bulk,bulk-reverse). " +
 		"What a container sends leaves by other devices than what it gets, which other settings decide."
 	w.Name, w.Gist = BulkReverse, "the same from the server to the client"
-	w.Crowds, w.check, w.apart = false, nil, "throughput to the client"
-	w.Flags = withoutFlags(bulkFlags, "reverse", "bidir", "bytes")
+	w.apart = "throughput to the client"
+	w.Flags = withoutFlags(bulkFlags, "bidir")
 	w.time = func(l *sample.Load, wire sample.Wire) {
 		bulkTime(l, wire)
 		set(l, func(o *sample.BulkOptions) { o.Reverse = true })
@@ -116,10 +116,6 @@ var bulkFlags = []Flag{
 		1, 1, maxStreams, func(l *sample.Load, n int) {
 			l.Streams = n
 		}}},
-	{Name: "reverse", Help: "from the server to the client",
-		Value: Toggle{func(l *sample.Load, on bool) {
-			set(l, func(o *sample.BulkOptions) { o.Reverse = on })
-		}}},
 	writeFlag(func(o *sample.BulkOptions, n int) { o.Write = n }),
 	{Name: "bidir", Help: "both ways at once on every stream", NotOfCrowds: true,
 		Value: Toggle{func(l *sample.Load, on bool) {
@@ -148,14 +144,6 @@ func bulkTime(l *sample.Load, w sample.Wire) {
 	if BulkOf(*l).Bytes == 0 {
 		l.Warmup = bulkWarmup(w)
 	}
-}
-
-func bulkCheck(l sample.Load) error {
-	o := BulkOf(l)
-	if o.Bidir && o.Reverse {
-		return &OptionError{"--bidir goes both ways, --reverse only one", "leave one of them out"}
-	}
-	return nil
 }
 
 func bulkNotSliced(l sample.Load) string {

@@ -46,10 +46,10 @@ var ofMeshes = []template{
 	{code: mesh.AlsoCostFault, text: costs, details: 4},
 	{code: mesh.MoreFaults, text: "And {n} more{are_slow}.", most: all},
 	{code: mesh.FewSweeps, text: "That is based on only {sweeps}: run more before you act on it " +
-		"(--sweeps, --budget).", most: all},
+		"(--rounds, --budget).", most: all},
 	{code: mesh.DoubtfulLinks, text: "{links} slow or lost packets in too few visits to be " +
-		"reported; run more sweeps (--sweeps, --budget).", most: all},
-	{code: mesh.UndecidedLinks, text: undecided + " (--sweeps, --budget).", detail: undecided +
+		"reported; run more sweeps (--rounds, --budget).", most: all},
+	{code: mesh.UndecidedLinks, text: undecided + " (--rounds, --budget).", detail: undecided +
 		".", most: all, details: 4},
 	{code: mesh.TypicalCost, text: "What the {layer} costs {typical}.", most: all, details: 3},
 	{code: mesh.CostUnknown, text: unmeasured, most: all, details: 3},

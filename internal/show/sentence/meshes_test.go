@@ -62,11 +62,11 @@ func TestMeshAnswer(t *testing.T) {
 		}, 3, true, "n2 is slow: 300 % of the typical round trip."},
 		{"few-sweeps", func(m *mesh.Mesh) { m.Faults, m.Sweeps = []mesh.Fault{slow}, 3 }, 3, true,
 			"n2 is slow: 300 % of the typical round trip.\nThat is based on only 3 sweeps: run " +
-				"more before you act on it (--sweeps, --budget)."},
+				"more before you act on it (--rounds, --budget)."},
 		{"both", func(m *mesh.Mesh) { m.Faults = []mesh.Fault{slow, lossy} }, 3, true,
 			"n2 is slow: 300 % of the typical round trip.\nThe link between n1 and n3 loses packets: 2.00 % retransmitted."},
 		{"doubtful", func(m *mesh.Mesh) { m.Doubtful = 1 }, 3, true,
-			"Nothing else stands out of the noise in round trips and throughput: what is 1.25 times slower in round trips or 1.25 times slower in throughput would have been reported.\n1 link was slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget)."},
+			"Nothing else stands out of the noise in round trips and throughput: what is 1.25 times slower in round trips or 1.25 times slower in throughput would have been reported.\n1 link was slow or lost packets in too few visits to be reported; run more sweeps (--rounds, --budget)."},
 		{"gone", func(m *mesh.Mesh) {
 			m.Failed = []mesh.Failed{{Nodes: []string{"n3"}}, {Nodes: []string{"n1", "n2"}, Load: "rr"}}
 		}, 3, true,
@@ -229,11 +229,11 @@ func TestMeshTemplates(t *testing.T) {
 			"the CNI leaves elsewhere" + elsewhere, ""},
 		{in(mesh.MoreFaults, ""), "And 2 more.", ""},
 		{in(mesh.FewSweeps, ""), "That is based on only 5 sweeps: run more before you act on it " +
-			"(--sweeps, --budget).", ""},
+			"(--rounds, --budget).", ""},
 		{in(mesh.DoubtfulLinks, ""), "2 links were slow or lost packets in too few visits to be " +
-			"reported; run more sweeps (--sweeps, --budget).", ""},
+			"reported; run more sweeps (--rounds, --budget).", ""},
 		{in(mesh.UndecidedLinks, ""), "2 links were slow on the pod network. The noise hides whether the " +
-			"link or the CNI is the cause; run more sweeps (--sweeps, --budget).", "2 links were slow on " +
+			"link or the CNI is the cause; run more sweeps (--rounds, --budget).", "2 links were slow on " +
 			"the pod network. The noise hides whether the link or the CNI is the cause; run more sweeps."},
 		{in(mesh.TypicalCost, ""), "What the CNI costs on a typical link: round trips take 130 % " +
 			"(120–140) of the time on the host network, throughput is 130 % (120–140) of it.", ""},

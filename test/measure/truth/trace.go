@@ -249,7 +249,7 @@ func (t *trial) parts(ctx context.Context) ([]table, error) {
 	from := slices.Sorted(maps.Keys(tracedModes))
 	for i := range t.scale.trace.n {
 		p := from[i%len(from)]
-		r, err := t.tracing(ctx, append(slices.Clone(tracedModes[p]), "--against", "host",
+		r, err := t.tracing(ctx, append(slices.Clone(tracedModes[p]), "--baseline", "host",
 			"--from", string(p), "--budget", t.scale.trace.each.String(),
 			"--seed", strconv.FormatUint(t.seed+uint64(i), 10))...)
 		if err == nil {
@@ -293,7 +293,7 @@ func (t *trial) followedFrom(ctx context.Context, out *table, load string,
 			args = append(args, string(m.Name))
 		}
 	}
-	r, err := t.tracing(ctx, append(args, "--against", "host", "--from", string(p), "--load", load,
+	r, err := t.tracing(ctx, append(args, "--baseline", "host", "--from", string(p), "--load", load,
 		"--budget", t.scale.follow.String(), "--seed", strconv.FormatUint(t.seed, 10))...)
 	if ctx.Err() != nil {
 		return err

@@ -110,7 +110,7 @@ func (t *trial) findPart(ctx context.Context, out *table, d plantedPart) (err er
 	if err != nil {
 		return err
 	}
-	p, err := t.planOf(ctx, "trace", "--against", d)
+	p, err := t.planOf(ctx, "trace", "--baseline", d)
 	if err != nil {
 		return err
 	}
