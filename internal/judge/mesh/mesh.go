@@ -67,6 +67,8 @@ type Report struct {
 	analysis.Measured
 	Mesh *Mesh `json:"mesh,omitempty"`
 	analysis.Said
+	// Doubts are what the last warnings say, whose texts show/sentence makes.
+	Doubts []analysis.Finding `json:"-"`
 }
 
 // Base returns what all studies share.
@@ -87,16 +89,23 @@ func Judge(f *sample.File) *Report {
 	own := judgeMode(p, p.Mesh.Mode, f.End.Sweeps, ofMode(f.Pairs, false))
 	m := own.mesh
 	r.Mesh, m.NotWitnessed = m, p.Mesh.NotWitnessed
-	r.Warnings = m.warnings(f, own.fits)
+	r.Warnings = analysis.BrokenOff(f)
+	warn := func(x analysis.Finding) {
+		r.Warnings = append(r.Warnings, analysis.Warning{Code: x.Code})
+		r.Doubts = append(r.Doubts, x)
+	}
+	for _, x := range m.warnings(f, own.fits) {
+		warn(x)
+	}
 	if p.Mesh.Beside != "" {
 		beside := judgeMode(p, p.Mesh.Beside, f.End.Sweeps, ofMode(f.Pairs, true))
 		m.Beside = beside.mesh
 		m.Failed = mergeFailed(m.Failed, m.Beside.Failed, m.Mode, m.Beside.Mode)
 		m.Beside.Failed = []Failed{}
 		m.addCosts(p, f.Pairs, own, beside)
-		for _, w := range m.Beside.warnings(f, beside.fits) {
-			if w.Text = "the " + Network(m.Beside.Mode) + ": " + w.Text; slices.Contains([]string{"few-sweeps", "doubtful", "doubtful-loss"}, w.Code) {
-				r.Warnings = append(r.Warnings, w)
+		for _, x := range m.Beside.warnings(f, beside.fits) {
+			if x.What = m.Beside.Mode; slices.Contains([]string{WarnFewSweeps, Doubtful, DoubtfulLoss}, x.Code) {
+				warn(x)
 			}
 		}
 	}

@@ -472,16 +472,3 @@ func TestMeshConverged(t *testing.T) {
 		}
 	}
 }
-
-func TestList(t *testing.T) {
-	for want, names := range map[string]string{
-		"a":                                "a",
-		"a and b":                          "a b",
-		"a, b and c":                       "a b c",
-		"a, b, c, d, e, f, g and 3 others": "a b c d e f g h i j",
-	} {
-		if got := List(strings.Fields(names)); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}

@@ -1,16 +1,11 @@
 package mesh
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func failedPairs(pairs []sample.PairVisit) int {
@@ -23,110 +18,82 @@ func failedPairs(pairs []sample.PairVisit) int {
 	return n
 }
 
-const listed = 8
+// The codes of warnings.
+const (
+	// WarnFewSweeps: N sweeps tell too little about the metrics in Values, or about any link if there
+	// are none.
+	WarnFewSweeps = "few-sweeps"
+	TwoNodes      = "two-nodes"     // either may be the slow one
+	Doubtful      = "doubtful"      // N links were slow in too few visits
+	DoubtfulLoss  = "doubtful-loss" // N links lost packets in too few visits
+	FailedVisits  = "failed-visits" // N of Of, the last one because of Why
+	SameMachine   = "same-machine"  // the nodes in Rows
+	OtherMTU      = "mtu"           // nodes have different MTUs
+)
 
-// List joins names for use in a sentence. It counts those beyond the seventh, if there are several.
-func List(names []string) string {
-	if n := len(names); n > listed {
-		return fmt.Sprintf("%s and %d others", strings.Join(names[:listed-1], ", "), n-listed+1)
+// warnings returns warnings about a mode of a mesh, which show/sentence words.
+func (m *Mesh) warnings(f *sample.File, fs fits) (out []analysis.Finding) {
+	add := func(is bool, x analysis.Finding) {
+		if is {
+			out = append(out, x)
+		}
 	}
-	return printable.List(names)
+	unknown := fs.unknown()
+	add(len(m.Metrics) > 0 && (len(unknown) > 0 || f.End.Sweeps < stats.MinJudged),
+		analysis.Finding{Code: WarnFewSweeps, N: f.End.Sweeps, Values: unknown})
+	add(len(m.Nodes) == 2, analysis.Finding{Code: TwoNodes})
+	add(m.Doubtful > 0, analysis.Finding{Code: Doubtful, N: m.Doubtful})
+	add(m.DoubtfulLoss > 0, analysis.Finding{Code: DoubtfulLoss, N: m.DoubtfulLoss})
+	bad := analysis.Finding{Code: FailedVisits, Of: len(f.Pairs)}
+	for _, v := range f.Pairs {
+		if v.Failure != "" {
+			bad.N, bad.Why = bad.N+1, v.Failure
+		}
+	}
+	add(bad.N > 0, bad)
+	for _, nodes := range m.sharing() {
+		add(true, analysis.Finding{Code: SameMachine, Rows: nodes})
+	}
+	mtus := map[int]bool{}
+	for _, n := range m.Nodes {
+		mtus[n.MTU] = mtus[n.MTU] || n.MTU > 0
+	}
+	delete(mtus, 0)
+	add(len(mtus) > 1, analysis.Finding{Code: OtherMTU})
+	return out
 }
 
-func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
-	out := analysis.BrokenOff(f)
-	add := func(code, format string, args ...any) {
-		out = append(out, analysis.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
-	if text := m.fewSweeps(f.End.Sweeps, fs); text != "" {
-		add("few-sweeps", "%s", text)
-	}
-	if len(m.Nodes) == 2 {
-		add("two-nodes",
-			"with two nodes only the link between them can be reported: to find out which of them is slow, add a third")
-	}
-	if m.Doubtful > 0 {
-		add("doubtful", "%s %s slow in too few visits to be reported: use more sweeps",
-			units.Plural(m.Doubtful, "link"), units.Agree(m.Doubtful, "was", "were"))
-	}
-	if m.DoubtfulLoss > 0 {
-		add("doubtful-loss", "%s lost packets in too few visits to be reported: use more sweeps",
-			units.Plural(m.DoubtfulLoss, "link"))
-	}
-	if bad := failedPairs(f.Pairs); bad > 0 {
-		last := ""
-		for _, v := range f.Pairs {
-			if v.Failure != "" {
-				last = v.Failure
-			}
+// unknown returns the metrics in which slow cannot be told from noise, with their visits.
+func (fs fits) unknown() map[string]float64 {
+	var out map[string]float64
+	for _, l := range loadsOfMesh {
+		fit := fs.of[l.metric]
+		if fit == nil || fit.Visits == 0 || fit.Known() || fit.Alone {
+			continue
 		}
-		add("failed-visits", "%d of %d visits failed and %s left out, the last one because: %s",
-			bad, len(f.Pairs), units.Agree(bad, "is", "are"), last)
-	}
-	for _, names := range m.sharing(func(n Node) string { return n.Boot }) {
-		add("same-machine", "%s are the same machine, so no network is measured between them",
-			List(names))
-	}
-	if text := m.mtus(); text != "" {
-		add("mtu", "the nodes' MTUs differ: %s", text)
+		if out == nil {
+			out = map[string]float64{}
+		}
+		out[l.metric] = float64(fit.Visits)
 	}
 	return out
 }
 
-// fewSweeps returns the words for values that rest on too few sweeps, or "".
-func (m *Mesh) fewSweeps(sweeps int, fs fits) string {
-	var unknown []string
-	for _, l := range loadsOfMesh {
-		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() && !fit.Alone {
-			unknown = append(unknown, Noun(l.metric))
-		}
-	}
-	switch {
-	case len(m.Metrics) == 0:
-	case len(unknown) > 0:
-		return fmt.Sprintf(
-			"with so few nodes, %s cannot tell what is slow in %s from noise; use more sweeps",
-			units.Plural(sweeps, "sweep"), List(unknown))
-	case sweeps < stats.MinJudged:
-		return fmt.Sprintf("fewer than %d sweeps: each link's values are based on few visits",
-			stats.MinJudged)
-	}
-	return ""
-}
-
-// mtus returns the nodes by MTU, in words, or "" if their known MTUs are equal.
-func (m *Mesh) mtus() string {
-	by := map[int][]string{}
-	for _, n := range m.Nodes {
-		if n.MTU > 0 {
-			by[n.MTU] = append(by[n.MTU], n.Name)
-		}
-	}
-	if len(by) < 2 {
-		return ""
-	}
-	var parts []string
-	for _, mtu := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, fmt.Sprintf("%d (%s)", mtu, List(by[mtu])))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func (m *Mesh) sharing(what func(Node) string) [][]string {
+// sharing returns the nodes, by index, that are the same machine.
+func (m *Mesh) sharing() [][]int {
 	at := map[string]int{}
-	var all [][]string
-	for _, n := range m.Nodes {
-		x := what(n)
-		if x == "" {
+	var all [][]int
+	for k, n := range m.Nodes {
+		if n.Boot == "" {
 			continue
 		}
-		i, ok := at[x]
+		i, ok := at[n.Boot]
 		if !ok {
 			i = len(all)
-			at[x] = i
+			at[n.Boot] = i
 			all = append(all, nil)
 		}
-		all[i] = append(all[i], n.Name)
+		all[i] = append(all[i], k)
 	}
-	return slices.DeleteFunc(all, func(names []string) bool { return len(names) < 2 })
+	return slices.DeleteFunc(all, func(nodes []int) bool { return len(nodes) < 2 })
 }

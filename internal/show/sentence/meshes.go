@@ -285,7 +285,7 @@ func (s subject) atFault() string {
 	x := s.faults[0]
 	switch x.Kind {
 	case mesh.FaultGroup:
-		return mesh.List(x.Nodes) + " " + s.troubles("are slow", "lose packets") + " to the others"
+		return nodeNames(x.Nodes) + " " + s.troubles("are slow", "lose packets") + " to the others"
 	case mesh.FaultLink:
 		return fmt.Sprintf("The link between %s and %s %s", x.Nodes[0], x.Nodes[1],
 			s.troubles("is slow", "loses packets"))
@@ -297,7 +297,7 @@ func (s subject) atFaultFully() string {
 	x := s.faults[0]
 	switch {
 	case x.Kind == mesh.FaultGroup:
-		return mesh.List(x.Nodes) + " are healthy among themselves and " +
+		return nodeNames(x.Nodes) + " are healthy among themselves and " +
 			s.troubles("slow", "lose packets") + " to the others"
 	case x.Kind != mesh.FaultLink:
 		return s.atFault()
@@ -441,7 +441,7 @@ func costWhere(_ *mesh.Mesh, metric string, x mesh.Fault) string {
 	case x.Kind == mesh.FaultLink:
 		return fmt.Sprintf("from %s to %s", x.Nodes[0], x.Nodes[1])
 	case x.Kind == mesh.FaultGroup:
-		return fmt.Sprintf("between %s and the others", mesh.List(x.Nodes))
+		return fmt.Sprintf("between %s and the others", nodeNames(x.Nodes))
 	case x.Way == mesh.WayOut:
 		return "on what " + x.Nodes[0] + " sends"
 	case x.Way == mesh.WayIn:

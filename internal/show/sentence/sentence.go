@@ -26,6 +26,7 @@ type Told interface {
 // Fill sets the answer and the findings in words of a report that has findings as values.
 func Fill(r Told) {
 	fillTraces(r)
+	fillDoubts(r)
 	base := r.Base()
 	if len(base.Found) == 0 {
 		return
