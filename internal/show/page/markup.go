@@ -69,8 +69,22 @@ func sectionOf(s document.Section) markup {
 	level := strconv.Itoa(min(3, 2+s.Level))
 	return "<section>\n" +
 		when(len(s.Title) > 0, put("<h%[1]s>%[2]s</h%[1]s>\n", level, textOf(s.Title))) +
-		each(s.Blocks, func(b document.Block) markup { return blockOf(b) + "\n" }) +
+		each(scripts(s.Blocks), func(b document.Block) markup { return blockOf(b) + "\n" }) +
 		"</section>\n"
+}
+
+// scripts joins neighbouring commands, so that they can be copied together.
+func scripts(blocks []document.Block) (out []document.Block) {
+	for _, b := range blocks {
+		if c, is := b.(document.Command); is && len(out) > 0 {
+			if before, more := out[len(out)-1].(document.Command); more {
+				out[len(out)-1] = document.Command{Line: before.Line + "\n" + c.Line}
+				continue
+			}
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 func blockOf(b document.Block) markup {

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
@@ -26,11 +27,23 @@ var (
 )
 
 func endpointsView(v *view) {
-	v.title, v.command = "What each route to an endpoint costs", "toll"
+	v.title = "What each route to an endpoint costs"
 	v.columns, v.cellTitle = routeColumns, routeTitle
 	v.legend = func(*analysis.Report) string { return routeLegend }
 	v.brief, v.briefTitle, v.detailed = briefRoutes, briefRouteTitle, "percentiles, connections, suspects"
 	v.added, v.proven = routeAdded, uncounted
+}
+
+// askedBy returns the command that measures a load of endpoints. Its arguments are not kept: they may
+// have passwords.
+func askedBy(l sample.Load) string {
+	switch l.Kind {
+	case workload.Chat, workload.Batch:
+		return "toll stream"
+	case workload.SQL:
+		return "toll sql"
+	}
+	return "toll run"
 }
 
 // uncounted returns a sentence on routes whose bytes are not counted, or "" if the packets of each were

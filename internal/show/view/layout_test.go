@@ -113,6 +113,8 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 			`<text x="10" y="30">crossed</text>`),
 		"mark": svg(`<rect x="0" y="0" width="200" height="60" fill="#333"/>` +
 			`<text x="10" y="30">dark on dark</text>`),
+		"base": svg(`<line aria-label="100 %" x1="30" x2="30" y1="0" y2="60"/>` +
+			`<text x="100" y="20">200 %</text>`),
 		"empty": page(""),
 		"paper": page(`<style>@media print { p { color: #aaa } }</style><p>pale on paper</p>`),
 		"right": svg(`<text x="10" y="20">right</text>`),
@@ -123,7 +125,7 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 	}
 	for name, want := range map[string]string{"over": "text over text", "wide": "the page is",
 		"pale": "contrast 2.3", "cut": "cut by its drawing", "line": "a line through",
-		"mark": "contrast", "empty": "no text"} {
+		"mark": "contrast", "base": "no label for the line", "empty": "no text"} {
 		if !slices.ContainsFunc(found, func(s string) bool {
 			return strings.HasPrefix(s, name+", 400 px: "+want)
 		}) {

@@ -80,6 +80,9 @@ func viewOf(r *analysis.Report) view {
 	if r.Study == sample.StudyTrace && len(r.Cells) > 0 && r.Cells[0].Load == workload.Request {
 		tracedRoutesView(&v, r)
 	}
+	if r.Study == sample.StudyEndpoints && len(r.Plan.Loads) > 0 {
+		v.command = askedBy(r.Plan.Loads[0])
+	}
 	return v
 }
 

@@ -1,4 +1,5 @@
-// In each frame, some as printed: text over text, text beyond its page or drawing, text that is hard to read.
+// In each frame, some as printed: text over text, text beyond its page or drawing, text that is hard to
+// read, lines without their figure.
 (() => {
   const found = [];
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
@@ -114,6 +115,10 @@
         if (a.e.closest(".wide, pre") !== b.e.closest(".wide, pre")) continue;
         if (overlap(a.r, b.r) > 2) say("text over text: " + a.text + " | " + b.text + of(a));
       }
+    }
+    for (const l of doc.querySelectorAll("svg line[aria-label]")) { // the baseline's
+      const label = l.getAttribute("aria-label"), svg = l.closest("svg");
+      if (!drawn.some(t => t.svg === svg && t.text === label)) say("no label for the line: " + label + of({ e: svg }));
     }
     for (const t of drawn) { // a line through a text, which no halo keeps apart
       if (t.style.paintOrder.startsWith("stroke") && t.style.stroke !== "none") continue;

@@ -8,7 +8,9 @@ export function interval(spec, width) {
   const rows = spec.rows.map((r, i) => ({...r, i}));
   const at = layout(rows, width);
   const domain = domainOf(spec, rows);
-  const ticks = Math.max(2, Math.min(7, Math.floor((width - at.left - at.right) / 70)));
+  const most = Math.max(2, Math.min(7, Math.floor((width - at.left - at.right) / 70)));
+  const ticks = spec.line == null ? most : around(spec.line, domain, most);
+  const tickFormat = spec.change ? change : ratio;
   return plot({
     width,
     height: 46 + rows.length * at.step + 8,
@@ -16,21 +18,34 @@ export function interval(spec, width) {
     marginRight: at.right,
     marginTop: 46,
     marginBottom: 8,
-    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks, tickFormat: spec.change ? change : ratio, grid: true, labelOffset: 40},
+    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks, tickFormat, grid: true, labelOffset: 40},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0},
     symbol: {legend: false},
     marks: [
       spec.band ? Plot.rect([spec.band], {x1: "0", x2: "1", fill: "var(--band)"}) : null,
-      spec.line == null ? null : baseline(spec.line, rows, at),
+      spec.line == null ? null : baseline(spec.line, rows, at, tickFormat(spec.line)),
       values(spec, rows.filter((r) => !r.none), domain, at.dy),
       at.thin ? textsAbove(rows, width) : textsBeside(rows, at),
     ],
   });
 }
 
+// around returns about so many round numbers of the domain, and the line, which none is close to.
+function around(line, [from, to], most) {
+  const rough = (to - from) / most, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].findLast((n, i) => i === 0 || rough / power >= Math.sqrt([1, 1, 2, 5][i] * n));
+  const first = step === 2 * line ? line : 0; // 100 %, 300 %, 500 %
+  const out = [line];
+  for (let n = Math.ceil((from - first) / step); first + n * step <= to; n++) {
+    const x = first + n * step;
+    if (Math.abs(x - line) > 0.6 * step) out.push(x);
+  }
+  return out;
+}
+
 // baseline draws the line. Below texts it has a stroke for each row, so that it crosses none of them.
-function baseline(line, rows, at) {
-  const style = {stroke: "var(--ink)", strokeWidth: 1.5};
+function baseline(line, rows, at, label) {
+  const style = {stroke: "var(--ink)", strokeWidth: 1.5, ariaLabel: () => label};
   return at.thin ? Plot.tickX(rows, {y: "i", x: () => line, insetTop: at.step / 2 + at.dy - 10, insetBottom: 2, ...style}) : Plot.ruleX([line], style);
 }
 

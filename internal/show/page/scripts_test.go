@@ -1,0 +1,19 @@
+package page
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// The lines of a script are one text, which can be copied.
+func TestScriptsAreOneText(t *testing.T) {
+	got := string(sectionOf(document.Section{Blocks: []document.Block{
+		document.Command{Line: "for x in a b; do"}, document.Command{Line: "  echo $x"},
+		document.Command{Line: "done"}, document.Paragraph{Text: document.Plainly("or")},
+		document.Command{Line: "echo a"}}}))
+	if strings.Count(got, "<pre>") != 2 || !strings.Contains(got, "do\n  echo $x\ndone</code>") {
+		t.Error(got)
+	}
+}
