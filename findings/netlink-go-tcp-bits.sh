@@ -1,6 +1,6 @@
 #!/bin/bash
-# One would guess that the Go library's TCPInfo of a socket has the figures that ss shows: the window
-# scales, and whether the application limited the rate of delivery.
+# One would guess that the Go library's TCPInfo of a socket has the figures that ss shows: the
+# window scales, and whether the application limited the rate of delivery.
 #
 # It takes these bits from the wrong ends of their bytes. Snd_wscale is the receiver's scale and
 # Rcv_wscale the sender's. Delivery_rate_app_limited is 0 where ss says app_limited: the rate of a

@@ -1,10 +1,10 @@
 #!/bin/bash
-# One would guess that OpenTelemetry's histogram http.client.request.duration has the duration of the
-# span of the same request, as its conventions ask.
+# One would guess that OpenTelemetry's histogram http.client.request.duration has the duration of
+# the span of the same request, as its conventions ask.
 #
-# Of an event stream that lasts a second Go's span lasts a second, and the histogram has some
-# milliseconds: the one ends with the body, the other with the headers. A percentile of the histogram
-# is a time to the first byte.
+# Of an event stream that lasts a second Go's span lasts a second, and the histogram has about a
+# millisecond: the one ends with the body, the other with the headers. A percentile of the
+# histogram is a time to the first byte.
 #
 # go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp 0.72.0 (Go), 2026-11-29
 set -euo pipefail
