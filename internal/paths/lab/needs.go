@@ -369,6 +369,10 @@ func tryIPv6() error {
 	if err == nil && v == "0" {
 		return nil
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return &machine.UnsupportedError{Missing: "the kernel has no IPv6",
+			Remedy: "boot without ipv6.disable=1"}
+	}
 	return &machine.UnsupportedError{Missing: "IPv6 is off (" + key + " is not 0)",
-		Remedy: "boot without ipv6.disable=1 and ipv6.disable_ipv6=1", Err: err}
+		Remedy: "boot without ipv6.disable_ipv6=1", Err: err}
 }

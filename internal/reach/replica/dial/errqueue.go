@@ -3,6 +3,7 @@ package dial
 import (
 	"errors"
 	"net/netip"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -61,6 +62,10 @@ func gotOf(err error) replica.Got {
 		return replica.Timeout
 	case unix.ECONNRESET:
 		return replica.Closed
+	case unix.EAFNOSUPPORT: // also where this process may make no such sockets
+		if _, err := os.Stat("/proc/net/if_inet6"); errors.Is(err, os.ErrNotExist) {
+			return replica.Unreachable // a kernel without IPv6
+		}
 	}
 	return replica.Failed
 }

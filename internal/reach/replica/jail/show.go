@@ -188,7 +188,11 @@ func (v *view) overlay(t tree) {
 	if t.writable {
 		flags, data = safe, "userxattr,lowerdir="+lower+",upperdir="+under+"/upper,workdir="+under+"/work"
 	}
-	if err := unix.Mount("overlay", t.to(), "overlay", flags, data); err != nil {
+	err := unix.Mount("overlay", t.to(), "overlay", flags, data)
+	if errors.Is(err, unix.ENODEV) {
+		err = errors.New("the kernel has no overlay file system (CONFIG_OVERLAY_FS)")
+	}
+	if err != nil {
 		v.hide(t, err)
 	}
 }
