@@ -86,10 +86,6 @@ var MacvlanBridge = binary.NativeEndian.AppendUint32(
 // not yet deliver packets, because it adds the local route a moment after the address. It leaves
 // out devices that do not carry packets.
 func Unrouted() ([]netip.Addr, error) {
-	carrying, err := Carrying()
-	if err != nil {
-		return nil, err
-	}
 	six := []byte{unix.AF_INET6}
 	addresses, err := rawList("addresses", unix.RTM_GETADDR, unix.RTM_NEWADDR, six,
 		unix.SizeofIfAddrmsg, func(b []byte) bool { return b[2]&unix.IFA_F_DADFAILED == 0 })
@@ -115,13 +111,25 @@ func Unrouted() ([]netip.Addr, error) {
 		routed[place{to, int(f.number(unix.RTA_OIF))}] = true
 	}
 	const loopback = 1 // before Linux 4.19, the device of all local routes
-	var out []netip.Addr
+	var late []place
 	for _, m := range addresses {
 		a, ok := ParseAddress(m)
 		addr := a.Prefix.Addr()
-		if ok && carrying[a.Index] && !routed[place{addr, a.Index}] &&
-			!routed[place{addr, loopback}] {
-			out = append(out, addr)
+		if ok && !routed[place{addr, a.Index}] && !routed[place{addr, loopback}] {
+			late = append(late, place{addr, a.Index})
+		}
+	}
+	if len(late) == 0 {
+		return nil, nil
+	}
+	carrying, err := Carrying()
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, p := range late {
+		if carrying[p.index] {
+			out = append(out, p.addr)
 		}
 	}
 	return out, nil

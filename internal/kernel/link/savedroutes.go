@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -258,7 +259,7 @@ func PolicyHasPorts(m raw.Message) bool {
 	return err != nil || f[nl.FRA_SPORT_RANGE] != nil || f[nl.FRA_DPORT_RANGE] != nil
 }
 
-// MakePolicy replaces the rules that choose a routing table.
+// MakePolicy replaces the rules that choose a routing table, if they are others.
 func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (
 		flags      = 8       // offset in struct fib_rule_hdr
@@ -293,6 +294,9 @@ func MakePolicy(ms []raw.Message) []raw.Refused {
 	now, err := ReadPolicy()
 	if err != nil {
 		return []raw.Refused{{What: "policy rules", Err: err}}
+	}
+	if slices.EqualFunc(now, ms, func(a, b raw.Message) bool { return bytes.Equal(a.Data, b.Data) }) {
+		return nil
 	}
 	r.send = send(unix.RTM_DELRULE, 0)
 	refused := r.all(now)

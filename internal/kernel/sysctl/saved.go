@@ -135,6 +135,16 @@ func Spreads(key string) bool {
 	return ofDevice || rank(key) == 0
 }
 
+// AsNew returns the key of the parameter whose value a new device takes over, for a parameter of
+// ReadAll that belongs to a device. For others it returns the key itself.
+func AsNew(key string) string {
+	device, name, ok := split(key)
+	if !ok || slices.Contains(everyDevice, device) {
+		return key
+	}
+	return strings.TrimSuffix(key, device+"/"+name) + "default/" + name
+}
+
 var errForbidden = errors.New("not a parameter that toll copies")
 
 func setFile(key, value string) error {

@@ -112,3 +112,17 @@ func TestValid(t *testing.T) {
 		}
 	}
 }
+
+func TestAsNew(t *testing.T) {
+	for key, want := range map[string]string{
+		"net/ipv4/ip_forward":             "net/ipv4/ip_forward",
+		"net/ipv4/conf/all/rp_filter":     "net/ipv4/conf/all/rp_filter",
+		"net/ipv4/conf/default/rp_filter": "net/ipv4/conf/default/rp_filter",
+		"net/ipv4/conf/eth0.5/rp_filter":  "net/ipv4/conf/default/rp_filter",
+		"net/ipv6/conf/lo/disable_ipv6":   "net/ipv6/conf/default/disable_ipv6",
+	} {
+		if got := AsNew(key); got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+}

@@ -87,11 +87,11 @@ func (a *ahead) take() (got made) {
 // tryRemedies tries commands for the connections that are lost, one connection for each cause, and
 // for traps, for at most limit. In the list (port 0) it tries only those that are printed there. It
 // returns an error only if ctx ends.
-func tryRemedies(ctx context.Context, c *ports.Copy, unchanged session, port uint16,
+func tryRemedies(ctx context.Context, c *ports.Copy, unchanged *replica.Session, port uint16,
 	limit time.Duration) error {
 	t := trials{c: c, unchanged: unchanged, list: port == 0,
 		start: func(ctx context.Context) (session, error) {
-			s, err := replica.Start(ctx, c.Machine, c.Sockets)
+			s, err := unchanged.Again(ctx)
 			if err != nil {
 				return nil, err
 			}

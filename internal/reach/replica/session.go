@@ -21,8 +21,10 @@ type Session struct {
 	doubts  [][]doubt // by namespace
 	// copies has one copy or, if there are rules that cannot be copied, two: in the first these
 	// rules never match, in the second they always match.
-	copies []*child
-	absent absent
+	copies   []*child
+	absent   absent
+	thin     *Machine // what copies are made of
+	variants []Variant
 }
 
 // Lacks is a part of the machine that the copy lacks.
@@ -42,16 +44,25 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	if err := m.check(sockets); err != nil {
 		return nil, fmt.Errorf("copy the machine's network: %w", err)
 	}
-	thin, absent := m.thin(sockets)
-	s := &Session{machine: m, sockets: sockets, absent: absent}
-	variants := []Variant{AsIs}
+	s := &Session{machine: m, sockets: sockets, variants: []Variant{AsIs}}
+	s.thin, s.absent = m.thin(sockets)
 	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.uncertain()) > 0 }) {
-		variants = []Variant{Never, Always}
+		s.variants = []Variant{Never, Always}
 	}
-	s.copies = make([]*child, len(variants))
+	return s.start(ctx)
+}
+
+// Again builds another copy of s's machine, as Start does but with less work. The caller closes it.
+func (s *Session) Again(ctx context.Context) (*Session, error) {
+	out := *s
+	return out.start(ctx)
+}
+
+func (s *Session) start(ctx context.Context) (*Session, error) {
+	s.copies = make([]*child, len(s.variants))
 	err := s.each(func(i int) (err error) {
-		order := Order{Machine: thin.bare(), Sockets: sockets, Variant: variants[i]}
-		s.copies[i], err = startChild(ctx, order, m.here)
+		order := Order{Machine: s.thin.bare(), Sockets: s.sockets, Variant: s.variants[i]}
+		s.copies[i], err = startChild(ctx, order, s.machine.here)
 		return err
 	})
 	if err != nil {

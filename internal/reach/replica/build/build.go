@@ -216,7 +216,7 @@ func (c *machine) unset(space int) map[string]string {
 		}
 	}
 	maps.DeleteFunc(out, func(key, value string) bool {
-		fresh, ok := c.fresh[key]
+		fresh, ok := c.fresh[sysctl.AsNew(key)]
 		return ok && fresh == value
 	})
 	return out
