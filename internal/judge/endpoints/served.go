@@ -33,6 +33,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 		"device, %s.", units.Plural(s.Requests, "request"),
 		over, s.Followed, float64(s.Requests)/s.Followed,
 		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
+	a.Add(atClients(s))
 	a.Add(tail(s))
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
@@ -43,6 +44,25 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(together(s))
 	a.Add(incomplete(s))
 	return a
+}
+
+// atClients says what the requests' clients had of them, or that the times are without them.
+func atClients(s *sample.Served) string {
+	c := s.Client
+	if c == nil {
+		return "The clients, and what is between them and that device, are not in it."
+	}
+	who := "Their clients, on this machine, had"
+	if c.Requests < s.Requests {
+		who = fmt.Sprintf("The clients of %d of them, on this machine, had", c.Requests)
+	}
+	text := fmt.Sprintf("%s %s each from write to read: %s until the request was at the server's device, "+
+		"%s from the reply's departure until it was read", who, workload.Briefly(c.Whole.Mean),
+		workload.Briefly(c.Parts[0].Mean), workload.Briefly(c.Parts[2].Mean))
+	if c.Between.Max > 0 {
+		text += fmt.Sprintf("; the next one followed after %s", workload.Briefly(c.Between.Mean))
+	}
+	return text + "."
 }
 
 // alone reports whether the server's part is without its TCP.

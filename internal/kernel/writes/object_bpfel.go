@@ -19,11 +19,13 @@ const (
 	objectMapRecords    = "records"
 	objectMapThreads    = "threads"
 	objectProgTollRan   = "toll_ran"
+	objectProgTollRead  = "toll_read"
 	objectProgTollSent  = "toll_sent"
 	objectProgTollWrite = "toll_write"
 	objectVarDialled    = "dialled"
 	objectVarLost       = "lost"
 	objectVarPorts      = "ports"
+	objectVarReads      = "reads"
 	objectVarRuns       = "runs"
 	objectVarUdp        = "udp"
 )
@@ -71,6 +73,7 @@ type objectSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
 	TollRan   *ebpf.ProgramSpec `ebpf:"toll_ran"`
+	TollRead  *ebpf.ProgramSpec `ebpf:"toll_read"`
 	TollSent  *ebpf.ProgramSpec `ebpf:"toll_sent"`
 	TollWrite *ebpf.ProgramSpec `ebpf:"toll_write"`
 }
@@ -90,6 +93,7 @@ type objectVariableSpecs struct {
 	Dialled *ebpf.VariableSpec `ebpf:"dialled"`
 	Lost    *ebpf.VariableSpec `ebpf:"lost"`
 	Ports   *ebpf.VariableSpec `ebpf:"ports"`
+	Reads   *ebpf.VariableSpec `ebpf:"reads"`
 	Runs    *ebpf.VariableSpec `ebpf:"runs"`
 	Udp     *ebpf.VariableSpec `ebpf:"udp"`
 }
@@ -132,6 +136,7 @@ type objectVariables struct {
 	Dialled *ebpf.Variable `ebpf:"dialled"`
 	Lost    *ebpf.Variable `ebpf:"lost"`
 	Ports   *ebpf.Variable `ebpf:"ports"`
+	Reads   *ebpf.Variable `ebpf:"reads"`
 	Runs    *ebpf.Variable `ebpf:"runs"`
 	Udp     *ebpf.Variable `ebpf:"udp"`
 }
@@ -141,6 +146,7 @@ type objectVariables struct {
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
 	TollRan   *ebpf.Program `ebpf:"toll_ran"`
+	TollRead  *ebpf.Program `ebpf:"toll_read"`
 	TollSent  *ebpf.Program `ebpf:"toll_sent"`
 	TollWrite *ebpf.Program `ebpf:"toll_write"`
 }
@@ -148,6 +154,7 @@ type objectPrograms struct {
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
 		p.TollRan,
+		p.TollRead,
 		p.TollSent,
 		p.TollWrite,
 	)

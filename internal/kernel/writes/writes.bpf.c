@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Programs that write down when bytes are written to TCP sockets at some ports, when TCP sends them,
-// and when the threads that wrote run; or when datagrams leave UDP sockets. None of them changes
+// when the threads that wrote run, and when clients read; or when datagrams leave UDP sockets. None of them changes
 // anything but the maps below.
 // (GPL beside MIT because the kernel gives its own structures to no other program.)
 
@@ -19,8 +19,10 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define AF_INET6 10
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
+#define MSG_PEEK 2
+#define MSG_ERRQUEUE 0x2000
 
-enum kind { WRITE = 1, SEND, RAN, DATAGRAM };
+enum kind { WRITE = 1, SEND, RAN, DATAGRAM, READ };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
@@ -45,9 +47,10 @@ struct sock_common {
 };
 struct sock {
 	struct sock_common __sk_common;
+	__u16 sk_protocol;
 };
 struct tcp_sock {
-	__u32 write_seq, snd_nxt, snd_una, snd_wnd;
+	__u32 copied_seq, write_seq, snd_nxt, snd_una, snd_wnd;
 	__u8 nonagle : 4;
 };
 struct iov_iter {
@@ -105,6 +108,7 @@ volatile const __u64 ports[(1 << 16) / 64]; // bits
 volatile const __u64 dialled[(1 << 16) / 64];
 volatile const bool runs; // sched_switch is attached
 volatile const bool udp; // sockets, instead of TCP's
+volatile const bool reads; // of sockets that dialled a port, whose threads' runs do not count
 __u64 lost;
 
 static __always_inline bool is_ours(const struct sock *sk)
@@ -155,7 +159,7 @@ static __always_inline void ends_of(struct sock *sk, struct ends *ends)
 }
 
 static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
-			       const struct ends *ends)
+			       const struct ends *ends, bool ran)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	struct tcp_sock *tp = (void *)sk;
@@ -181,7 +185,7 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 
 		r->thread = BPF_CORE_READ(t, pid);
 		r->waited = BPF_CORE_READ(t, sched_info.run_delay);
-		if (runs)
+		if (runs && ran)
 			r->since = running(r->thread);
 	}
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
@@ -191,9 +195,21 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int goal)
 {
-	if (!is_ours(sk) && !is_dialled(sk))
+	bool ours = is_ours(sk);
+
+	if (!ours && !is_dialled(sk))
 		return 0;
-	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count, 0);
+	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count, 0,
+		   ours || !reads);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(toll_read, struct sock *sk, int ret, int flags)
+{
+	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) || !is_dialled(sk) ||
+	    sk->sk_protocol != IPPROTO_TCP)
+		return 0;
+	return put(READ, sk, BPF_CORE_READ((struct tcp_sock *)sk, copied_seq) - ret, ret, 0, false);
 }
 
 // header reads a TCP packet's sequence number, or a datagram's first bytes and ends, and the payload's
@@ -255,7 +271,7 @@ int BPF_PROG(toll_sent, struct sk_buff *skb)
 
 	if (!sk || !is_ours(sk) || !header(skb, &seq, &len, &ends))
 		return 0;
-	return udp ? put(DATAGRAM, sk, seq, len, &ends) : put(SEND, sk, seq, len, 0);
+	return udp ? put(DATAGRAM, sk, seq, len, &ends, true) : put(SEND, sk, seq, len, 0, false);
 }
 
 SEC("tp_btf/sched_switch")

@@ -29,14 +29,15 @@ const (
 	Send                     // TCP gives a segment to a device
 	Ran                      // a thread that wrote before has run since Since
 	Datagram                 // a program gives a datagram to a device
+	Read                     // a program has read bytes from a socket
 )
 
 // Event is a write, a segment or a datagram of a socket at one of the ports, or the end of a run.
 type Event struct {
 	At    int64 // CLOCK_MONOTONIC, ns
 	NetNS uint32
-	// Seq is the TCP sequence number of the first byte, or a datagram's first four bytes, if it has as
-	// many. Len is the number of bytes.
+	// Seq is the TCP sequence number of the first byte, which is the peer's of a Read, or a datagram's
+	// first four bytes, if it has as many. Len is the number of bytes.
 	Seq, Len      uint32
 	Unacked       uint32 // bytes that were sent and not acknowledged
 	Window        uint32 // the receiver's, in bytes
@@ -80,7 +81,10 @@ type Of struct {
 	Local   []uint16 // ports of the sockets
 	Dialled []uint16 // peers' ports: writes to sockets that dialled them, too
 	Runs    bool     // when the threads that write run
-	UDP     bool     // the datagrams of UDP sockets at Local, instead of TCP's writes and segments
+	// Reads means that reads from the sockets that dialled a port are recorded, too, and that the runs
+	// of these sockets' threads are not.
+	Reads bool
+	UDP   bool // the datagrams of UDP sockets at Local, instead of TCP's writes and segments
 }
 
 // Open attaches the programs. It returns a *machine.UnsupportedError if the process may not, or the
@@ -116,8 +120,12 @@ func (r *Recorder) open(of Of) error {
 	if of.UDP {
 		delete(spec.Programs, objectProgTollWrite)
 	}
+	if !of.Reads {
+		delete(spec.Programs, objectProgTollRead)
+	}
 	for name, x := range map[string]any{objectVarPorts: bits(of.Local),
-		objectVarDialled: bits(of.Dialled), objectVarRuns: of.Runs, objectVarUdp: of.UDP} {
+		objectVarDialled: bits(of.Dialled), objectVarRuns: of.Runs, objectVarUdp: of.UDP,
+		objectVarReads: of.Reads} {
 		if err := spec.Variables[name].Set(x); err != nil {
 			return err
 		}

@@ -25,7 +25,12 @@ const patience = time.Minute
 
 func opened(t *testing.T, ports ...uint16) *Recorder {
 	t.Helper()
-	r, err := Open(Of{Local: ports})
+	return openedOf(t, Of{Local: ports})
+}
+
+func openedOf(t *testing.T, of Of) *Recorder {
+	t.Helper()
+	r, err := Open(of)
 	if u := (*machine.UnsupportedError)(nil); errors.As(err, &u) {
 		if has, err := bpf.Tracepoints(); err == nil && !has("tcp_sendmsg_locked") {
 			t.Skip(u) // before Linux 6.16
@@ -224,4 +229,39 @@ func sched(t *testing.T) (ran, waited int64) {
 		t.Fatal(err)
 	}
 	return ran, waited
+}
+
+// TestReads records what a client does at its socket, beside its server.
+func TestReads(t *testing.T) {
+	server, client := pair(t, "127.0.0.1:0")
+	at := uint16(server.LocalAddr().(*net.TCPAddr).Port)
+	from := uint16(client.LocalAddr().(*net.TCPAddr).Port)
+	r := openedOf(t, Of{Local: []uint16{at}, Dialled: []uint16{at}, Reads: true})
+	for _, x := range []struct {
+		from, to *net.TCPConn
+		n        int
+	}{{client, server, 5}, {server, client, 7}} {
+		if _, err := x.from.Write(make([]byte, x.n)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(x.to, make([]byte, x.n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []Event
+	testwait.Until(t, patience, "both writes, a segment and a read are recorded", func() bool {
+		if err := r.Read(func(e *Event) { all = append(all, *e) }); err != nil {
+			t.Fatal(err)
+		}
+		return len(all) >= 4
+	})
+	for i, want := range []Event{{Kind: Write, Local: from, Remote: at, Len: 5},
+		{Kind: Write, Local: at, Remote: from, Len: 7}, {Kind: Send, Local: at, Remote: from, Len: 7},
+		{Kind: Read, Local: from, Remote: at, Len: 7}} {
+		e := all[i]
+		if len(all) != 4 || e.Kind != want.Kind || e.Local != want.Local || e.Remote != want.Remote ||
+			e.Len != want.Len || want.Kind == Read && e.Seq != all[1].Seq {
+			t.Errorf("%+v of %d, want %+v", e, len(all), want)
+		}
+	}
 }

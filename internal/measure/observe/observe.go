@@ -206,7 +206,10 @@ func (w *Watch) openWrites() {
 	if len(of.Local) == 0 {
 		return
 	}
-	if !of.Runs {
+	switch {
+	case w.serving && !w.udp:
+		of.Dialled, of.Reads = of.Local, true // the clients' sockets
+	case !of.Runs:
 		of.Dialled = nil
 	}
 	w.writes, _ = writes.Open(of)

@@ -43,6 +43,7 @@ type connection struct {
 	turns             []turn  // of a log that joins connections
 	talk              talk    // the same
 	written           writings
+	client            clientSide // of a log that joins connections
 }
 
 type key struct {
@@ -70,6 +71,8 @@ type Log struct {
 	// dialWrites are the writes to sockets that dialled a place.
 	dialWrites sockets
 	runs       map[uint32][]run // of threads that write, in their order
+	// clientSides are the writes and reads of the clients' sockets, of a log that joins connections.
+	clientSides map[pair][]writes.Event
 	// dialogs has what was seen of UDP, and datagrams what the servers' sockets sent.
 	dialogs   map[dialogKey]*dialog
 	datagrams map[sentKey][]writes.Event
@@ -82,7 +85,8 @@ func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[Place][]server{}, clients: map[Place]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
 		writes: sockets{}, dialWrites: sockets{}, runs: map[uint32][]run{},
-		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
+		clientSides: map[pair][]writes.Event{},
+		dialogs:     map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
 }
 
 // Add adds a packet that was seen in a namespace.
@@ -175,7 +179,7 @@ func (l *Log) received(k key, p *capture.Packet) {
 	}
 	before := c.in.end
 	if c.in.add(p, c.asking); l.joins && c.in.end > before {
-		c.turns = appendTurn(c.turns, p.At, c.out.end)
+		c.turns = appendTurn(c.turns, p.At, before, c.out.end)
 		c.turns[len(c.turns)-1].asked = c.in.end
 	}
 }
@@ -348,6 +352,11 @@ func (l *Log) cameTo(by Client, local uint16) *arrivals {
 // CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
 	p := pairOf(&e)
+	if l.joins && l.servesAnywhere(e.Remote) {
+		from := pair{p.remote, p.local}
+		l.clientSides[from] = append(l.clientSides[from], e)
+		return
+	}
 	if _, ok := l.serverAt(space, p.local); ok && e.Kind == writes.Datagram {
 		l.addSent(space, p, e)
 	} else if ok {

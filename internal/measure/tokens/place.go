@@ -45,6 +45,16 @@ func (l *Log) serverAt(space int, to netip.AddrPort) (at Place, ok bool) {
 	return Place{}, false
 }
 
+// servesAnywhere reports whether a port is a place's in any namespace.
+func (l *Log) servesAnywhere(port uint16) bool {
+	for p := range l.servers {
+		if p.Port == port {
+			return true
+		}
+	}
+	return false
+}
+
 // Dial makes the log follow what comes from a port to clients in a namespace.
 func (l *Log) Dial(space int, port uint16) { l.clients[Place{Space: space, Port: port}] = true }
 

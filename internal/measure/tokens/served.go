@@ -29,6 +29,7 @@ type served struct {
 	parts   [len(servedParts)]int64
 	written bool // the server's write was seen
 	timed   bool // for how long it waited for a CPU is known
+	had     had  // by a client of this machine
 }
 
 // wait takes the time for which the thread that replied waited for a CPU out of the server's part.
@@ -85,6 +86,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			continue
 		}
 		l.noteWrites(k, c)
+		c.client.take(l, k, c)
 		if c.talk.reads() {
 			r.takePairs(l, c, k, before)
 			if c.over {
@@ -121,6 +123,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 		}
 	}
 	clear(l.writes)
+	clear(l.clientSides)
 	l.trimRuns()
 }
 
@@ -148,6 +151,7 @@ func (r *Requests) add(l *Log, c *connection, x turn) bool {
 		one.parts[inQueue] = s.Departed[0] - wrote - one.parts[inTCP]
 		one.wait(l.spent(c.written.writes, x.from+1, s.Came, wrote))
 	}
+	one.had = c.client.of(x)
 	r.all, r.sum = append(r.all, one), r.sum+one.whole()
 	r.sums.AddWaits(&s)
 	return true
@@ -176,7 +180,7 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 		}
 		e.Parts = append(e.Parts, partOf(name, all, func(s served) int64 { return s.parts[i] }))
 	}
-	e.Waits = r.sums.causes()
+	e.Waits, e.Client = r.sums.causes(), clients(all)
 	slices.SortStableFunc(all, func(a, b served) int { return cmp.Compare(b.whole(), a.whole()) })
 	e.Tail = tail(all, seen)
 	for _, s := range all[:min(shown, len(all))] {
@@ -269,10 +273,9 @@ func partOf(name string, all []served, of func(served) int64) sample.ServedPart 
 func (c *connection) drop(asked, replied int64) {
 	c.in.drop(asked)
 	c.out.drop(replied)
-	for _, list := range []*[]writing{&c.written.writes, &c.written.sends} {
-		i := sort.Search(len(*list), func(i int) bool { return (*list)[i].end >= replied })
-		*list = slices.Clone((*list)[i:])
-	}
+	c.written.writes = dropBefore(c.written.writes, replied)
+	c.written.sends = dropBefore(c.written.sends, replied)
+	c.client.drop(asked, replied)
 	if n := len(c.acked); n > 0 {
 		c.acked = slices.Clone(c.acked[n-1:])
 	}

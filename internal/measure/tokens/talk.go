@@ -56,7 +56,7 @@ func (c *connection) pairs() (out []exchange) {
 		if !ok {
 			break
 		}
-		x := exchange{turn{sent: first.at, asked: f.end, from: from}, f, first.at < left}
+		x := exchange{turn{sent: first.at, before: asked, asked: f.end, from: from}, f, first.at < left}
 		if i < len(answers) {
 			x.to = answers[i].end
 			if m, ok := c.out.at(x.to); ok {

@@ -12,6 +12,7 @@ const mostTurns = 20_000
 // last byte.
 type turn struct {
 	sent     int64 // when the first byte of the request left the client's device
+	before   int64 // offset of the request before
 	asked    int64 // offset of the request
 	from, to int64 // offsets of the reply before and of this one
 }
@@ -48,15 +49,15 @@ func (l *Log) ask(k clientKey, p *capture.Packet) {
 	if len(q.turns) == mostTurns {
 		return
 	}
-	q.turns = appendTurn(q.turns, p.At, top)
+	q.turns = appendTurn(q.turns, p.At, before, top)
 	q.turns[len(q.turns)-1].asked = q.out.end
 }
 
-// appendTurn appends a turn, if bytes of a request at a time follow bytes of a reply, which has come
-// up to an offset.
-func appendTurn(turns []turn, at, replied int64) []turn {
+// appendTurn appends a turn, if bytes of a request at a time and from an offset follow bytes of a reply,
+// which has come up to an offset.
+func appendTurn(turns []turn, at, asked, replied int64) []turn {
 	if n := len(turns); n == 0 || replied > turns[n-1].from {
-		turns = append(turns, turn{sent: at, from: replied})
+		turns = append(turns, turn{sent: at, before: asked, from: replied})
 	}
 	return turns
 }

@@ -29,19 +29,25 @@ func (w *writings) add(out *stream, all []writes.Event) {
 		if !out.known {
 			return
 		}
-		start := out.offset(e.Seq)
-		x := writing{start, start + int64(e.Len), e}
-		if start < 0 || start > out.end+mostAhead || e.Len == 0 {
-			continue
-		}
 		list := &w.writes
 		if e.Kind == writes.Send {
 			list = &w.sends
 		}
-		if n := len(*list); n == 0 || x.end > (*list)[n-1].end { // else it was sent again
-			*list = append(*list, x)
-		}
+		*list = appendWriting(*list, out, e)
 	}
+}
+
+// appendWriting appends an event of a stream, if it is not another one's.
+func appendWriting(list []writing, of *stream, e writes.Event) []writing {
+	start := of.offset(e.Seq)
+	x := writing{start, start + int64(e.Len), e}
+	if start < 0 || start > of.end+mostAhead || e.Len == 0 {
+		return list
+	}
+	if n := len(list); n == 0 || x.end > list[n-1].end { // else it was sent again
+		list = append(list, x)
+	}
+	return list
 }
 
 // covering returns the first of a list that has the byte before an offset.

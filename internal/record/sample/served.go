@@ -34,6 +34,9 @@ type Served struct {
 	Whole  ServedPart     `json:"whole"`
 	Parts  []ServedPart   `json:"parts"`
 	Waits  []EvidenceWait `json:"waits,omitempty"`
+	// Client has what the requests' clients had of them; nil: none was seen on this machine, and the
+	// times end at the server's network device.
+	Client *ServedClient `json:"client,omitempty"`
 	// Tail has the parts' means of the requests around the p99; nil: there are too few.
 	Tail    []float64  `json:"p99_parts_s,omitempty"`
 	Slowest []Answered `json:"slowest"` // the slowest first
@@ -45,6 +48,24 @@ const (
 	ServedRequest = "request" // from its first byte to its last one
 	ServedCPU     = "cpu"     // the server's thread waited for a CPU
 	ServedReply   = "reply"   // from its first byte to its last one
+)
+
+// ServedClient has the times of requests at clients of the server's machine: from the beginning of the
+// write to the end of the read. The parts' means add up to that of Whole.
+type ServedClient struct {
+	Requests int          `json:"requests"`
+	Whole    ServedPart   `json:"whole"`
+	Parts    []ServedPart `json:"parts"`
+	// Between is from the end of a reply's read to the next request's write, on a connection.
+	Between ServedPart `json:"between"`
+}
+
+// The names of parts of a request at its client.
+const (
+	ServedSent    = "sent"    // until its first byte is at the server's device
+	ServedHere    = "here"    // Served.Whole, of these requests
+	ServedRead    = "read"    // from then on until the client has read the reply
+	ServedBetween = "between" // until the client writes the next one
 )
 
 // ServedPart is a part of the requests' time. The parts' means add up to that of Whole.

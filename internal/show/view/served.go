@@ -20,12 +20,19 @@ func Served(s *sample.Served) document.Document {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
 		texts("", "part"), figures("mean", "µs"), figures("p50", "µs"), figures("p99", "µs"),
 		figures("largest", "µs")}}
-	for _, p := range append(slices.Clone(s.Parts), s.Whole) {
-		if p.Max == 0 {
-			continue
+	add := func(p sample.ServedPart, head string) {
+		if p.Max > 0 {
+			t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: head}, time(p.Mean),
+				time(p.P50), time(p.P99), time(p.Max)}})
 		}
-		t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: servedHead(p.Part)},
-			time(p.Mean), time(p.P50), time(p.P99), time(p.Max)}})
+	}
+	for _, p := range append(slices.Clone(s.Parts), s.Whole) {
+		add(p, servedHead(p.Part))
+	}
+	if c := s.Client; c != nil {
+		for _, p := range append(slices.Clone(c.Parts), c.Whole, c.Between) {
+			add(p, clientHead(p.Part))
+		}
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
 	slow := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
@@ -48,6 +55,20 @@ func Served(s *sample.Served) document.Document {
 	d.Sections = append(d.Sections, document.Section{Title: document.Strongly("The slowest requests"),
 		Blocks: []document.Block{slow}})
 	return d
+}
+
+func clientHead(part string) string {
+	switch part {
+	case sample.ServedSent:
+		return "to the server"
+	case sample.ServedHere:
+		return "at the server"
+	case sample.ServedRead:
+		return "back until read"
+	case sample.ServedBetween:
+		return "until the next one"
+	}
+	return "request at the client"
 }
 
 func servedHead(part string) string {
