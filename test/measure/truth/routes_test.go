@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -33,8 +34,9 @@ func TestMovedInRoute(t *testing.T) {
 		{"right", 20.5, 0.1, 0.1, yes},
 		{"too-little", 15, 0.1, 0.1, no},
 		{"elsewhere", 0.1, 20, 0.1, no},
-		{"another-moves", 20, 0, 0.3, no},
-		{"a-wake-up-moves", 20, 0.4, 0, yes},
+		{"another-moves", 20, 0, 1.2, no},
+		{"a-wake-up-moves", 20, 1.2, 0, no},
+		{"a-side-effect", 20, 0.9, -0.9, yes},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := moved{others: map[string][]amount{}}
@@ -45,7 +47,7 @@ func TestMovedInRoute(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := m.verdict(amount{at: 20e-6}, limitOf); got != c.want {
+			if got := m.verdict(amount{at: 20e-6}, limitsFor(amount{at: 20e-6})); got != c.want {
 				t.Errorf("%q: %s, %s", got, mean(m.right), m.text())
 			}
 		})
@@ -58,6 +60,21 @@ func TestMovedInRoute(t *testing.T) {
 		}
 		if err := (&moved{}).addRoute(r, d); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestLimitsFor(t *testing.T) {
+	for _, c := range []struct {
+		known         float64
+		network, wake float64
+	}{{1e-6, routeLimit, wakeLimit}, {-8e-6, 0.4e-6, wakeLimit}, {1e-3, 50e-6, 50e-6}} {
+		limit := limitsFor(amount{at: c.known})
+		for row, want := range map[string]float64{"network": c.network, "server's TCP": c.network,
+			"server: asleep": c.wake, "relay proxy": c.wake, "client": c.wake} {
+			if got := limit(row); math.Abs(got-want) > 1e-12 {
+				t.Errorf("%g s planted: %s may move by %g s, want %g", c.known, row, got, want)
+			}
 		}
 	}
 }

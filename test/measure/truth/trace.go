@@ -51,7 +51,7 @@ func (a amount) near(limit float64) verdict {
 	switch {
 	case math.Abs(a.at) <= limit:
 		return yes
-	case a.zero():
+	case math.Abs(a.at)-a.half <= limit:
 		return tooWide
 	}
 	return no

@@ -195,7 +195,8 @@ func TestOfPrice(t *testing.T) {
 			t.Errorf("%s: %s", name, a)
 		}
 	}
-	if (amount{-1, 0.5}).near(0.6) != no || (amount{-1, 2}).near(0.6) != tooWide ||
+	if (amount{-1, 0.3}).near(0.6) != no || (amount{-1, 0.5}).near(0.6) != tooWide ||
+		(amount{-1, 2}).near(0.6) != tooWide ||
 		(amount{-1, 2}).near(1) != yes {
 		t.Error("near does not look at the interval")
 	}
