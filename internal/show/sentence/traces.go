@@ -29,9 +29,9 @@ var ofTraces = []template{
 	{code: trace.NotDivided, text: "{added_to}. Where is not known: {refused}.", most: all},
 	{code: trace.TooShort, text: " A longer --budget has them.", continues: true},
 	{code: trace.RequestAdded, text: "{added_to}{by_parts}.", most: all},
-	{code: trace.RequestUnsure, text: "{added_to}. Where is not sure: ", most: all},
+	{code: trace.RequestUnsure, text: "{unsure}: ", most: all},
 	{code: trace.RequestTakes, text: "Over {traced} a request takes {request}: {named}.", most: all},
-	{code: trace.RequestSeems, text: "{added_to}. Where is not sure ({named}): ", most: all},
+	{code: trace.RequestSeems, text: "{unsure}: ", most: all},
 	{code: trace.CostUnknown, text: "what tracing itself adds is not known after {trips}. A longer " +
 		"--budget tells.", continues: true},
 	{code: trace.CostUnsure, text: "after {trips}, what tracing itself adds ({cost}) is known less " +
@@ -76,6 +76,7 @@ var tracedWords = words{
 	"refused":  ofTrace(func(t trace.Trace) string { return t.Refused }),
 	"named":    ofTrace(named),
 	"by_parts": ofTrace(byParts),
+	"unsure":   ofTrace(unsure),
 	"traced":   ofTrace(func(t trace.Trace) string { return t.Label }),
 	"against":  ofTrace(func(t trace.Trace) string { return t.Against }),
 	"request":  ofTrace(func(t trace.Trace) string { return workload.Briefly(t.Request()) }),
@@ -225,6 +226,20 @@ func byParts(t trace.Trace) string {
 		return ". Its parts add " + parts
 	}
 	return ": " + parts
+}
+
+// unsure returns what is known of a trace whose parts are not sure, to be followed by the reason.
+func unsure(t trace.Trace) string {
+	switch {
+	case t.Against == "" && len(t.Levels) == 0:
+		return "A request over " + t.Label + " takes about " + workload.Briefly(t.Request()) +
+			" while it is traced (" + named(t) + ")"
+	case t.Against == "":
+		return addedTo(t) + ". Where is not sure (" + named(t) + ")"
+	case t.Untraced.N == 0:
+		return addedTo(t) + ", and its parts are not sure"
+	}
+	return addedTo(t) + ". Where is not sure"
 }
 
 // inOne says which of two routes lacks a part, or "".

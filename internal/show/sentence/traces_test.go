@@ -37,9 +37,11 @@ func tracedAll() *trace.Report {
 	alone.Cell.Load = workload.Request
 	unmeasured := route
 	unmeasured.Untraced = analysis.Price{}
+	noisy := alone
+	noisy.Levels = nil
 	foreign := route
 	foreign.Client = "curl"
-	return &trace.Report{Traces: []trace.Trace{bridge, route, alone, foreign, unmeasured}}
+	return &trace.Report{Traces: []trace.Trace{bridge, route, alone, foreign, unmeasured, noisy}}
 }
 
 func TestTraceTemplates(t *testing.T) {
@@ -69,6 +71,10 @@ func TestTraceTemplates(t *testing.T) {
 			"Over direct a request takes 65.0 µs: server 50.2 µs, network 13.8 µs."},
 		{analysis.Finding{Code: trace.RequestSeems}, 2,
 			"A request over direct takes 64.0 µs. Where is not sure (server 50.2 µs, network 13.8 µs): "},
+		{analysis.Finding{Code: trace.RequestSeems}, 5, "A request over direct takes about 65.0 µs while " +
+			"it is traced (server 50.2 µs, network 13.8 µs): "},
+		{analysis.Finding{Code: trace.RequestUnsure}, 4, "What relayed adds to a request over direct " +
+			"was not measured, and its parts are not sure: "},
 		{analysis.Finding{Code: trace.CostUnknown}, 1,
 			"what tracing itself adds is not known after 9 requests. A longer --budget tells."},
 		{analysis.Finding{Code: trace.CostUnsure}, 1, "after 9 requests, what tracing itself adds " +

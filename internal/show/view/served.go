@@ -1,7 +1,7 @@
 package view
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -20,19 +20,22 @@ func Served(s *sample.Served) document.Document {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
 		texts("", "part"), figures("mean", "µs"), figures("p50", "µs"), figures("p99", "µs"),
 		figures("largest", "µs")}}
-	add := func(p sample.ServedPart, head string) {
+	add := func(head string, p sample.ServedPart) {
 		if p.Max > 0 {
 			t.Rows = append(t.Rows, document.Row{Cells: []document.Cell{{Text: head}, time(p.Mean),
 				time(p.P50), time(p.P99), time(p.Max)}})
 		}
 	}
-	for _, p := range append(slices.Clone(s.Parts), s.Whole) {
-		add(p, servedHead(p.Part))
+	for _, p := range s.Parts {
+		add(servedHead(p.Part), p)
 	}
+	add("request", s.Whole)
 	if c := s.Client; c != nil {
-		for _, p := range append(slices.Clone(c.Parts), c.Whole, c.Between) {
-			add(p, clientHead(p.Part))
+		for _, p := range c.Parts {
+			add(servedHead(p.Part), p)
 		}
+		add("request at the client", c.Whole)
+		add(servedHead(c.Between.Part), c.Between)
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
 	slow := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
@@ -57,34 +60,11 @@ func Served(s *sample.Served) document.Document {
 	return d
 }
 
-func clientHead(part string) string {
-	switch part {
-	case sample.ServedSent:
-		return "to the server"
-	case sample.ServedHere:
-		return "at the server"
-	case sample.ServedRead:
-		return "back until read"
-	case sample.ServedBetween:
-		return "until the next one"
-	}
-	return "request at the client"
-}
+// servedHeads has the heads of parts that have other ones than their names.
+var servedHeads = map[string]string{sample.EvidenceTCP: "its TCP", sample.EvidenceQueue: "its queue",
+	sample.ServedRequest: "receiving", sample.ServedReply: "sending",
+	sample.ServedCPU: "waiting for a CPU", sample.ServedSent: "to the server",
+	sample.ServedHere: "at the server", sample.ServedRead: "back until read",
+	sample.ServedBetween: "until the next one"}
 
-func servedHead(part string) string {
-	switch part {
-	case sample.EvidenceTCP:
-		return "its TCP"
-	case sample.EvidenceQueue:
-		return "its queue"
-	case "":
-		return "request"
-	case sample.ServedRequest:
-		return "receiving"
-	case sample.ServedReply:
-		return "sending"
-	case sample.ServedCPU:
-		return "waiting for a CPU"
-	}
-	return part
-}
+func servedHead(part string) string { return cmp.Or(servedHeads[part], part) }
