@@ -13,7 +13,19 @@ type UnsupportedError struct {
 	Missing string // kernel option, privilege or program
 	Remedy  string
 	Err     error // may be nil
+	Lack    Lack  // the kind of what is missing; "": another
 }
+
+// A Lack is a kind of what is missing, for callers that do not treat all kinds alike.
+type Lack string
+
+// The kinds.
+const (
+	LackMode      Lack = "mode"      // a backend does not build it
+	LackPlacement Lack = "placement" // a backend has no client, or no second machine, there
+	LackIPv6      Lack = "ipv6"
+	LackDNS       Lack = "dns"
+)
 
 func (e *UnsupportedError) Error() string {
 	if e.Err == nil {

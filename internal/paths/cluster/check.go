@@ -51,5 +51,5 @@ func Refuse(s path.Spec) error {
 func NoMode(lacks string, m mode.Name, modes []string) error {
 	last := len(modes) - 1
 	return &machine.UnsupportedError{Missing: lacks + " in mode " + string(m),
-		Remedy: strings.Join(modes[:last], ", ") + " or " + modes[last] + "; or --on lab"}
+		Remedy: strings.Join(modes[:last], ", ") + " or " + modes[last] + "; or --on lab", Lack: machine.LackMode}
 }

@@ -8,4 +8,5 @@ import "github.com/bridgetoll/bridgetoll/internal/machine"
 // moby/moby#48116, #43615).
 var NoOverlay6 = &machine.UnsupportedError{
 	Missing: "Docker's overlay networks carry no IPv6 between nodes, up to Docker Engine 29",
-	Remedy:  "--on lab, which builds such a network without Docker; or -4"}
+	Remedy:  "--on lab, which builds such a network without Docker; or -4",
+	Lack:    machine.LackIPv6}

@@ -133,7 +133,7 @@ func TestClusterConformance(t *testing.T) {
 
 func lacks(err error) bool {
 	var u *machine.UnsupportedError
-	return errors.As(err, &u) && u.Missing == noIPv6
+	return errors.As(err, &u) && u.Lack == machine.LackIPv6
 }
 
 // around dials the pod's own address instead of a service's or a port's, and the nodes instead of

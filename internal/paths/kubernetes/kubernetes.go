@@ -15,8 +15,6 @@ import (
 // Name is the backend's name.
 const Name = sample.Kubernetes
 
-const noIPv6 = "on Kubernetes, toll measures only over IPv4"
-
 // Kubernetes is the backend. Only Version must be set.
 type Kubernetes struct {
 	cluster.Pods
@@ -82,7 +80,8 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 			Remedy: "pod, clusterip or nodeport --from container,remote-container"}
 	}
 	if s.To.Six() {
-		return &machine.UnsupportedError{Missing: noIPv6, Remedy: "--on lab, or -4"}
+		return &machine.UnsupportedError{Missing: "on Kubernetes, toll measures only over IPv4",
+			Remedy: "--on lab, or -4", Lack: machine.LackIPv6}
 	}
 	return cluster.Refuse(s)
 }

@@ -318,7 +318,7 @@ func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	err := k.Check(t.Context(), spec)
 	var u *machine.UnsupportedError
 	switch {
-	case errors.As(err, &u) && (spec.To.Six() || strings.Contains(u.Missing, "DNS")):
+	case errors.As(err, &u) && (spec.To.Six() || u.Lack == machine.LackDNS):
 		return
 	case err != nil:
 		t.Fatal(err)

@@ -50,7 +50,8 @@ func (s *site) headless() error {
 			strings.Contains(err.Error(), "connection refused") {
 			err := &machine.UnsupportedError{
 				Missing: "the cluster has no DNS server that resolves a service's name", Err: err,
-				Remedy: "CoreDNS, and kubelet's clusterDNS; or pod, which dials the same address"}
+				Remedy: "CoreDNS, and kubelet's clusterDNS; or pod, which dials the same address",
+				Lack:   machine.LackDNS}
 			if !gone {
 				s.run.unnamed.Store(c.agent.Name(), err)
 			}

@@ -125,10 +125,11 @@ func enough(chosen, ready []Node, why map[string]string) error {
 		return nil
 	case len(ready) >= 2:
 		return &machine.UnsupportedError{Missing: between + "only one node was named",
-			Remedy: "--nodes with at least two: docker node ls"}
+			Remedy: "--nodes with at least two: docker node ls", Lack: machine.LackPlacement}
 	}
 	u := &machine.UnsupportedError{Missing: between + "no node takes tasks",
-		Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}
+		Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker",
+		Lack:   machine.LackPlacement}
 	if len(ready) == 1 {
 		u.Missing = between + "only node " + ready[0].Name + " takes tasks"
 	}

@@ -70,13 +70,14 @@ func refuse(s path.Spec) error {
 	switch {
 	case out && s.From == mode.FromHost:
 		return &machine.UnsupportedError{Missing: "on a swarm the client of the target outside is a task",
-			Remedy: "--from container; in mode host, the task has its node's network"}
+			Remedy: "--from container; in mode host, the task has its node's network",
+			Lack:   machine.LackPlacement}
 	case out:
 	case s.From == mode.FromHost, s.From == mode.FromContainer, s.To == mode.ToLoopback,
 		s.To == mode.ToLoopback6:
 		return &machine.UnsupportedError{
 			Missing: "a swarm is measured between machines; on one machine use --on docker",
-			Remedy:  "--from remote,remote-container"}
+			Remedy:  "--from remote,remote-container", Lack: machine.LackPlacement}
 	}
 	if err := refuse6(s); err != nil {
 		return err
@@ -91,17 +92,17 @@ func refuse6(s path.Spec) error {
 	case s.To == mode.ToOutside6:
 		return &machine.UnsupportedError{
 			Missing: "toll measures a task's way out only over IPv4",
-			Remedy:  "host; or --on lab, or -4"}
+			Remedy:  "host; or --on lab, or -4", Lack: machine.LackIPv6}
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
 		return &machine.UnsupportedError{
 			Missing: "toll measures a task's published port only over IPv4, because it is on its node's default bridge, which has no IPv6 without \"ipv6\": true in the node's daemon.json",
-			Remedy:  "--on lab or docker, or -4"}
+			Remedy:  "--on lab or docker, or -4", Lack: machine.LackIPv6}
 	}
 	return &machine.UnsupportedError{
 		Missing: "toll measures a swarm's routing mesh only over IPv4, because its network has no IPv6",
-		Remedy:  "host; or --on lab or docker, or -4"}
+		Remedy:  "host; or --on lab or docker, or -4", Lack: machine.LackIPv6}
 }
 
 // Build builds the path.

@@ -3,6 +3,7 @@ package swarm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"maps"
 	"net/netip"
@@ -404,8 +405,8 @@ func TestBeside(t *testing.T) {
 	}
 	o := promises(s)
 	o.Lacks = func(u *machine.UnsupportedError) bool {
-		return onOneMachine(u) || strings.Contains(u.Missing, "CONFIG_INET_ESP") ||
-			strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
+		return onOneMachine(u) || errors.Is(u, agent.ErrNone) || // ESP
+			errors.Is(u, errNoIPVS) && !hasIPVS()
 	}
 	all := maps.Clone(recipes)
 	maps.Copy(all, outward)
@@ -416,11 +417,8 @@ func TestBeside(t *testing.T) {
 }
 
 func onOneMachine(u *machine.UnsupportedError) bool {
-	return strings.Contains(u.Missing, "between machines") ||
-		strings.Contains(u.Missing, "the client of the target outside is a task") ||
-		strings.Contains(u.Missing, "only over IPv4") ||
-		strings.Contains(u.Missing, "carry no IPv6") ||
-		strings.Contains(u.Missing, "a swarm has no services in mode bridge-default")
+	return slices.Contains([]machine.Lack{machine.LackPlacement, machine.LackIPv6,
+		machine.LackMode}, u.Lack)
 }
 
 func promises(s *Swarm) pathtest.Options {
