@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -191,8 +192,8 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 	if err != nil {
 		return nil, err
 	}
-	if len(p.Cells) == 0 {
-		return nil, nothing(p)
+	if err := plan.Measurable(p, nil, nil); err != nil {
+		return nil, err
 	}
 	c := engine.Config{Plan: p, Builders: []path.Builder{b}}
 	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {

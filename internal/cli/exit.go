@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -60,7 +61,7 @@ func exitCode(err error) int {
 	case errors.As(err, &f):
 		return f.code
 	case errors.Is(err, machine.ErrUnsupported), errors.As(err, new(*machine.HeadroomError)),
-		errors.As(err, new(*engine.NothingBuiltError)):
+		errors.As(err, new(*engine.NothingBuiltError)), errors.As(err, new(*plan.NothingError)):
 		return exitNothing
 	}
 	return exitFailed

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
 )
 
 func TestExitCode(t *testing.T) {
@@ -24,6 +25,7 @@ func TestExitCode(t *testing.T) {
 		{"usage", fmt.Errorf("a: %w", usage(errors.New("b"), "")), exitUsage},
 		{"unsupported", fmt.Errorf("mesh: %w", missing), exitNothing},
 		{"headroom", fmt.Errorf("toll itself: %w", &machine.HeadroomError{}), exitNothing},
+		{"nothing-measurable", &plan.NothingError{}, exitNothing},
 		{"nothing-built", &engine.NothingBuiltError{Err: errors.New("no")}, exitNothing},
 		{"said-otherwise", &failure{exitFailed, missing, ""}, exitFailed},
 		{"joined", errors.Join(&failure{code: exitSignalled + int(syscall.SIGTERM)},

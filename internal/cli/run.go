@@ -82,7 +82,7 @@ func (f *runFlags) run(c *cobra.Command, e env, r request, p sample.Plan,
 		}
 		// Modes whose build fails count as skipped, like those that a check refuses.
 		measurable := func(p sample.Plan) error {
-			return cmp.Or(checkBaseline(p), checkBackends(p, r.On), checkAsked(p, r.Modes))
+			return plan.Measurable(p, r.On, r.Modes)
 		}
 		if err := measurable(p); err != nil {
 			return err
@@ -134,65 +134,11 @@ func (f *runFlags) fitBudget(e env, fl *pflag.FlagSet, p *sample.Plan) error {
 	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
 }
 
-// checkBaseline returns an error if the baseline, or every cell, was skipped.
-func checkBaseline(p sample.Plan) error {
-	if len(p.Cells) == 0 {
-		return nothing(p)
-	}
-	for _, s := range p.Skipped {
-		built := slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == s.Mode })
-		if string(s.Mode) == p.Baseline && s.On != "" && !built {
-			return &failure{exitNothing, fmt.Errorf(
-				"the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
-		}
-	}
-	return nil
-}
-
-// checkBackends returns an error if all cells of a backend were skipped.
-func checkBackends(p sample.Plan, on []string) error {
-	for _, name := range on {
-		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
-			continue
-		}
-		for _, s := range p.Skipped {
-			if s.On == name {
-				return &failure{exitNothing, fmt.Errorf(
-					"nothing can be measured here with --on %s: %s: %s", name, s.Mode, s.Reason),
-					s.Remedy}
-			}
-		}
-	}
-	return nil
-}
-
-// checkAsked returns an error if none of the named modes is left. Later steps of a search may build
-// more of them.
-func checkAsked(p sample.Plan, asked []mode.Name) error {
-	if len(p.Skipped) == 0 || len(p.Levers) > 0 || slices.ContainsFunc(p.Cells,
-		func(c sample.Cell) bool {
-			return string(c.Mode) != p.Baseline || slices.Contains(asked, c.Mode) ||
-				c.Tune != "" && string(c.Tune) != p.Unpaced
-		}) {
-		return nil
-	}
-	return nothing(p)
-}
-
-func nothing(p sample.Plan) error {
-	s := p.Skipped[len(p.Skipped)-1]
-	return &failure{exitNothing, fmt.Errorf(
-		"nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
-}
-
 // warnSkipped names the modes that were asked for and of which nothing can be measured, so that the
 // user need not wait for the report to read it.
 func warnSkipped(e env, p sample.Plan, asked []mode.Name) {
-	for _, m := range asked {
-		i := slices.IndexFunc(p.Skipped, func(s sample.Skip) bool { return s.Mode == m })
-		if i >= 0 && !slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == m }) {
-			warn(e, fmt.Sprintf("%s is not measured: %s", m, p.Skipped[i].Reason))
-		}
+	for _, s := range plan.Unmeasured(p, asked) {
+		warn(e, fmt.Sprintf("%s is not measured: %s", s.Mode, s.Reason))
 	}
 }
 
