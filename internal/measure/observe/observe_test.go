@@ -375,6 +375,32 @@ func TestFiltered(t *testing.T) {
 	}
 }
 
+// A server that answers with the request's ID, as many do, is not taken for a relay.
+func TestRepeatedID(t *testing.T) {
+	const n = 20
+	m := newMachine(t)
+	m.serve(t, "127.0.0.1:7001", func(c net.Conn) {
+		prompts(c, func(p prompt) error {
+			_, err := io.WriteString(c, strings.TrimSuffix(streamHead, "\r\n")+"X-Request-Id: "+p.id+
+				"\r\n\r\n")
+			for i := range p.Tokens {
+				time.Sleep(2 * ms)
+				_, _ = io.WriteString(c, chunkOf(event(fmt.Sprintf("t%d ", i))))
+			}
+			_, _ = io.WriteString(c, chunkOf(ending)+"0\r\n\r\n")
+			return err
+		})
+	})
+	m.serve(t, "127.0.0.1:7002", (&gateway{machine: m, to: "127.0.0.1:7001", log: &truth{},
+		write: func(text string, pass func(...string) error) error { return pass(text) }}).serve)
+	for port, hops := range map[string]int{"7001": 1, "7002": 2} {
+		e, _ := follow(t, m, "http://127.0.0.1:"+port, n).visit(t, 2, 2)
+		if why, ok := e.Clear(); !ok || e.ByID != e.Responses || len(e.Hops) != hops {
+			t.Errorf("%s: %s: %+v", port, why, e)
+		}
+	}
+}
+
 // The queue of the server's device, which others fill, is not the server's.
 func TestFullQueue(t *testing.T) {
 	client, server := joined(t)

@@ -232,7 +232,7 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	hello := helloFrom(seen, client, sealed)
 	var order []uint32
 	packets := map[uint32][]sighting{}
-	for _, s := range seen {
+	for _, s := range forward(seen) {
 		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello {
 			continue
 		}
@@ -264,6 +264,23 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 		return nil, ErrUnseen
 	}
 	return r, nil
+}
+
+// forward leaves out packets that go back on a connection: a server may repeat a request's mark, as
+// with the header X-Request-Id. seen is in the order of time.
+func forward(seen []sighting) (out []sighting) {
+	type way struct {
+		space    int
+		src, dst netip.AddrPort
+	}
+	went := map[way]bool{}
+	for _, s := range seen {
+		if !went[way{s.space, s.dst, s.src}] {
+			went[way{s.space, s.src, s.dst}] = true
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // helloFrom returns how a client began TLS from a port, or the zero Hello.
