@@ -91,7 +91,7 @@ func sqlState(code string) string {
 	return code
 }
 
-const poolerHint = "a pooler that shares the server's connections between queries, as PgBouncer does in transaction mode, must know prepared statements (PgBouncer 1.21); else append " + execMode + "=" + execAtOnce + " to the DSN of every route"
+const poolerHint = "the server's connections share a session, as behind PgBouncer before 1.21 in transaction mode: append " + execMode + "=" + simpleProtocol + " to the DSN of every route"
 
 func refusedHint(e *pgconn.PgError) string {
 	const (

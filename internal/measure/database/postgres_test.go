@@ -252,7 +252,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("pooler", func(t *testing.T) { // as if the second query met another connection
 		const query = "DEALLOCATE ALL"
 		probe(t, base, Options{Password: testPassword, Query: query, Timeout: patience},
-			`query 2 of 3: ERROR: prepared statement`, "default_query_exec_mode=exec")
+			`query 2 of 3: ERROR: prepared statement`, "default_query_exec_mode=simple_protocol")
 		for _, mode := range []string{"exec", "simple_protocol"} {
 			s := open(t, base+"?default_query_exec_mode="+mode, Options{Queries: 2, Query: query})
 			if _, err := s.Page(context.Background(), nil); err != nil {
