@@ -164,6 +164,37 @@ func (j study) noteEvidence(r *analysis.Report) {
 			}
 		}
 	}
+	poolServers(r.Cells)
+}
+
+// poolServers sets the share of the servers' slow gaps, so that chance does not let routes to one
+// server differ in whether it is slow.
+func poolServers(cells []analysis.Cell) {
+	type sums struct{ slow, whole float64 }
+	by := map[sample.EvidenceHop]sums{}
+	each := func(do func(at sample.EvidenceHop, w Division, server sample.EvidencePart)) {
+		for _, c := range cells {
+			if !c.Proven() || len(c.Evidence.Hops) == 0 || c.Load != workload.Chat {
+				continue
+			}
+			w, at := Division{c.Evidence}, c.Evidence.Hops[0]
+			at.Stopped = 0
+			for _, p := range w.Parts {
+				if p.Part == sample.EvidenceServer {
+					do(at, w, p)
+				}
+			}
+		}
+	}
+	each(func(at sample.EvidenceHop, w Division, p sample.EvidencePart) {
+		s := by[at]
+		by[at] = sums{s.slow + p.Excess, s.whole + w.Sum(Last)*float64(w.Responses)}
+	})
+	each(func(at sample.EvidenceHop, w Division, _ sample.EvidencePart) {
+		if s := by[at]; s.whole > 0 {
+			w.ServerSlow = s.slow / s.whole
+		}
+	})
 }
 
 // proven returns the routes on which there is enough evidence for a verdict.
@@ -274,11 +305,12 @@ func (w Division) Blamed() (out []sample.EvidencePart) {
 			long := p.First >= min(LittleShare*w.Sum(Last), pace)
 			named = p.Last > partShare*w.Sum(Last) || long && p.First > partShare*w.Sum(First)
 		}
-		slow := p.Excess > partShare*w.Excess &&
-			p.Excess >= LittleShare*w.Sum(Last)*float64(w.Responses)
+		share := p.Excess / (w.Sum(Last) * float64(w.Responses))
 		if p.Part == sample.EvidenceServer {
 			named = w.Together() || w.Limited(p)
+			share = cmp.Or(w.ServerSlow, share)
 		}
+		slow := p.Excess > partShare*w.Excess && share >= LittleShare
 		if named || slow {
 			out = append(out, p)
 		}

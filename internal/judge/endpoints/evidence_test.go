@@ -202,6 +202,37 @@ func TestEvidenceOfSomeRoutes(t *testing.T) {
 	}
 }
 
+// Of two routes to one server, whose slow gaps add 6.6 and 4.6 % of a response, not only one may call
+// it slow.
+func TestRoutesAgreeOnTheirServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		another bool
+		slow    map[string]bool
+	}{
+		"one server":  {false, map[string]bool{"a": true, "b": true}},
+		"two servers": {true, map[string]bool{"a": true, "b": false}},
+	} {
+		r := newRoutes(t, workload.Chat, "a", "b")
+		for round := range 6 {
+			for cell, slow := range []float64{99, 99, 69} {
+				r.chatted(round, cell, 50*time.Millisecond, 0)
+				e := judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 1500}, [7]float64{1: slow})
+				if cell == 2 && tt.another {
+					e.Hops[0].Port++
+				}
+				r.File.Visits[len(r.File.Visits)-1].Evidence = e
+			}
+		}
+		report := judged(r.File)
+		for label, want := range tt.slow {
+			e := route(t, report, label).Evidence
+			if got := len(endpoints.Division{Evidence: e}.Blamed()) == 1; got != want {
+				t.Errorf("%s: %s: blamed is %t, share %g", name, label, got, e.ServerSlow)
+			}
+		}
+	}
+}
+
 // Headers of gateways and glued tokens raise no doubts that packets settle.
 func TestEvidenceSettlesDoubts(t *testing.T) {
 	const servers, glued = "the routes lead to different servers", "something on the path, or the server"
