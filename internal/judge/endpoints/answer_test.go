@@ -206,15 +206,15 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			"no CPU limit stopped the server and no look-up of a name took long."},
 		"overflows": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerOverflows: total(2)},
-			"<r0>: the server in container 100%shop: listen queues in its network namespace overflowed 2 times: a larger backlog, or net.core.somaxconn."},
+			"<r0>: the server in container 100%shop: listen queues in its network namespace overflowed 2 times: let the server listen with a larger backlog (net.core.somaxconn caps it)."},
 		"overflows look like loss": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(1020)},
-			"Other suspects: <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 1020 times, so the client sent 938 segments again: a larger backlog"},
+			"Other suspects: <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 1020 times, so the client sent 938 segments again: let the server listen with a larger backlog"},
 		"overflows and loss": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(20)},
-			"<r0>: 938 of 2000 segments were sent again; <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 20 times: a larger backlog"},
+			"<r0>: 938 of 2000 segments were sent again; <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 20 times: let the server listen with a larger backlog"},
 		"dropped": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerOverflows: total(0),
 			workload.ServerDrops: total(7)},

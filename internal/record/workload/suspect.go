@@ -79,7 +79,7 @@ const (
 const (
 	limitReached = "its cgroup reached its memory limit"
 	noPortWords  = " failed because no local port was left: let the client keep connections open, or widen net.ipv4.ip_local_port_range"
-	queueRemedy  = ": a larger backlog, or net.core.somaxconn"
+	queueRemedy  = ": let the server listen with a larger backlog (net.core.somaxconn caps it)"
 	dropRemedy   = " before they were accepted: too many half-open ones (net.ipv4.tcp_max_syn_backlog), or no memory"
 	delayedWords = "acknowledgements that were delayed until their timer of 40 ms or more had run out, in the network namespace of the "
 )
