@@ -3,6 +3,7 @@ package build
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,10 +180,11 @@ const (
 )
 
 // await waits until the devices that carry packets on the machine also do so in the copy: the
-// kernel notices a carrier with a delay.
+// kernel notices a carrier with a delay, that of both ends of a pair at once. Lists of containers'
+// devices are short, so those of the machine, the first namespace, come last.
 func (c *machine) await() error {
 	until := time.Now().Add(patience)
-	for i, ns := range c.spaces {
+	for i, ns := range slices.Backward(c.spaces) {
 		for {
 			waits, err := c.waiting(ns, i)
 			if err != nil {
