@@ -18,6 +18,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
 // Kind is the kind of an event.
@@ -176,11 +177,11 @@ func (r *Recorder) Pause() error {
 	return errors.Join(errs...)
 }
 
-// Read calls f with the events since its last call, in the order in which they were recorded. It
-// does not wait.
+// Read calls f with the events between its last call and this one, in the order in which they were
+// recorded. It does not wait.
 func (r *Recorder) Read(f func(*Event)) error {
 	r.ring.SetDeadline(time.Now())
-	for {
+	for now, at := clock.Now(), int64(0); at <= now; { // more may come as fast as they are read
 		switch err := r.ring.ReadInto(&r.next); {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil
@@ -197,7 +198,9 @@ func (r *Recorder) Read(f func(*Event)) error {
 			RemoteAddr: netip.AddrFrom16(x.remoteAddr).Unmap(), Kind: Kind(x.kind),
 			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited,
 			Since: x.since})
+		at = x.ts
 	}
+	return nil
 }
 
 const noDelay = 1 // TCP_NAGLE_OFF
