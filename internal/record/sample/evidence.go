@@ -41,8 +41,8 @@ type Evidence struct {
 	Excess float64 `json:"excess_s"`
 	// ServerSlow is the share of the responses' time that the server's part of slow gaps is, over all
 	// routes to this server; 0: unknown, as in files, or none.
-	ServerSlow float64 `json:"server_slow_share,omitempty"`
-	Parts []EvidencePart `json:"parts"` // in the order in which a token passes them
+	ServerSlow float64        `json:"server_slow_share,omitempty"`
+	Parts      []EvidencePart `json:"parts"` // in the order in which a token passes them
 	// Waits are the tokens that waited for longer than 1 ms in the server's TCP, by cause.
 	Waits []EvidenceWait `json:"waits,omitempty"`
 	// Response is the response with the median time to its last token; nil: of no tokens.
