@@ -58,7 +58,7 @@ func TestRunOverRoutes(t *testing.T) {
 			}
 			r.gone(t)
 			out := r.out.String()
-			for _, want := range []string{"Is it the network?\n  No: the routes do not differ",
+			for _, want := range []string{"Is it the network?", "No: the routes do not differ",
 				"From here → the server, exec bash", "first and second have the same address"} {
 				if !strings.Contains(strings.Join(strings.Fields(out), " "),
 					strings.Join(strings.Fields(want), " ")) {

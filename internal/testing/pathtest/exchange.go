@@ -214,7 +214,7 @@ func exchange(t *testing.T, p *path.Path, thirds int,
 		tr.Moved = append(tr.Moved, path.Moved{
 			Forward: header + int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
 	}
-	for _, e := range ends {
+	for _, e := range slices.Backward(ends) { // clients first: they say why nothing came to a server
 		e.await(t, "done", ends...)
 	}
 	for i, s := range p.Servers {
