@@ -205,7 +205,7 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"delayed acknowledgement (one end writes in two pieces and waits for the other's " +
 				"acknowledgement in between: set TCP_NODELAY there, or write once)."},
 		{what(endpoints.OffloadsOff, "its device", 0, 1),
-			"a: its device e-a has gro off, unlike that of b: ethtool -K e-a gro on (not tried: a copy has no cards)."},
+			"a: its device e-a has gro off, unlike that of b: ethtool -K e-a gro on (not tried: a copy of the network has no device like it)."},
 		{of(endpoints.NoSuspect), "No other suspect."},
 		{what(endpoints.Unexamined, "toll did not find it", 0, 1, 2),
 			" The server's side was not examined: toll did not find it."},

@@ -205,5 +205,5 @@ func turnOn(device string, off []string) string {
 		}
 		text += " " + name + " on"
 	}
-	return text + " (not tried: a copy has no cards)"
+	return text + " (not tried: a copy of the network has no device like it)"
 }
