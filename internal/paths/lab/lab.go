@@ -138,14 +138,17 @@ func (s *site) awaitCarriers() error {
 	const pause, patience = 2 * time.Millisecond, 5 * time.Second
 	until := time.Now().Add(patience)
 	for _, at := range s.spots() {
-		for late := true; late && time.Now().Before(until); {
-			err := at.ns.Do(func() (err error) { late, err = link.Unnoticed(); return err })
-			if err != nil {
-				return err
-			}
-			if late {
+		err := at.ns.Do(func() error {
+			for time.Now().Before(until) {
+				if late, err := link.Unnoticed(); err != nil || !late {
+					return err
+				}
 				time.Sleep(pause)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
