@@ -72,25 +72,3 @@ func carrying(t *testing.T, n *netns.NS) (out map[int]bool) {
 	}
 	return out
 }
-
-func TestUnnoticed(t *testing.T) {
-	n := netnstest.New(t)
-	unnoticed := func() (yes bool) {
-		if err := n.Do(func() (err error) { yes, err = Unnoticed(); return err }); err != nil {
-			t.Fatal(err)
-		}
-		return yes
-	}
-	ipBatch(t, n, `
-link add near type veth peer name far
-link add lone type veth peer name rest
-link set near up
-link set far up
-link set lone up
-`)
-	testwait.Until(t, time.Minute, "the pair's carrier is noticed, and one that is not there is not awaited",
-		func() bool { return !unnoticed() })
-	// A dormant device has a carrier and passes nothing, as one whose carrier is not noticed yet.
-	ipBatch(t, n, "link set near down\nlink set near mode dormant\nlink set near up\n")
-	testwait.Until(t, time.Minute, "it is dormant", unnoticed)
-}

@@ -13,11 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -120,7 +118,7 @@ func (s *site) Finish() error {
 	s.Connect()
 	s.path.Drain, s.path.Arrived = s.drain, s.arrived
 	s.path.Namespaces = s.namespaces
-	for _, f := range []func() error{s.awaitCarriers, s.tune, s.checkWire, s.describe} {
+	for _, f := range []func() error{s.tune, s.checkWire, s.describe} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -130,28 +128,6 @@ func (s *site) Finish() error {
 		built(s)
 	}
 	return local.Guard(s.path, s.inspected())
-}
-
-// awaitCarriers waits until the kernel has noticed the carriers of all devices. Without, the first
-// packets may be dropped on a busy machine: for three seconds, and neighbours are unreachable.
-func (s *site) awaitCarriers() error {
-	const pause, patience = 2 * time.Millisecond, 5 * time.Second
-	until := time.Now().Add(patience)
-	for _, at := range s.spots() {
-		err := at.ns.Do(func() error {
-			for time.Now().Before(until) {
-				if late, err := link.Unnoticed(); err != nil || !late {
-					return err
-				}
-				time.Sleep(pause)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func explainNamespace(err error) error {
