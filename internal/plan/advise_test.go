@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
 func adviceRequest() Request {
@@ -16,18 +17,6 @@ func adviceRequest() Request {
 		Loads: []sample.Load{{Kind: "bulk", Window: 0.05, Slice: 0.004},
 			{Kind: "crr", Window: 0.25}},
 		Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 1, Seed: 1}
-}
-
-func named(cells []sample.Cell) string {
-	var out []string
-	for _, c := range cells {
-		n := string(c.From) + " " + c.Tune.Name(string(c.Mode)) + " " + c.Load
-		if c.Control {
-			n += " control"
-		}
-		out = append(out, n)
-	}
-	return strings.Join(out, ", ")
 }
 
 // Another mode replaces one that cannot be reached.
@@ -41,7 +30,7 @@ func TestAdvice(t *testing.T) {
 	}
 	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host netkit bulk, " +
 		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk"
-	if got := named(p.Cells); got != want {
+	if got := judgetest.Named(p.Cells); got != want {
 		t.Errorf("cells %s", got)
 	}
 	if p.Study != sample.StudyAdvise || p.Elsewhere != "publish-nat" || len(p.Skipped) > 0 {
@@ -90,7 +79,7 @@ func TestAdviceOutward(t *testing.T) {
 		"host publish bulk, " +
 		"container rootless-publish bulk, container rootless-publish bulk control, " +
 		"container rootless-publish-nat bulk, container rootless-publish+mtu=65520 bulk"
-	if got := named(p.Cells); got != want {
+	if got := judgetest.Named(p.Cells); got != want {
 		t.Errorf("cells %s", got)
 	}
 	for _, c := range p.Cells {
@@ -113,7 +102,7 @@ func TestAdviceOutward(t *testing.T) {
 	}
 	want = "container bridge bulk, container bridge bulk control, container bridge+mtu=9000 bulk, " +
 		"container host bulk"
-	if got := named(p.Cells); got != want {
+	if got := judgetest.Named(p.Cells); got != want {
 		t.Errorf("outward: %s", got)
 	}
 }
@@ -126,11 +115,11 @@ func TestAdviceMeasuresAModeOnce(t *testing.T) {
 	p, err := Advice(r, lever.Plan(r.Baseline, lever.Host{}, []string{"socket-activation"}))
 	want := "host pasta bulk, host pasta bulk control, host host bulk, " +
 		"container pasta bulk, container pasta bulk control"
-	if got := named(p.Cells); err != nil || got != want {
+	if got := judgetest.Named(p.Cells); err != nil || got != want {
 		t.Errorf("socket activation: %s, %v", got, err)
 	}
 	p, err = Advice(r, lever.Plan(r.Baseline, lever.Host{}, []string{"socket-activation", "host"}))
-	if got := named(p.Cells); err != nil || got != want+", container host bulk" {
+	if got := judgetest.Named(p.Cells); err != nil || got != want+", container host bulk" {
 		t.Errorf("with host: %s, %v", got, err)
 	}
 }

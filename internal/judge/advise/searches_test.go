@@ -2,25 +2,13 @@ package advise
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
-
-func named(cells []sample.Cell) string {
-	var out []string
-	for _, c := range cells {
-		n := string(c.From) + " " + c.Tune.Name(string(c.Mode)) + " " + c.Load
-		if c.Control {
-			n += " control"
-		}
-		out = append(out, n)
-	}
-	return strings.Join(out, ", ")
-}
 
 func TestPairOf(t *testing.T) {
 	p, err := plan.Advice(plan.Request{Baseline: mode.Bridge,
@@ -37,11 +25,11 @@ func TestPairOf(t *testing.T) {
 		"host bridge crr, host bridge crr control, host bridge+gro=on crr, host bridge+rmem=16M+gro=on crr, " +
 		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk, remote publish-nat+rmem=16M+gro=on bulk, " +
 		"remote publish-nat crr, remote publish-nat crr control, remote publish-nat+gro=on crr, remote publish-nat+rmem=16M+gro=on crr"
-	if got := named(pairOf(p, gro, both)); got != want {
+	if got := judgetest.Named(pairOf(p, gro, both)); got != want {
 		t.Errorf("cells %s", got)
 	}
 	first := pairOf(p, sample.Variant{Mode: "bridge"}, gro)
-	got := named(first[:3])
+	got := judgetest.Named(first[:3])
 	if got != "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk" {
 		t.Errorf("the first step has %s", got)
 	}

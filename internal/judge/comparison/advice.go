@@ -121,12 +121,11 @@ func (x route) cost() (factor float64, known bool) {
 // mayCostNoMoreThan reports whether no cell of x is certainly dearer than y's of the same load.
 func (x route) mayCostNoMoreThan(y route) bool {
 	for i, c := range x.cells {
-		if d := y.cells[i]; c.Load != d.Load || c.Pin != d.Pin {
-			return false
-		}
+		d := y.cells[i]
 		a, higher := Deciding(c)
-		b, same := Deciding(y.cells[i])
-		if higher != same || higher && a.High < b.Low || !higher && a.Low > b.High {
+		b, same := Deciding(d)
+		if c.Load != d.Load || c.Pin != d.Pin || higher != same ||
+			higher && a.High < b.Low || !higher && a.Low > b.High {
 			return false
 		}
 	}

@@ -170,31 +170,26 @@ func (j study) noteEvidence(r *analysis.Report) {
 // poolServers sets the share of the servers' slow gaps, so that chance does not let routes to one
 // server differ in whether it is slow.
 func poolServers(cells []analysis.Cell) {
-	type sums struct{ slow, whole float64 }
-	by := map[sample.EvidenceHop]sums{}
-	each := func(do func(at sample.EvidenceHop, w Division, server sample.EvidencePart)) {
-		for _, c := range cells {
-			if !c.Proven() || len(c.Evidence.Hops) == 0 || c.Load != workload.Chat {
-				continue
-			}
-			w, at := Division{c.Evidence}, c.Evidence.Hops[0]
+	by := map[sample.EvidenceHop][]Division{}
+	for _, c := range cells {
+		if c.Proven() && len(c.Evidence.Hops) > 0 && c.Load == workload.Chat {
+			at := c.Evidence.Hops[0]
 			at.Stopped = 0
-			for _, p := range w.Parts {
-				if p.Part == sample.EvidenceServer {
-					do(at, w, p)
-				}
+			by[at] = append(by[at], Division{c.Evidence})
+		}
+	}
+	for _, routes := range by {
+		slow, whole := 0.0, 0.0
+		for _, w := range routes {
+			slow += w.Part(sample.EvidenceServer).Excess
+			whole += w.Sum(Last) * float64(w.Responses)
+		}
+		for _, w := range routes {
+			if whole > 0 {
+				w.ServerSlow = slow / whole
 			}
 		}
 	}
-	each(func(at sample.EvidenceHop, w Division, p sample.EvidencePart) {
-		s := by[at]
-		by[at] = sums{s.slow + p.Excess, s.whole + w.Sum(Last)*float64(w.Responses)}
-	})
-	each(func(at sample.EvidenceHop, w Division, _ sample.EvidencePart) {
-		if s := by[at]; s.whole > 0 {
-			w.ServerSlow = s.slow / s.whole
-		}
-	})
 }
 
 // proven returns the routes on which there is enough evidence for a verdict.
@@ -265,6 +260,16 @@ type Division struct{ *sample.Evidence }
 func First(p sample.EvidencePart) float64  { return p.First }
 func Last(p sample.EvidencePart) float64   { return p.Last }
 func Excess(p sample.EvidencePart) float64 { return p.Excess }
+
+// Part returns the first part of a name, or the zero value.
+func (w Division) Part(name string) sample.EvidencePart {
+	for _, p := range w.Parts {
+		if p.Part == name {
+			return p
+		}
+	}
+	return sample.EvidencePart{}
+}
 
 // Sum returns the sum over the parts.
 func (w Division) Sum(of func(sample.EvidencePart) float64) (sum float64) {

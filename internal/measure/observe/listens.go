@@ -1,12 +1,13 @@
 package observe
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -91,23 +92,20 @@ type process struct {
 // another, only if no other has it.
 func (l listeners) processes() map[uint32]process {
 	out := map[uint32]process{}
-	var pids []int
-	all, _ := os.ReadDir("/proc")
-	for _, e := range all {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != 1 {
-			pids = append(pids, pid)
-		}
+	all, _ := procfs.AllProcs()
+	slices.SortFunc(all, func(a, b procfs.Proc) int { return cmp.Compare(a.PID, b.PID) })
+	if len(all) > 0 && all[0].PID == 1 {
+		all = append(all[1:], all[0])
 	}
-	slices.Sort(pids)
-	for _, pid := range append(pids, 1) {
-		open, err := sock.Inodes(pid)
+	for _, p := range all {
+		open, err := sock.Inodes(p.PID)
 		if err != nil {
 			continue
 		}
 		for _, s := range l {
 			if _, known := out[s.Inode]; open[s.Inode] && !known {
-				b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-				out[s.Inode] = process{pid, printable.Words(strings.TrimSpace(string(b)))}
+				name, _ := p.Comm()
+				out[s.Inode] = process{p.PID, printable.Words(name)}
 			}
 		}
 		if len(out) == len(l) {

@@ -51,7 +51,7 @@ func exchanged(_ *writer, c analysis.Cell) string {
 // needs returns how long the last token takes, how much of that the server needs, and, if a part is to
 // blame, what the others hold.
 func (w parts) needs() string {
-	server, blamed := w.part(sample.EvidenceServer), w.Blamed()
+	server, blamed := w.Part(sample.EvidenceServer), w.Blamed()
 	say := []string{fmt.Sprintf("of %s to the last token (mean) %s needs %s",
 		workload.Briefly(w.Sum(endpoints.Last)), w.short(server), mean(server))}
 	if len(blamed) > 0 {
@@ -85,7 +85,7 @@ func (w parts) adds() string {
 		return printable.List(say)
 	}
 	whole := w.Sum(endpoints.Last)
-	rest := whole - w.part(sample.EvidenceServer).Last
+	rest := whole - w.Part(sample.EvidenceServer).Last
 	if rest >= endpoints.LittleShare*whole {
 		return "the route adds " + workload.Briefly(rest)
 	}
@@ -187,15 +187,6 @@ func (w parts) names() (out []string) {
 		out = append(out, w.name(p))
 	}
 	return out
-}
-
-func (w parts) part(name string) sample.EvidencePart {
-	for _, p := range w.Parts {
-		if p.Part == name {
-			return p
-		}
-	}
-	return sample.EvidencePart{}
 }
 
 // waits returns clauses on the causes for which many tokens or replies, at least some, waited in the

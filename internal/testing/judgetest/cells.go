@@ -1,6 +1,8 @@
 package judgetest
 
 import (
+	"strings"
+
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -53,4 +55,17 @@ func Reported(cells ...analysis.Cell) *analysis.Report {
 		r.Plan.Loads = append(r.Plan.Loads, sample.Load{Kind: kind, Streams: 1})
 	}
 	return r
+}
+
+// Named returns the cells' placements, modes and loads as a list in one line.
+func Named(cells []sample.Cell) string {
+	var out []string
+	for _, c := range cells {
+		n := string(c.From) + " " + c.Tune.Name(string(c.Mode)) + " " + c.Load
+		if c.Control {
+			n += " control"
+		}
+		out = append(out, n)
+	}
+	return strings.Join(out, ", ")
 }
