@@ -12,9 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRecorded bounds the packets, writes and runs that are recorded a second, on average, while a
-// server is watched. Each takes about 0.7 µs of CPU time, so that all of them take 2 % of a CPU.
-const mostRecorded = 28_000
+// mostRecorded bounds the packets, writes, reads and runs that are recorded a second, on average,
+// while a server is watched. Each takes about 2 µs of CPU time until it is paired, so that all of
+// them take 2 % of a CPU.
+const mostRecorded = 10_000
 
 // Attach divides the times of the requests that come to a server of this machine for a time, or
 // until ctx is done, at the server's own device. If they are many, it follows them in spells, with
@@ -170,7 +171,7 @@ func (s *serving) take(before int64) (recorded int, err error) {
 
 // spell returns the length of a spell: much longer than a request.
 func (s *serving) spell() time.Duration {
-	const least, most, times = 100 * time.Millisecond, 2 * time.Second, 40
+	const least, most, times = 40 * time.Millisecond, 2 * time.Second, 40
 	return min(max(least, times*s.all.Mean()), most)
 }
 
