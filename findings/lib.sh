@@ -82,3 +82,9 @@ wait_port() {
 	done
 	echo "no server on port $1" >&2 && return 1
 }
+
+# chunk TEXT [MEMBERS] prints a chunk of a chat completion, as OpenAI's API streams them.
+chunk() {
+	printf 'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'
+	printf '[{"index":0,"delta":{"content":"%s"}}]%s}\n\n' "$1" "${2:+,$2}"
+}
