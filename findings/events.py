@@ -1,7 +1,7 @@
 """A server of event streams for the scripts in this folder.
 
-events.py PORT answers each request of /NAME or /NAME/… with the file NAME of its working directory,
-as an event stream in chunks of a few bytes.
+events.py PORT answers each request of /NAME or /NAME/… with the file NAME of its working
+directory, as an event stream in chunks of a few bytes.
 """
 import http.server
 import sys

@@ -1,6 +1,6 @@
 #!/bin/bash
-# One would guess that an instrument has the same name in Prometheus, whichever language's exporter of
-# OpenTelemetry made it.
+# One would guess that an instrument has the same name in Prometheus, whichever of OpenTelemetry's
+# languages it is exported from.
 #
 # Python's adds the unit to the name (http_server_request_duration_seconds, net_io_bytes_total),
 # JavaScript's does not (http_server_request_duration, net_io_total): a query finds half of the

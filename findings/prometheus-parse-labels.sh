@@ -1,9 +1,9 @@
 #!/bin/bash
 # One would guess that a parser of Prometheus' text format reads label values such as URLs.
 #
-# The crate prometheus-parse drops a label whose value has an equals sign, ends it at a comma, leaves
-# out samples with a brace in a value, and leaves escapes as they are. So `/b?x=1` and `/b?x=2` are
-# one series.
+# The crate prometheus-parse drops a label whose value has an equals sign, ends it at a comma, skips
+# samples with a brace in a value, and leaves escapes as they are. So `/b?x=1` and `/b?x=2` are one
+# series.
 #
 # prometheus-parse 0.2.5 (Cargo), prometheus-client 0.26.0 (PyPI), 2026-11-29
 set -euo pipefail

@@ -91,4 +91,5 @@ for name in pika amqp; do py/bin/python publish.py $name; done
 END
 own_network run.sh >messages
 expect "pika" "before during after" "$(sed -n 's/^pika //p' messages | paste -sd' ')"
-expect "py-amqp" "before RecoverableConnectionError" "$(sed -n 's/^amqp //p' messages | paste -sd' ')"
+expect "py-amqp" "before RecoverableConnectionError" \
+	"$(sed -n 's/^amqp //p' messages | paste -sd' ')"

@@ -11,7 +11,8 @@ set -euo pipefail
 pip_get pymemcache==4.0.0
 deb_get memcached=1.6.18-1+deb12u1 libevent-2.1-7=2.1.12-stable-8
 port=$(free_port)
-LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu root/usr/bin/memcached -u root -l 127.0.0.1 -p "$port" &
+LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu root/usr/bin/memcached \
+	-u root -l 127.0.0.1 -p "$port" &
 wait_port "$port"
 cat >ask.py <<'END'
 import statistics, sys, time

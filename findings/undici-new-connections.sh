@@ -1,6 +1,6 @@
 #!/bin/bash
-# One would guess that undici, and Node's fetch, which is made of it, send requests one after another
-# on one connection, as Node's http does with keepAlive, while the server keeps it open.
+# One would guess that undici, and Node's fetch, which uses it, send requests one after another on one
+# connection, as Node's http does with keepAlive, while the server keeps it open.
 #
 # Where the server says `Keep-Alive: timeout=2`, undici opens a connection for each request, because
 # it takes two seconds off; and it closes the connection after each HEAD request.
@@ -47,4 +47,5 @@ node ask.mjs >found
 expect "connections of five requests: GET, kept for 5 s" "undici 1, fetch 1, node 1" \
 	"$(sed -n 's/GET, kept for 5 s: //p' found)"
 expect "GET, kept for 2 s" "undici 5, fetch 5, node 1" "$(sed -n 's/GET, kept for 2 s: //p' found)"
-expect "HEAD, kept for 5 s" "undici 5, fetch 5, node 1" "$(sed -n 's/HEAD, kept for 5 s: //p' found)"
+expect "HEAD, kept for 5 s" "undici 5, fetch 5, node 1" \
+	"$(sed -n 's/HEAD, kept for 5 s: //p' found)"
