@@ -88,3 +88,16 @@ chunk() {
 	printf 'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'
 	printf '[{"index":0,"delta":{"content":"%s"}}]%s}\n\n' "$1" "${2:+,$2}"
 }
+
+# mvn_get GROUP:ARTIFACT:VERSION… copies libraries, and what they need, to $dir/jars.
+mvn_get() {
+	{
+		echo '<project><modelVersion>4.0.0</modelVersion><groupId>f</groupId>'
+		echo '<artifactId>finding</artifactId><version>0</version><dependencies>'
+		printf '<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version>%s\n' \
+			$(printf '%s:</dependency>\n' "$@" | tr ':' ' ')
+		echo '</dependencies></project>'
+	} >pom.xml
+	mvn -q -B -Dmaven.repo.local="$dir/m2" dependency:copy-dependencies \
+		-DoutputDirectory="$dir/jars" >&2
+}
