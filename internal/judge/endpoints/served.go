@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -50,19 +51,43 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 func atClients(s *sample.Served) string {
 	c := s.Client
 	if c == nil {
-		return "The clients, and what is between them and that device, are not in it."
+		return "The clients, and what is between them and that device, are not in it: " + noClient(s) + "."
 	}
 	who := "Their clients, on this machine, had"
 	if c.Requests < s.Requests {
 		who = fmt.Sprintf("The clients of %d of them, on this machine, had", c.Requests)
 	}
-	text := fmt.Sprintf("%s %s each from write to read: %s until the request was at the server's device, "+
-		"%s from the reply's departure until it was read", who, workload.Briefly(c.Whole.Mean),
+	from := "write"
+	if s.UDP {
+		from = "their device"
+	}
+	text := fmt.Sprintf("%s %s each from %s to read: %s until the request was at the server's device, "+
+		"%s from the reply's departure until it was read", who, workload.Briefly(c.Whole.Mean), from,
 		workload.Briefly(c.Parts[0].Mean), workload.Briefly(c.Parts[2].Mean))
 	if c.Between.Max > 0 {
 		text += fmt.Sprintf("; the next one followed after %s", workload.Briefly(c.Between.Mean))
 	}
 	return text + "."
+}
+
+// noClient says why nothing is known of the requests' clients.
+func noClient(s *sample.Served) string {
+	const shown = 3
+	switch n := len(s.Dialled); {
+	case n == 0 && s.UDP:
+		return "what clients do could not be recorded (that needs BPF, and Linux 6.3 or later)"
+	case n == 0:
+		return "what clients do could not be recorded (that needs BPF, and Linux 6.16 or later)"
+	case n > shown:
+		return fmt.Sprintf("no program of this machine that dials port %d, or another one of %d that lead "+
+			"there, sent the requests", s.Server.Port, n)
+	}
+	var ports []string
+	for _, p := range s.Dialled {
+		ports = append(ports, strconv.Itoa(int(p)))
+	}
+	return "no program of this machine that dials port " + strings.Join(ports, " or ") +
+		" sent the requests"
 }
 
 // alone reports whether the server's part is without its TCP.

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	objectMapAskers     = "askers"
 	objectMapRecords    = "records"
 	objectMapThreads    = "threads"
 	objectProgTollRan   = "toll_ran"
@@ -82,6 +83,7 @@ type objectProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectMapSpecs struct {
+	Askers  *ebpf.MapSpec `ebpf:"askers"`
 	Records *ebpf.MapSpec `ebpf:"records"`
 	Threads *ebpf.MapSpec `ebpf:"threads"`
 }
@@ -118,12 +120,14 @@ func (o *objectObjects) Close() error {
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectMaps struct {
+	Askers  *ebpf.Map `ebpf:"askers"`
 	Records *ebpf.Map `ebpf:"records"`
 	Threads *ebpf.Map `ebpf:"threads"`
 }
 
 func (m *objectMaps) Close() error {
 	return _ObjectClose(
+		m.Askers,
 		m.Records,
 		m.Threads,
 	)

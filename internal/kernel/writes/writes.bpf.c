@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Programs that write down when bytes are written to TCP sockets at some ports, when TCP sends them,
-// when the threads that wrote run, and when clients read; or when datagrams leave UDP sockets. None of them changes
-// anything but the maps below.
+// when the threads that wrote run, and when clients read; or when datagrams leave UDP sockets, and
+// when clients read the replies. None of them changes anything but the maps below.
 // (GPL beside MIT because the kernel gives its own structures to no other program.)
 
 #include <linux/bpf.h>
@@ -22,7 +22,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define MSG_PEEK 2
 #define MSG_ERRQUEUE 0x2000
 
-enum kind { WRITE = 1, SEND, RAN, DATAGRAM, READ };
+enum kind { WRITE = 1, SEND, RAN, DATAGRAM, READ, ASKED };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
@@ -85,7 +85,8 @@ struct record {
 	__s64 ts;
 	__u32 netns, seq, len, unacked, window;
 	struct ends ends;
-	__u8 kind, nonagle, zero[2];
+	__u8 kind, nonagle;
+	__u16 socket; // its port
 	__u32 thread; // that writes, ran, or sends a datagram
 	__u64 waited; // for a CPU so far
 	__s64 since;  // it has run
@@ -104,8 +105,16 @@ struct {
 	__type(value, __s64);
 } threads SEC(".maps");
 
+// Sockets that sent datagrams to the dialled ports.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u64);
+	__type(value, __u8);
+} askers SEC(".maps");
+
 volatile const __u64 ports[(1 << 16) / 64]; // bits
-volatile const __u64 dialled[(1 << 16) / 64];
+__u64 dialled[(1 << 16) / 64]; // the loader may add some
 volatile const bool runs; // sched_switch is attached
 volatile const bool udp; // sockets, instead of TCP's
 volatile const bool reads; // of sockets that dialled a port, whose threads' runs do not count
@@ -118,11 +127,14 @@ static __always_inline bool is_ours(const struct sock *sk)
 	return ports[port >> 6] >> (port & 63) & 1;
 }
 
+static __always_inline bool is_dialled_port(__u16 port)
+{
+	return dialled[port >> 6] >> (port & 63) & 1;
+}
+
 static __always_inline bool is_dialled(const struct sock *sk)
 {
-	__u16 port = bpf_ntohs(sk->__sk_common.skc_dport);
-
-	return dialled[port >> 6] >> (port & 63) & 1;
+	return is_dialled_port(bpf_ntohs(sk->__sk_common.skc_dport));
 }
 
 // running returns since when a thread has run. It is 0 if that is not known, but then its later runs
@@ -170,6 +182,7 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 	}
 	*r = (struct record){ .ts = bpf_ktime_get_ns(), .kind = kind, .seq = seq, .len = len };
 	r->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	r->socket = BPF_CORE_READ(sk, __sk_common.skc_num);
 	if (ends) {
 		r->ends = *ends;
 	} else {
@@ -206,8 +219,13 @@ int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *sk
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(toll_read, struct sock *sk, int ret, int flags)
 {
-	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE) || !is_dialled(sk) ||
-	    sk->sk_protocol != IPPROTO_TCP)
+	__u64 at = (__u64)sk;
+
+	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	if (udp)
+		return bpf_map_lookup_elem(&askers, &at) ? put(READ, sk, 0, ret, 0, false) : 0;
+	if (!is_dialled(sk) || sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	return put(READ, sk, BPF_CORE_READ((struct tcp_sock *)sk, copied_seq) - ret, ret, 0, false);
 }
@@ -261,17 +279,33 @@ static __always_inline bool header(const struct sk_buff *skb, __u32 *seq, __s32 
 	return false;
 }
 
+// may_ask reports whether a socket may send datagrams to a dialled port, perhaps without a peer.
+static __always_inline bool may_ask(const struct sock *sk)
+{
+	return udp && reads && sk->sk_protocol == IPPROTO_UDP &&
+	       (!sk->__sk_common.skc_dport || is_dialled(sk));
+}
+
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(toll_sent, struct sk_buff *skb)
 {
 	struct sock *sk = skb->sk;
+	__u64 at = (__u64)sk;
 	struct ends ends;
+	__u8 yes = 1;
 	__u32 seq;
 	__s32 len;
 
-	if (!sk || !is_ours(sk) || !header(skb, &seq, &len, &ends))
+	if (!sk || (!is_ours(sk) && !may_ask(sk)) || !header(skb, &seq, &len, &ends))
 		return 0;
-	return udp ? put(DATAGRAM, sk, seq, len, &ends, true) : put(SEND, sk, seq, len, 0, false);
+	if (!udp)
+		return put(SEND, sk, seq, len, 0, false);
+	if (is_ours(sk))
+		return put(DATAGRAM, sk, seq, len, &ends, true);
+	if (!is_dialled_port(ends.remote))
+		return 0;
+	bpf_map_update_elem(&askers, &at, &yes, BPF_ANY);
+	return put(ASKED, sk, seq, len, &ends, false);
 }
 
 SEC("tp_btf/sched_switch")

@@ -31,6 +31,7 @@ const (
 	Ran                      // a thread that wrote before has run since Since
 	Datagram                 // a program gives a datagram to a device
 	Read                     // a program has read bytes from a socket
+	Asked                    // a client gives a datagram to a device; it may pass several
 )
 
 // Event is a write, a segment or a datagram of a socket at one of the ports, or the end of a run.
@@ -38,11 +39,12 @@ type Event struct {
 	At    int64 // CLOCK_MONOTONIC, ns
 	NetNS uint32
 	// Seq is the TCP sequence number of the first byte, which is the peer's of a Read, or a datagram's
-	// first four bytes, if it has as many. Len is the number of bytes.
+	// first four bytes, if it has as many and is not being read. Len is the number of bytes.
 	Seq, Len      uint32
 	Unacked       uint32 // bytes that were sent and not acknowledged
 	Window        uint32 // the receiver's, in bytes
 	Local, Remote uint16 // ports
+	Socket        uint16 // the socket's own port; a datagram may leave with another one
 	// The addresses are the socket's, or a datagram's as it leaves.
 	LocalAddr, RemoteAddr netip.Addr
 	Kind                  Kind
@@ -61,7 +63,7 @@ type record struct {
 	localAddr, remoteAddr             [16]byte
 	local, remote                     uint16
 	kind, nonagle                     uint8
-	_                                 [2]uint8
+	socket                            uint16
 	thread                            uint32
 	waited, since                     int64
 }
@@ -72,6 +74,7 @@ type Recorder struct {
 	links    []link.Link
 	ring     *ringbuf.Reader
 	next     ringbuf.Record
+	reads    bool
 }
 
 // size is the ring's, in bytes.
@@ -85,25 +88,28 @@ type Of struct {
 	// Reads means that reads from the sockets that dialled a port are recorded, too, and that the runs
 	// of these sockets' threads are not.
 	Reads bool
-	UDP   bool // the datagrams of UDP sockets at Local, instead of TCP's writes and segments
+	// UDP means the datagrams of UDP sockets at Local, instead of TCP's writes and segments, and with
+	// Reads those to the ports in Dialled.
+	UDP bool
 }
 
 // Open attaches the programs. It returns a *machine.UnsupportedError if the process may not, or the
 // kernel lacks a tracepoint.
 func Open(of Of) (*Recorder, error) {
+	has, err := bpf.Tracepoints()
+	if err != nil {
+		return nil, err
+	}
 	needs := "a kernel with BTF"
 	if !of.UDP {
 		needs = "Linux 6.16 or later"
-		has, err := bpf.Tracepoints()
-		if err != nil {
-			return nil, err
-		}
 		if !has("tcp_sendmsg_locked") {
 			return nil, &machine.UnsupportedError{
 				Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: needs}
 		}
 	}
-	r := &Recorder{}
+	of.Reads = of.Reads && has("sock_recv_length") // since Linux 6.3
+	r := &Recorder{reads: of.Reads}
 	if err := r.open(of); err != nil {
 		return nil, errors.Join(bpf.Explain(err, needs), r.Close())
 	}
@@ -139,6 +145,17 @@ func (r *Recorder) open(of Of) error {
 		return err
 	}
 	return r.Resume()
+}
+
+// Reads reports whether reads are recorded.
+func (r *Recorder) Reads() bool { return r.reads }
+
+// Dial replaces Of.Dialled.
+func (r *Recorder) Dial(ports []uint16) error {
+	if err := r.programs.Variables[objectVarDialled].Set(bits(ports)); err != nil {
+		return fmt.Errorf("record other ports: %w", err)
+	}
+	return nil
 }
 
 // bits has a bit for each port.
@@ -193,7 +210,7 @@ func (r *Recorder) Read(f func(*Event)) error {
 		}
 		x := (*record)(unsafe.Pointer(&r.next.RawSample[0]))
 		f(&Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
-			Window: x.window, Local: x.local, Remote: x.remote,
+			Window: x.window, Local: x.local, Remote: x.remote, Socket: x.socket,
 			LocalAddr:  netip.AddrFrom16(x.localAddr).Unmap(),
 			RemoteAddr: netip.AddrFrom16(x.remoteAddr).Unmap(), Kind: Kind(x.kind),
 			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited,

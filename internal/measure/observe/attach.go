@@ -35,6 +35,7 @@ func Attach(ctx context.Context, dial func() (local uint16, err error),
 type serving struct {
 	*Watch
 	at     hop
+	ports  published
 	most   float64 // records a second
 	all    tokens.Requests
 	served sample.Served
@@ -56,14 +57,20 @@ func attach(ctx context.Context, from int, dial func() (uint16, error)) (*servin
 
 // serve begins to capture the packets of whoever receives what a client sends over a route.
 func (w *Watch) serve(r *route) (*serving, error) {
+	ports := published{dialled: r.client.Dialled}
 	r.hops, r.client.Dialled = r.hops[len(r.hops)-1:], nil
 	w.describe(r)
 	w.routes[""], w.serving = r, true
+	s := &serving{Watch: w, at: r.hops[0], ports: ports, most: mostRecorded,
+		served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}
+	if err := s.lookForPorts(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	w.realtime = clock.Real() // for what is read before follow is called
 	if err := w.Start(); err != nil {
 		return nil, err
 	}
-	return &serving{Watch: w, at: r.hops[0], most: mostRecorded,
-		served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}, nil
+	return s, nil
 }
 
 // watch follows the requests for a time, or until ctx is done.
@@ -75,6 +82,9 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Serv
 		return nil, err
 	}
 	s.served.Elapsed = time.Since(began).Seconds()
+	if s.writes != nil && s.writes.Reads() {
+		s.served.Dialled = s.dialled
+	}
 	s.all.Note(&s.served, began)
 	return &s.served, nil
 }
@@ -91,7 +101,7 @@ func (s *serving) spells(ctx context.Context) error {
 			return nil
 		case <-time.After(rest):
 		}
-		if err := s.resume(); err != nil {
+		if err := errors.Join(s.lookForPorts(), s.resume()); err != nil {
 			return err
 		}
 	}
@@ -123,6 +133,9 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 		if before, err = s.take(0); err != nil {
 			return 0, err
 		}
+		if err := s.lookForPorts(); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -147,6 +160,7 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	s.served.Lost += lost
 	s.log = tokens.NewServer()
 	s.log.Serve(s.at.place(), s.at.takes)
+	s.log.Dialled(s.dialled...)
 	return recorded, err
 }
 

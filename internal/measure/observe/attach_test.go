@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -22,13 +23,13 @@ import (
 
 // asking makes requests one after the other over each of n connections, which are opened first, until
 // stop, which returns their number.
-func asking(t testing.TB, at string, n int) (stop func() int) {
+func asking(t testing.TB, dial func() (net.Conn, error), n int) (stop func() int) {
 	t.Helper()
 	var over sync.WaitGroup
 	var made atomic.Int64
 	var clients []net.Conn
 	for range n {
-		c, err := net.Dial("tcp", at)
+		c, err := dial()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,16 +72,11 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 	all.Go(func() { testnet.Accept(l, lines(serves, false)) })
 	defer all.Wait()
 	defer l.Close()
-	stop := asking(t, l.Addr().String(), clients)
+	dial := func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }
+	stop := asking(t, dial, clients)
 	ctx, enough := context.WithTimeout(t.Context(), patience)
 	defer enough()
-	w, err := attach(ctx, os.Getpid(), func() (uint16, error) {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			return 0, err
-		}
-		return c.LocalAddr().(*net.TCPAddr).AddrPort().Port(), c.Close()
-	})
+	w, err := attach(ctx, os.Getpid(), probing(dial))
 	if err == nil {
 		w.most = most
 		s, err = w.watch(ctx, during)
@@ -103,6 +99,17 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 		t.Errorf("the server takes %v s: %+v", took, s.Parts)
 	}
 	return s, made
+}
+
+// probing returns what finds a server.
+func probing(dial func() (net.Conn, error)) func() (uint16, error) {
+	return func() (uint16, error) {
+		c, err := dial()
+		if err != nil {
+			return 0, err
+		}
+		return c.LocalAddr().(*net.TCPAddr).AddrPort().Port(), c.Close()
+	}
 }
 
 func TestAttach(t *testing.T) {
@@ -159,14 +166,34 @@ func TestAttachToNothing(t *testing.T) {
 }
 
 // recordsWrites reports whether this process may record writes.
-func recordsWrites(t *testing.T) bool {
+func recordsWrites(t testing.TB) bool {
 	t.Helper()
-	w, err := writes.Open(writes.Of{Local: []uint16{1}})
+	writes, _ := records(t, writes.Of{Local: []uint16{1}})
+	return writes
+}
+
+// records reports whether this process may record writes or datagrams, and what clients read.
+func records(t testing.TB, of writes.Of) (written, read bool) {
+	t.Helper()
+	of.Reads = true
+	w, err := writes.Open(of)
 	if err != nil {
-		return false
+		return false, false
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return true
+	return true, w.Reads()
+}
+
+// needsWrites skips the test if this process may not record writes.
+func needsWrites(t *testing.T) {
+	t.Helper()
+	if recordsWrites(t) {
+		return
+	}
+	if has, err := bpf.Tracepoints(); err == nil && !has("tcp_sendmsg_locked") {
+		t.Skip("before Linux 6.16")
+	}
+	pathtest.SkipOrFail(t, "no writes can be recorded here")
 }

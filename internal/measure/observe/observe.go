@@ -32,11 +32,12 @@ type Watch struct {
 	routes map[string]*route
 	// anyBytes means that connections are followed, whatever their bytes are.
 	anyBytes bool
-	serving  bool   // only the server is watched
-	udp      bool   // the requests are datagrams
-	dials    bool   // how relays dial the hops behind them is watched, too
-	copies   int    // of each capture, besides the first: they show what it costs
-	asking   string // the route whose hops are being found
+	serving  bool     // only the server is watched
+	dialled  []uint16 // by clients of a server that is watched
+	udp      bool     // the requests are datagrams
+	dials    bool     // how relays dial the hops behind them is watched, too
+	copies   int      // of each capture, besides the first: they show what it costs
+	asking   string   // the route whose hops are being found
 
 	mu    sync.Mutex
 	log   *tokens.Log
@@ -181,6 +182,7 @@ func (w *Watch) start() error {
 			ports[r.client.Space] = append(ports[r.client.Space], a.Port())
 		}
 	}
+	w.log.Dialled(w.dialled...)
 	if err := w.open(size, ports); err != nil {
 		return err
 	}
@@ -207,8 +209,8 @@ func (w *Watch) openWrites() {
 		return
 	}
 	switch {
-	case w.serving && !w.udp:
-		of.Dialled, of.Reads = of.Local, true // the clients' sockets
+	case w.serving:
+		of.Dialled, of.Reads = w.dialled, true // the clients' sockets
 	case !of.Runs:
 		of.Dialled = nil
 	}
@@ -319,9 +321,8 @@ func (w *Watch) drain() error {
 			return
 		}
 		id := fmt.Sprintf("net:[%d]", e.NetNS)
-		if space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }); space >= 0 {
-			w.log.AddWrite(space, *e)
-		}
+		// A namespace that is not known may be a client's.
+		w.log.AddWrite(slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }), *e)
 	})
 }
 

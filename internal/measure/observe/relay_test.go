@@ -16,7 +16,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
@@ -119,9 +118,7 @@ func follows(t testing.TB, m *machine, at string, n int) *sample.Trace {
 
 // TestRelayIsDivided plants CPU time and sleep in a relay, and a CPU limit.
 func TestRelayIsDivided(t *testing.T) {
-	if !recordsWrites(t) {
-		pathtest.SkipOrFail(t, "this kernel records no writes")
-	}
+	needsWrites(t)
 	for name, tt := range map[string]struct {
 		spins, sleeps time.Duration // each way
 		limited       bool

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -261,8 +262,9 @@ func behind(t *testing.T, router *machine) *machine {
 		t.Fatal(err)
 	}
 	filtered(t, router, `table ip t { chain d { type nat hook prerouting priority -100;
-		udp dport 5300 dnat to 10.8.0.2:53; };
-		chain p { type nat hook postrouting priority 100; oifname eth1 masquerade fully-random; }; }`)
+		udp dport 5300 dnat to 10.8.0.2:53; tcp dport 8080 dnat to 10.8.0.2:80; };
+		chain p { type nat hook postrouting priority 100;
+		ip saddr 10.9.0.0/24 oifname eth1 masquerade fully-random; }; }`)
 	return m
 }
 
@@ -364,6 +366,7 @@ func TestAttachUDP(t *testing.T) {
 	s := serveNames(t, m, "127.0.0.1:53", ms, 2)
 	emptyDatagrams(t, m, "127.0.0.1:9")
 	const sockets, each, lost, refused = 4, 60, 3, 5
+	writes, reads := records(t, writes.Of{Local: []uint16{1}, UDP: true})
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		s.times()
 		got := attachedUDP(u, m, "127.0.0.1:53", func() {
@@ -380,8 +383,9 @@ func TestAttachUDP(t *testing.T) {
 		if got.Requests != sockets*(each-lost) || got.Connections != sockets || !got.UDP ||
 			got.Unanswered != sockets*lost || got.Unmatched != 0 ||
 			got.Errors["REFUSED"] != sockets*refused || got.Server.PID != os.Getpid() ||
-			recordsWrites(t) && !got.Writes {
-			u.Errorf("%+v", got)
+			got.Writes != writes || reads && (got.Client == nil ||
+			got.Client.Requests < got.Requests-sockets || got.Client.Whole.Mean < got.Whole.Mean) {
+			u.Errorf("%+v, clients %+v", got, got.Client)
 		}
 		took, want := 0.0, 0.0
 		for _, p := range got.Parts {

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"sort"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -9,23 +10,24 @@ import (
 
 // clientSide is what a client of this machine did at its socket.
 type clientSide struct {
+	socket      pair      // its ends, the server's first; zero: not found
 	wrote, read []writing // by their offsets among the requests, and the replies
 	had         int64     // when it had read the last reply; 0: unknown
 }
 
 // take takes what clients' sockets had to do with a connection.
-func (s *clientSide) take(l *Log, k key, c *connection) {
+func (s *clientSide) take(l *Log, c *connection) {
 	if !c.in.known || !c.out.known {
 		return
 	}
-	for _, e := range l.clientSides[k.pair] {
+	for _, e := range l.clientSides[s.socket] {
 		if e.Kind == writes.Read {
 			s.read = appendWriting(s.read, &c.out, e)
 		} else {
 			s.wrote = appendWriting(s.wrote, &c.in, e)
 		}
 	}
-	delete(l.clientSides, k.pair)
+	delete(l.clientSides, s.socket)
 }
 
 // drop forgets what is before offsets of requests and replies.
@@ -81,6 +83,99 @@ func clients(all []served) *sample.ServedClient {
 		out.Between = partOf(sample.ServedBetween, between, func(s served) int64 { return s.had.between })
 	}
 	return out
+}
+
+// clientSides has what clients' sockets did, by their ends, the server's first.
+type clientSides map[pair][]writes.Event
+
+// findClients finds the sockets of the clients of the connections at a place.
+func (l *Log) findClients(at Place) {
+	mine := map[pair]bool{}
+	var open []*connection
+	for k, c := range l.conns {
+		if k.Place != at {
+			continue
+		}
+		if l.clientSides[k.pair] != nil && c.client.socket == (pair{}) {
+			c.client.socket = k.pair
+		}
+		if mine[c.client.socket] = true; c.client.socket == (pair{}) && c.in.known && c.out.known {
+			open = append(open, c)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	others := l.clientSides.bySequence(mine)
+	for _, c := range open {
+		c.client.socket = others.of(c)
+	}
+}
+
+// bySequence finds sockets by the sequence numbers at which they wrote, and read.
+type bySequence struct{ wrote, read map[uint32][]pair }
+
+func (all clientSides) bySequence(but map[pair]bool) bySequence {
+	s := bySequence{map[uint32][]pair{}, map[uint32][]pair{}}
+	for of, events := range all {
+		if but[of] {
+			continue
+		}
+		for _, e := range events {
+			if e.Kind == writes.Read {
+				s.read[e.Seq] = append(s.read[e.Seq], of)
+			} else {
+				s.wrote[e.Seq] = append(s.wrote[e.Seq], of)
+			}
+		}
+	}
+	return s
+}
+
+// of returns the only socket that wrote a request of a connection and read a reply, or the zero value.
+// A packet filter that changed its addresses did not change the sequence numbers.
+func (s bySequence) of(c *connection) (socket pair) {
+	asked := map[pair]bool{}
+	turns := c.turns
+	if c.talk.reads() {
+		turns = nil
+		for _, x := range c.pairs() {
+			turns = append(turns, x.turn)
+		}
+	}
+	for _, x := range turns {
+		for _, of := range s.wrote[c.in.base+uint32(x.before)] {
+			asked[of] = true
+		}
+	}
+	for _, x := range turns {
+		for _, of := range s.read[c.out.base+uint32(x.from)] {
+			if !asked[of] || of == socket {
+				continue
+			}
+			if socket != (pair{}) {
+				return pair{}
+			}
+			socket = of
+		}
+	}
+	return socket
+}
+
+// trim forgets what was done long before the last event. The rest may yet be a connection's that the
+// log does not know.
+func (all clientSides) trim() {
+	const long = int64(10 * time.Second)
+	last := int64(0)
+	for _, events := range all {
+		last = max(last, events[len(events)-1].At)
+	}
+	for of, events := range all {
+		i := sort.Search(len(events), func(i int) bool { return events[i].At >= last-long })
+		if all[of] = events[i:]; i == len(events) {
+			delete(all, of)
+		}
+	}
 }
 
 // dropBefore returns the end of a list from an offset on.

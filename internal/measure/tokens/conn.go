@@ -71,11 +71,14 @@ type Log struct {
 	// dialWrites are the writes to sockets that dialled a place.
 	dialWrites sockets
 	runs       map[uint32][]run // of threads that write, in their order
-	// clientSides are the writes and reads of the clients' sockets, of a log that joins connections.
-	clientSides map[pair][]writes.Event
+	// clientSides are the writes and reads of the clients' sockets, of a log that joins connections, and
+	// ports those that they dial.
+	ports       map[uint16]bool
+	clientSides clientSides
 	// dialogs has what was seen of UDP, and datagrams what the servers' sockets sent.
 	dialogs   map[dialogKey]*dialog
 	datagrams map[sentKey][]writes.Event
+	askers    askers
 	latest    int64 // when the last UDP packet was seen
 }
 
@@ -85,8 +88,8 @@ func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[Place][]server{}, clients: map[Place]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
 		writes: sockets{}, dialWrites: sockets{}, runs: map[uint32][]run{},
-		clientSides: map[pair][]writes.Event{},
-		dialogs:     map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
+		clientSides: clientSides{}, ports: map[uint16]bool{},
+		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
 }
 
 // Add adds a packet that was seen in a namespace.
@@ -348,18 +351,19 @@ func (l *Log) cameTo(by Client, local uint16) *arrivals {
 	return nil
 }
 
-// AddWrite adds a write, a segment or a datagram of a socket in a namespace. Its time must be
-// CLOCK_REALTIME's.
+// AddWrite adds a write, a segment or a datagram of a socket in a namespace, or what a client did at
+// its own, for which any number of a namespace will do. Its time must be CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
 	p := pairOf(&e)
-	if l.joins && l.servesAnywhere(e.Remote) {
+	_, ours := l.serverAt(space, p.local)
+	switch {
+	case l.askers.add(p, &e):
+	case l.joins && !ours && l.ports[e.Remote]:
 		from := pair{p.remote, p.local}
 		l.clientSides[from] = append(l.clientSides[from], e)
-		return
-	}
-	if _, ok := l.serverAt(space, p.local); ok && e.Kind == writes.Datagram {
+	case ours && e.Kind == writes.Datagram:
 		l.addSent(space, p, e)
-	} else if ok {
+	case ours:
 		l.writes.add(space, e)
 	}
 	if l.dials(space, p.remote) && e.Kind == writes.Write {

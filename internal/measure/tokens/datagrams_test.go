@@ -272,3 +272,57 @@ func FuzzDatagrams(f *testing.F) {
 		}
 	})
 }
+
+// TestServedAskers has clients of this machine at the server's address and behind a packet filter, and
+// one that cannot be told from another one behind it. The third query of each is lost on its way.
+func TestServedAskers(t *testing.T) {
+	published := netip.MustParseAddrPort("192.0.2.1:5300")
+	for name, tt := range map[string]struct {
+		sockets  []netip.AddrPort // from which the query is sent
+		to       netip.AddrPort
+		requests int // of which the client is known
+	}{
+		"itself":     {[]netip.AddrPort{udpClient}, udpServer, 9},
+		"translated": {[]netip.AddrPort{netip.MustParseAddrPort("10.7.0.1:50000")}, published, 9},
+		"two": {[]netip.AddrPort{netip.MustParseAddrPort("10.7.0.1:50000"),
+			netip.MustParseAddrPort("10.7.0.2:50000")}, published, 0},
+	} {
+		l := NewServer()
+		l.Serve(udpPlace, nil)
+		for n := range uint16(10) {
+			at := udpStarted.UnixNano() + int64(n)*int64(10*time.Millisecond)
+			query, answer := dnsMessage(n, -1), dnsMessage(n, 0)
+			for _, socket := range tt.sockets {
+				e := writes.Event{Kind: writes.Asked, Local: socket.Port(), LocalAddr: socket.Addr(),
+					Remote: tt.to.Port(), RemoteAddr: tt.to.Addr(), Seq: binary.BigEndian.Uint32(query),
+					Len: uint32(len(query)), NetNS: 7, Socket: socket.Port()}
+				for _, device := range []int64{20, 15} { // it passes two
+					e.At = at - device*us
+					l.AddWrite(-1, e)
+				}
+				if e.At = at + 150*us; n != 3 {
+					e.Kind, e.Local, e.Remote, e.Len = writes.Read, 0, 0, uint32(len(answer))
+					l.AddWrite(-1, e)
+				}
+			}
+			if n == 3 {
+				continue
+			}
+			l.Add(2, udpPacket(at, false, udpClient, udpServer, query))
+			l.Add(2, udpPacket(at+100*us, true, udpServer, udpClient, answer))
+		}
+		var all Requests
+		all.Take(l, udpPlace, math.MaxInt64)
+		e := &sample.Served{}
+		all.Note(e, udpStarted)
+		switch c := e.Client; {
+		case tt.requests == 0:
+			if c != nil {
+				t.Errorf("%s: %+v", name, c)
+			}
+		case c == nil || c.Requests != tt.requests || math.Abs(c.Whole.Mean-170e-6) > 1e-9 ||
+			math.Abs(c.Parts[0].Mean-20e-6) > 1e-9:
+			t.Errorf("%s: %+v, %+v", name, e, c)
+		}
+	}
+}

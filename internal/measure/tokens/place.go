@@ -26,6 +26,7 @@ type server struct {
 
 // Serve makes the log follow what a server or relay receives at a place.
 func (l *Log) Serve(at Place, takes Takes) {
+	l.Dialled(at.Port)
 	port := Place{Space: at.Space, Port: at.Port}
 	for _, s := range l.servers[port] {
 		if s.Place == at {
@@ -45,14 +46,12 @@ func (l *Log) serverAt(space int, to netip.AddrPort) (at Place, ok bool) {
 	return Place{}, false
 }
 
-// servesAnywhere reports whether a port is a place's in any namespace.
-func (l *Log) servesAnywhere(port uint16) bool {
-	for p := range l.servers {
-		if p.Port == port {
-			return true
-		}
+// Dialled makes the log, if it joins connections, take the writes and reads of the sockets of clients
+// that dial some ports, which packet filters may redirect to a place.
+func (l *Log) Dialled(ports ...uint16) {
+	for _, p := range ports {
+		l.ports[p] = true
 	}
-	return false
 }
 
 // Dial makes the log follow what comes from a port to clients in a namespace.

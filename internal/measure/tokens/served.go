@@ -81,12 +81,13 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 		r.sums, r.connections, r.codes = NewSums(0), map[key]bool{}, map[string]int{}
 	}
 	r.takeDatagrams(l, at, before)
+	l.findClients(at)
 	for k, c := range l.conns {
 		if k.Place != at {
 			continue
 		}
 		l.noteWrites(k, c)
-		c.client.take(l, k, c)
+		c.client.take(l, c)
 		if c.talk.reads() {
 			r.takePairs(l, c, k, before)
 			if c.over {
@@ -123,7 +124,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 		}
 	}
 	clear(l.writes)
-	clear(l.clientSides)
+	l.clientSides.trim()
 	l.trimRuns()
 }
 

@@ -26,6 +26,7 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 		}
 	}
 	l.trimSent()
+	l.askers.trim(l.latest - longestDNS)
 }
 
 func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int) {
@@ -40,6 +41,7 @@ func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int) {
 		one.parts[inServer], one.parts[inQueue] = e.At-q.request.at, q.reply.at-e.At
 		one.wait(l.spentBy(e, q.request.at, e.At))
 	}
+	one.had = l.had(q)
 	if code := q.reply.code(); code != "" {
 		r.codes[code]++
 	}

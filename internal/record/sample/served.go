@@ -37,6 +37,9 @@ type Served struct {
 	// Client has what the requests' clients had of them; nil: none was seen on this machine, and the
 	// times end at the server's network device.
 	Client *ServedClient `json:"client,omitempty"`
+	// Dialled are the ports that clients of this machine dialled, the server's own and those that
+	// packet filters redirect to it; nil: what clients do could not be recorded.
+	Dialled []uint16 `json:"dialled,omitempty"`
 	// Tail has the parts' means of the requests around the p99; nil: there are too few.
 	Tail    []float64  `json:"p99_parts_s,omitempty"`
 	Slowest []Answered `json:"slowest"` // the slowest first
@@ -51,7 +54,8 @@ const (
 )
 
 // ServedClient has the times of requests at clients of the server's machine: from the beginning of the
-// write to the end of the read. The parts' means add up to that of Whole.
+// write, or over UDP from the client's network device, to the end of the read. The parts' means add up
+// to that of Whole.
 type ServedClient struct {
 	Requests int          `json:"requests"`
 	Whole    ServedPart   `json:"whole"`

@@ -38,13 +38,17 @@ func TestServed(t *testing.T) {
 	sampled := lossy
 	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
 	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
+	sampled.Dialled = []uint16{5432, 6432}
 	names := sample.Served{Server: sample.EvidenceHop{Process: "dnsmasq", Port: 53}, UDP: true,
 		Elapsed: 10, Followed: 10, Requests: 4000, Connections: 3990, Unmatched: 50, Unanswered: 3,
 		Errors: map[string]int{"SERVFAIL": 2, "REFUSED": 40},
 		Whole:  sample.ServedPart{Mean: 90 * us, P50: 80 * us, P99: 120 * us, Max: 150 * us},
 		Parts: []sample.ServedPart{{Part: sample.ServedRequest}, {Part: sample.EvidenceServer,
 			Mean: 90 * us, P50: 80 * us, P99: 120 * us, Max: 150 * us}, {Part: sample.ServedReply}},
-		Slowest: []sample.Answered{{At: 1.25, Whole: 150 * us, Parts: []float64{0, 150 * us, 0}}}}
+		Slowest: []sample.Answered{{At: 1.25, Whole: 150 * us, Parts: []float64{0, 150 * us, 0}}},
+		Client: &sample.ServedClient{Requests: 4000, Whole: even("", 140),
+			Parts: []sample.ServedPart{even(sample.ServedSent, 20), even(sample.ServedHere, 90),
+				even(sample.ServedRead, 30)}}}
 	for name, c := range map[string]struct {
 		s    sample.Served
 		want string
@@ -83,7 +87,8 @@ The slowest requests
 		"lossy": {lossy, `Where does the time of requests to postgres at port 5432 go?
   88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
     device, the server with its TCP 90.0 µs.
-  The clients, and what is between them and that device, are not in it.
+  The clients, and what is between them and that device, are not in it: what clients do could not be
+    recorded (that needs BPF, and Linux 6.16 or later).
   The capture lost 12 packets or writes: the figures are of the others; 1000 requests could not be
     divided, because packets or writes were not seen, or the reply began before the request's end;
     the server's writes could not be read, so its TCP and its device's queue are in its part.
@@ -101,15 +106,20 @@ The slowest requests
 		"UDP": {names, `Where does the time of requests to dnsmasq at port 53 go?
   4000 requests over UDP from 3990 client ports in 10 s, 400 a second: 90.0 µs each at the server's
     network device, the server 90.0 µs.
-  The clients, and what is between them and that device, are not in it.
+  Their clients, on this machine, had 140 µs each from their device to read: 20.0 µs until the
+    request was at the server's device, 30.0 µs from the reply's departure until it was read.
   50 requests or replies could not be paired, or it was not seen when the reply was sent; 3 requests
     had no reply by the end; replies were errors, whose time counts: 40 REFUSED, 2 SERVFAIL; when
     the server sent its replies could not be read, so its device's queue is in its part.
 
-           mean   p50  p99  largest
-  part       µs    µs   µs       µs
-  server   90.0  80.0  120      150
-  request  90.0  80.0  120      150
+                         mean   p50   p99  largest
+  part                     µs    µs    µs       µs
+  server                 90.0  80.0   120      150
+  request                90.0  80.0   120      150
+  to the server          20.0  20.0  20.0     20.0
+  at the server          90.0  90.0  90.0     90.0
+  back until read        30.0  30.0  30.0     30.0
+  request at the client   140   140   140      140
 
 The slowest requests
      came  whole  server
@@ -119,7 +129,8 @@ The slowest requests
 		"sampled": {sampled, `Where does the time of requests to postgres at port 5432 go?
   11087 requests over 4 connections in 1.2 s, 9239 a second, followed in 12 spells, 12 % of 10.1 s,
     so that the server loses little: 130 µs each at the server's network device, the server 90.0 µs.
-  The clients, and what is between them and that device, are not in it.
+  The clients, and what is between them and that device, are not in it: no program of this machine
+    that dials port 5432 or 6432 sent the requests.
   1000 requests had no reply at the end of the spell in which they came.
 
            mean   p50   p99  largest
