@@ -104,6 +104,8 @@ func withPort(u *url.URL, usual string) string {
 	return net.JoinHostPort(u.Hostname(), usual)
 }
 
+var errLate = fmt.Errorf("no reply within %v", dialogueTimeout)
+
 // plain is a socket in blocking mode.
 type plain struct {
 	net.Conn
@@ -116,7 +118,7 @@ func (p plain) Read(b []byte) (int, error) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EAGAIN):
-			return 0, fmt.Errorf("no reply within %v", dialogueTimeout)
+			return 0, errLate
 		case err != nil:
 			return 0, err
 		case n == 0 && len(b) > 0:
@@ -222,7 +224,7 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 	if g.url.Scheme == "https" {
 		secured := tls.Client(c, &tls.Config{ServerName: g.url.Hostname()})
 		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(err, c.Close())
+			return nil, errors.Join(untrusted(err), c.Close())
 		}
 		rw = secured
 	}
@@ -233,7 +235,7 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 		}
 		r, err := http.ReadResponse(br, nil)
 		if err != nil {
-			return notHTTP(err)
+			return noReply("HTTP", err)
 		}
 		_, err = io.Copy(io.Discard, r.Body)
 		if t.server = r.Header.Get("Server"); err == nil && r.Close {
@@ -256,11 +258,46 @@ func (closesError) Hint() string {
 		"connections of their own"
 }
 
-func notHTTP(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return errors.New("the server ended the connection instead of a reply")
+// unansweredError means that a server did not answer in the protocol of the request.
+type unansweredError struct{ text string }
+
+func (u unansweredError) Error() string { return u.text }
+
+func (unansweredError) Hint() string {
+	return "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: " +
+		"sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"
+}
+
+// noReply explains an error of reading a reply.
+func noReply(protocol string, err error) error {
+	var errno unix.Errno
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return unansweredError{"the server ended the connection instead of a reply"}
+	case errors.As(err, &errno):
+		return unansweredError{"no reply: " + errno.Error()}
+	case errors.Is(err, errLate):
+		return err
 	}
-	return fmt.Errorf("no reply of HTTP: %s", printable.Line(err.Error()))
+	return unansweredError{fmt.Sprintf("no reply of %s: %s", protocol, printable.Line(err.Error()))}
+}
+
+// untrustedError means that the certificate of a server of HTTPS is not accepted.
+type untrustedError struct{ why string }
+
+func (u untrustedError) Error() string { return "the server's certificate: " + u.why }
+
+func (untrustedError) Hint() string {
+	return "name its CA as in sudo SSL_CERT_FILE=CA.pem toll trace …, or let a client make the requests: " +
+		"--client 'curl -kso /dev/null https://{addr}/'"
+}
+
+// untrusted explains an error of a handshake.
+func untrusted(err error) error {
+	if cert := (*tls.CertificateVerificationError)(nil); errors.As(err, &cert) {
+		return untrustedError{printable.Line(cert.Err.Error())}
+	}
+	return err
 }
 
 // ping is a client of Redis and of what speaks its protocol.
@@ -296,7 +333,7 @@ func (p *ping) open(ctx context.Context) (*dialogue, error) {
 		line, err := br.ReadSlice('\n')
 		switch text := strings.TrimSpace(string(line)); {
 		case err != nil:
-			return notHTTP(err)
+			return noReply("Redis", err)
 		case text != want:
 			return fmt.Errorf("%s was answered %q", words[0], printable.Line(text))
 		}

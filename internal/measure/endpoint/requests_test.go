@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -85,6 +87,14 @@ func redis(password string) func(net.Conn) {
 	}
 }
 
+func hintOf(err error) string {
+	var h interface{ Hint() string }
+	if !errors.As(err, &h) {
+		return ""
+	}
+	return h.Hint()
+}
+
 func TestDialogues(t *testing.T) {
 	pages := listen(t, "tcp", "127.0.0.1:0", web(0, "page"))
 	cache := listen(t, "tcp", "127.0.0.1:0", redis(""))
@@ -96,6 +106,19 @@ func TestDialogues(t *testing.T) {
 	mute := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1))
 	})
+	other := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { // a server of HTTP/2
+		_, _ = io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00\n")
+		_, _ = io.Copy(io.Discard, c)
+	})
+	resets := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
+		_ = c.(*net.TCPConn).SetLinger(0)
+	})
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	sealed := secure.Listener.Addr().String()
 	six := ""
 	if l, err := net.Listen("tcp", "[::1]:0"); err == nil {
 		l.Close()
@@ -104,7 +127,7 @@ func TestDialogues(t *testing.T) {
 	for _, tt := range []struct {
 		url, password string
 		words         string
-		err           string
+		err, hint     string
 	}{
 		{url: "http://" + pages + "/health?a=b", words: "GET /health?a=b"},
 		{url: "http://" + pages, words: "GET /"},
@@ -122,6 +145,10 @@ func TestDialogues(t *testing.T) {
 		{url: "redis://:hunter2@" + cache, err: "use --secret-env"},
 		{url: "ftp://" + pages, err: "toll makes no requests to ftp://"},
 		{url: "https://" + cache, err: "tls:"},
+		{url: "https://" + sealed, err: "the server's certificate: x509:", hint: "SSL_CERT_FILE="},
+		{url: "http://" + other, err: "no reply of HTTP: malformed HTTP", hint: "--client"},
+		{url: "redis://" + resets, err: "no reply: connection reset by peer", hint: "--client"},
+		{url: "http://" + resets, err: "no reply: connection reset by peer", hint: "--client"},
 	} {
 		if tt.url == "" {
 			continue
@@ -144,6 +171,8 @@ func TestDialogues(t *testing.T) {
 				t.Errorf("%v", err)
 			case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 				t.Errorf("%v, want %q", err, tt.err)
+			case tt.hint != "" && !strings.Contains(hintOf(err), tt.hint):
+				t.Errorf("%v: hint %q", err, hintOf(err))
 			case err != nil && strings.Contains(err.Error(), "hunter2"):
 				t.Error(err)
 			}
