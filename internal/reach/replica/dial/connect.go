@@ -43,6 +43,7 @@ type caller struct {
 	open   map[int]*attempt
 	queue  []due
 	early  []due // of attempts whose packets a rule dropped
+	ahead  int   // attempts that were started since the stand-ins last ran
 
 	// now is a clock that advances only while the caller and the stand-ins run, so that answers on
 	// a busy machine are not too late.
@@ -69,6 +70,10 @@ type due struct {
 
 const step = 10 * time.Millisecond
 
+// mostAhead bounds the attempts that start before the stand-ins run again. The buffer of a socket has
+// room for some 250 datagrams, and stand-ins may not yet have read those of twice as many attempts.
+const mostAhead = 64
+
 func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -83,12 +88,17 @@ func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		timeout := 0
-		if free := min(m.most-len(c.open), m.together); free > 0 && len(byPlace) > 0 {
-			if byPlace, err = c.start(byPlace, free); err != nil {
+		timeout, free := 0, min(m.most-len(c.open), m.together)
+		switch {
+		case free > 0 && len(byPlace) > 0 && c.ahead >= mostAhead:
+			timeout = 1 // ms: nothing tells that the stand-ins have run
+		case free > 0 && len(byPlace) > 0:
+			left := len(byPlace)
+			if byPlace, err = c.start(byPlace, min(free, mostAhead-c.ahead)); err != nil {
 				return err
 			}
-		} else {
+			c.ahead += left - len(byPlace)
+		default:
 			timeout = int(step.Milliseconds())
 		}
 		k, _ := unix.EpollWait(epoll, events, timeout) // only EINTR is possible
@@ -192,7 +202,7 @@ func (c *caller) tick() error {
 	c.last = now
 	if asked := c.server.asked.Load(); c.server.answered.Load() == asked {
 		c.now += c.pending
-		c.pending = 0
+		c.pending, c.ahead = 0, 0
 		c.server.asked.Store(asked + 1)
 		c.server.poke()
 	}

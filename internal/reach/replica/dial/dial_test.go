@@ -541,3 +541,22 @@ func TestDistinct(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestLateStandIns sends datagrams to a stand-in while all are stopped: by a relay, which has to wait
+// for the test.
+func TestLateStandIns(t *testing.T) {
+	l := newLAN(t)
+	relay := udp(inMachine, "0.0.0.0:5300")
+	relay.Relay = to("172.17.0.2:53")
+	n := l.open(udp(inK2, "0.0.0.0:53"), relay)
+	calls := []Call{{l.machine, netip.Addr{}, "udp", to("172.17.0.1:5300")}}
+	for range 2000 { // many more than the stand-in's buffer holds
+		calls = append(calls, Call{l.machine, netip.Addr{}, "udp", to("172.17.0.2:53")})
+	}
+	n.server.mu.Lock()
+	time.AfterFunc(300*time.Millisecond, n.server.mu.Unlock)
+	out, again, err := n.DialQuickly(l.Context(), calls, 1)
+	if err != nil || len(again) > 0 {
+		t.Fatalf("%d of %d calls had no certain outcome, %v: %+v", len(again), len(calls), err, out[0])
+	}
+}
