@@ -38,7 +38,7 @@ func TestTraceOfTheKernel(t *testing.T) {
 				t.Errorf("%s: %s", c.Name(), v.Failure)
 			case v.Trace != nil:
 				traces++
-				followed(t, c.Name(), v.Trace)
+				followed(t, u, c.Name(), v.Trace)
 			}
 		}
 		if traces != 2*3 {
@@ -80,11 +80,13 @@ func traceInLab(t *testing.T, tracer *trace.Tracer) *sample.File {
 	return f
 }
 
-func followed(t *testing.T, name string, x *sample.Trace) {
+// followed checks a trace. On a busy machine fewer trips may be followed: other threads run between
+// the steps of a trip, also those that continue it.
+func followed(t *testing.T, u testing.TB, name string, x *sample.Trace) {
 	t.Helper()
 	const least = 0.98
 	if x.Trips == 0 || x.Lost > 0 || float64(x.Followed) < least*float64(x.Trips) {
-		t.Errorf("%s, %s: %d of %d trips followed, %d events lost; the others' ends: %+v", name,
+		u.Errorf("%s, %s: %d of %d trips followed, %d events lost; the others' ends: %+v", name,
 			x.State, x.Followed, x.Trips, x.Lost, x.Broken)
 	}
 	sum := 0.0
