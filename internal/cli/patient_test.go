@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
@@ -37,7 +36,7 @@ func patient(args []string) int {
 			return exitFailed
 		}
 		code, report := cmd.ProcessState.ExitCode(), out.String()+outputOf(args)
-		if code == exitOK || i == tries || !tooBusy(report) || !moreRounds(args) {
+		if code == exitOK || i == tries || !pathtest.TooBusy(report) || !moreRounds(args) {
 			os.Stdout.Write(out.Bytes())
 			os.Stderr.Write(errOut.Bytes())
 			if code != exitOK { // for a logged script
@@ -65,7 +64,7 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 	for i := 1; ; i++ {
 		r = startToll(t, bin, user, args...)
 		code, _ = r.wait(t, limit)
-		if code == exitOK || i == tries || !tooBusy(r.out.String()) || !moreRounds(args) {
+		if code == exitOK || i == tries || !pathtest.TooBusy(r.out.String()) || !moreRounds(args) {
 			return r, code
 		}
 		noteRerun(args, r.out.String())
@@ -148,16 +147,6 @@ func TestReruns(t *testing.T) {
 	if !countReruns(io.Discard, "") {
 		t.Error("none are too many")
 	}
-}
-
-// tooBusy reports whether a run failed only because other programs kept visits off the CPUs, or
-// traced the kernel.
-func tooBusy(report string) bool {
-	said := strings.Join(strings.Fields(report), " ")
-	busy := strings.Contains(said, sample.TooBusy) ||
-		strings.Contains(said, "another program traced the kernel") ||
-		strings.Contains(said, "the load ended before the window did")
-	return busy && !strings.Contains(said, "was not witnessed")
 }
 
 func outputOf(args []string) string {

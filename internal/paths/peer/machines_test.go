@@ -90,7 +90,7 @@ func (p *pair) on(machine string, args ...string) *exec.Cmd {
 func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said string) {
 	t.Helper()
 	for range 2 {
-		if code, said = p.tollOnce(t, known, args...); code == 0 || !spoilt(said) {
+		if code, said = p.tollOnce(t, known, args...); code == 0 || !pathtest.TooBusy(said) {
 			return code, said
 		}
 		args = slices.Clone(args)
@@ -103,13 +103,6 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 		t.Logf("made again as toll %s, because the machine was too busy", strings.Join(args, " "))
 	}
 	return p.tollOnce(t, known, args...)
-}
-
-func spoilt(report string) bool {
-	words := strings.Join(strings.Fields(report), " ")
-	return !strings.Contains(words, "was not witnessed") &&
-		(strings.Contains(words, "the machine was too busy: ") ||
-			strings.Contains(words, "the machines' clocks are only known to"))
 }
 
 func (p *pair) tollOnce(t *testing.T, known string, args ...string) (code int, said string) {
