@@ -349,7 +349,7 @@ func TestKillParts(t *testing.T) {
 
 func TestOrdinaryUser(t *testing.T) {
 	inLabs(t)
-	r, code := runPatiently(t, binary(t), nobody, "compare", "--from",
+	r, code := runPatiently(t, binary(t), nobody, nil, "compare", "--from",
 		"host,container,remote,remote-container", "--load", "rr", "--rounds", "1", "--pin", "far",
 		"--window", "60ms")
 	if code != exitOK {

@@ -93,8 +93,15 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 			}
 			args = append(args, "--"+fromFileFlag, shop)
 		}
-		r, code := runPatiently(t, bin, nil, args...)
+		r, code := runPatiently(t, bin, nil, func(out string) bool {
+			return *update || differs(e[2], out) == ""
+		}, args...)
 		out := r.out.String()
+		if code == exitOK && differs(e[2], out) != "" && !*update && pathtest.TooBusy(out) {
+			// Other columns are shown then, such as that of what limits a row.
+			t.Logf("%s: not compared: the machine was too busy in each of %d runs", e[1], tries)
+			continue
+		}
 		if slices.Contains(args, "--"+tryFlag) && code == exitWorse { // the example takes ports away
 			code = exitOK
 		}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
@@ -57,18 +59,23 @@ func hurry() {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice)
 }
 
-func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...string) (r *tollRun,
-	code int) {
+// runPatiently runs toll again, with more rounds, if the machine was too busy for it to succeed with an
+// output that fits; a nil fits takes any.
+func runPatiently(t *testing.T, bin string, user *syscall.Credential, fits func(out string) bool,
+	args ...string) (r *tollRun, code int) {
 	t.Helper()
 	const limit = 3 * patience
 	for i := 1; ; i++ {
 		r = startToll(t, bin, user, args...)
 		code, _ = r.wait(t, limit)
-		if code == exitOK || i == tries || !pathtest.TooBusy(r.out.String()) || !moreRounds(args) {
+		out := r.out.String()
+		if code == exitOK && (fits == nil || fits(out)) || i == tries || !pathtest.TooBusy(out) ||
+			!moreRounds(args) {
 			return r, code
 		}
-		noteRerun(args, r.out.String())
+		noteRerun(args, out)
 		args = again(args)
+		hurry()
 	}
 }
 
@@ -170,3 +177,18 @@ func moreRounds(args []string) bool {
 
 // again returns args with --force, because the run may have written its files.
 func again(args []string) []string { return append(slices.Clone(args), "--"+forceFlag) }
+
+func TestScriptsAreRunAgain(t *testing.T) {
+	t.Setenv(rerunsEnv, filepath.Join(t.TempDir(), "reruns"))
+	dir := t.TempDir()
+	script := filepath.Join(dir, "s.txtar")
+	err := os.WriteFile(script, []byte("exec sh -c 'echo the machine was too busy; test -e "+dir+
+		"/again && echo fine; touch "+dir+"/again'\nstdout fine\n"), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScript(t, "s", testscript.Params{Files: []string{script}})
+	if noted, _ := os.ReadFile(os.Getenv(rerunsEnv)); strings.Count(string(noted), "\n") != 1 {
+		t.Errorf("%q", noted)
+	}
+}
