@@ -22,7 +22,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a := &analysis.Answer{Question: fmt.Sprintf("Where does the time of requests to %s go?",
 		PlaceOf(server)), Text: []string{}}
 	if s.Requests == 0 {
-		a.Add(fmt.Sprintf("No request was answered in %.3g s.", s.Elapsed))
+		a.Add(fmt.Sprintf("No request was answered in %.3g s%s.", s.Elapsed, idle(s)))
 		a.Add(incomplete(s))
 		return a
 	}
@@ -45,6 +45,18 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(together(s))
 	a.Add(incomplete(s))
 	return a
+}
+
+// idle says over how many connections no request came, or "" if that is not known.
+func idle(s *sample.Served) string {
+	switch {
+	case s.Open == nil, s.Unanswered > 0:
+		return ""
+	case *s.Open == 0:
+		return ": nobody is connected. A longer --budget may see clients that come for each request"
+	}
+	return fmt.Sprintf(": %s open, and none carried any", units.Plural(*s.Open, "connection")+
+		units.Agree(*s.Open, " is", " are"))
 }
 
 // atClients says what the requests' clients had of them, or that the times are without them.

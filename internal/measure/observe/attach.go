@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -85,8 +86,27 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Serv
 	if s.writes != nil && s.writes.Reads() {
 		s.served.Dialled = s.dialled
 	}
-	s.all.Note(&s.served, began)
+	if s.all.Note(&s.served, began); s.served.Requests == 0 && !s.udp {
+		n, err := s.open()
+		s.served.Open = &n
+		return &s.served, err
+	}
 	return &s.served, nil
+}
+
+// open returns the number of the server's connections.
+func (s *serving) open() (n int, err error) {
+	err = s.spaces[s.at.space].Visit(func() error {
+		all, err := sock.Table()
+		for _, x := range all {
+			if x.Proto == "tcp" && !x.Listening && x.Local.Port() == s.at.to.Port() &&
+				(s.at.takes == nil || s.at.takes(x.Local.Addr().Unmap())) {
+				n++
+			}
+		}
+		return err
+	})
+	return n, err
 }
 
 // spells follows the requests until ctx is done.

@@ -24,6 +24,8 @@ type Served struct {
 	Together    int `json:"together,omitempty"`
 	Unread      int `json:"unread,omitempty"`
 	Connections int `json:"connections"`
+	// Open is the number of the server's TCP connections if no request was seen on any.
+	Open *int `json:"open_connections,omitempty"`
 	// Errors counts the replies of DNS with an error, by its name, such as SERVFAIL.
 	Errors map[string]int `json:"dns_errors,omitempty"`
 	// Lost is the number of packets and writes for which the capture had no room.

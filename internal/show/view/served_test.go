@@ -56,6 +56,13 @@ func TestServed(t *testing.T) {
 		"none": {sample.Served{Server: server, Elapsed: 2}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s.
 `},
+		"idle": {sample.Served{Server: server, Elapsed: 2, Open: new(500)}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s: 500 connections are open, and none carried any.
+`},
+		"unconnected": {sample.Served{Server: server, Elapsed: 2, Open: new(0)}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s: nobody is connected. A longer --budget may see clients that come
+    for each request.
+`},
 		"busy": {busy, `Where does the time of requests to postgres at port 5432 go?
   88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
     device, the server 90.0 µs, its TCP 39.0 µs.
