@@ -52,6 +52,10 @@ func (s *serving) redirected() (from []netip.AddrPort) {
 		found = false
 		for _, space := range s.spaces {
 			_ = space.Visit(func() error {
+				// Without a table, to ask for it could load the kernel's connection tracking.
+				if use, err := conntrack.Read(); err != nil || use.Entries == 0 {
+					return err
+				}
 				for _, six := range []bool{false, true} {
 					_, _ = conntrack.Translations(proto, six, func(t conntrack.Translation) bool {
 						if t.To != t.Now && slices.Contains(to, t.Now) && !slices.Contains(to, t.To) {
