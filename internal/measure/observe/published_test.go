@@ -8,66 +8,86 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// TestAttachBehindNAT watches a server behind a router that changes addresses and ports, by its own
-// address and by the published one, which its clients dial.
-func TestAttachBehindNAT(t *testing.T) {
+// natted is a server behind a router that changes addresses and ports, and how to find it: by the
+// published address, which its clients dial, and by its own one.
+type natted struct {
+	client, router, server *machine
+}
+
+func newNATted(t *testing.T) (n natted) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
 	}
+	n.client, n.router = joined(t)
+	n.server = behind(t, n.router)
+	return n
+}
+
+// each calls f for both ways to find the server, with its addresses for TCP and UDP.
+func (n natted) each(t *testing.T, f func(u testing.TB, from *machine, tcp, udp string)) {
+	t.Helper()
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		f(u, n.client, "10.9.0.2:8080", "10.9.0.2:5300")
+	})
+	testwait.Unhindered(t, patience, func(u testing.TB) { f(u, n.router, "10.8.0.2:80", "10.8.0.2:53") })
+}
+
+func TestAttachBehindNAT(t *testing.T) {
 	needsWrites(t)
-	client, router := joined(t)
-	server := behind(t, router)
-	server.serve(t, "10.8.0.2:80", lines(ms, false))
-	serveNames(t, server, "10.8.0.2:53", ms, 1)
-	tcp := func(m *machine, at string) func() (net.Conn, error) {
+	n := newNATted(t)
+	n.server.serve(t, "10.8.0.2:80", lines(ms, false))
+	dials := func(m *machine, at string) func() (net.Conn, error) {
 		return func() (net.Conn, error) {
 			c, _, err := m.dial(t.Context(), "tcp", at)
 			return c, err
 		}
 	}
 	const clients = 3
-	stop := asking(t, tcp(client, "10.9.0.2:8080"), clients)
+	stop := asking(t, dials(n.client, "10.9.0.2:8080"), clients)
 	defer stop()
-	for _, tt := range []struct {
-		from    *machine
-		at, udp string
-	}{{client, "10.9.0.2:8080", "10.9.0.2:5300"}, {router, "10.8.0.2:80", "10.8.0.2:53"}} {
-		testwait.Unhindered(t, patience, func(u testing.TB) {
-			s, err := attach(u.Context(), tt.from.pid, probing(tcp(tt.from, tt.at)))
-			if err != nil {
-				u.Fatal(err)
-			}
-			got, err := s.watch(u.Context(), time.Second)
-			if err := errors.Join(err, s.Close()); err != nil {
-				u.Fatal(err)
-			}
-			if c := got.Client; c == nil || got.Connections != clients ||
-				c.Requests+2*clients < got.Requests || c.Whole.Mean < got.Whole.Mean ||
-				!slices.Equal(got.Dialled, []uint16{80, 8080}) {
-				u.Errorf("%+v, clients %+v", got, c)
-			}
-		})
-		testwait.Unhindered(t, patience, func(u testing.TB) {
-			const n = 100
-			_, err := resolves(u, client, "10.9.0.2:5300", 1) // so that a connection shows the port
-			if err != nil {
-				u.Fatal(err)
-			}
-			got := attachedUDP(u, tt.from, tt.udp, func() {
-				if _, err := resolves(u, client, "10.9.0.2:5300", n); err != nil {
-					u.Error(err)
-				}
-			})
-			if c := got.Client; c == nil || got.Requests != n || c.Requests < n-1 ||
-				c.Whole.Mean < got.Whole.Mean || !slices.Equal(got.Dialled, []uint16{53, 5300}) {
-				u.Errorf("%+v, clients %+v", got, c)
-			}
-		})
+	n.each(t, func(u testing.TB, from *machine, at, _ string) {
+		s, err := attach(u.Context(), from.pid, probing(dials(from, at)))
+		if err != nil {
+			u.Fatal(err)
+		}
+		got, err := s.watch(u.Context(), time.Second)
+		if err := errors.Join(err, s.Close()); err != nil {
+			u.Fatal(err)
+		}
+		if c := got.Client; c == nil || got.Connections != clients ||
+			c.Requests+2*clients < got.Requests || c.Whole.Mean < got.Whole.Mean ||
+			!slices.Equal(got.Dialled, []uint16{80, 8080}) {
+			u.Errorf("%+v, clients %+v", got, c)
+		}
+	})
+}
+
+func TestAttachUDPBehindNAT(t *testing.T) {
+	n := newNATted(t)
+	if _, reads := records(t, writes.Of{Local: []uint16{1}, UDP: true}); !reads {
+		lacks(t, "sock_recv_length") // since Linux 6.3
 	}
+	serveNames(t, n.server, "10.8.0.2:53", ms, 1)
+	const requests = 100
+	n.each(t, func(u testing.TB, from *machine, _, at string) {
+		ask := func(times int) {
+			if _, err := resolves(u, n.client, "10.9.0.2:5300", times); err != nil {
+				u.Error(err)
+			}
+		}
+		ask(1) // so that a connection shows the port
+		got := attachedUDP(u, from, at, func() { ask(requests) })
+		if c := got.Client; c == nil || got.Requests != requests || c.Requests < requests-1 ||
+			c.Whole.Mean < got.Whole.Mean || !slices.Equal(got.Dialled, []uint16{53, 5300}) {
+			u.Errorf("%+v, clients %+v", got, c)
+		}
+	})
 }
 
 // TestAttachTellsWhereItLooked has no client.
