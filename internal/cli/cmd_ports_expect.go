@@ -18,7 +18,8 @@ type comparedWith struct {
 	expect, against string
 	now             bool
 
-	old *ports.Facts // of the file of --against, once read; nil: none
+	old   *ports.Facts        // of the file of --against, once read; nil: none
+	lines []ports.Expectation // of the file of --expect, once read
 }
 
 const (
@@ -50,9 +51,12 @@ func (w *comparedWith) check(port uint16) error {
 	return nil
 }
 
-// read reads the older machine, and tries its connections.
+// read reads the lines of --expect, or the older machine, whose connections it tries.
 func (w *comparedWith) read(c *cobra.Command, e env, client netip.Addr, port uint16) error {
-	if w.against == "" {
+	switch {
+	case w.expect != "":
+		return w.readLines(c, e, client)
+	case w.against == "":
 		return nil
 	}
 	facts, m, err := loadMachine(e, againstFlag, w.against, c.InOrStdin())
@@ -64,32 +68,33 @@ func (w *comparedWith) read(c *cobra.Command, e env, client netip.Addr, port uin
 }
 
 // apply compares the report with what the flags name.
-func (w *comparedWith) apply(c *cobra.Command, e env, r *ports.Report, client netip.Addr) error {
-	if w.expect != "" {
-		return w.judge(c, e, r, client)
+func (w *comparedWith) apply(r *ports.Report) {
+	if w.lines != nil {
+		r.Expect(w.lines)
 	}
 	if w.old != nil {
 		r.Since(ports.Judge(w.old, r.Port), w.against)
 	}
-	return nil
 }
 
-func (w *comparedWith) judge(c *cobra.Command, e env, r *ports.Report, client netip.Addr) error {
+func (w *comparedWith) readLines(c *cobra.Command, e env, client netip.Addr) error {
 	f, err := input(e, w.expect, c.InOrStdin())
 	if err != nil {
 		return &failure{exitBadFile, err, "toll ports --expect-now --output FILE makes one"}
 	}
 	defer f.Close()
-	lines, err := ports.ParseExpectations(f, client)
-	if err != nil {
+	if w.lines, err = ports.ParseExpectations(f, client); err != nil {
 		name := w.expect
 		if name == "-" {
 			name = "standard input"
 		}
-		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
-			"a line is such as: other machines reach only 22/tcp 443/tcp"}
+		hint := "a line is such as: other machines reach only 22/tcp 443/tcp"
+		var meant interface{ Hint() string }
+		if errors.As(err, &meant) {
+			hint = meant.Hint()
+		}
+		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
 	}
-	r.Expect(lines)
 	return nil
 }
 

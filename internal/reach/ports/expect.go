@@ -1,21 +1,17 @@
 package ports
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
-	"net/netip"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // Expectation is a line of a file of --expect, and whether it holds.
 type Expectation struct {
 	Line    string `json:"line"`
+	Number  int    `json:"number"` // of the line in the file, from 1
 	Holds   Holds  `json:"holds"`
 	Because string `json:"because,omitempty"` // why it does not hold, or is not certain
 
@@ -34,134 +30,6 @@ const (
 	No    Holds = "fails"
 	Maybe Holds = "?"
 )
-
-// portRange is consecutive ports of a protocol.
-type portRange struct {
-	low, high uint16
-	proto     string
-}
-
-func (p portRange) has(port uint16, proto string) bool {
-	return p.proto == proto && p.low <= port && port <= p.high
-}
-
-const (
-	maxExpectations = 10000
-	maxLine         = 4096
-
-	byteOrderMark = "\ufeff" // with which editors on Windows begin a file
-)
-
-var comment = regexp.MustCompile(`(^|\s)#.*`)
-
-// ParseExpectations reads the lines of a file of --expect: "WHO reach [only] PORT…", "WHO do not
-// reach PORT…", "WHO reach no port" and "nobody outside reaches PORT…". It skips empty lines and
-// comments, which begin with "#" after a space or at the beginning of a line. client is the address
-// of --client, which may be a WHO.
-func ParseExpectations(r io.Reader, client netip.Addr) ([]Expectation, error) {
-	var out []Expectation
-	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, maxLine), maxLine)
-	number := 1
-	for ; in.Scan(); number++ {
-		text := in.Text()
-		if number == 1 {
-			text = strings.TrimPrefix(text, byteOrderMark)
-		}
-		if !utf8.ValidString(text) {
-			return nil, fmt.Errorf("line %d is not UTF-8 text", number)
-		}
-		words := strings.Fields(comment.ReplaceAllString(text, ""))
-		if len(words) == 0 {
-			continue
-		}
-		e, err := parseExpectation(words, client)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		if out = append(out, e); len(out) > maxExpectations {
-			return nil, fmt.Errorf("more than %d lines", maxExpectations)
-		}
-	}
-	switch err := in.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("line %d is longer than %d bytes", number, maxLine)
-	case err != nil:
-		return nil, fmt.Errorf("read expectations: %w", err)
-	case len(out) == 0:
-		return nil, errors.New("there is no line that could be checked")
-	}
-	return out, nil
-}
-
-func parseExpectation(words []string, client netip.Addr) (e Expectation, err error) {
-	e.Line = strings.Join(words, " ")
-	verb := len(words) - 1 // the last one, because a network may have such a name
-	for ; verb >= 0 && words[verb] != "reach" && words[verb] != "reaches"; verb-- {
-	}
-	if verb < 0 {
-		return e, fmt.Errorf("%q has no \"reach\"", e.Line)
-	}
-	who, rest := words[:verb], words[verb+1:]
-	if n := len(who); n > 2 && (who[n-2] == "do" || who[n-2] == "does") && who[n-1] == "not" {
-		e.not, who = true, who[:n-2]
-	}
-	if e.who, e.network, err = parseWho(who, client); err != nil {
-		return e, err
-	}
-	if strings.Join(who, " ") == "nobody outside" {
-		e.not = true
-	}
-	switch {
-	case strings.Join(rest, " ") == "no port" && !e.not:
-		e.only = true
-		return e, nil
-	case len(rest) > 0 && rest[0] == "only" && !e.not:
-		e.only, rest = true, rest[1:]
-	}
-	if len(rest) == 0 {
-		return e, fmt.Errorf("%q names no port", e.Line)
-	}
-	for _, w := range rest {
-		p, err := parsePorts(strings.TrimSuffix(w, ","))
-		if err != nil {
-			return e, err
-		}
-		e.ports = append(e.ports, p)
-	}
-	return e, nil
-}
-
-func parseWho(words []string, client netip.Addr) (who, network string, err error) {
-	text := strings.Join(words, " ")
-	switch {
-	case text == machines, text == "nobody outside", client.IsValid() && text == client.String():
-		return machines, "", nil
-	case text == containers, text == here:
-		return text, "", nil
-	case len(words) > 2 && words[0] == containers && words[1] == "on":
-		return containers, strings.Join(words[2:], " "), nil
-	}
-	if a, err := netip.ParseAddr(text); err == nil {
-		return "", "", fmt.Errorf("%s is judged only with --client %s", a, a)
-	}
-	return "", "", fmt.Errorf("%q is not one of: other machines, containers, containers on NETWORK, "+
-		"this machine, nobody outside, the address of --client", text)
-}
-
-func parsePorts(text string) (p portRange, err error) {
-	number, proto, ok := strings.Cut(text, "/")
-	low, high, ranged := strings.Cut(number, "-")
-	if !ranged {
-		high = low
-	}
-	a, errA := strconv.ParseUint(low, 10, 16)
-	b, errB := strconv.ParseUint(high, 10, 16)
-	if !ok || proto != "tcp" && proto != "udp" || errA != nil || errB != nil || a == 0 || a > b {
-		return p, fmt.Errorf("%q is not a port such as 443/tcp or 8000-8010/udp", text)
-	}
-	return portRange{uint16(a), uint16(b), proto}, nil
-}
 
 // reached is what a kind of client gets at a port.
 type reached struct {
@@ -203,6 +71,11 @@ func (r *Report) Expect(all []Expectation) {
 	r.Expected = []Expectation{}
 	for _, e := range all {
 		e.judge(r)
+		i := slices.IndexFunc(all, func(o Expectation) bool { return o.excludes(e) || e.excludes(o) })
+		if e.Holds == No && i >= 0 {
+			e.Because += fmt.Sprintf("; lines %d and %d cannot both hold", min(e.Number, all[i].Number),
+				max(e.Number, all[i].Number))
+		}
 		r.Expected = append(r.Expected, e)
 	}
 }
@@ -221,7 +94,8 @@ func (e *Expectation) judge(r *Report) {
 		fall(Maybe, "whether a container is on "+e.network+" is not known: "+notCopied)
 		return
 	default:
-		fall(No, "no container is on "+e.network)
+		fall(No, fmt.Sprintf("no container is on %s%s (line %d)", e.network, r.meantNetwork(e.network),
+			e.Number))
 		return
 	}
 	if e.only { // first, because a port too many is worse than one too few
@@ -234,6 +108,27 @@ func (e *Expectation) judge(r *Report) {
 	if r.guessed && (e.not || e.only) {
 		fall(Maybe, "whether rules redirect other connections is not known: "+notCopied)
 	}
+}
+
+// meantNetwork returns what an unknown name of a network may have meant, in words that follow it.
+func (r *Report) meantNetwork(name string) string {
+	i := slices.IndexFunc(r.Containers, func(h Home) bool { return h.Name == name })
+	if i >= 0 && len(r.Containers[i].Networks) > 0 {
+		return ", which is a container on " + strings.Join(r.Containers[i].Networks, " and ")
+	}
+	var known []string
+	for _, w := range r.whos() {
+		if w.network != "" {
+			known = append(known, w.network)
+		}
+	}
+	switch near := suggest.Words(name, known); {
+	case len(near) > 0:
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	case len(known) > 0:
+		return "; there are containers on " + few(known)
+	}
+	return ""
 }
 
 const notCopied = "connections were not tried in a copy of the machine"

@@ -1,6 +1,8 @@
 package ports
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -105,8 +107,12 @@ func TestExpectReadsWhatEditorsWrite(t *testing.T) {
 // Long ranges that nobody serves take no time.
 func TestExpectOfManyPorts(t *testing.T) {
 	r := try(healthy(), 0)
-	all, err := ParseExpectations(strings.NewReader(strings.Repeat(
-		"nobody outside reaches "+strings.Repeat("10000-65535/tcp ", 200)+"\n", 1000)), netip.Addr{})
+	var text strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&text, "nobody outside reaches %d/tcp %s\n", 10000+i,
+			strings.Repeat("10000-65535/tcp ", 200))
+	}
+	all, err := ParseExpectations(strings.NewReader(text.String()), netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +169,93 @@ func TestExpectationsAreRefused(t *testing.T) {
 	client := netip.MustParseAddr("192.0.2.1")
 	if _, err := ParseExpectations(strings.NewReader("192.0.2.1 reaches 80/tcp"), client); err != nil {
 		t.Error(err)
+	}
+}
+
+// A line with a mistake has its number, and a hint where it is clear what was meant.
+func TestExpectHints(t *testing.T) {
+	for line, hint := range map[string]string{
+		"other machines reach 80":                   "80/tcp",
+		"other machines reach TCP/80":               "80/tcp",
+		"other machines reach 22,443/tcp":           "22/tcp 443/tcp",
+		"other machines reach 8000:8010/udp":        "8000-8010/udp",
+		"other machines reach 8010-8000/tcp":        "8000-8010/tcp",
+		"other machines reach https":                "",
+		"other machines reach 70000/tcp":            "",
+		"other machine reach 80/tcp":                "other machines or this machine",
+		"Other Machines reach 80/tcp":               "other machines",
+		"everyone reaches 80/tcp":                   "other machines",
+		"localhost reaches 80/tcp":                  "this machine",
+		"other machines cannot reach 80/tcp":        "other machines do not reach",
+		"container on shop reaches 80/tcp":          "containers on shop",
+		"containers of shop reach 80/tcp":           "containers on shop",
+		"containers in network shop reach 80/tcp":   "containers on shop",
+		"container web reaches 80/tcp":              "containers on NETWORK",
+		"nobody outside does not reach 80/tcp":      "nobody outside reaches 80/tcp",
+		"the quick brown fox reaches 80/tcp":        "",
+		"this machine reaches 1/tcp and 8000:9/udp": "",
+	} {
+		_, err := ParseExpectations(strings.NewReader("# fine\r\n\r\n"+line+"\r\n"), netip.Addr{})
+		if err == nil || !strings.HasPrefix(err.Error(), "line 3: ") {
+			t.Errorf("%q: %v", line, err)
+		}
+		got := ""
+		if h, ok := errors.AsType[*hinted](err); ok {
+			got = h.Hint()
+		}
+		if want := "did you mean " + hint + "?"; hint == "" && got != "" || hint != "" && got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// Of lines that cannot both hold, one fails, and names the other. The same line twice is judged once.
+func TestExpectContradictions(t *testing.T) {
+	r := try(healthy(), 0)
+	for lines, says := range map[string]string{
+		"nobody outside reaches 22/tcp\nother machines reach 21-22/tcp":            "lines 1 and 2",
+		"other machines reach 22/tcp 443/tcp\nother machines reach only 443/tcp":   "lines 1 and 2",
+		"containers on bridge reach 22/tcp\ncontainers do not reach 22/tcp":        "lines 1 and 2",
+		"this machine reaches 22/tcp\n# no\nthis machine does not reach 1-99/tcp":  "lines 1 and 3",
+		"other machines reach no port\n\nother machines reach 22/tcp":              "lines 1 and 3",
+		"other machines reach 22/tcp\nother machines reach 22/tcp":                 "",
+		"nobody outside reaches 80/tcp\nother machines reach 80/udp":               "",
+		"other machines reach only 22/tcp 8080/tcp\nother machines reach 8080/tcp": "",
+		"other machines reach only 22/tcp\nnobody outside reaches 443/tcp":         "",
+	} {
+		all, err := ParseExpectations(strings.NewReader(lines), netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Count(lines, all[0].Line) == 2 && len(all) != 1 {
+			t.Errorf("%q is judged %d times", lines, len(all))
+		}
+		r.Expect(all)
+		said := ""
+		for _, e := range r.Expected {
+			said += e.Because
+		}
+		if !strings.Contains(said, says) || says == "" && strings.Contains(said, "lines ") {
+			t.Errorf("%q: %+v", lines, r.Expected)
+		}
+	}
+}
+
+// A line about a network without containers says which there are.
+func TestExpectOfUnknownNetwork(t *testing.T) {
+	r := try(healthy(), 0)
+	for name, says := range map[string]string{"brigde": "did you mean bridge?",
+		"elsewhere": "there are containers on bridge", "web": "web, which is a container on bridge"} {
+		all, err := ParseExpectations(strings.NewReader("\n\ncontainers on "+name+" reach 22/tcp"),
+			netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Expect(all)
+		if e := r.Expected[0]; e.Holds != No || !strings.Contains(e.Because, says) ||
+			!strings.Contains(e.Because, "(line 3)") {
+			t.Errorf("%+v", e)
+		}
 	}
 }
 
