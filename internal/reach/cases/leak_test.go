@@ -241,9 +241,14 @@ echo $! >/run/limited`, 3*len(d.Machine.Spaces)+3))
 	}
 }
 
+// fresh returns the machine's processes that are not in old.
+func (m *machine) fresh(old []string) []string {
+	return slices.DeleteFunc(m.processes(), func(p string) bool { return slices.Contains(old, p) })
+}
+
 // kill kills the first or the last of the machine's processes that are not in old.
 func (m *machine) kill(old []string, first bool) {
-	fresh := slices.DeleteFunc(m.processes(), func(p string) bool { return slices.Contains(old, p) })
+	fresh := m.fresh(old)
 	if len(fresh) == 0 {
 		return
 	}
@@ -252,6 +257,94 @@ func (m *machine) kill(old []string, first bool) {
 		victim = fresh[len(fresh)-1]
 	}
 	_ = m.command("kill", "-KILL", victim).Run() // it may have ended
+}
+
+// TestKilledInJail kills processes of toll and of the jail while a command is tried, on a machine on
+// which the jail mounts several file systems. No process, mount or namespace may be left, and no file
+// system may be in use.
+func TestKilledInJail(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	t.Parallel()
+	s := situations(t, everything)[0]
+	m := start(t, s)
+	d := m.dump(s)
+	d.save(t, m.file("/run/dump.json.gz"))
+	m.sh(`mount -t tmpfs x /opt
+mkdir /opt/a /opt/b
+mount -t tmpfs x /opt/a
+mkdir /opt/a/c
+mount -t tmpfs -o noexec x /opt/a/c
+mount -t tmpfs x /usr/local
+mkdir -p /usr/local/bin /usr/local/d
+mount -t tmpfs x /usr/local/d
+unshare -Ur sleep infinity &
+until [ "$(cat /proc/$!/comm)" = sleep ]; do sleep 0.01; done
+nsenter -t $! -U --preserve-credentials sh -c 'echo 4 >/proc/sys/user/max_mnt_namespaces
+echo 4 >/proc/sys/user/max_pid_namespaces'
+echo $! >/run/limited`)
+	before, mounts := m.processes(), m.mounts()
+	try := func() *exec.Cmd {
+		return m.command("bash", "-c", "exec nsenter -t $(cat /run/limited) -U --preserve-credentials "+
+			`"$SELF" jailed /run/dump.json.gz`)
+	}
+	began := time.Now()
+	if out, err := try().CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(began)
+	random := rand.New(rand.NewPCG(3, 4))
+	const times = 24
+	for range times {
+		cmd := try()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(took * time.Duration(random.IntN(times)) / times)
+		if all := m.fresh(before); len(all) > 0 {
+			_ = m.command("kill", "-KILL", all[random.IntN(len(all))]).Run() // it may have ended
+		}
+		_ = cmd.Wait()
+		testwait.Until(t, patience, "its processes have ended", func() bool {
+			return slices.Equal(m.processes(), before)
+		})
+	}
+	for line := range strings.Lines(changed(mounts, m.mounts())) {
+		if strings.HasPrefix(line, "+") { // others on this machine may end theirs
+			t.Errorf("a mount is left: %s", line)
+		}
+	}
+	var out []byte
+	testwait.Until(t, patience, "the kernel has removed the namespaces", func() bool {
+		var err error
+		out, err = try().CombinedOutput()
+		return err == nil
+	})
+	if len(out) > 0 {
+		t.Errorf("the copy says %s", out)
+	}
+	m.sh("umount /usr/local/d /usr/local /opt/a/c /opt/a /opt")
+}
+
+// jailed tries a command in a copy of a dump's machine.
+func jailed(file string) error {
+	ctx := context.Background()
+	d := &dump{}
+	if err := d.load(file); err != nil {
+		return err
+	}
+	session, err := replica.Start(ctx, d.Machine, d.Sockets)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	out, err := session.Run(ctx, replica.Command{Script: []byte(
+		"iptables -I INPUT -j DROP; ls /opt/a/c /usr/local/d; sleep 0.3")})
+	if err == nil && out.Code != 0 {
+		err = fmt.Errorf("exit code %d: %s", out.Code, out.Text)
+	}
+	return errors.Join(err, session.Close())
 }
 
 func (m *machine) processes() (pids []string) {

@@ -55,6 +55,8 @@ func play(args []string) (ours bool, err error) {
 		return true, tried(args[1:])
 	case "judge":
 		return true, judge(strings.Join(args[1:], ""))
+	case "jailed":
+		return true, jailed(args[1])
 	case "serve":
 		return true, background("/run/bin/"+args[1], append([]string{"-serve"}, args[1:]...))
 	case "proxy":
