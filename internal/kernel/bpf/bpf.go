@@ -107,12 +107,15 @@ var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 // OfCgroup describes the programs, except toll's, that run for the sockets of a process: those of
 // its control group (version 2) and of all parents. A pid of 0 is the caller.
 func OfCgroup(pid int) (string, error) {
-	dir, err := cgroupOf(pid)
+	dir, err := CgroupOf(pid)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return "", err
 	}
-	return attachedTo(dir, ofCgroup, queryEffective)
+	return InCgroup(dir)
 }
+
+// InCgroup is OfCgroup for the processes of the control group with a directory.
+func InCgroup(dir string) (string, error) { return attachedTo(dir, ofCgroup, queryEffective) }
 
 // OfNamespace describes the programs of the calling thread's network namespace.
 func OfNamespace() (string, error) { return attachedTo("/proc/thread-self/ns/net", ofNamespace, 0) }

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,6 +28,15 @@ var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	}
 	return m, errNoCgroup
 })
+
+// CgroupOf returns the directory of a process's control group (version 2). A pid of 0 is the caller.
+func CgroupOf(pid int) (string, error) {
+	dir, err := cgroupOf(pid)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return dir, nil
+}
 
 func cgroupOf(pid int) (string, error) {
 	m, err := mount()

@@ -13,12 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
-// Doubts lists the doubtful rules (see xtables.Doubt), except those that only log.
-func (s Saved) Doubts() (out []xtables.Doubt) {
-	if !s.doubtful() {
+// Doubts lists the doubtful rules (see xtables.Doubt), except those that only log. known has the
+// hardware addresses of the copy.
+func (s Saved) Doubts(known xtables.MACs) (out []xtables.Doubt) {
+	if !s.doubtful(known) {
 		return nil
 	}
-	for _, r := range s.rules() {
+	for _, r := range s.rules(known) {
 		if word := r.doubt(); word != "" {
 			out = append(out, xtables.Doubt{Table: r.table, Chain: r.chain,
 				Number: r.number, Word: word})
@@ -29,9 +30,10 @@ func (s Saved) Doubts() (out []xtables.Doubt) {
 
 // doubtful reports whether a rule may be doubtful. It spares machines with many rules, most of which
 // have none, to keep all of them decoded.
-func (s Saved) doubtful() bool {
+func (s Saved) doubtful(known xtables.MACs) bool {
 	for r := range s.eachRule() {
-		for _, e := range expressions(r.attrs) {
+		r.known, r.exprs = known, expressions(r.attrs)
+		for _, e := range r.exprs {
 			if r.word(e) != "" {
 				return true
 			}
@@ -43,9 +45,9 @@ func (s Saved) doubtful() bool {
 // Assume returns a copy of the rules. If match is true, the doubtful parts of the rules in Doubts
 // always match, else these rules never match. A queue to a program becomes the program's possible
 // verdict, accept or drop.
-func (s Saved) Assume(match bool) Saved {
+func (s Saved) Assume(match bool, known xtables.MACs) Saved {
 	out := Saved{Messages: slices.Clone(s.Messages)}
-	for _, r := range s.rules() {
+	for _, r := range s.rules(known) {
 		if r.doubt() == "" {
 			continue
 		}
@@ -109,7 +111,9 @@ type savedRule struct {
 	attrs        attributes
 	exprs        []expression
 	limits       map[string]string // the kinds of the table's limiting objects, by name
+	updated      map[string]bool   // the table's sets that rules update
 	idle         bool              // the rule does nothing to packets that match
+	known        xtables.MACs
 }
 
 // eachRule yields the rules, in order, one after the other, because a machine may have tens of
@@ -118,6 +122,7 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 	return func(yield func(*savedRule) bool) {
 		numbers := map[[2]string]int{}
 		objects := map[string]map[string]string{}
+		updated := s.updated()
 		for i, m := range s.Messages {
 			if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
 				continue
@@ -139,7 +144,7 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 				continue
 			}
 			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
-				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table]}
+				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table], updated: updated[table]}
 			numbers[[2]string{table, r.chain}]++
 			r.number = numbers[[2]string{table, r.chain}]
 			if !yield(r) {
@@ -149,11 +154,37 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 	}
 }
 
-func (s Saved) rules() []*savedRule {
+// updated returns the names of the sets that rules update, by table. Which elements they have depends
+// on earlier packets.
+func (s Saved) updated() map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for _, m := range s.Messages {
+		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWRULE || len(m.Data) < headerSize ||
+			!mentions(m.Data, "dynset") {
+			continue
+		}
+		a, err := decode(m.Data[headerSize:])
+		if err != nil {
+			continue
+		}
+		table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
+		for _, e := range expressions(a) {
+			if e.name == "dynset" {
+				if out[table] == nil {
+					out[table] = map[string]bool{}
+				}
+				out[table][e.attrs.text(unix.NFTA_DYNSET_SET_NAME)] = true
+			}
+		}
+	}
+	return out
+}
+
+func (s Saved) rules(known xtables.MACs) []*savedRule {
 	var out []*savedRule
 	chains := map[[2]string][]*savedRule{}
 	for r := range s.eachRule() {
-		r.exprs = expressions(r.attrs)
+		r.known, r.exprs = known, expressions(r.attrs)
 		key := [2]string{r.table, r.chain}
 		chains[key] = append(chains[key], r)
 		out = append(out, r)
@@ -208,6 +239,12 @@ func (r *savedRule) word(e expression) string {
 			return "cpu"
 		case metaTimeNs, metaTimeDay, metaTimeHour:
 			return "time"
+		case metaInKind, metaOutKind: // a card's is another in a copy
+			return "kind"
+		case expr.MetaKeyIIFTYPE, expr.MetaKeyOIFTYPE:
+			if !slices.Equal(r.compared(e), ethernet) {
+				return "iiftype"
+			}
 		}
 	case "ct":
 		switch e.attrs.number(unix.NFTA_CT_KEY) {
@@ -215,13 +252,15 @@ func (r *savedRule) word(e expression) string {
 			return "connbytes"
 		}
 	case "payload":
-		if e.attrs.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_INNER_HEADER {
-			return "payload"
-		}
+		return r.payloadWord(e)
 	case "socket", "limit", "quota", "connlimit":
 		return e.name
 	case "dynset":
 		return updateWord
+	case "lookup":
+		if r.updated[e.attrs.text(unix.NFTA_LOOKUP_SET)] {
+			return updateWord
+		}
 	case "queue":
 		return queueWord
 	case "tproxy":
@@ -229,7 +268,7 @@ func (r *savedRule) word(e expression) string {
 	case "objref":
 		return r.limits[e.attrs.text(objectName)]
 	case "match":
-		if xtables.DoubtfulMatch(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO)) {
+		if xtables.DoubtfulMatch(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO), r.known) {
 			return e.xt()
 		}
 	case "target":
@@ -244,10 +283,79 @@ const objectName = 2 // NFTA_OBJREF_IMM_NAME
 
 // Of enum nft_meta_keys.
 const (
-	metaTimeNs = 30 + iota
+	metaInKind = 26 + iota
+	metaOutKind
+	_
+	_
+	metaTimeNs
 	metaTimeDay
 	metaTimeHour
 )
+
+// ethernet is ARPHRD_ETHER, which all cards of a copy are.
+var ethernet = binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_ETHER)
+
+// payloadWord returns the word for what a copy's clients do not have in common with others: their
+// hardware addresses, if these are not known in the copy, and the number of routers on the way. With
+// a time to live of 255, which shows that there was none, it makes no difference.
+func (r *savedRule) payloadWord(e expression) string {
+	at, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), e.attrs.number(unix.NFTA_PAYLOAD_LEN)
+	const offsetTTL, offsetHopLimit, offsetSource, unrouted = 8, 7, 6, 255
+	switch e.attrs.number(unix.NFTA_PAYLOAD_BASE) {
+	case unix.NFT_PAYLOAD_INNER_HEADER:
+		return "payload"
+	case unix.NFT_PAYLOAD_LL_HEADER:
+		if at <= offsetSource && at+size > offsetSource && !r.known.Has(r.compared(e)) {
+			return "mac"
+		}
+	case unix.NFT_PAYLOAD_NETWORK_HEADER:
+		is := r.protocol(e)
+		if size == 1 && (is == unix.NFPROTO_IPV4 && at == offsetTTL ||
+			is == unix.NFPROTO_IPV6 && at == offsetHopLimit) &&
+			!slices.Equal(r.compared(e), []byte{unrouted}) {
+			return "ttl"
+		}
+	}
+	return ""
+}
+
+// compared returns the data with which the next expression compares what e loads, or nil if it does
+// something else.
+func (r *savedRule) compared(e expression) []byte {
+	for i, x := range r.exprs[:max(len(r.exprs)-1, 0)] {
+		_, to := registers(e)
+		next := r.exprs[i+1]
+		if from, _ := registers(next); !x.is(e) || next.name != "cmp" || from != to {
+			continue
+		}
+		value, _ := decode(next.attrs.get(unix.NFTA_CMP_DATA))
+		return value.get(unix.NFTA_DATA_VALUE)
+	}
+	return nil
+}
+
+// is reports whether both are the same expression of a rule.
+func (e expression) is(o expression) bool {
+	return len(e.list.data) > 0 && len(o.list.data) > 0 && &e.list.data[0] == &o.list.data[0]
+}
+
+// protocol returns the family of the packets that e sees, or 0 if it is not known.
+func (r *savedRule) protocol(e expression) byte {
+	if family := r.header[0]; family == unix.NFPROTO_IPV4 || family == unix.NFPROTO_IPV6 {
+		return family
+	}
+	for _, x := range r.exprs {
+		if x.is(e) {
+			break
+		}
+		if x.name == "meta" && x.attrs.number(unix.NFTA_META_KEY) == unix.NFT_META_NFPROTO {
+			if b := r.compared(x); len(b) == 1 {
+				return b[0]
+			}
+		}
+	}
+	return 0
+}
 
 // idles reports whether a rule does nothing to a packet except log and count it. With last, no
 // later rule of the chain does more, so a rule that returns from the chain idles as well.

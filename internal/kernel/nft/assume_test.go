@@ -21,10 +21,10 @@ func TestDoubts(t *testing.T) {
 		"docker.iptables":     "[{ip filter INPUT 7 recent} {ip filter OUTPUT 1 owner}]",
 		"ufw.iptables":        "[{ip filter ufw-user-input 2 recent}]",
 		"kube-proxy.iptables": "[]",
-		"kube-proxy.nft":      "[]",
+		"kube-proxy.nft":      "[{ip kube-proxy service-A 2 set update}]",
 	} {
 		s := saved(t, name)
-		if got := fmt.Sprint(s.Doubts()); got != want {
+		if got := fmt.Sprint(s.Doubts(nil)); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 		random := strings.HasPrefix(name, "kube-proxy") || name == "sets.nft"
@@ -80,7 +80,7 @@ limit rate 1/minute log`,
 limit rate 1/minute log`,
 	} {
 		netnstest.Do(t, func() error {
-			refused, err := first.Assume(match).Restore()
+			refused, err := first.Assume(match, nil).Restore()
 			if err != nil || len(refused) > 0 {
 				t.Errorf("refused: %+v, %v", refused, err)
 			}
@@ -104,10 +104,10 @@ func FuzzSaved(f *testing.F) {
 		if err == nil && copied[p.kind] == nil {
 			t.Errorf("message %d is sent", p.kind)
 		}
-		s.Doubts()
+		s.Doubts(nil)
 		s.Random()
 		for _, match := range []bool{true, false} {
-			if n := len(s.Assume(match).Messages); n != 1 {
+			if n := len(s.Assume(match, nil).Messages); n != 1 {
 				t.Errorf("%d messages", n)
 			}
 		}

@@ -40,6 +40,22 @@ func (s Saved) Restore() ([]raw.Refused, error) {
 	return t.refused, t.flush()
 }
 
+// Replace makes the rules in the calling thread's namespace in place of those there.
+func (s Saved) Replace() ([]raw.Refused, error) {
+	t, err := newTransactor()
+	if err != nil {
+		return nil, err
+	}
+	refused, err := t.send([]part{{kind: unix.NFT_MSG_DELTABLE}})
+	for _, why := range refused {
+		err = errors.Join(err, why)
+	}
+	if err = errors.Join(err, unix.Close(t.fd)); err != nil {
+		return nil, fmt.Errorf("remove nftables rules: %w", err)
+	}
+	return s.Restore()
+}
+
 // part is a message that Restore sends.
 type part struct {
 	kind   uint16

@@ -15,20 +15,34 @@ type Doubt struct {
 	Word   string // "owner", "recent", "limit"
 }
 
+// MACs has the hardware addresses of a copy's devices, as strings of bytes.
+type MACs map[string]bool
+
+// Has reports whether the copy has a device with the address.
+func (m MACs) Has(mac []byte) bool { return m[string(mac)] }
+
 // stateless lists the matches that are the same in a copy. It lacks owner, cgroup, cpu, socket,
-// recent, limit, hashlimit, connlimit, connbytes, quota, string, time, geoip and unknown matches.
+// recent, limit, hashlimit, connlimit, connbytes, quota, string, time, geoip and unknown matches, and
+// those of DoubtfulMatch.
 var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
 	"connmark", "conntrack", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
-	"frag", "hbh", "helper", "hl", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
-	"l2tp", "length", "mac", "mark", "mh", "multiport", "osf", "physdev", "pkttype", "policy",
+	"frag", "hbh", "helper", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
+	"l2tp", "length", "mark", "mh", "multiport", "osf", "physdev", "pkttype", "policy",
 	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "tcp",
-	"tcpmss", "tos", "ttl", "u32", "udp", "udplite"}
+	"tcpmss", "tos", "u32", "udp", "udplite"}
 
-// DoubtfulMatch reports whether a match of xtables may differ in a copy.
-func DoubtfulMatch(name string, data []byte) bool {
-	// struct xt_bpf_info_v1: another mode than XT_BPF_MODE_BYTECODE is a file of the machine.
-	if name == "bpf" && len(data) > 1 && binary.NativeEndian.Uint16(data) == 0 {
-		return false
+// DoubtfulMatch reports whether a match of xtables may differ in a copy, which has devices with the
+// known addresses.
+func DoubtfulMatch(name string, data []byte, known MACs) bool {
+	const macSize, unrouted = 6, 255
+	switch {
+	case name == "bpf" && len(data) > 1:
+		// struct xt_bpf_info_v1: another mode than XT_BPF_MODE_BYTECODE is a file of the machine.
+		return binary.NativeEndian.Uint16(data) != 0
+	case name == "mac" && len(data) >= macSize: // struct xt_mac_info
+		return !known.Has(data[:macSize])
+	case (name == "ttl" || name == "hl") && len(data) > 1: // struct ipt_ttl_info: mode, value
+		return data[1] != unrouted // which shows that there is no router on the way
 	}
 	return !slices.Contains(stateless, name)
 }
@@ -60,10 +74,11 @@ func (s Saved) Random() bool {
 	})
 }
 
-// Doubts lists the doubtful rules, except those that only log.
-func (s Saved) Doubts() (out []Doubt) {
+// Doubts lists the doubtful rules, except those that only log. known has the hardware addresses of
+// the copy.
+func (s Saved) Doubts(known MACs) (out []Doubt) {
 	all := s.rules()
-	for i, word := range doubts(all, true) {
+	for i, word := range doubts(all, known, true) {
 		if word != "" {
 			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word})
 		}
@@ -73,7 +88,7 @@ func (s Saved) Doubts() (out []Doubt) {
 
 // doubts returns for each entry the word of its doubtful match, or "". With effective, rules that
 // only log are not doubtful.
-func doubts(all []entry, effective bool) []string {
+func doubts(all []entry, known MACs, effective bool) []string {
 	out := make([]string, len(all))
 	last := true // the chain's other rules only log
 	for i, e := range slices.Backward(all) {
@@ -87,7 +102,7 @@ func doubts(all []entry, effective bool) []string {
 			continue
 		}
 		for _, m := range e.matches {
-			if out[i] == "" && DoubtfulMatch(m.name, m.data) {
+			if out[i] == "" && DoubtfulMatch(m.name, m.data, known) {
 				out[i] = m.name
 			}
 		}
@@ -101,12 +116,12 @@ func doubts(all []entry, effective bool) []string {
 // Assume returns a copy of the table. If match is true, the doubtful matches of the rules in Doubts
 // always match, else these rules never match. A queue to a program becomes the program's possible
 // verdict, accept or drop.
-func (s Saved) Assume(match bool) Saved {
+func (s Saved) Assume(match bool, known MACs) Saved {
 	all := s.rules()
-	return s.assume(all, doubts(all, true), match)
+	return s.assume(all, doubts(all, known, true), match, known)
 }
 
-func (s Saved) assume(all []entry, words []string, match bool) Saved {
+func (s Saved) assume(all []entry, words []string, match bool, known MACs) Saved {
 	head, err := s.head()
 	if err != nil {
 		return s
@@ -123,7 +138,7 @@ func (s Saved) assume(all []entry, words []string, match bool) Saved {
 			never(out[start:], f)
 		}
 		for _, m := range e.matches {
-			if words[i] == "" || !DoubtfulMatch(m.name, m.data) {
+			if words[i] == "" || !DoubtfulMatch(m.name, m.data, known) {
 				out = append(out, m.all...)
 			}
 		}

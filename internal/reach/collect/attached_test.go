@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,27 @@ ip link set v0 master br0
 			t.Error(got)
 		}
 	})
+}
+
+// A program for the control group of a server, as systemd's IPAddressDeny= attaches it.
+func TestProgramsOfServers(t *testing.T) {
+	pid, dir := bpftest.Grouped(t)
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInetIngress,
+		Program: bpftest.Program(t, "other", ebpf.CGroupSKB, ebpf.AttachCGroupInetIngress, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := &collector{root: true, programs: map[string][]string{}}
+	for range 2 { // the second one is remembered
+		got := c.programsOf([]ports.Process{{PID: pid}})
+		if !strings.HasPrefix(got, "BPF ingress program ") || !strings.HasSuffix(got, filepath.Base(dir)) {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := c.programsOf([]ports.Process{{PID: os.Getpid()}}); strings.Contains(got, dir) {
+		t.Errorf("this process has %q", got)
+	}
 }
 
 func TestRoutedBySocket(t *testing.T) {

@@ -164,7 +164,9 @@ type collector struct {
 	owners map[uint32][]ports.Process // by socket inode
 	procs  []process
 	space  map[int]string // network namespaces by PID
-	others []ports.Proxy  // docker-proxies in other network namespaces
+	// programs has BPF programs by the directories of their control groups.
+	programs map[string][]string
+	others   []ports.Proxy // docker-proxies in other network namespaces
 	// by the PIDs of docker-proxies: the processes above it, its user, whether it is in a container
 	ancestors map[int][]int
 	uid       map[int]uint32

@@ -15,9 +15,11 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -30,6 +32,7 @@ type process struct {
 func (c *collector) processes() {
 	c.space, c.starters = map[int]string{}, map[int]ports.Container{}
 	c.ancestors, c.uid = map[int][]int{}, map[int]uint32{}
+	c.programs = map[string][]string{}
 	all, err := procfs.AllProcs()
 	if err != nil {
 		c.missing("processes", err.Error(), "mount /proc")
@@ -346,6 +349,30 @@ func (c *collector) elsewhere(p ports.Proxy, users map[uint32]uint32) bool {
 	})
 }
 
+// programsOf describes the programs of the processes' control groups. Only root may read them.
+func (c *collector) programsOf(all []ports.Process) string {
+	if !c.root || c.brief {
+		return ""
+	}
+	var out []string
+	for _, p := range all {
+		dir, err := bpf.CgroupOf(p.PID)
+		if err != nil {
+			continue
+		}
+		known, ok := c.programs[dir]
+		if !ok {
+			for _, x := range replica.ProgramsOf(dir) {
+				known = append(known, "BPF "+x+" of "+path.Base(dir))
+			}
+			c.programs[dir] = known
+		}
+		out = append(out, known...)
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
+}
+
 // listeners must run in the sockets' namespace.
 func (c *collector) listeners(all []sock.Socket, space string) (out []ports.Listener) {
 	for _, s := range all {
@@ -360,6 +387,7 @@ func (c *collector) listeners(all []sock.Socket, space string) (out []ports.List
 				l.Device = d.Name
 			}
 		}
+		l.Programs = c.programsOf(l.Owners)
 		for _, o := range all {
 			if l.Waiting > 0 && !o.Listening && o.Inode == 0 && o.Local.Port() == s.Local.Port() &&
 				(s.Local.Addr().IsUnspecified() || o.Local.Addr().Unmap() == s.Local.Addr().Unmap()) {

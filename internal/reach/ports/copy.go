@@ -87,6 +87,7 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 			return
 		}
 		seen[s] = true
+		s.Doubt = l.Programs
 		of := stand{l, home}
 		if p, ok := of.proxy(f); ok && !p.Rootless {
 			s.Relay = p.Container

@@ -76,6 +76,9 @@ type Listener struct {
 	// known.
 	Owners []Process `json:"owners,omitempty"`
 	Device string    `json:"device,omitempty"` // the only one whose packets it gets; "": all
+	// Programs describes BPF programs of the control groups of its processes that may keep packets
+	// from it, such as those for IPAddressDeny= of systemd; "": none, or not known.
+	Programs string `json:"programs,omitempty"`
 	// Waiting is the number of connections to accept, at most Backlog+1. The oldest has waited for
 	// Waited.
 	Waiting int           `json:"waiting,omitempty"`

@@ -78,6 +78,8 @@ type Socket struct {
 	// Relay is the address to which a docker-proxy connects from its own namespace; zero: the
 	// socket answers.
 	Relay netip.AddrPort `json:"relay"`
+	// Doubt is what may keep packets from the real socket, but not from the stand-in; "": nothing.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // Client is the place from which a connection is made.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
 // Command is a shell command to run in a copy.
@@ -68,7 +70,8 @@ func (e *NoJailError) Hint() string {
 // was run, if the command cannot be confined. After other errors the Session is unusable.
 //
 // If the Session has two copies (see Start), the command runs in both, and the Output is that of
-// the copy in which it failed, if in any.
+// the copy in which it failed, if in any. After a command that makes rules which cannot be copied, the
+// Session has two.
 func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 	if c.Space < 0 || c.Space >= len(s.machine.Spaces) {
 		return Output{}, fmt.Errorf("there is no namespace %d", c.Space)
@@ -79,6 +82,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 		}
 	}
 	before := loaded()
+	s.ran = append(s.ran, c)
 	got := make([]reply, len(s.copies))
 	err := s.each(func(i int) (err error) {
 		got[i], err = s.copies[i].ask(ctx, requestTimeout, request{Run: &c})
@@ -96,12 +100,50 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 			out = r.Output
 		}
 	}
+	if err := s.split(ctx); err != nil {
+		return Output{}, err
+	}
 	for _, name := range loaded() {
 		if before != nil && !slices.Contains(before, name) {
 			out.Modules = append(out.Modules, name)
 		}
 	}
 	return out, nil
+}
+
+// split makes copies differ by the doubtful rules that commands made. If there is one copy, it makes
+// another one, and runs there what ran in the first.
+func (s *Session) split(ctx context.Context) error {
+	r, err := s.copies[0].ask(ctx, requestTimeout, request{Doubts: true})
+	if err != nil || len(r.Doubts) == 0 {
+		return err
+	}
+	if len(s.copies) == 1 {
+		second, err := s.copy(ctx, AsIs)
+		if err != nil {
+			return err
+		}
+		s.copies = append(s.copies, second)
+		for _, c := range s.ran {
+			r, err := second.ask(ctx, requestTimeout, request{Run: &c})
+			if err == nil && r.NoJail != "" {
+				err = &NoJailError{errors.New(r.NoJail)}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if s.added == nil {
+		s.added = map[int][]xtables.Doubt{}
+	}
+	for _, d := range r.Doubts {
+		s.added[d.Space] = append(s.added[d.Space], d.Rules...)
+	}
+	return s.each(func(i int) error {
+		_, err := s.copies[i].ask(ctx, requestTimeout, request{Assume: []Variant{Never, Always}[i]})
+		return err
+	})
 }
 
 // Now returns the machine as it is in the copy after Run: its devices, addresses, routes and

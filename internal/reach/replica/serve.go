@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
 // Variant tells how a copy treats rules that cannot be copied, such as those that match by user.
@@ -89,7 +90,17 @@ type Copy interface {
 	Run(ctx context.Context, c Command) (Output, error)
 	Now() []Space
 	Text(ctx context.Context, space int) ([]RuleText, error)
+	// Doubts lists the rules of namespaces that commands may have changed which cannot be copied.
+	Doubts() ([]Doubts, error)
+	// Assume replaces these rules as the variant requires.
+	Assume(v Variant) error
 	Close() error
+}
+
+// Doubts has rules of a namespace.
+type Doubts struct {
+	Space int             `json:"namespace"`
+	Rules []xtables.Doubt `json:"rules"`
 }
 
 // request has exactly one field set.
@@ -103,7 +114,9 @@ type request struct {
 	// Now requests the namespaces as they are; see Session.Now.
 	Now bool `json:"now,omitempty"`
 	// Text requests the texts of a namespace's rules.
-	Text *int `json:"text,omitempty"`
+	Text   *int    `json:"text,omitempty"`
+	Doubts bool    `json:"doubts,omitempty"` // requests Copy.Doubts
+	Assume Variant `json:"assume,omitempty"` // requests Copy.Assume
 }
 
 type scan struct {
@@ -122,6 +135,7 @@ type reply struct {
 	NoJail string     `json:"no_jail,omitempty"`
 	Now    []Space    `json:"now,omitempty"`
 	Text   []RuleText `json:"text,omitempty"`
+	Doubts []Doubts   `json:"doubts,omitempty"`
 }
 
 // maxMessage limits the size of a request or reply, in bytes.
@@ -234,6 +248,10 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		r.Now = (*c).Now()
 	case q.Text != nil:
 		r.Text, err = (*c).Text(ctx, *q.Text)
+	case q.Doubts:
+		r.Doubts, err = (*c).Doubts()
+	case q.Assume != AsIs:
+		err = (*c).Assume(q.Assume)
 	default:
 		r.Answers, err = (*c).Dial(ctx, q.Dials)
 	}

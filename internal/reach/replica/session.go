@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
 // Arg is the first argument with which toll starts itself as the process of a copy; see package
@@ -19,12 +21,14 @@ type Session struct {
 	machine *Machine
 	sockets []Socket
 	doubts  [][]doubt // by namespace
-	// copies has one copy or, if there are rules that cannot be copied, two: in the first these
-	// rules never match, in the second they always match.
+	// copies has one copy or, if there are rules that cannot be copied, also those that commands
+	// made, two: in the first these rules never match, in the second they always match.
 	copies   []*child
 	absent   absent
 	thin     *Machine // what copies are made of
 	variants []Variant
+	ran      []Command               // in this Session, in order
+	added    map[int][]xtables.Doubt // doubtful rules that commands made, by namespace
 }
 
 // Lacks is a part of the machine that the copy lacks.
@@ -46,7 +50,8 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	}
 	s := &Session{machine: m, sockets: sockets, variants: []Variant{AsIs}}
 	s.thin, s.absent = m.thin(sockets)
-	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.uncertain()) > 0 }) {
+	known := m.MACs()
+	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.Uncertain(known)) > 0 }) {
 		s.variants = []Variant{Never, Always}
 	}
 	return s.start(ctx)
@@ -59,10 +64,9 @@ func (s *Session) Again(ctx context.Context) (*Session, error) {
 }
 
 func (s *Session) start(ctx context.Context) (*Session, error) {
-	s.copies = make([]*child, len(s.variants))
+	s.copies, s.ran, s.added = make([]*child, len(s.variants)), nil, nil
 	err := s.each(func(i int) (err error) {
-		order := Order{Machine: s.thin.bare(), Sockets: s.sockets, Variant: s.variants[i]}
-		s.copies[i], err = startChild(ctx, order, s.machine.here)
+		s.copies[i], err = s.copy(ctx, s.variants[i])
 		return err
 	})
 	if err != nil {
@@ -70,6 +74,11 @@ func (s *Session) start(ctx context.Context) (*Session, error) {
 	}
 	s.doubts = s.findDoubts()
 	return s, nil
+}
+
+func (s *Session) copy(ctx context.Context, v Variant) (*child, error) {
+	return startChild(ctx, Order{Machine: s.thin.bare(), Sockets: s.sockets, Variant: v},
+		s.machine.here)
 }
 
 // each calls f for the index of each copy, concurrently.

@@ -82,7 +82,17 @@ func programs(pid int) []string {
 	if pid == 0 {
 		return nil
 	}
-	text, err := bpf.OfCgroup(pid)
+	dir, err := bpf.CgroupOf(pid)
+	if err != nil {
+		return nil
+	}
+	return ProgramsOf(dir)
+}
+
+// ProgramsOf describes the BPF programs of a control group, given its directory, that can refuse or
+// redirect packets and connections. It returns nil if they cannot be read.
+func ProgramsOf(dir string) []string {
+	text, err := bpf.InCgroup(dir)
 	if err != nil || text == bpf.None {
 		return nil
 	}

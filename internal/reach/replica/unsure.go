@@ -34,7 +34,8 @@ func (s *Session) findDoubts() [][]doubt {
 	return out
 }
 
-// Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ.
+// Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ. They
+// do not if rules choose at random, and other only has fewer of the servers.
 func Merge(a *Answer, other Answer) bool {
 	same := func(o Outcome) func(Outcome) bool {
 		return func(p Outcome) bool {
@@ -42,7 +43,7 @@ func Merge(a *Answer, other Answer) bool {
 				slices.Equal(o.Relays, p.Relays)
 		}
 	}
-	n := 0
+	n, own := 0, len(a.Outcomes)
 	for _, o := range other.Outcomes {
 		if slices.ContainsFunc(a.Outcomes, same(o)) {
 			n++
@@ -53,7 +54,9 @@ func Merge(a *Answer, other Answer) bool {
 	if a.Lost == nil {
 		a.Lost = other.Lost
 	}
-	return n < len(a.Outcomes)
+	fewer := n > 0 && own == len(a.Outcomes) && !slices.ContainsFunc(a.Outcomes,
+		func(o Outcome) bool { return o.Got != Connected })
+	return n < len(a.Outcomes) && !fewer
 }
 
 // unsure returns the doubts about the answer to a dial. If the copies' answers differ, the rules
@@ -74,6 +77,13 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 		}
 		if differ {
 			out = append(out, s.uncertain(ctx, i)...)
+		}
+	}
+	for _, o := range a.Outcomes {
+		for _, i := range append(slices.Clone(o.Relays), o.Socket) {
+			if i >= 0 && i < len(s.sockets) && s.sockets[i].Doubt != "" {
+				out = append(out, s.sockets[i].Doubt)
+			}
 		}
 	}
 	slices.Sort(out)
@@ -124,7 +134,7 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 // uncertain describes the rules of a namespace whose effect may differ in a copy.
 func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
 	of := &s.machine.Spaces[space]
-	doubts := of.uncertain()
+	doubts := of.Uncertain(s.machine.MACs())
 	if s.machine.here && len(doubts) > 0 {
 		_ = s.machine.ReadText(ctx, space) // after an error, rules are described by number
 	}
@@ -133,13 +143,33 @@ func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
 			fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
 		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
 	}
+	for _, d := range s.added[space] {
+		out = append(out, fmt.Sprintf("rule %d of chain %s in table %s (%s cannot be tried in a copy)",
+			d.Number, d.Chain, d.Table, d.Word))
+	}
 	return out
 }
 
-func (s *Space) uncertain() []xtables.Doubt {
-	out := s.Nft.Doubts()
+// Uncertain lists the rules that may match other packets in a copy, which has devices with the known
+// addresses.
+func (s *Space) Uncertain(known xtables.MACs) []xtables.Doubt {
+	out := s.Nft.Doubts(known)
 	for _, t := range s.Legacy {
-		out = append(out, t.Doubts()...)
+		out = append(out, t.Doubts(known)...)
+	}
+	return out
+}
+
+// MACs returns the hardware addresses of the devices that a copy has, too. Its other machines have
+// others than the real ones.
+func (m *Machine) MACs() xtables.MACs {
+	out := xtables.MACs{}
+	for _, s := range m.Spaces {
+		for _, l := range s.Links {
+			if len(l.MAC) > 0 {
+				out[string(l.MAC)] = true
+			}
+		}
 	}
 	return out
 }

@@ -84,7 +84,6 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 		unix.CloseOnExec(c.grants)
 	}
 	if slices.ContainsFunc(o.Machine.Spaces, random) {
-		const enough = 7
 		c.times = enough
 	}
 	if err := c.make(o); err != nil {
@@ -92,6 +91,9 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 	}
 	return c, nil
 }
+
+// enough is the number of attempts of each connection where rules choose at random.
+const enough = 7
 
 func random(s replica.Space) bool {
 	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random)

@@ -84,13 +84,13 @@ func (c *machine) fill(space int, v replica.Variant) {
 	lack("ipsets", list, err)
 	rules := s.Nft
 	if v != replica.AsIs {
-		rules = rules.Assume(v == replica.Always)
+		rules = rules.Assume(v == replica.Always, c.from.MACs())
 	}
 	list, err = rules.Restore()
 	lack("nf_tables rules", list, err)
 	for _, t := range s.Legacy {
 		if v != replica.AsIs {
-			t = t.Assume(v == replica.Always)
+			t = t.Assume(v == replica.Always, c.from.MACs())
 		}
 		list, err = t.Restore()
 		lack(t.Table(), list, err)

@@ -114,6 +114,31 @@ func TestRunInBothCopies(t *testing.T) {
 	}
 }
 
+// A command's rule that cannot be copied makes the answers unsure that depend on it.
+func TestRunMakesDoubtfulRules(t *testing.T) {
+	s := newSite(t)
+	held := socket(0, "0.0.0.0:9002")
+	held.Doubt = "a program of its control group"
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(0, "0.0.0.0:9001"), held)
+	out := s.run(r, 0, "iptables -A OUTPUT -p tcp --dport 9001 -m recent --name x --rcheck -j DROP; "+
+		"iptables -I INPUT -p tcp --dport 9000 -j DROP")
+	if out.Code != 0 {
+		t.Fatalf("%+v", out)
+	}
+	if a := s.dial(r, replica.Client{}, "192.0.2.10:9000"); len(a.Outcomes) != 1 ||
+		a.Outcomes[0].Got != replica.Timeout || len(a.Unsure) > 0 {
+		t.Errorf("both copies lose it: %+v", a)
+	}
+	if a := s.dial(r, replica.Client{}, "192.0.2.10:9001"); len(a.Outcomes) != 2 ||
+		len(a.Unsure) != 1 || !strings.Contains(a.Unsure[0], "recent cannot be tried") {
+		t.Errorf("one of two copies loses it: %+v", a)
+	}
+	if a := s.dial(r, replica.Client{}, "192.0.2.10:9002"); len(a.Unsure) != 1 ||
+		a.Unsure[0] != held.Doubt {
+		t.Errorf("what keeps packets from the real socket: %+v", a)
+	}
+}
+
 // After a command the copy is read again: scans find new rules' ports and keep what the command set,
 // rules are named by their new texts, and links and addresses are the new ones.
 func TestRunIsRead(t *testing.T) {

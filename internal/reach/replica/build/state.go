@@ -3,7 +3,9 @@ package build
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
@@ -57,6 +59,48 @@ func (c *machine) read(space int, s *replica.Space) error {
 	return cmp.Or(s.ReadNetwork()...)
 }
 
+// Doubts lists the rules that commands made and that cannot be copied: those of the machine are
+// replaced in the variants of copies.
+func (c *machine) Doubts() (out []replica.Doubts, err error) {
+	which := slices.Sorted(maps.Keys(c.unread))
+	if err := c.readRules(); err != nil {
+		return nil, err
+	}
+	known := c.from.MACs()
+	for _, i := range which {
+		if rules := c.from.Spaces[i].Uncertain(known); len(rules) > 0 {
+			out = append(out, replica.Doubts{Space: i, Rules: rules})
+		}
+	}
+	return out, nil
+}
+
+// Assume replaces the rules of Doubts. The copy keeps knowing them as they were made.
+func (c *machine) Assume(v replica.Variant) error {
+	if err := c.readRules(); err != nil {
+		return err
+	}
+	known := c.from.MACs()
+	for i := range c.from.Spaces {
+		s := &c.from.Spaces[i]
+		if len(s.Uncertain(known)) == 0 {
+			continue
+		}
+		err := c.spaces[i].Do(func() error {
+			_, err := s.Nft.Assume(v == replica.Always, known).Replace()
+			for _, t := range s.Legacy {
+				_, errLegacy := t.Assume(v == replica.Always, known).Restore()
+				err = errors.Join(err, errLegacy)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("replace rules that cannot be copied: %w", err)
+		}
+	}
+	return nil
+}
+
 // readRules reads the rules that commands may have changed since they were read.
 func (c *machine) readRules() error {
 	for i := range c.unread {
@@ -70,6 +114,9 @@ func (c *machine) readRules() error {
 		})
 		if err != nil {
 			return fmt.Errorf("read the copy's rules again: %w", err)
+		}
+		if random(*s) {
+			c.times = enough
 		}
 		delete(c.unread, i)
 	}
