@@ -229,21 +229,13 @@ func permanentSection(l advise.Lever) document.Section {
 }
 
 func unavailable(a advise.Advice, with string) (document.Section, bool) {
-	type cause struct{ reason, remedy string }
-	var causes []cause
-	by := map[cause][]string{}
+	var why causes
 	for _, l := range a.Levers {
-		if c := (cause{l.Reason, l.Remedy}); l.Reason != "" {
-			if by[c] == nil {
-				causes = append(causes, c)
-			}
-			by[c] = append(by[c], l.Name)
+		if l.Reason != "" {
+			why.add(l.Name, without("", l.Reason, l.Remedy))
 		}
 	}
-	var items []string
-	for _, c := range causes {
-		items = append(items, without(printable.List(by[c]), c.reason, c.remedy))
-	}
+	items := why.items(printable.List)
 	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -121,13 +122,20 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// A cause of several levers is listed once, with all of them.
+// A cause of several levers is listed once, with all of them, also if only its counts differ.
 func TestCauseOfSeveralLeversOnce(t *testing.T) {
 	same := "the visit failed: the server ended"
+	few := func(all, in int) string {
+		return fmt.Sprintf("of %d slices only %d were on time", all, in)
+	}
 	s, ok := unavailable(advise.Advice{Levers: []advise.Lever{{Name: "gro", Reason: same},
 		{Name: "rps", Reason: same, Remedy: "run toll as root"}, {Name: "mtu", Reason: same},
-		{Name: "xps"}}}, "")
-	want := []string{"gro and mtu: " + same, "rps: " + same + "; hint: run toll as root"}
+		{Name: "xps"}, {Name: "tso", Reason: few(12, 3)}, {Name: "gso", Reason: few(9, 0)},
+		{Name: "sg", Reason: few(10, 1)}, {Name: "lro", Reason: "exit status 1"},
+		{Name: "ufo", Reason: "exit status 2"}}}, "")
+	want := []string{"gro and mtu: " + same, "rps: " + same + "; hint: run toll as root",
+		"tso, gso and sg: of 9–12 slices only 0–3 were on time", "lro: exit status 1",
+		"ufo: exit status 2"}
 	if got := s.Blocks[0].(document.List).Items; !ok || !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

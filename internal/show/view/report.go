@@ -355,22 +355,16 @@ func mebibytes(n int64) string { return units.Digits(float64(n)/(1<<20)) + " MiB
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
 	if len(r.Failed) > 0 {
-		var items []string
-		rows := map[string][]string{} // by what is said of them
+		var why causes
 		for _, f := range r.Failed {
 			text := fmt.Sprintf(" from %s, %s%s: %s", f.From.Words(), f.Load, r.Plan.SayPin(f.Pin),
 				f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
-			if rows[text] == nil {
-				items = append(items, text)
-			}
-			rows[text] = append(rows[text], analysis.RowName(f.Cell)+sayOn(r, f.On))
+			why.add(analysis.RowName(f.Cell)+sayOn(r, f.On), text)
 		}
-		for i, text := range items {
-			items[i] = strings.Join(rows[text], ", ") + text
-		}
+		items := why.items(func(names []string) string { return strings.Join(names, ", ") })
 		out = append(out, list(document.Failed, "Failed", items))
 	}
 	if len(r.Skipped) > 0 {
