@@ -32,7 +32,7 @@ type keeper struct {
 	children chan os.Signal
 	first    bool  // it is the first process of its PID namespace
 	ownProc  bool  // it sees the /proc of that namespace
-	unable   error // why it runs no program: the answer to every request
+	unable   error // why it starts no program
 
 	pid            int // of the program; 0: none
 	began          time.Time
@@ -99,7 +99,11 @@ func hide() (ownProc bool, err error) {
 		return false, fmt.Errorf("make mounts private: %w", err)
 	}
 	err = unix.Mount("toll", memoryDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return false, fmt.Errorf("this machine has no %s, where {dir} would be: mkdir -m 1777 %[1]s",
+			memoryDir)
+	case err != nil:
 		return false, fmt.Errorf("mount memory on %s: %w", memoryDir, err)
 	}
 	// The kernel refuses it if another /proc is partly hidden, as in most containers.
@@ -108,11 +112,11 @@ func hide() (ownProc bool, err error) {
 }
 
 func (k *keeper) do(o Request) (State, error) {
-	if k.unable != nil {
-		return State{}, k.unable
-	}
 	switch o.Op {
 	case Start:
+		if k.unable != nil {
+			return State{}, k.unable
+		}
 		return k.start(o)
 	case Read:
 		return k.read(), nil

@@ -724,7 +724,8 @@ func TestServerThatEndsWell(t *testing.T) {
 	}
 }
 
-// What keeps a keeper from its own mounts, such as a machine without /dev/shm, is its answer.
+// What keeps a keeper from its own mounts, such as a machine without /dev/shm, is its answer to each
+// start, and to nothing else: users would read it twice.
 func TestKeeperThatCannotMount(t *testing.T) {
 	if os.Getuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can start a process of another user")
@@ -735,6 +736,8 @@ func TestKeeperThatCannotMount(t *testing.T) {
 		if _, err := k.try(t, Request{Op: Start, Command: "true"}); errorText(err) != want {
 			t.Errorf("Do = %v", err)
 		}
+		k.do(t, Request{Op: Stop})
+		k.do(t, Request{Op: Read})
 	}
 }
 
