@@ -607,20 +607,28 @@ func TestTraceable(t *testing.T) {
 		c.Dial, c.Evidence = dial, e
 		return c
 	}
+	two := []analysis.Cell{cell("direct", workload.Exec, "172.17.0.2:6379", seen),
+		cell("127.0.0.1:6379", workload.Exec, "127.0.0.1:6379", seen)}
+	const routes = "sudo toll trace direct=172.17.0.2:6379 127.0.0.1:6379"
 	for _, tt := range []struct {
 		cells []analysis.Cell
+		by    sample.Program
 		want  string
 	}{
-		{[]analysis.Cell{cell("direct", workload.Exec, "172.17.0.2:6379", seen),
-			cell("127.0.0.1:6379", workload.Exec, "127.0.0.1:6379", seen)},
-			"sudo toll trace direct=172.17.0.2:6379 127.0.0.1:6379 makes requests, by GET or PING, and " +
-				"divides their time part by part."},
-		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, ""},
-		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)},
+		{two, sample.Program{Recipe: "redis", Client: "redis-benchmark -h {host}"},
+			routes + " divides the time of a PING part by part."},
+		{two, sample.Program{Client: "ask {addr}", Seconds: 1},
+			routes + " --client 'ask {addr}' divides the time of the client's requests part by part."},
+		{two, sample.Program{Client: "ask {addr} " + strings.Repeat("x ", 20)}, routes +
+			", with the --client of this run, divides the time of the client's requests part by part."},
+		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, sample.Program{}, ""},
+		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)}, sample.Program{},
 			"sudo toll trace --attach 127.0.0.1:8000 divides others' requests."},
 	} {
 		r := &analysis.Report{}
 		r.Cells = tt.cells
+		r.Plan.Loads = sample.Loads{{Kind: workload.Exec,
+			Options: sample.ExecOptions{Program: &tt.by}}}
 		if got := strings.Join(about(r, "toll trace"), " "); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}

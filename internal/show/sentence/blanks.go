@@ -211,7 +211,8 @@ var general = words{
 	"unexamined": (*writer).unexamined,
 	"absent":     (*writer).absent,
 	"dial":       ofCell(func(_ *writer, c analysis.Cell) string { return c.Dial }),
-	"dials":      (*writer).dials,
+	"tracing":    (*writer).tracing,
+	"asked":      (*writer).asked,
 	"times":      (*writer).times,
 	"page":       (*writer).page,
 }

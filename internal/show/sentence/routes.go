@@ -1,6 +1,7 @@
 package sentence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -177,18 +179,45 @@ func (w *writer) page(fs []analysis.Finding) string {
 		p.Plain(), queries, w.r.Plan.Baseline, p.Verdict, divided(*p, queries).Plain())
 }
 
-// dials returns the routes as arguments of toll trace.
-func (w *writer) dials(fs []analysis.Finding) string {
-	var words []string
-	for _, c := range w.cells(fs[0]) {
+// tracing returns the command that traces requests over the routes, whose client is the run's
+// unless toll can make such requests itself.
+func (w *writer) tracing(fs []analysis.Finding) string {
+	args := []string{"trace"}
+	cells := w.cells(fs[0])
+	for _, c := range cells {
 		word := c.Dial
 		if name := c.Label(); name != word {
 			word = name + "=" + c.Dial
 		}
-		words = append(words, word)
+		args = append(args, word)
 	}
-	return strings.Join(words, " ")
+	p := workload.ExecOf(w.r.Plan.Loads.Of(cells[0].Load)).Program
+	with := ""
+	switch {
+	case p == nil || ownRequests[p.Recipe] != "":
+	case len(p.Client) > longestClient:
+		with = ", with the --client of this run,"
+	default:
+		args = append(args, "--client", p.Client)
+	}
+	return "sudo " + sample.CommandLine(args) + with
 }
+
+// longestClient is the longest client, in bytes, that is repeated in a command. A longer one would
+// be broken over lines, and could not be pasted.
+const longestClient = 32
+
+// asked returns whose time toll trace divides.
+func (w *writer) asked(fs []analysis.Finding) string {
+	p := workload.ExecOf(w.r.Plan.Loads.Of(w.r.Cells[fs[0].Cells[0]].Load)).Program
+	if p == nil {
+		return "a request"
+	}
+	return cmp.Or(ownRequests[p.Recipe], "the client's requests")
+}
+
+// ownRequests has the requests that toll makes, by the recipe whose server understands them.
+var ownRequests = map[string]string{"redis": "a PING", "wrk": "a GET"}
 
 // number returns the word for one or several routes.
 func number(one, several string) blank {

@@ -219,8 +219,7 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.Attachable, 0),
 			"sudo toll trace --attach 127.0.0.1:80 divides others' requests."},
 		{of(endpoints.Comparable, 0, 1),
-			"sudo toll trace a=127.0.0.1:80 b=127.0.0.1:80 makes requests, by GET or PING, and " +
-				"divides their time part by part."},
+			"sudo toll trace a=127.0.0.1:80 b=127.0.0.1:80 divides the time of a request part by part."},
 		{loaded(endpoints.Adds, workload.Batch, 1),
 			"Over a, b adds +0.200 ms (+0.190 to +0.210) to a response that is not streamed " +
 				"(costs), +0.200 ms (+0.190 to +0.210) to connecting (costs)."},

@@ -126,8 +126,8 @@ var ofRoutes = []template{
 	{code: endpoints.NotSuspected, text: "Looked for: {absent}.", details: 4, merge: inPlace},
 	{code: endpoints.Attachable, text: "sudo toll trace --attach {dial} divides others' requests.",
 		most: all},
-	{code: endpoints.Comparable, text: "sudo toll trace {dials} makes requests, by GET or PING, and " +
-		"divides their time part by part.", most: all},
+	{code: endpoints.Comparable, text: "{tracing} divides the time of {asked} part by part.",
+		most: all},
 	{code: endpoints.Adds, text: "{times}.", details: 2},
 	{code: endpoints.PageAdds, text: "{page}.", details: 2},
 }
