@@ -2,101 +2,22 @@ package endpoint
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testing/postgrestest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
-
-type fakePostgres struct {
-	addr    string
-	conns   atomic.Int64
-	open    atomic.Int64
-	queries atomic.Int64
-	answer  func(c net.Conn, n int64) bool // the n-th query, from 1; false: it hangs up
-}
-
-// startPostgres starts a fake server. It requests the password, unless that is "", in clear text.
-func startPostgres(t *testing.T, password string,
-	answer func(c net.Conn, n int64) bool) *fakePostgres {
-	t.Helper()
-	for _, e := range os.Environ() { // what would change a DSN
-		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "PG") {
-			t.Setenv(name, "")
-		}
-	}
-	t.Setenv("PGPASSFILE", "/nonexistent")
-	e := &fakePostgres{answer: answer}
-	if answer == nil {
-		e.answer = page
-	}
-	e.addr = testnet.Serve(t, func(c net.Conn) { e.serve(c, password) }).String()
-	return e
-}
-
-func message(kind byte, body string) string {
-	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))) + body
-}
-
-const ready = "Z\x00\x00\x00\x05I"
-
-var (
-	described = message('1', "") + message('t', "\x00\x00") +
-		message(
-			'T',
-			"\x00\x01v\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x19\xff\xff\xff\xff\xff\xff\x00\x00") + ready
-	result = message('2', "") + message('D', "\x00\x01\x00\x00\x00\x14PostgreSQL 99 (test)") +
-		message('C', "SELECT 1\x00") + ready
-)
-
-func page(c net.Conn, _ int64) bool {
-	_, err := io.WriteString(c, result)
-	return err == nil
-}
-
-func (e *fakePostgres) serve(c net.Conn, password string) {
-	b := make([]byte, 4096)
-	if n, err := c.Read(b); err != nil || n == 8 { // it asks for TLS, and comes again without
-		io.WriteString(c, "N")
-		return
-	}
-	if password != "" {
-		io.WriteString(c, message('R', "\x00\x00\x00\x03"))
-		if n, _ := c.Read(b); n < 6 || string(b[5:n-1]) != password {
-			io.WriteString(c, message('E', "SFATAL\x00VFATAL\x00C28P01\x00Mwrong password\x00\x00"))
-			return
-		}
-	}
-	e.conns.Add(1)
-	e.open.Add(1)
-	defer e.open.Add(-1)
-	io.WriteString(c, message('R', "\x00\x00\x00\x00")+ready)
-	for {
-		n, err := c.Read(b)
-		switch {
-		case err != nil || n == 0 || b[0] == 'X':
-			return
-		case b[0] == 'P': // prepare
-			io.WriteString(c, described)
-		case !e.answer(c, e.queries.Add(1)):
-			return
-		}
-	}
-}
-
-func (e *fakePostgres) dsn() string { return "postgres://app@" + e.addr + "/shop?sslmode=disable" }
 
 func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
 	t.Helper()
@@ -138,16 +59,16 @@ func TestNewSQLNamesTheRoute(t *testing.T) {
 }
 
 func TestSQLCheck(t *testing.T) {
-	one, two := startPostgres(t, "hunter22", nil), startPostgres(t, "hunter22", nil)
-	s := sqlEndpoints(t, database.Options{Password: "hunter22"}, one.dsn(), two.dsn())
+	one, two := postgrestest.Start(t, "hunter22", nil), postgrestest.Start(t, "hunter22", nil)
+	s := sqlEndpoints(t, database.Options{Password: "hunter22"}, one.DSN(), two.DSN())
 	if err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range s.Paths() {
-		e := []*fakePostgres{one, two}[i]
+		e := []*postgrestest.Server{one, two}[i]
 		if p.Route != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint ||
-			p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
-			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" ||
+			p.Dial != e.Addr || p.Hops == nil || p.Built <= 0 ||
+			p.Facts["url"] != e.DSN() || p.Facts["server"] != "PostgreSQL 99 (test)" ||
 			p.Facts["address family"] != "IPv4" ||
 			(p.Facts[sample.FactExchangesUnseen] == "") != (p.Evidence != nil) {
 			t.Errorf("%+v", p)
@@ -157,7 +78,7 @@ func TestSQLCheck(t *testing.T) {
 		strings.Contains(string(text), "hunter22") {
 		t.Errorf("%s (%v)", text, err)
 	}
-	both := sqlEndpoints(t, database.Options{Password: "hunter23"}, one.dsn(), two.dsn())
+	both := sqlEndpoints(t, database.Options{Password: "hunter23"}, one.DSN(), two.DSN())
 	err := both.Check(t.Context())
 	if wants(t, err, "a: ", "wrong password", "28P01"); strings.Contains(err.Error(), "hunter") {
 		t.Error(err)
@@ -171,12 +92,12 @@ func TestSQLCheck(t *testing.T) {
 // TestSQLEvidence plants a wait in the server.
 func TestSQLEvidence(t *testing.T) {
 	const pause = 5 * time.Millisecond
-	e := startPostgres(t, "", func(c net.Conn, n int64) bool {
+	e := postgrestest.Start(t, "", func(c net.Conn, n int64) bool {
 		time.Sleep(pause)
-		return page(c, n)
+		return postgrestest.Page(c, n)
 	})
 	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
-		s := sqlEndpoints(t, database.Options{Queries: 5}, e.dsn())
+		s := sqlEndpoints(t, database.Options{Queries: 5}, e.DSN())
 		if err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -201,12 +122,12 @@ func TestSQLEvidence(t *testing.T) {
 
 func TestSQLVisit(t *testing.T) {
 	const pause = 2 * time.Millisecond // of each query
-	e := startPostgres(t, "", func(c net.Conn, n int64) bool {
+	e := postgrestest.Start(t, "", func(c net.Conn, n int64) bool {
 		time.Sleep(pause)
-		return page(c, n)
+		return postgrestest.Page(c, n)
 	})
 	const sessions, queries, window = 3, 5, 0.1
-	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.dsn()),
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.DSN()),
 		sample.Load{Streams: sessions, Options: sample.SQLOptions{Queries: queries}, Warmup: 0.02,
 			Window: window})
 	if err != nil {
@@ -223,9 +144,9 @@ func TestSQLVisit(t *testing.T) {
 	n := pages.TotalCount()
 	// some were warm-up
 	if n < sessions || v.Client.Trips != n*queries || asked.TotalCount() != v.Client.Trips ||
-		v.Client.Trips >= e.queries.Load() {
+		v.Client.Trips >= e.Queries.Load() {
 		t.Errorf("%d pages, %d and %d queries of %d", n, v.Client.Trips, asked.TotalCount(),
-			e.queries.Load())
+			e.Queries.Load())
 	}
 	if time.Duration(pages.Min()) < queries*pause*99/100 ||
 		time.Duration(asked.Min()) < pause*9/10 {
@@ -233,32 +154,33 @@ func TestSQLVisit(t *testing.T) {
 			time.Duration(asked.Min()))
 	}
 	if v.Client.Window < window/10 || v.Client.Connections != sessions ||
-		e.conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
+		e.Conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
 		t.Errorf("%+v, connect %v; the server saw %d connections", v.Client, v.Values,
-			e.conns.Load())
+			e.Conns.Load())
 	}
 	if n, ok := v.Client.Counts[workload.CountRefused]; !ok || n != 0 {
 		t.Errorf("counts %v", v.Client.Counts)
 	}
-	if got := v.Client.Trips * int64(len(result)); v.Client.Received != got || v.Client.Sent <= 0 {
+	got := v.Client.Trips * int64(len(postgrestest.Result))
+	if v.Client.Received != got || v.Client.Sent <= 0 {
 		t.Errorf("received %d bytes, want %d; sent %d", v.Client.Received, got, v.Client.Sent)
 	}
 	testwait.Until(t, patience, "all connections are closed", func() bool {
-		return e.open.Load() == 0
+		return e.Open.Load() == 0
 	})
 }
 
 func TestSQLLongPage(t *testing.T) {
-	e := startPostgres(t, "", func(c net.Conn, n int64) bool {
+	e := postgrestest.Start(t, "", func(c net.Conn, n int64) bool {
 		time.Sleep(30 * time.Millisecond)
-		return page(c, n)
+		return postgrestest.Page(c, n)
 	})
-	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.dsn()),
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.DSN()),
 		sample.Load{Options: sample.SQLOptions{Queries: 3}, Window: 0.001})
 	if err != nil || v.Client.Trips != 3 || v.Client.Window < 0.09 {
 		t.Errorf("%+v, %v", v.Client, err)
 	}
-	if got := v.Client.Received; got != int64(3*len(result)) {
+	if got := v.Client.Received; got != int64(3*len(postgrestest.Result)) {
 		t.Errorf("received %d bytes: without a warm-up, the window began before the query was prepared",
 			got)
 	}
@@ -271,27 +193,27 @@ func TestSQLFailures(t *testing.T) {
 		words  string
 	}{
 		{"hangs-up", func(c net.Conn, n int64) bool {
-			return n < 20 && page(c, n)
+			return n < 20 && postgrestest.Page(c, n)
 		}, "closed the connection"},
 		{"error", func(c net.Conn, n int64) bool {
 			if n < 20 {
-				return page(c, n)
+				return postgrestest.Page(c, n)
 			}
-			io.WriteString(
-				c, message('E', "SERROR\x00VERROR\x00C53100\x00Mdisk full\x00\x00")+ready)
+			io.WriteString(c, postgrestest.Message('E', "SERROR\x00VERROR\x00C53100\x00"+
+				"Mdisk full\x00\x00")+postgrestest.Ready)
 			return true
 		}, "disk full"},
 		{"silent", func(c net.Conn, n int64) bool {
-			return n >= 20 || page(c, n)
+			return n >= 20 || postgrestest.Page(c, n)
 		}, "no complete answer within"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := startPostgres(t, "", tt.answer)
+			e := postgrestest.Start(t, "", tt.answer)
 			timeout := patience
 			if tt.name == "silent" {
 				timeout = 3 * time.Second
 			}
-			s := sqlEndpoints(t, database.Options{Timeout: timeout}, e.dsn())
+			s := sqlEndpoints(t, database.Options{Timeout: timeout}, e.DSN())
 			v, err := browsed(t, t.Context(), s,
 				sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3},
 					Window: patience.Seconds()})
@@ -302,13 +224,13 @@ func TestSQLFailures(t *testing.T) {
 	}
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		e := startPostgres(t, "", func(c net.Conn, n int64) bool {
+		e := postgrestest.Start(t, "", func(c net.Conn, n int64) bool {
 			if n == 20 {
 				cancel()
 			}
-			return page(c, n)
+			return postgrestest.Page(c, n)
 		})
-		_, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.dsn()),
+		_, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.DSN()),
 			sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3},
 				Window: 2 * patience.Seconds()})
 		if !errors.Is(err, context.Canceled) {
