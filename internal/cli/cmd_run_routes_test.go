@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -114,8 +113,7 @@ func TestRunTriesABusyServerAgain(t *testing.T) {
 
 func TestRunNamesServersCPULimit(t *testing.T) {
 	t.Parallel()
-	needRedis(t)
-	bin, at := binary(t), testnet.TCP(t)
+	bin := binary(t)
 	group := "/sys/fs/cgroup/cpu/toll-test-" + strconv.Itoa(os.Getpid())
 	files := map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "5000"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // version 2
@@ -133,23 +131,8 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 			pathtest.SkipOrFail(t, "no CPU limit can be set: %v", err)
 		}
 	}
-	server := exec.Command("redis-server", "--port", strconv.Itoa(int(at.Port())), "--bind",
-		"127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	testwait.Until(t, patience, "redis-server listens", func() bool {
-		c, err := net.Dial("tcp", at.String())
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(server.Process.Pid)), 0o644); err != nil {
+	at, pid := startRedis(t)
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644); err != nil {
 		pathtest.SkipOrFail(t, "the server cannot be limited: %v", err)
 	}
 	r := startToll(t, bin, nil, "run", "--client",
