@@ -120,6 +120,20 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 	}
 }
 
+// A page says which command it is of.
+func TestPagesNameTheirCommand(t *testing.T) {
+	for name, d := range everyKind(t) {
+		root, _ := htmlOf(t, d)
+		said := slices.ContainsFunc(slices.Collect(root.Descendants()), func(n *html.Node) bool {
+			return slices.Contains(n.Attr, html.Attribute{Key: "class", Val: "command"}) &&
+				strings.HasPrefix(text(n), "toll")
+		})
+		if !said {
+			t.Errorf("%s: no command", name)
+		}
+	}
+}
+
 func TestPageEscapes(t *testing.T) {
 	const attack = `</script><script>alert(1)</script><img src=x onerror=alert(2)>"'&<!--`
 	r := usual()

@@ -14,7 +14,9 @@ import (
 
 // Ports shows the programs that answer on ports, and for a single port each path.
 func Ports(r *ports.Report) document.Document {
-	d := document.Document{Kind: document.PortList, JSON: r}
+	d := document.Document{Kind: document.PortList, JSON: r, Page: func() document.Page {
+		return document.Page{Title: "Who reaches each port", Command: "toll ports"}
+	}}
 	if compared := comparedSections(r); compared != nil {
 		d.Sections = append(compared, missing(r)...)
 		for _, x := range r.Expected {
