@@ -44,7 +44,7 @@ func (r *cause) alike(words []string) bool {
 		return false
 	}
 	for i, w := range words {
-		if w != r.words[i] && !(counts(words, i) && counts(r.words, i)) {
+		if w != r.words[i] && (!counts(words, i) || !counts(r.words, i)) {
 			return false
 		}
 	}

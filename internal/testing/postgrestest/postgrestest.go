@@ -70,30 +70,33 @@ func Page(c net.Conn, _ int64) bool {
 	return err == nil
 }
 
+// say writes to a client, whose end shows at the next reading.
+func say(c net.Conn, text string) { _, _ = io.WriteString(c, text) }
+
 func (s *Server) serve(c net.Conn, password string) {
 	b := make([]byte, 4096)
 	if n, err := c.Read(b); err != nil || n == 8 { // it asks for TLS, and comes again without
-		io.WriteString(c, "N")
+		say(c, "N")
 		return
 	}
 	if password != "" {
-		io.WriteString(c, Message('R', "\x00\x00\x00\x03"))
+		say(c, Message('R', "\x00\x00\x00\x03"))
 		if n, _ := c.Read(b); n < 6 || string(b[5:n-1]) != password {
-			io.WriteString(c, Message('E', "SFATAL\x00VFATAL\x00C28P01\x00Mwrong password\x00\x00"))
+			say(c, Message('E', "SFATAL\x00VFATAL\x00C28P01\x00Mwrong password\x00\x00"))
 			return
 		}
 	}
 	s.Conns.Add(1)
 	s.Open.Add(1)
 	defer s.Open.Add(-1)
-	io.WriteString(c, Message('R', "\x00\x00\x00\x00")+Ready)
+	say(c, Message('R', "\x00\x00\x00\x00")+Ready)
 	for {
 		n, err := c.Read(b)
 		switch {
 		case err != nil || n == 0 || b[0] == 'X':
 			return
 		case b[0] == 'P': // prepare
-			io.WriteString(c, described)
+			say(c, described)
 		case !s.answer(c, s.Queries.Add(1)):
 			return
 		}
