@@ -130,6 +130,8 @@ func ParseAddresses(words []string) ([]Address, error) {
 				fmt.Errorf(
 					"endpoint %d has an @ after its host: write %%40 there, and no password at all",
 					i+1)
+		case a.Name == "" && socketURL.MatchString(a.URL):
+			return nil, fmt.Errorf("endpoint %d has no host to be called by: name it, as in db=URL", i+1)
 		case a.Name == "":
 			return nil, fmt.Errorf("endpoint %d is neither NAME=URL nor a URL with a host", i+1)
 		case seen[a.Name]:
@@ -141,6 +143,9 @@ func ParseAddresses(words []string) ([]Address, error) {
 	}
 	return out, nil
 }
+
+// socketURL matches the beginning of a URL without a host, whose server listens at a Unix socket.
+var socketURL = regexp.MustCompile(`^[a-z]+:///`)
 
 // atBehindHost reports whether a URL has an @ in its path or query. The @ most likely ends a
 // password with a / ? or # in it, whose beginning would be taken for a port, and printed.

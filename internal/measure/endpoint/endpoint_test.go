@@ -50,7 +50,7 @@ func TestParseAddresses(t *testing.T) {
 		{"long-name", []string{strings.Repeat("n", 41) + "=x"}, nil, "endpoint 1 is neither"},
 		{"odd-name", []string{"a b=http://h"}, nil, "endpoint 1 is neither"},
 		{"no-scheme", []string{"h:80"}, nil, "endpoint 1 is neither"},
-		{"no-host", []string{"postgres:///shop"}, nil, "endpoint 1 is neither"},
+		{"no-host", []string{"postgres:///shop"}, nil, "endpoint 1 has no host to be called by"},
 		{"newline", []string{"http://h\n"}, nil, "endpoint 1 is neither"},
 		{"twice", []string{"http://h/v1", "http://h/v2"}, nil,
 			"two endpoints are called h: name them"},
