@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
@@ -135,6 +136,7 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	if f.with.now {
 		return f.out.write(e, func(w io.Writer) error { return f.with.write(w, r) })
 	}
+	sentence.FillPorts(r)
 	wrong := r.Contradict()
 	err = f.out.print(e, view.Ports(r))
 	if err == nil {

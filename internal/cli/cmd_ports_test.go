@@ -249,7 +249,8 @@ func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 		decides := false
 		for _, row := range r.Ports {
 			for _, p := range row.Paths {
-				decides = decides || strings.Contains(p.Why, "filter "+rule[0])
+				b := p.Block
+				decides = decides || b != nil && b.Table == "filter" && b.Chain == rule[0]
 			}
 		}
 		if want := !slices.Contains(rule, "!") && !slices.Contains(rule, "REPLY"); decides != want {
@@ -272,7 +273,8 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 		shut = r.Ports[0].Paths[ports.Remote]
 		return shut.Trial == nil || shut.Trial.Untried == ""
 	})
-	if shut.Kind != ports.Blocked || !strings.Contains(shut.Why, "DOCKER-USER rule 1") ||
+	if shut.Kind != ports.Blocked || shut.Block == nil ||
+		shut.Block.Chain != "DOCKER-USER" || shut.Block.Number != 1 ||
 		shut.Trial == nil || shut.Trial.Untried != "" || len(shut.Trial.Commands) != 1 ||
 		!strings.Contains(strings.Join(r.Answer.Text, " "), shut.Trial.Commands[0].Text) {
 		t.Fatalf("%+v\n%v", shut, r.Answer)

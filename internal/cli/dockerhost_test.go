@@ -171,8 +171,8 @@ func askings(e *dockerHost, r *ports.Report) (all []asking) {
 	}
 	for _, row := range r.Ports {
 		for _, p := range row.Dials {
-			routed := slices.ContainsFunc(p.Doubt, func(d string) bool {
-				return strings.HasPrefix(d, "whether the other machine has a route")
+			routed := slices.ContainsFunc(p.Doubt, func(d ports.Reason) bool {
+				return strings.HasPrefix(d.Words, "whether the other machine has a route")
 			})
 			if row.Proto != "tcp" || routed {
 				continue
@@ -244,7 +244,7 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 				}
 				if want.Answers() != (f[1] == "answered") {
 					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], a.client,
-						want.Kind, want.Why, f[1])
+						want.Kind, want.Why.Words, f[1])
 				}
 			}
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
@@ -178,7 +179,9 @@ func (s *situation) result(d dial, server ports.Server, p ports.Path, want strin
 			}
 		}
 	}
-	if slices.ContainsFunc(p.Doubt, func(d string) bool { return strings.Contains(d, "has a route") }) &&
+	if slices.ContainsFunc(p.Doubt, func(d ports.Reason) bool {
+		return strings.HasPrefix(d.Words, "whether the other machine has a route to ")
+	}) &&
 		want == "unreachable" {
 		return "? sees ?"
 	}
@@ -289,5 +292,6 @@ func report(args []string) error {
 	}
 	r := ports.Judge(f, uint16(port))
 	r.Containers = ports.Judge(f, 0).Containers
+	sentence.FillPorts(r)
 	return json.NewEncoder(os.Stdout).Encode(r)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
@@ -122,5 +123,7 @@ func traps() error {
 	if f.Copy == nil {
 		return fmt.Errorf("there is no copy: %+v", f.Missing)
 	}
-	return json.NewEncoder(os.Stdout).Encode(ports.Judge(f, 0).Traps)
+	r := ports.Judge(f, 0)
+	sentence.FillPorts(r)
+	return json.NewEncoder(os.Stdout).Encode(r.Traps)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
@@ -112,6 +113,7 @@ func tried(args []string) error {
 	}
 	r := ports.Judge(after, 0)
 	r.Try(ports.Judge(f, 0), ports.NewTried(args[0], out))
+	sentence.FillPorts(r)
 	return json.NewEncoder(os.Stdout).Encode(triedReport{r, r.Tried.Text(r.Changes)})
 }
 

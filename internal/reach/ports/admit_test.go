@@ -244,12 +244,12 @@ func TestAdmittedBesides(t *testing.T) {
 func TestRejected(t *testing.T) {
 	f, c := blockedTwice()
 	c.Rejected(c.Losing(false)[0], 2)
-	r := Judge(f, 22)
+	r := judged(f, 22)
 	p := find(t, r, "0.0.0.0", 22).Paths[Remote]
 	if p.Remedy != "" || p.Trial == nil || p.Trial.Rejected != 2 {
 		t.Errorf("%+v", p)
 	}
-	if want := "From other machines, 22/tcp is blocked: dropped by filter MINE rule 2.\n" +
+	if want := "From other machines, 22/tcp is blocked: lost dropped filter MINE 2.\n" +
 		"Two commands were tried in a copy, and none admits them."; !slices.Contains(r.Answer.Text,
 		want) {
 		t.Errorf("%q", r.Answer.Text)

@@ -33,9 +33,10 @@ type Change struct {
 	Dial   []string `json:"dial"` // the addresses
 	// Because is what lost the answer now or, of a gain, what prevented it before; "": the port did
 	// not exist.
-	Because string `json:"because,omitempty"`
+	Because Reason `json:"because,omitzero"`
 
-	partly bool // these clients get an answer at another address before and after
+	partly  bool   // these clients get an answer at another address before and after
+	briefly string // Because, as the end of a sentence
 }
 
 // compared identifies a connection in two reports.
@@ -123,7 +124,7 @@ func (r *Report) Since(old *Report, since string) {
 			partly := had[k.at(b.server)] > 0
 			because := a.path.reason()
 			if a.path.Kind == "" {
-				because = b.path.absent(k, was, "was", "led")
+				because = b.path.absent(k, was, NoneWasThere, NoRouteLed)
 			}
 			c.Gained = addChange(c.Gained, k, b, partly, because)
 		default:
@@ -131,10 +132,10 @@ func (r *Report) Since(old *Report, since string) {
 			because := b.path.reason()
 			switch {
 			case b.path.Kind == "":
-				because = a.path.absent(k, is, "is", "leads")
+				because = a.path.absent(k, is, NoneThere, NoRouteThere)
 				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
-			case a.path.redirected() && because == unlistened(b.path.Dial):
-				because = "no rule redirects it any more, and " + because
+			case a.path.redirected() && because.Code == NoSocket:
+				because.Code = NotRedirected
 			}
 			partly := has[k.at(a.server)] > 0
 			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, partly, because)
@@ -170,30 +171,30 @@ func reachedAt(all map[compared]outcomeOf) map[reachable]int {
 	return out
 }
 
-// absent says, with the tense of verbs, that no client is at the path's place in the other report;
-// "": one is, or nobody serves the port there.
-func (p Path) absent(k compared, other map[compared]outcomeOf, is, leads string) string {
+// absent returns the reason, with one of the codes, that no client is at the path's place in the
+// other report. It is none if one is, or if nobody serves the port there.
+func (p Path) absent(k compared, other map[compared]outcomeOf, none, noRoute Code) Reason {
 	served := false
 	for x, o := range other {
 		if o.path.place() == p.place() {
-			return ""
+			return Reason{}
 		}
 		served = served || x.port == k.port && x.proto == k.proto
 	}
 	switch {
 	case !served:
-		return ""
+		return Reason{}
 	case p.Client.class() == containers:
-		return "no container " + is + " there"
+		return Reason{Code: none}
 	case strings.HasPrefix(p.From, behindRouter):
-		return "no default route " + leads + " there"
+		return Reason{Code: noRoute}
 	}
-	return "" // a card that came or went
+	return Reason{} // a card that came or went
 }
 
 // addChange adds a change to the one of the same port and cause.
-func addChange(all []Change, k compared, o outcomeOf, partly bool, because string) []Change {
-	because = strings.TrimSuffix(because, " on "+o.path.Dial)
+func addChange(all []Change, k compared, o outcomeOf, partly bool, because Reason) []Change {
+	because = because.without(o.path.Dial)
 	x := Change{Port: k.port, Proto: k.proto, Server: o.server, Because: because,
 		partly: partly}
 	i := slices.IndexFunc(all, func(y Change) bool {
@@ -275,7 +276,7 @@ func sentencesOf(verb string, all []Change, when string) (out []string) {
 	for _, g := range grouped(all) {
 		text := fmt.Sprintf("%s: %s by %s", verb, g.names(), g.who)
 		if g.because != "" {
-			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
+			text += ": " + when + g.because
 		}
 		out = append(out, text+".")
 	}
@@ -304,10 +305,10 @@ func grouped(all []Change) (out []group) {
 			at = few(hosts(x.Dial))
 		}
 		i := slices.IndexFunc(out, func(g group) bool {
-			return g.who == who && g.because == x.Because && g.at == at
+			return g.who == who && g.because == x.briefly && g.at == at
 		})
 		if i < 0 {
-			i, out = len(out), append(out, group{who: who, because: x.Because, at: at})
+			i, out = len(out), append(out, group{who: who, because: x.briefly, at: at})
 		}
 		out[i].ports = append(out[i].ports, Exposed{Port: x.Port, Proto: x.Proto, Server: x.Server})
 	}

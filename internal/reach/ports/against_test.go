@@ -29,18 +29,19 @@ func TestSince(t *testing.T) {
 	}{
 		"nothing": {open(), open(), []string{"Nobody gained or lost a port."}},
 		"lost": {open(), shut(), []string{"Lost: 22/tcp (sshd) and 8080/tcp (web:80) by other " +
-			"machines: dropped by filter INPUT rule 1: -j DROP."}},
+			"machines: lost dropped filter INPUT 1 -j DROP."}},
 		"gained": {shut(), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp (web:80) by other " +
-			"machines: before, dropped by filter INPUT rule 1: -j DROP."}},
+			"machines: before, lost dropped filter INPUT 1 -j DROP."}},
 		"gone": {open(), try(fewer, 0), []string{
 			"Lost: 22/tcp (sshd) by other machines, a container on bridge and this machine."}},
 		"no default route": {open(), try(alone, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
-			"(web:80) by a machine behind eth0's router: no default route leads there."}},
+			"(web:80) by a machine behind eth0's router: no-default-route."}},
 		"a default route": {try(alone, 0), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp " +
-			"(web:80) by a machine behind eth0's router: before, no default route led there."}},
+			"(web:80) by a machine behind eth0's router: before, no-default-route-led."}},
 		"a new address": {open(), try(moved, 0), []string{"Nobody gained or lost a port."}},
 	} {
 		c.now.Since(c.old, "old.json")
+		c.now.Say(coded{})
 		text := c.now.Changes.Text()
 		last := text[len(text)-1]
 		if got := text[:len(text)-1]; !slices.Equal(got, c.want) || len(last) < len(rest) ||

@@ -199,11 +199,6 @@ func (r *Report) answer() *analysis.Answer {
 		a.Add(fmt.Sprintf("Not tried for %s, an %s address: %s.", r.Client,
 			family(strings.Contains(r.Client, ":")), few(reachedNames(untried))))
 	}
-	if r.Port != 0 {
-		for _, text := range r.shut() {
-			a.Add(text)
-		}
-	}
 	if n := len(r.Traps); n > 0 && r.Port == 0 {
 		a.Add(fmt.Sprintf("%d %s listed below.", n,
 			map[bool]string{true: "trap is", false: "traps are"}[n == 1]))
@@ -248,13 +243,14 @@ type from struct {
 
 // reason is why clients of a port get no answer.
 type reason struct {
-	name, why string
-	kind      PathKind
+	name string
+	why  Reason
+	kind PathKind
 }
 
 // shut returns sentences that name the clients which get no answer, the cause and the remedies.
 // Commands are lines of their own.
-func (r *Report) shut() (out []string) {
+func (r *Report) shut(w Words) (out []string) {
 	var order []reason
 	var said []string // commands
 	hit, all, trials := map[reason][]from{}, map[string][]from{}, map[reason][]tried{}
@@ -282,7 +278,7 @@ func (r *Report) shut() (out []string) {
 	}
 	for _, x := range order {
 		lines := []string{fmt.Sprintf("From %s, %s is %s: %s.", few(r.together(hit[x],
-			all[x.name])), x.name, x.kind, x.why)}
+			all[x.name])), x.name, x.kind, w.Reason(x.why))}
 		for _, t := range trials[x] {
 			who := "them"
 			if len(trials[x]) > 1 {

@@ -28,7 +28,7 @@ func causes(r *Report) (out []string) {
 }
 
 func TestAnswerByFamily(t *testing.T) {
-	const says = ", 8080/tcp is blocked: dropped by inet mine forward rule 1."
+	const says = ", 8080/tcp is blocked: lost dropped inet mine forward 1."
 	for from, lost := range map[string]func(replica.Dial) bool{
 		"other machines over IPv4": func(q replica.Dial) bool {
 			return q.Card != "" && q.To.Addr().Is4()
@@ -62,15 +62,14 @@ func TestAnswerHeld(t *testing.T) {
 	f := healthy()
 	f.Containers[0].State = "paused"
 	want := []string{"Nothing answers on 8080/tcp (web:80).", "From other machines, containers and " +
-		"this machine, 8080/tcp is held: container web is paused: the kernel accepts connections " +
-		"to it, but it does not answer."}
+		"this machine, 8080/tcp is held: paused container web."}
 	if got := try(f, 8080).Answer.Text; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	want = []string{"From other machines, this machine at 198.18.0.1 and this machine at " +
-		"172.17.0.1, 8080/tcp is blocked: dropped by mangle INPUT rule 3 in container web.", "From containers and this machine at " +
-		"127.0.0.1, 8080/tcp is held: the proxy accepts, and what it sends to 172.17.0.2:80 is " +
-		"dropped by mangle INPUT rule 3 in container web."}
+		"172.17.0.1, 8080/tcp is blocked: lost dropped container web mangle INPUT 3.",
+		"From containers and this machine at 127.0.0.1, 8080/tcp is held: lost-behind " +
+			"172.17.0.2:80 dropped container web mangle INPUT 3."}
 	r := try(healthy(), 8080, func(q replica.Dial, a *replica.Answer) {
 		if o := &a.Outcomes[0]; q.Proto == "tcp" && q.To.Addr().Is4() {
 			o.Got = replica.Timeout
@@ -106,12 +105,12 @@ func TestAnswerOwnAddress(t *testing.T) {
 func TestAnswerOfClient(t *testing.T) {
 	for client, want := range map[string]string{
 		"198.18.0.20": "Containers and this machine reach 1 port: 7001/tcp (app)." +
-			"From 198.18.0.20, 7001/tcp is blocked: dropped by mangle INPUT rule 1.",
+			"From 198.18.0.20, 7001/tcp is blocked: lost dropped mangle INPUT 1.",
 		"198.18.0.21": "198.18.0.21 reaches 1 port: 7001/tcp (app).",
 		"198.18.0.22": "This machine reaches 7001/tcp (app)." +
-			"From 198.18.0.22 and containers, 7001/tcp is blocked: dropped by mangle INPUT rule 1.",
+			"From 198.18.0.22 and containers, 7001/tcp is blocked: lost dropped mangle INPUT 1.",
 		"198.18.0.23": "No tried client gets an answer on 7001/tcp (app)." + "From 198.18.0.23, " +
-			"containers and this machine, 7001/tcp is blocked: dropped by mangle INPUT rule 1.",
+			"containers and this machine, 7001/tcp is blocked: lost dropped mangle INPUT 1.",
 		"2001:db8:1::20": "Containers and this machine reach 1 port: 7001/tcp (app)." +
 			"Not tried for 2001:db8:1::20, an IPv6 address: 7001/tcp (app).",
 	} {

@@ -11,45 +11,32 @@ import (
 )
 
 // blocked sets the path's Block and the candidates for its remedy, and returns where and why
-// packets were lost, in words that follow "is".
-func (o *outcome) blocked(to netip.AddrPort) string {
+// packets were lost.
+func (o *outcome) blocked(to netip.AddrPort) Reason {
 	lost := o.q.answer.Lost
 	b := &Block{Where: o.c.where(lost.Space), Reply: lost.Reply}
 	o.out.Block = b
-	why := ""
+	var l Loss
 	if lost.Rule != nil {
 		r := lost.Rule.RuleText
 		r.Number = o.q.numberBefore()
 		r = o.c.ruleText(lost.Space, r)
 		b.Table, b.Chain, b.Number = r.Table, r.Chain, r.Number
 		b.Rule, b.Policy = r.Text, r.Number == 0
-		why = "dropped by "
+		l = Loss{Code: Dropped, Table: o.c.tableText(lost.Space, lost.Rule.Table, r), Chain: b.Chain,
+			Rule: b.Rule, Number: b.Number}
 		if lost.Rule.Reject {
-			why = "rejected by "
-		}
-		if b.Policy {
-			why += "the policy of "
-		}
-		why += o.c.tableText(lost.Space, lost.Rule.Table, r) + " " + b.Chain
-		if !b.Policy {
-			why += fmt.Sprintf(" rule %d", b.Number)
-		}
-		if b.Where != here {
-			why += " in " + b.Where
-		}
-		if b.Rule != "" {
-			why += ": " + b.Rule
+			l.Code = Rejected
 		}
 		o.out.candidates = o.afterRule(to)
 	} else {
-		b.Cause, o.out.candidates = o.cause(to)
-		why = "lost in " + b.Where + ": " + b.Cause
+		l, o.out.candidates = o.cause(to)
 	}
-	if b.Reply {
-		why = "answered, but the answer is " + why
+	if l.Reply = b.Reply; b.Where != here {
+		l.Where = b.Where
 	}
-	o.out.lost = why
-	return why
+	o.out.lost = Reason{Code: Lost, Lost: l}
+	return o.out.lost
 }
 
 // here is the Where of a Block outside containers.
@@ -128,11 +115,10 @@ func (c *Copy) textsOf(space int) []replica.RuleText {
 // iptables lists the tables that iptables writes.
 var iptables = []string{"filter", "nat", "mangle", "raw", "security"}
 
-// cause returns the words for why the packet was lost without a rule, and the commands that may
-// help, in the order in which to try them.
-func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
+// cause returns why the packet was lost without a rule, and the commands that may help, in the
+// order in which to try them.
+func (o *outcome) cause(to netip.AddrPort) (cause Loss, remedies []Command) {
 	l := o.q.answer.Lost
-	device := orSomething(l.Device)
 	if x, ok := o.c.containerIn(l.Space); ok && o.q.self && !l.Reply && x == o.q.container {
 		return o.returned(to)
 	}
@@ -142,8 +128,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 		if l.Reply {
 			whose = to.Addr().String()
 		}
-		return fmt.Sprintf("rp_filter at %s: %s is not routed back through it", device, whose),
-			o.looser(l.Space, l.Device)
+		return Loss{Code: StrictSource, Device: l.Device, At: whose}, o.looser(l.Space, l.Device)
 	case replica.NoRoute, replica.ReplyElsewhere, replica.ReplyUnnatted:
 		return o.misrouted(to)
 	case replica.NotForwarded:
@@ -154,7 +139,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 		case all["net/ipv4/ip_forward"] == "1" && l.Device != "": // off for one device
 			key = "net.ipv4.conf." + sysctlName(l.Device) + ".forwarding"
 		}
-		return "it does not forward packets: " + key + " is 0", o.forwarding(key, six)
+		return Loss{Code: NotForwarded, Key: key}, o.forwarding(key, six)
 	case replica.Localnet:
 		return o.localnet(to.Addr().Is6())
 	case replica.NoNeighbour:
@@ -163,53 +148,53 @@ func (o *outcome) cause(to netip.AddrPort) (cause string, remedies []Command) {
 		}
 		return o.noNeighbour(to)
 	case replica.Leaves:
-		if cause, remedies = o.strays(to); cause != "" {
+		if cause, remedies = o.strays(to); cause.Code != "" {
 			return cause, remedies
 		}
-		return "it leaves by " + device + ", and no machine there answers", nil
+		return Loss{Code: LeftUnanswered, Device: l.Device}, nil
 	case replica.Untraced:
 		return o.untraced(to)
 	}
-	return "no rule dropped it, and toll does not know why", nil
+	return Loss{Code: NoReason}, nil
 }
 
 // misrouted returns cause and remedies if a packet has no route, or if the answer takes another
 // one.
-func (o *outcome) misrouted(to netip.AddrPort) (cause string, remedies []Command) {
+func (o *outcome) misrouted(to netip.AddrPort) (cause Loss, remedies []Command) {
 	l := o.q.answer.Lost
-	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
+	came, at := cmp.Or(o.q.client.Bridge, o.q.client.Card), to.Addr().String()
 	net, known := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6())
 	switch {
 	case l.Why == replica.NoRoute && l.Reply:
-		return "no route back to " + o.out.Source, o.routeBack(to)
+		return Loss{Code: NoRouteBack, At: o.out.Source}, o.routeBack(to)
 	case l.Why == replica.NoRoute && to == o.q.at && o.f.own(to.Addr()) && !o.local():
-		return "no route to where a rule redirects it", nil
+		return Loss{Code: NoRouteRedirected}, nil
 	case l.Why == replica.NoRoute && known && l.Space == 0:
-		return "no route to " + to.Addr().String(), o.towards(net)
+		return Loss{Code: NoRoute, At: at}, o.towards(net)
 	case l.Why == replica.NoRoute:
-		return "no route to " + to.Addr().String(), nil
+		return Loss{Code: NoRoute, At: at}, nil
 	case l.Why == replica.ReplyElsewhere:
-		if cause = "the answer leaves by " + device; came != "" && l.Space == 0 {
-			cause += " instead of " + came
+		if cause = (Loss{Code: AnswerElsewhere, Device: l.Device}); l.Space == 0 {
+			cause.Other = came
 		}
 		return cause, o.routeBack(to)
 	}
-	cause = "the server's answer goes straight to the client, untranslated"
+	cause = Loss{Code: Untranslated}
 	match := fmt.Sprintf("-d %s -p %s --dport %d", to.Addr(), o.q.proto, to.Port())
 	if net, ok := o.f.prefixOn(o.q.client.Bridge, to.Addr().Is6()); ok {
 		match = "-s " + net.Masked().String() + " " + match
 	}
 	if !o.f.Switches.BridgeNF && o.q.client.Bridge != "" {
-		cause += ": net.bridge.bridge-nf-call-iptables is 0"
-		key := o.run(0, "sysctl -w net.bridge.bridge-nf-call-iptables=1")
-		remedies = instead("sudo modprobe br_netfilter; "+key[0].Text, key)
+		cause.Key = "net.bridge.bridge-nf-call-iptables"
+		set := o.run(0, "sysctl -w "+cause.Key+"=1")
+		remedies = instead("sudo modprobe br_netfilter; "+set[0].Text, set)
 	}
 	return cause, append(remedies, o.masquerade(match, to.Addr().Is6())...)
 }
 
 // untraced returns cause and remedies if the last device shows why a packet was lost.
-func (o *outcome) untraced(to netip.AddrPort) (cause string, remedies []Command) {
-	if cause, remedies = o.hairpin(); cause != "" {
+func (o *outcome) untraced(to netip.AddrPort) (cause Loss, remedies []Command) {
+	if cause, remedies = o.hairpin(); cause.Code != "" {
 		return cause, remedies
 	}
 	came := cmp.Or(o.q.client.Bridge, o.q.client.Card)
@@ -218,14 +203,14 @@ func (o *outcome) untraced(to netip.AddrPort) (cause string, remedies []Command)
 		if net, ok := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6()); ok {
 			remedies = o.towards(net)
 		}
-		return "it leaves by " + s.Device, remedies
+		return Loss{Code: Left, Device: s.Device}, remedies
 	}
-	return "no nf_tables rule dropped it, and toll does not know what did", nil
+	return Loss{Code: NoNftReason}, nil
 }
 
 // noNeighbour returns cause and remedies if nobody answers for an address.
-func (o *outcome) noNeighbour(to netip.AddrPort) (cause string, remedies []Command) {
-	if cause, remedies = o.strays(to); cause != "" {
+func (o *outcome) noNeighbour(to netip.AddrPort) (cause Loss, remedies []Command) {
+	if cause, remedies = o.strays(to); cause.Code != "" {
 		return cause, remedies
 	}
 	bridge := o.f.device(o.f.towards(to.Addr()))
@@ -233,8 +218,8 @@ func (o *outcome) noNeighbour(to netip.AddrPort) (cause string, remedies []Comma
 		for _, d := range c.Devices {
 			port, linked := o.f.peerOf(d)
 			if linked && d.has(to.Addr()) && port.Master != bridge.Name {
-				return fmt.Sprintf("container %s has the address %s, but its %s is no port of %s",
-						c.Name, to.Addr(), port.Name, bridge.Name),
+				return Loss{Code: NotInBridge, Of: c.Name, At: to.Addr().String(), Device: port.Name,
+						Other: bridge.Name},
 					o.run(0, fmt.Sprintf("ip link set %s master %s up", port.Name, bridge.Name))
 			}
 		}
@@ -244,15 +229,14 @@ func (o *outcome) noNeighbour(to netip.AddrPort) (cause string, remedies []Comma
 			return o.unproxied(c, card)
 		}
 	}
-	return "no machine has the address " + to.Addr().String(), nil
+	return Loss{Code: NoMachine, At: to.Addr().String()}, nil
 }
 
 // unproxied returns cause and remedies if a container's address is in the network of a card, where
 // nobody answers for it.
-func (o *outcome) unproxied(c Container, card string) (cause string, remedies []Command) {
+func (o *outcome) unproxied(c Container, card string) (cause Loss, remedies []Command) {
 	a := o.q.at.Addr()
-	cause = fmt.Sprintf("%s is in the network of %s, and this machine does not answer there for %s",
-		a, card, c.Name)
+	cause = Loss{Code: NotProxied, Of: c.Name, At: a.String(), Device: card}
 	if a.Is4() {
 		return cause, o.run(0, fmt.Sprintf("ip neigh add proxy %s dev %s", a, card))
 	}
@@ -262,64 +246,62 @@ func (o *outcome) unproxied(c Container, card string) (cause string, remedies []
 
 // hairpin returns cause and remedies if a container's packets to its own published port do not come
 // back to it.
-func (o *outcome) hairpin() (cause string, remedies []Command) {
+func (o *outcome) hairpin() (cause Loss, remedies []Command) {
 	l := o.q.answer.Lost
 	if !o.q.self || l.Reply || l.Space != 0 {
-		return "", nil
+		return Loss{}, nil
 	}
 	for _, d := range o.q.container.Devices {
 		port, ok := o.f.peerOf(d)
 		if ok && port.Master != "" && !o.c.Machine.Spaces[0].Hairpin(port.Name) {
-			return fmt.Sprintf("the bridge does not send it back: %s has no hairpin mode", port.Name),
+			return Loss{Code: NoHairpin, Device: port.Name},
 				o.run(0, "bridge link set dev "+port.Name+" hairpin on")
 		}
 	}
-	return "", nil
+	return Loss{}, nil
 }
 
 // returned returns cause and remedies if a container's packet to its own published port comes back
 // to it, but with its own address as the source.
-func (o *outcome) returned(to netip.AddrPort) (cause string, remedies []Command) {
-	return "its own packet comes back to it with its own address", o.masquerade(fmt.Sprintf(
+func (o *outcome) returned(to netip.AddrPort) (cause Loss, remedies []Command) {
+	return Loss{Code: OwnPacket}, o.masquerade(fmt.Sprintf(
 		"-s %s -d %s -p %s --dport %d", to.Addr(), to.Addr(), o.q.proto, to.Port()), to.Addr().Is6())
 }
 
 // strays returns cause and remedies if routes lead a packet past the network of its destination.
-func (o *outcome) strays(to netip.AddrPort) (cause string, remedies []Command) {
+func (o *outcome) strays(to netip.AddrPort) (cause Loss, remedies []Command) {
 	l, home := o.q.answer.Lost, o.f.towards(to.Addr())
 	if net, ok := o.f.prefixOn(home, to.Addr().Is6()); ok && l.Space == 0 && !l.Reply &&
 		l.Device != "" && l.Device != home {
-		return fmt.Sprintf("it leaves by %s, not by %s", l.Device, home), o.towards(net)
+		return Loss{Code: WrongDevice, Device: l.Device, Other: home}, o.towards(net)
 	}
-	return "", nil
+	return Loss{}, nil
 }
 
 // localnet returns the cause and remedies for a packet of a loopback address that may not leave lo.
-func (o *outcome) localnet(six bool) (cause string, remedies []Command) {
+func (o *outcome) localnet(six bool) (cause Loss, remedies []Command) {
 	device := o.q.answer.Lost.Device
 	if six { // seen with Docker Engine 28.5.2
 		o.out.localnet = orSomething(device)
 		if o.q.answer.Lost.Reply { // seen with Docker Engine 29
-			return "it comes in by " + device + ", and IPv6 takes packets to ::1 from lo only: it has " +
-				"no route_localnet", nil
+			return Loss{Code: Loopback6In, Device: device}, nil
 		}
-		return "packets from ::1 never leave lo: IPv6 has no route_localnet", nil
+		return Loss{Code: Loopback6Out}, nil
 	}
 	if c, ok := o.c.containerIn(o.q.answer.Lost.Space); ok {
 		return o.unmasqueraded(c)
 	}
 	if o.out.localnet = cmp.Or(device, o.c.leadsTo(o.q)); o.out.localnet == "" {
-		return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", nil
+		return Loss{Code: LoopbackOut}, nil
 	}
 	key := "net.ipv4.conf." + sysctlName(o.out.localnet) + ".route_localnet"
-	return o.out.localnet + " drops packets from 127.0.0.1: " + key + " is 0",
-		o.sysctl(key, "1")
+	return Loss{Code: LoopbackDropped, Device: o.out.localnet, Key: key}, o.sysctl(key, "1")
 }
 
 // unmasqueraded returns cause and remedies if packets from 127.0.0.1 get to a container, which drops
 // them.
-func (o *outcome) unmasqueraded(c *Container) (cause string, remedies []Command) {
-	cause = "no rule changes the source 127.0.0.1, which " + c.Name + " drops"
+func (o *outcome) unmasqueraded(c *Container) (cause Loss, remedies []Command) {
+	cause = Loss{Code: LoopbackSource, Of: c.Name}
 	if bridge := o.f.bridgeOf(*c); bridge != "" {
 		return cause, o.masquerade("-o "+bridge+" -m addrtype --src-type LOCAL", false)
 	}
@@ -344,7 +326,7 @@ func (c *Copy) leadsTo(q asked) string {
 // unanswered returns cause and remedies if no neighbour replies when a container resolves the next
 // hop of its answer. A strict rp_filter ignores such requests from addresses that it would not
 // route back.
-func (o *outcome) unanswered(to netip.AddrPort) (cause string, remedies []Command) {
+func (o *outcome) unanswered(to netip.AddrPort) (cause Loss, remedies []Command) {
 	l := o.q.answer.Lost
 	came, _ := o.lastStep()
 	x, ok := o.c.containerIn(l.Space)
@@ -357,11 +339,10 @@ func (o *outcome) unanswered(to netip.AddrPort) (cause string, remedies []Comman
 		set := o.c.Machine.Spaces[0].Sysctls
 		key := "net/ipv4/conf/" + p.Master + "/rp_filter"
 		if p.Master != "" && max(set[key], set["net/ipv4/conf/all/rp_filter"]) == "1" {
-			return fmt.Sprintf("it leaves by %s, and strict rp_filter at %s ignores it", d.Name,
-				p.Master), o.looser(0, p.Master)
+			return Loss{Code: StrictNeighbour, Device: d.Name, Other: p.Master}, o.looser(0, p.Master)
 		}
 	}
-	return "no next hop answers", o.routeBack(to)
+	return Loss{Code: NoNextHop}, o.routeBack(to)
 }
 
 func (o *outcome) lastStep() (last replica.Step, ok bool) {

@@ -10,7 +10,7 @@ func (r *Report) TakeChecks() {
 		for i := range r.Ports {
 			row := &r.Ports[i]
 			p, ok := row.Paths[k.Client]
-			if !ok || row.Proto != "tcp" || p.Dial != k.Dial || !slices.Contains(p.Doubt, Untried) {
+			if !ok || row.Proto != "tcp" || p.Dial != k.Dial || !p.doubts(Untried) {
 				continue
 			}
 			k.Agrees = true // with what it replaces
@@ -26,18 +26,23 @@ func (r *Report) TakeChecks() {
 	r.Answer = r.answer()
 }
 
+// doubts reports whether a doubt of the path has the code.
+func (p Path) doubts(code Code) bool {
+	return slices.ContainsFunc(p.Doubt, func(d Reason) bool { return d.Code == code })
+}
+
 // after returns the path as a real connection found it.
 func (p Path) after(k Check) Path {
 	p.Tried = k.Got
 	switch k.Got {
 	case "refused":
-		p.Kind, p.Why, p.Doubt = Nothing, "this machine's own connection was refused", nil
+		p.Kind, p.Why, p.Doubt = Nothing, Reason{Code: OwnRefused}, nil
 	case "timeout":
-		p.Kind, p.Why, p.Doubt = Blocked, "this machine's own connection was not answered", nil
+		p.Kind, p.Why, p.Doubt = Blocked, Reason{Code: OwnUnanswered}, nil
 	case "connected", "closed": // rules may send it elsewhere than the row's socket suggests
 		if p.Kind == Unknown {
 			p.Doubt = slices.DeleteFunc(slices.Clone(p.Doubt),
-				func(d string) bool { return d == Untried })
+				func(d Reason) bool { return d.Code == Untried })
 		}
 	}
 	return p

@@ -49,7 +49,7 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 	c.Take(answers(c.Themselves()))
 	which, dials := c.Lost()
 	c.Explain(which, answers(dials))
-	return Judge(f, port)
+	return judged(f, port)
 }
 
 // usual returns the answer with Docker's rules.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -13,10 +14,12 @@ type Expectation struct {
 	Line    string `json:"line"`
 	Number  int    `json:"number"` // of the line in the file, from 1
 	Holds   Holds  `json:"holds"`
-	Because string `json:"because,omitempty"` // why it does not hold, or is not certain
+	Because Reason `json:"because,omitzero"` // why it does not hold, or is not certain
 
-	who     string // a class of clients
-	network string // of containers; "": any
+	follow  []Reason // what Because follows from
+	against Reason   // that another line excludes this one
+	who     string   // a class of clients
+	network string   // of containers; "": any
 	not     bool
 	only    bool
 	ports   []portRange
@@ -73,8 +76,8 @@ func (r *Report) Expect(all []Expectation) {
 		e.judge(r)
 		i := slices.IndexFunc(all, func(o Expectation) bool { return o.excludes(e) || e.excludes(o) })
 		if e.Holds == No && i >= 0 {
-			e.Because += fmt.Sprintf("; lines %d and %d cannot both hold", min(e.Number, all[i].Number),
-				max(e.Number, all[i].Number))
+			e.against = Reason{Code: LinesExclude, At: fmt.Sprintf("%d and %d",
+				min(e.Number, all[i].Number), max(e.Number, all[i].Number))}
 		}
 		r.Expected = append(r.Expected, e)
 	}
@@ -82,39 +85,35 @@ func (r *Report) Expect(all []Expectation) {
 
 func (e *Expectation) judge(r *Report) {
 	paths := r.reachedBy(e.who, e.network)
-	e.Holds, e.Because = Yes, ""
-	fall := func(to Holds, because string) {
-		if e.Holds == Yes || e.Holds == Maybe && to == No {
-			e.Holds, e.Because = to, because
-		}
-	}
+	e.Holds, e.Because, e.follow = Yes, Reason{}, nil
 	switch {
 	case e.network == "" || len(paths) > 0:
 	case r.guessed:
-		fall(Maybe, "whether a container is on "+e.network+" is not known: "+notCopied)
+		e.fall(Maybe, Reason{Code: NetworkUnknown, Of: e.network})
 		return
 	default:
-		fall(No, fmt.Sprintf("no container is on %s%s (line %d)", e.network, r.meantNetwork(e.network),
-			e.Number))
+		e.fall(No, r.notOn(e.network, e.Number))
 		return
 	}
 	if e.only { // first, because a port too many is worse than one too few
-		e.judgeOthers(paths, fall)
+		e.judgeOthers(paths)
 	}
 	slices.SortStableFunc(paths, func(a, b reached) int { return int(a.port) - int(b.port) })
 	for _, p := range e.ports {
-		e.judgePorts(p, paths, r.guessed, fall)
+		e.judgePorts(p, paths, r.guessed)
 	}
 	if r.guessed && (e.not || e.only) {
-		fall(Maybe, "whether rules redirect other connections is not known: "+notCopied)
+		e.fall(Maybe, Reason{Code: RedirectsUnknown})
 	}
 }
 
-// meantNetwork returns what an unknown name of a network may have meant, in words that follow it.
-func (r *Report) meantNetwork(name string) string {
+// notOn returns that no container is on a network, with what its name may have meant.
+func (r *Report) notOn(name string, line int) Reason {
+	out := Reason{Code: NobodyOnNetwork, Of: name, N: line}
 	i := slices.IndexFunc(r.Containers, func(h Home) bool { return h.Name == name })
 	if i >= 0 && len(r.Containers[i].Networks) > 0 {
-		return ", which is a container on " + strings.Join(r.Containers[i].Networks, " and ")
+		out.Code, out.By = NetworkIsHome, printable.List(r.Containers[i].Networks)
+		return out
 	}
 	var known []string
 	for _, w := range r.whos() {
@@ -124,33 +123,47 @@ func (r *Report) meantNetwork(name string) string {
 	}
 	switch near := suggest.Words(name, known); {
 	case len(near) > 0:
-		return "; did you mean " + strings.Join(near, " or ") + "?"
+		out.Code, out.By = NetworkMeant, strings.Join(near, " or ")
 	case len(known) > 0:
-		return "; there are containers on " + few(known)
+		out.Code, out.By = NetworksKnown, few(known)
 	}
-	return ""
+	return out
 }
 
-const notCopied = "connections were not tried in a copy of the machine"
+// fall lets the expectation fail or be uncertain, unless that is known for a better reason.
+func (e *Expectation) fall(to Holds, because Reason, follow ...Reason) {
+	if e.Holds == Yes || e.Holds == Maybe && to == No {
+		e.Holds, e.Because, e.follow = to, because, follow
+	}
+}
+
+func (e *Expectation) say(w Words) {
+	e.Because.say(w)
+	for _, x := range e.follow {
+		e.Because.Words += ": " + w.Reason(x)
+	}
+	if e.against.Code != "" {
+		e.Because.Words += "; " + w.Reason(e.against)
+	}
+}
 
 // judgeOthers judges that no other ports are reached.
-func (e *Expectation) judgeOthers(paths []reached, fall func(Holds, string)) {
+func (e *Expectation) judgeOthers(paths []reached) {
 	for _, x := range paths { // a neighbour with a route may reach containers' own addresses
 		switch {
 		case x.own || !x.path.Answers() || e.Holds == Maybe && !x.path.certain():
 		case slices.ContainsFunc(e.ports, func(p portRange) bool { return p.has(x.port, x.proto) }):
 		case x.path.certain():
-			fall(No, x.path.who()+" reaches "+x.path.Dial+"/"+x.proto)
+			e.fall(No, Reason{Code: Reaches, Of: x.path.who(), At: x.path.Dial + "/" + x.proto})
 			return
 		default:
-			fall(Maybe, x.path.who()+" may reach "+x.path.Dial+"/"+x.proto)
+			e.fall(Maybe, Reason{Code: MayReach, Of: x.path.who(), At: x.path.Dial + "/" + x.proto})
 		}
 	}
 }
 
 // judgePorts judges what is expected of consecutive ports. paths are sorted by port.
-func (e *Expectation) judgePorts(p portRange, paths []reached, guessed bool,
-	fall func(Holds, string)) {
+func (e *Expectation) judgePorts(p portRange, paths []reached, guessed bool) {
 	for n := int(p.low); n <= int(p.high) && e.Holds != No; n++ {
 		from, _ := slices.BinarySearchFunc(paths, n, func(x reached, n int) int {
 			return int(x.port) - n
@@ -170,19 +183,19 @@ func (e *Expectation) judgePorts(p portRange, paths []reached, guessed bool,
 		}
 		switch {
 		case len(at) > 0:
-			e.judgePort(at, guessed, fall)
+			e.judgePort(at, guessed)
 		case e.not && len(paths) == 0:
 			return
 		case !e.not && guessed:
-			fall(Maybe, fmt.Sprintf("whether rules serve %d/%s is not known: %s", n, p.proto, notCopied))
+			e.fall(Maybe, Reason{Code: ServedUnknown, At: fmt.Sprintf("%d/%s", n, p.proto)})
 		case !e.not:
-			fall(No, fmt.Sprintf("nothing serves %d/%s", n, p.proto))
+			e.fall(No, Reason{Code: NothingServes, At: fmt.Sprintf("%d/%s", n, p.proto)})
 		}
 	}
 }
 
 // judgePort judges what is expected of a port.
-func (e *Expectation) judgePort(at []reached, guessed bool, fall func(Holds, string)) {
+func (e *Expectation) judgePort(at []reached, guessed bool) {
 	var yes, maybe, last *Path
 	for _, x := range at {
 		switch {
@@ -196,22 +209,21 @@ func (e *Expectation) judgePort(at []reached, guessed bool, fall func(Holds, str
 	}
 	switch {
 	case e.not && yes != nil:
-		fall(No, yes.who()+" reaches "+yes.Dial)
+		e.fall(No, Reason{Code: Reaches, Of: yes.who(), At: yes.Dial})
 	case yes != nil, e.not && maybe == nil:
 	case maybe != nil:
-		fall(Maybe, strings.Join(append([]string{"whether " + maybe.who() + " reaches " + maybe.Dial +
-			" is not known"}, maybe.Doubt...), ": "))
+		e.fall(Maybe, Reason{Code: ReachUnknown, Of: maybe.who(), At: maybe.Dial}, maybe.Doubt...)
 	case last != nil && guessed:
-		fall(Maybe, "whether rules serve "+last.Dial+" is not known: "+notCopied)
+		e.fall(Maybe, Reason{Code: ServedUnknown, At: last.Dial})
 	case last != nil:
-		fall(No, last.who()+" gets no answer at "+last.Dial+": "+last.reason())
+		e.fall(No, Reason{Code: GetsNoAnswer, Of: last.who(), At: last.Dial}, last.reason())
 	}
 }
 
 // reason returns why the path ends without a server.
-func (p Path) reason() string {
-	if p.lost != "" {
-		return "it is " + p.lost
+func (p Path) reason() Reason {
+	if p.lost.Code != "" {
+		return Reason{Code: ItIsLost, Lost: p.lost.Lost}
 	}
 	return p.Why
 }

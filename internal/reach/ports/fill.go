@@ -76,9 +76,9 @@ func portOfService(s service) service {
 
 // spread adds a path to all rows of a port, whose sockets are on other addresses.
 func spread(rows []Row, p Path, s service) []Row {
-	if p.lost != "" {
-		p.Why = "nothing listens on " + p.Dial + "; besides, the packet is " + p.lost
-		p.lost, p.Remedy, p.vain = "", "", true
+	if p.lost.Code != "" {
+		p.Why = Reason{Code: LostBesides, At: p.Dial, Lost: p.lost.Lost}
+		p.lost, p.Remedy, p.vain = Reason{}, "", true
 		p.Trial = nil
 	}
 	for i := range rows {
@@ -257,9 +257,6 @@ func (c *Copy) addInside(rows []Row) {
 	}
 }
 
-// Untried is the doubt that all paths have if there is no copy of the machine.
-const Untried = "connections were not tried in a copy of the machine"
-
 // suppose sets the paths that the sockets alone suggest.
 func (f *Facts) suppose(rows []Row) {
 	for i := range rows {
@@ -298,7 +295,7 @@ func (f *Facts) supposeFrom(r *Row, six bool) {
 		to := netip.AddrPortFrom(x.to, r.Port)
 		o := outcome{f: f, q: asked{service: service{r.Proto, to}, place: x.from, kind: x.kind},
 			out: Path{Client: x.kind, Dial: to.String(), Hops: []Hop{}}}
-		o.doubt(Untried)
+		o.doubt(Reason{Code: Untried})
 		l, ok := listens(f.Listeners, r.Proto, to)
 		switch {
 		case ok && l.Addr.Addr() != r.addr:
@@ -308,16 +305,16 @@ func (f *Facts) supposeFrom(r *Row, six bool) {
 			o.out.server = f.serverOf(l)
 			if px, ok := f.proxyOf(l); ok && !px.Rootless && (x.kind == OwnAddr ||
 				x.kind == Remote) && px.Container.Addr().Is6() == six {
-				o.end(ByNAT, "") // Docker's rules do that
+				o.end(ByNAT, Reason{}) // Docker's rules do that
 				o.hop("DNAT", "to "+px.Container.String())
 				o.out.target = px.Container
 			} else {
 				o.here(l)
 			}
 		case r.Holder.Kind == "rules":
-			o.end(ByNAT, "")
+			o.end(ByNAT, Reason{})
 		default:
-			o.end(Nothing, "no socket listens on "+to.String())
+			o.end(Nothing, Reason{Code: NoSocket, At: to.String()})
 		}
 		r.add(o.out)
 	}

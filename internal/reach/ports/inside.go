@@ -75,7 +75,7 @@ func (f *Facts) insides(port uint16) []Inside {
 func (in *Inside) answers() bool {
 	return slices.ContainsFunc(inside, func(c Client) bool {
 		p := in.Paths[c]
-		return p.Answers() && !slices.Contains(p.Doubt, Untried)
+		return p.Answers() && !p.doubts(Untried)
 	})
 }
 
@@ -88,7 +88,7 @@ func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []P
 	if f.Copy == nil {
 		for _, from := range inside {
 			out[from] = Path{Kind: Direct, Client: from, Dial: x.at.String(), Hops: []Hop{},
-				Doubt: []string{Untried}}
+				Doubt: []Reason{{Code: Untried}}}
 		}
 		return out, nil
 	}

@@ -128,18 +128,18 @@ func TestDatagramsToNobody(t *testing.T) {
 					{Src: addrPort("172.17.0.1:40000"), Dst: addrPort("172.17.0.2:80")}}
 			}
 		})
-		kind, why := Nothing, "proxy forwards to web, where nothing listens on 172.17.0.2:80"
+		kind, why := Nothing, "nobody-behind web proxy 172.17.0.2:80"
 		if !known {
-			kind, why = Blocked, "docker-proxy sends it to 172.17.0.2:80, then no answer"
+			kind, why = Blocked, "no-answer docker-proxy 172.17.0.2:80"
 		}
 		p := find(t, r, "0.0.0.0", 8080).Paths[Loopback]
 		var hops []string
 		for _, h := range p.Hops {
 			hops = append(hops, h.Kind)
 		}
-		if p.Kind != kind || p.Why != why || !slices.Contains(hops, "proxy") ||
+		if p.Kind != kind || p.Why.Words != why || !slices.Contains(hops, "proxy") ||
 			slices.Contains(hops, "DNAT") {
-			t.Errorf("listeners known: %v: %s, %q, %v", known, p.Kind, p.Why, hops)
+			t.Errorf("listeners known: %v: %s, %q, %v", known, p.Kind, p.Why.Words, hops)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestDatagramsLostAfterDNAT(t *testing.T) {
 			}
 		})
 		p := find(t, r, "0.0.0.0", 8080).Paths[Neighbour]
-		if p.Kind != Blocked || strings.HasPrefix(p.Why, "docker-proxy sends it") != c.proxy ||
+		if p.Kind != Blocked || (p.Why.By == "docker-proxy") != c.proxy ||
 			slices.ContainsFunc(p.Hops, func(h Hop) bool { return h.Kind == "proxy" }) != c.proxy {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -253,15 +253,14 @@ func TestLoopback6ByNAT(t *testing.T) {
 	f := healthy()
 	f.Proxies = f.Proxies[:1]
 	f.Listeners[2].Owners = []Process{{PID: 1, Name: "dockerd"}}
-	for reply, says := range map[bool]string{false: "packets from ::1 never leave lo",
-		true: "it comes in by docker0, and IPv6 takes packets to ::1 from lo only"} {
+	for reply, want := range map[bool]LossCode{false: Loopback6Out, true: Loopback6In} {
 		r := try(f, 8080, losing("::1", replica.Lost{Why: replica.Localnet, Device: "docker0",
 			Reply: reply}))
 		if got := find(t, r, "::", 8080).Paths[Loopback6]; got.Kind != Blocked {
 			t.Errorf("%+v", got)
 		}
 		if len(r.Traps) != 1 || r.Traps[0].Code != Loopback6Nothing ||
-			!strings.Contains(r.Traps[0].Evidence, says) {
+			r.Traps[0].seen[0].why.Lost.Code != want {
 			t.Errorf("%+v", r.Traps)
 		}
 	}

@@ -25,7 +25,10 @@ func (c *Copy) path(q asked) (Path, bool) {
 		return Path{}, false
 	}
 	o := outcome{c: c, f: c.f, q: q, out: Path{Client: q.kind, From: q.from, Dial: q.at.String(),
-		Hops: []Hop{}, Doubt: slices.Clone(a.Unsure), self: q.self}}
+		Hops: []Hop{}, self: q.self}}
+	for _, text := range a.Unsure {
+		o.doubt(Reason{Code: Uncopied, Text: text})
+	}
 	got := a.Outcomes[0]
 	o.out.Source, o.out.Seen = text(got.Source), text(got.Seen)
 	o.arrive()
@@ -44,7 +47,7 @@ func (c *Copy) path(q asked) (Path, bool) {
 		o.ingress()
 	}
 	if o.out.Answers() && q.kind == Remote && !c.f.faces(q) {
-		o.doubt("whether the other machine has a route to " + q.at.Addr().String())
+		o.doubt(Reason{Code: RouteThere, At: q.at.Addr().String()})
 	}
 	o.follow()
 	if o.out.Trial = c.trialOf(q, o.out.candidates); o.out.Trial != nil {
@@ -73,9 +76,9 @@ func text(a netip.Addr) string {
 
 func (o *outcome) hop(kind, text string) { o.out.Hops = append(o.out.Hops, Hop{kind, text}) }
 
-func (o *outcome) end(k PathKind, why string) { o.out.Kind, o.out.Why = k, why }
+func (o *outcome) end(k PathKind, why Reason) { o.out.Kind, o.out.Why = k, why }
 
-func (o *outcome) doubt(s string) { o.out.Doubt = once(o.out.Doubt, s) }
+func (o *outcome) doubt(what Reason) { o.out.Doubt = once(o.out.Doubt, what) }
 
 func (o *outcome) local() bool { return o.q.place.kind == OwnAddr }
 
@@ -99,7 +102,7 @@ func (c *Copy) stand(i int) (stand, bool) {
 func (o *outcome) answered(got replica.Outcome) {
 	s, ok := o.c.stand(got.Socket)
 	if !ok {
-		o.end(Blocked, "the answer came from an unknown socket")
+		o.end(Blocked, Reason{Code: UnknownSocket})
 		return
 	}
 	px, at, relayed := o.relay(got)
@@ -144,7 +147,7 @@ func (o *outcome) servers() {
 		lost = lost || !ok
 	}
 	if lost && len(o.out.Doubt) == 0 {
-		o.doubt("rules choose at random, and not every connection is answered")
+		o.doubt(Reason{Code: AtRandom})
 	}
 	for _, s := range slices.Clone(all) {
 		all = append(all, o.c.twins(s)...)
@@ -186,11 +189,9 @@ func (o *outcome) elsewhere(from netip.AddrPort) {
 	case o.out.Kind == ByProxy && v >= ownSource:
 		return
 	case o.out.Kind == ByProxy && v > 0:
-		o.end(Blocked, "docker-proxy answers from "+from.Addr().String()+
-			", and clients drop replies from an address that they did not dial")
+		o.end(Blocked, Reason{Code: WrongSource, At: from.Addr().String()})
 	default:
-		o.doubt("whether the server answers from the dialled address or from " +
-			from.Addr().String())
+		o.doubt(Reason{Code: AnswersFrom, At: from.Addr().String()})
 	}
 	o.out.answered = from
 }
@@ -270,10 +271,10 @@ func (o *outcome) redirectedInside(to netip.AddrPort, s stand) string {
 // it.
 func (o *outcome) held(s stand) {
 	if o.out.server.State == statePaused {
-		o.end(Held, o.out.server.describe()+
-			" is paused: the kernel accepts connections to it, but it does not answer")
-	} else if why := s.listener.stuck(); why != "" {
-		o.end(Held, o.out.server.describe()+" does not accept connections: it has "+why)
+		o.end(Held, Reason{Code: ServerPaused, Of: o.out.server.describe()})
+	} else if why := s.listener.stuck(); why.Code != "" {
+		why.Of = o.out.server.describe()
+		o.end(Held, why)
 	}
 }
 
@@ -293,17 +294,17 @@ func (o *outcome) here(l Listener) {
 		o.behind(px)
 	case IsRelay(holder(l)):
 		o.proxied(Proxy{PID: l.Owners[0].PID, Program: holder(l), Rootless: true}, l.Addr)
-		o.doubt("what is behind " + holder(l))
+		o.doubt(Reason{Code: BehindRelay, Of: holder(l)})
 	case o.c == nil && len(l.Owners) == 0:
 		o.out.Kind = Unknown
-		o.doubt("which program has the socket: the server, or one that passes connections on")
+		o.doubt(Reason{Code: WhoseSocket})
 	case o.f.keeps(l):
 		name := holder(l)
 		if o.f.Docker == "" && name == "dockerd" {
-			o.doubt("Docker was not asked: dockerd may serve this port itself")
+			o.doubt(Reason{Code: DockerUnasked})
 		}
 		o.hop("socket", "of "+name+", which never answers")
-		o.end(Held, name+"'s socket reserves the port and accepts connections, but never answers")
+		o.end(Held, Reason{Code: Reserved, Of: name})
 	default:
 		o.out.Kind = Direct
 		o.hop("socket", o.out.server.describe()+" listens on "+l.Addr.String())
@@ -319,18 +320,18 @@ func (o *outcome) behind(px Proxy) {
 	switch {
 	case !px.ends():
 	case !known:
-		o.doubt("what is behind " + px.name())
+		o.doubt(Reason{Code: BehindRelay, Of: px.name()})
 		return
 	case px.Container.Port() == 0:
 		o.hop("server", c.Name)
-		o.doubt("to which port of " + c.Name + " " + px.name() + " leads")
+		o.doubt(Reason{Code: PortBehind, Of: c.Name, By: px.name()})
 		return
 	default:
 		where = fmt.Sprintf("its port %d", px.Container.Port())
 	}
 	if !known || !c.ListenersKnown {
 		o.hop("server", where)
-		o.doubt("whether anything listens on " + where)
+		o.doubt(Reason{Code: ListensOn, At: where})
 		return
 	}
 	l, ok := c.serves(o.q.proto, px.Container)
@@ -343,8 +344,7 @@ func (o *outcome) behind(px Proxy) {
 	}
 	o.hop("server", c.Name+" listens on "+where)
 	if px.ends() && !l.Addr.Addr().IsUnspecified() {
-		o.doubt(fmt.Sprintf("whether %s dials %s, the only address on which %s listens",
-			px.name(), l.Addr.Addr(), c.Name))
+		o.doubt(Reason{Code: DialsOnly, Of: c.Name, By: px.name(), At: l.Addr.Addr().String()})
 	}
 	o.held(stand{listener: l})
 }

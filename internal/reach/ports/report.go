@@ -151,11 +151,11 @@ type Path struct {
 	// Masqueraded means that the server does not see the client's address.
 	Masqueraded bool   `json:"masqueraded,omitempty"`
 	Hops        []Hop  `json:"hops"`
-	Why         string `json:"why,omitempty"` // why the path ends where it does
+	Why         Reason `json:"why,omitzero"` // why the path ends where it does
 	// Remedy is the commands of Trial in one line, with the words for how they were tried; "": none.
 	Remedy string   `json:"remedy,omitempty"`
 	Trial  *Trial   `json:"trial,omitempty"` // nil: no command is known
-	Doubt  []string `json:"doubt,omitempty"`
+	Doubt  []Reason `json:"doubt,omitempty"` // what is not known of it
 	// Depends lists rules that treat other clients in the same place differently.
 	Depends []string `json:"depends,omitempty"`
 	Cost    []Cost   `json:"cost,omitempty"`
@@ -167,7 +167,7 @@ type Path struct {
 	proxy      Proxy
 	server     Server   // the server that answered
 	socket     Listener // the machine's socket that took the connection
-	lost       string   // where and why packets were lost, in words that follow "is"
+	lost       Reason   // Lost, without what sent the packet there; zero: no packet was lost
 	candidates []Command
 	vain       bool           // nothing listens on the target either
 	nobody     string         // the container in which nothing listens
@@ -187,7 +187,7 @@ type Block struct {
 	Chain  string `json:"chain,omitempty"`
 	Number int    `json:"number,omitempty"` // the rule's number in the chain, from 1
 	Policy bool   `json:"policy,omitempty"` // the chain's policy dropped the packet
-	Cause  string `json:"cause,omitempty"`  // if there is no rule, such as "rp_filter"
+	Cause  string `json:"cause,omitempty"`  // if there is no rule, in words
 }
 
 // Answers reports whether the path ends at a server.
@@ -211,7 +211,7 @@ type Trap struct {
 
 	container string      // an ID, for PortConflict
 	trials    []TrapTrial // what can be tried
-	seen      []string    // one piece of evidence for each port
+	seen      []sight     // of each port, or of the machine; Evidence is made of it
 }
 
 // Check is the result of one TCP connection attempt.

@@ -11,46 +11,50 @@ import (
 )
 
 func TestBlocked(t *testing.T) {
-	const web = "DNAT to 172.17.0.2:80, then "
+	dropped := func(table, chain string, number int, rule string) Loss {
+		return Loss{Code: Dropped, Table: table, Chain: chain, Number: number, Rule: rule}
+	}
+	inWeb := func(l Loss) Loss { l.Where = "container web"; return l }
+	reply := func(l Loss) Loss { l.Reply = true; return l }
 	for _, c := range []struct {
-		name        string
-		lost        replica.Lost
-		why, remedy string
+		name   string
+		lost   replica.Lost
+		why    Loss
+		remedy string
 	}{
 		{"DOCKER-USER", replica.Lost{Rule: rule("ip filter", "DOCKER-USER", 2,
 			"-A DOCKER-USER -j DROP")},
-			web + "dropped by filter DOCKER-USER rule 2: -A DOCKER-USER -j DROP",
+			dropped("filter", "DOCKER-USER", 2, "-A DOCKER-USER -j DROP"),
 			"sudo iptables -I DOCKER-USER 2 -d 172.17.0.2 -p tcp --dport 80 -j RETURN"},
 		{"a policy", replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")},
-			web + "dropped by the policy of filter FORWARD",
+			dropped("filter", "FORWARD", 0, ""),
 			"sudo iptables -I FORWARD -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
 		{"ufw", replica.Lost{Rule: rule("ip filter", "ufw-user-forward", 1, "")},
-			web + "dropped by filter ufw-user-forward rule 1",
+			dropped("filter", "ufw-user-forward", 1, ""),
 			"sudo ufw route allow proto tcp from any to 172.17.0.2 port 80"},
 		{"fail2ban", replica.Lost{Rule: rule("ip filter", "f2b-web", 1,
-			"-A f2b-web -s 203.0.113.1/32 -j REJECT")}, web + "dropped by filter f2b-web rule 1: -A f2b-web -s 203.0.113.1/32 -j REJECT",
+			"-A f2b-web -s 203.0.113.1/32 -j REJECT")},
+			dropped("filter", "f2b-web", 1, "-A f2b-web -s 203.0.113.1/32 -j REJECT"),
 			"sudo fail2ban-client set web unbanip 203.0.113.1"},
 		{"nftables", replica.Lost{Rule: rule("inet own", "in", 4, "tcp dport 80 drop")},
-			web + "dropped by inet own in rule 4: tcp dport 80 drop",
+			dropped("inet own", "in", 4, "tcp dport 80 drop"),
 			"sudo nft insert rule inet own in ip daddr 172.17.0.2 tcp dport 80 accept"},
 		{"in the container", replica.Lost{Space: 1, Rule: rule("ip filter", "INPUT", 0, "")},
-			web + "dropped by the policy of filter INPUT in container web",
+			inWeb(dropped("filter", "INPUT", 0, "")),
 			"sudo nsenter -t 305 -n iptables -I INPUT -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
 		{"the answer", replica.Lost{Space: 1, Reply: true, Rule: rule("ip filter", "OUTPUT", 1, "")},
-			web + "answered, but the answer is dropped by filter OUTPUT rule 1 in container web",
+			reply(inWeb(dropped("filter", "OUTPUT", 1, ""))),
 			"sudo nsenter -t 305 -n iptables -I OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"},
-		{"rp_filter", replica.Lost{Reply: true, Why: replica.ReversePath, Device: "br-b"}, web +
-			"answered, but the answer is lost in this machine: rp_filter at br-b: 172.17.0.2 is not routed back through it",
+		{"rp_filter", replica.Lost{Reply: true, Why: replica.ReversePath, Device: "br-b"},
+			Loss{Code: StrictSource, Reply: true, Device: "br-b", At: "172.17.0.2"},
 			"sudo sysctl -w net.ipv4.conf.br-b.rp_filter=2"},
-		{"policy routing", replica.Lost{Reply: true, Why: replica.ReplyElsewhere, Device: "wg0"}, web +
-			"answered, but the answer is lost in this machine: the answer leaves by wg0 instead of eth0",
+		{"policy routing", replica.Lost{Reply: true, Why: replica.ReplyElsewhere, Device: "wg0"},
+			Loss{Code: AnswerElsewhere, Reply: true, Device: "wg0", Other: "eth0"},
 			"sudo ip rule add pref 1 iif docker0 lookup main"},
-		{"no forwarding", replica.Lost{Why: replica.NotForwarded}, web +
-			"lost in this machine: it does not forward packets: net.ipv4.ip_forward is 0",
+		{"no forwarding", replica.Lost{Why: replica.NotForwarded},
+			Loss{Code: NotForwarded, Key: "net.ipv4.ip_forward"},
 			"sudo sysctl -w net.ipv4.ip_forward=1"},
-		{"legacy", replica.Lost{Why: replica.Untraced}, web +
-			"lost in this machine: no nf_tables rule dropped it, and toll does " +
-			"not know what did", ""},
+		{"legacy", replica.Lost{Why: replica.Untraced}, Loss{Code: NoNftReason}, ""},
 	} {
 		lost := func(q replica.Dial, a *replica.Answer) {
 			if q.Card == "" {
@@ -69,13 +73,14 @@ func TestBlocked(t *testing.T) {
 		}
 		r := try(healthy(), 8080, lost)
 		p := find(t, r, "0.0.0.0", 8080).Paths[Remote]
-		if p.Kind != Blocked || p.Why != c.why || p.Trial.line() != c.remedy || p.Block == nil ||
+		if p.Kind != Blocked || p.Why.Code != Lost || p.Why.At != "172.17.0.2:80" || p.Why.By != "" ||
+			p.Why.Lost != c.why || p.Trial.line() != c.remedy || p.Block == nil ||
 			p.Block.Reply != c.lost.Reply {
 			t.Errorf("%s: %+v %+v", c.name, p, p.Block)
 		}
 		said := strings.Join(r.Answer.Text, "\n")
-		if !strings.Contains(said, "From other machines, 8080/tcp is blocked: "+
-			strings.TrimPrefix(c.why, web)) ||
+		if !strings.Contains(said, "From other machines, 8080/tcp is blocked: lost "+
+			coded{}.Cause(c.why)) ||
 			!strings.Contains(said, c.remedy) {
 			t.Errorf("%s: %s", c.name, said)
 		}
@@ -94,8 +99,8 @@ func TestHeldByProxy(t *testing.T) {
 		}
 	})
 	p := find(t, r, "0.0.0.0", 8080).Paths[Loopback]
-	if p.Kind != Held || p.Why != "the proxy accepts, and what it sends to 172.17.0.2:80 is "+
-		"dropped by the policy of filter INPUT in container web" {
+	if p.Kind != Held ||
+		p.Why.Words != "lost-behind 172.17.0.2:80 dropped container web filter INPUT" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -111,8 +116,8 @@ func TestOtherAddress(t *testing.T) {
 		if got := routes(row); got != "direct  nothing nothing blocked" {
 			t.Errorf("port %d: %q", port, got)
 		}
-		if p := row.Paths[Remote]; p.Remedy != "" || !strings.HasPrefix(p.Why,
-			"nothing listens on 198.18.0.1:22; besides, the packet is dropped by") ||
+		if p := row.Paths[Remote]; p.Remedy != "" || p.Why.Code != LostBesides ||
+			p.Why.At != "198.18.0.1:22" || p.Why.Lost.Code != Dropped ||
 			strings.Contains(strings.Join(r.Answer.Text, " "), "blocked") {
 			t.Errorf("port %d: %+v %v", port, p, r.Answer.Text)
 		}
@@ -163,13 +168,12 @@ func TestAnswerByAnotherNetwork(t *testing.T) {
 		Kind: "veth", Peer: 8})
 	f.Devices = append(f.Devices, Device{Name: "br-b", Kind: "bridge", Index: 9, Docker: true},
 		Device{Name: "veth2", Index: 8, Kind: "veth", Peer: 7, Master: "br-b"})
-	for value, want := range map[string]string{
-		"1": "it leaves by eth1, and strict rp_filter at br-b ignores it",
-		"0": "no next hop answers"} {
+	for value, want := range map[string]string{"1": "strict-neighbour reply container web eth1 br-b",
+		"0": "no-next-hop reply container web"} {
 		try(f, 8080, losing("machine", replica.Lost{Space: 1, Reply: true,
 			Why: replica.NoNeighbour}))
 		f.Copy.Machine.Spaces[0].Sysctls = map[string]string{"net/ipv4/conf/br-b/rp_filter": value}
-		p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]
+		p := find(t, judged(f, 8080), "0.0.0.0", 8080).Paths[Remote]
 		if p.Block.Cause != want || (p.Remedy != "") != (value == "1") {
 			t.Errorf("%s: %+v %+v", value, p, p.Block)
 		}
@@ -556,10 +560,11 @@ func TestServed(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind   PathKind
-		doubt  []string
+		doubt  []Reason
 		checks []Check
 		want   bool
-	}{{Direct, nil, nil, true}, {Nothing, nil, nil, false}, {Nothing, []string{"?"}, nil, true},
+	}{{Direct, nil, nil, true}, {Nothing, nil, nil, false},
+		{Nothing, []Reason{{Code: AtRandom}}, nil, true},
 		{Nothing, nil, check("connected"), true}, {Direct, nil, check("refused"), false},
 		{Direct, nil, check("timeout"), false}, {ByProxy, nil, check("closed"), true},
 		{Nothing, nil, check("closed"), false}, {Held, nil, check("connected"), false},

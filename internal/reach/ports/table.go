@@ -100,13 +100,10 @@ func (f *Facts) onDemand(r *Row) {
 		if p.Kind != Held || p.server.State != "" {
 			return p
 		}
-		p.Kind, p.Why, p.Masqueraded = ByProxy, "", true
+		p.Kind, p.Why, p.Masqueraded = ByProxy, Reason{}, true
 		p.Hops = append(slices.Clip(p.Hops[:len(p.Hops)-1]),
 			Hop{"proxy", "docker-proxy, once dockerd has started it"})
-		p.Doubt = once(p.Doubt,
-			"dockerd has the socket, no docker-proxy runs for it, and no rule redirects "+
-				"127.0.0.1: it answers only if this engine starts docker-proxy "+
-				"for the first client")
+		p.Doubt = once(p.Doubt, Reason{Code: ProxyOnDemand})
 		return p
 	}
 	for c, p := range r.Paths {

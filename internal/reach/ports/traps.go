@@ -136,7 +136,7 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		if p.proxy.PID != 0 {
 			c, known = f.behind(p.proxy)
 		}
-		said, of := p.Why, traps
+		said, of := sight{why: p.Why}, traps
 		text := "nothing listens on these published ports' targets in container " + p.nobody
 		remedy := "publish the port that the program listens on"
 		if p.nobody == here {
@@ -146,9 +146,9 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		if known {
 			switch on := listening(c, r.Proto); {
 			case len(on) == 1:
-				said += "; " + on[0] + " listens in the container"
+				said.after = "; " + on[0] + " listens in the container"
 			case len(on) > 1:
-				said += "; " + strings.Join(on, ", ") + " listen in the container"
+				said.after = "; " + strings.Join(on, ", ") + " listen in the container"
 			}
 			for _, l := range c.Listeners {
 				if l.Proto == r.Proto && l.Addr.Port() == p.target.Port() &&
@@ -169,7 +169,7 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		} else if t := of[p.nobody]; !strings.Contains(t.Remedy, remedy) {
 			t.Remedy += "; " + remedy
 		}
-		of[p.nobody].add(r, said)
+		of[p.nobody].addSight(r, said)
 	}
 	return append(sorted(traps), sorted(four)...)
 }
@@ -239,7 +239,8 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		if r.Paths[Loopback].Answers() && !reported && !slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].Answers()
 		}) {
-			why, lost := "no socket listens on [::1]:"+strconv.Itoa(int(r.Port)), false
+			at := "[::1]:" + strconv.Itoa(int(r.Port))
+			why, lost := Reason{Code: NoSocket, At: at}, false
 			for _, o := range rows {
 				if p, ok := o.Paths[Loopback6]; ok && o.Port == r.Port && o.Proto == r.Proto {
 					why, lost = p.Why, p.Kind == Blocked
@@ -252,7 +253,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 			case r.Holder.Kind == "docker-proxy":
 				of = &proxied
 			}
-			of.add(r, why)
+			of.addSight(r, sight{why: why})
 		}
 	}
 	return slices.Concat(dropped.found(), proxied.found(), nothing.found())
@@ -266,16 +267,24 @@ func (t *Trap) found() []Trap {
 	return []Trap{*t}
 }
 
-func (t *Trap) add(r Row, evidence string) {
-	t.Ports = append(t.Ports, r.name())
-	t.seen = append(t.seen, evidence)
+// sight is a piece of evidence: the words of a reason, if it has one, between two texts.
+type sight struct {
+	before string
+	why    Reason
+	after  string
+}
+
+func (t *Trap) add(r Row, evidence string) { t.addSight(r, sight{before: evidence}) }
+
+func (t *Trap) addSight(r Row, seen sight) {
+	t.Ports, t.seen = append(t.Ports, r.name()), append(t.seen, seen)
 }
 
 const fewSeen = 3
 
-// of returns the trap with the evidence of one port, or with that of a few ports if port is 0.
+// of returns the trap with what was seen of one port, or of all ports if port is 0.
 func (t Trap) of(port uint16) Trap {
-	if len(t.seen) == 0 {
+	if len(t.seen) == 0 || len(t.Ports) == 0 {
 		return t
 	}
 	ports, seen := t.Ports, t.seen
@@ -289,10 +298,22 @@ func (t Trap) of(port uint16) Trap {
 			t.Ports = append(t.Ports, p)
 		}
 	}
-	shown := t.seen[:min(len(t.seen), fewSeen)]
-	t.Evidence = strings.Join(shown, "; ")
-	if more := len(t.seen) - len(shown); more > 0 {
-		t.Evidence += fmt.Sprintf("; and %d more", more)
-	}
 	return t
+}
+
+// say sets the evidence: a few of the pieces.
+func (t *Trap) say(w Words) {
+	var shown []string
+	for _, x := range t.seen[:min(len(t.seen), fewSeen)] {
+		if x.why.say(w); x.why.Code != "" {
+			x.before += x.why.Words
+		}
+		shown = append(shown, x.before+x.after)
+	}
+	if more := len(t.seen) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	if len(shown) > 0 {
+		t.Evidence = strings.Join(shown, "; ")
+	}
 }

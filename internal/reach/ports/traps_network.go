@@ -192,16 +192,17 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 		switch {
 		case routed != nil:
 			t.Text = fmt.Sprintf("Packets from machines at bridge %s to other networks are dropped", d.Name)
-			t.Evidence = "a TCP packet from there to the internet is " + routed.Why
+			seen := sight{"a TCP packet from there to the internet is ", routed.Why, ""}
 			t.let(f.Copy, routed.Block, which, "-i "+d.Name, "-o "+d.Name+
 				" -m conntrack --ctstate RELATED,ESTABLISHED")
 			if frames != nil {
-				t.Evidence += "; so is one to another machine there, because net.bridge.bridge-nf-call-iptables is 1"
+				seen.after = "; so is one to another machine there, because " +
+					"net.bridge.bridge-nf-call-iptables is 1"
 			}
+			t.seen = []sight{seen}
 		case frames != nil:
-			t.Evidence = fmt.Sprintf(
-				"net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is %s",
-				d.Name, d.Name, frames.Why)
+			t.seen = []sight{{fmt.Sprintf("net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from "+
+				"%s to %s is ", d.Name, d.Name), frames.Why, ""}}
 			t.let(f.Copy, frames.Block, which, "-i "+d.Name+" -o "+d.Name)
 			t.unfilter(f.Copy, which)
 		default:

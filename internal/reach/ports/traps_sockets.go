@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 const (
@@ -15,16 +13,16 @@ const (
 	fewPorts = 0.9             // used share of the ports for connections to one address
 )
 
-// stuck returns why the program does not seem to accept the socket's connections, or "".
-func (l Listener) stuck() string {
-	waiting := units.Plural(l.Waiting, "connection")
+// stuck returns why the program does not seem to accept the socket's connections. The code is "" if
+// it does.
+func (l Listener) stuck() Reason {
 	switch {
 	case l.Waiting > l.Backlog:
-		return waiting + " to accept, as many as the socket can hold"
+		return Reason{Code: QueueFull, N: l.Waiting}
 	case l.Waited >= longWait:
-		return fmt.Sprintf("%s to accept, the oldest since %.0f s", waiting, l.Waited.Seconds())
+		return Reason{Code: QueueOld, N: l.Waiting, Since: l.Waited.Round(time.Second)}
 	}
-	return ""
+	return Reason{}
 }
 
 // neverAccepts finds sockets whose connections only the kernel accepts.
@@ -40,8 +38,8 @@ func (f *Facts) neverAccepts(rows []Row) []Trap {
 		c, home := f.homeOf(r.Server)
 		switch l, ok := f.socketOf(&rows[i]); {
 		case r.Server.State != "":
-		case ok && l.stuck() != "":
-			t.add(r, fmt.Sprintf("%s has %s", f.serverOf(l).describe(), l.stuck()))
+		case ok && l.stuck().Code != "":
+			t.addSight(r, sight{f.serverOf(l).describe() + " has ", l.stuck(), ""})
 		case ok && f.keeps(l) && slices.ContainsFunc(reserved, func(c Client) bool {
 			return r.Paths[c].Kind == Held
 		}):
@@ -49,18 +47,18 @@ func (f *Facts) neverAccepts(rows []Row) []Trap {
 				holder(l)))
 		case home:
 			to := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Server.Port)
-			if l, ok := listens(c.Listeners, r.Proto, to); ok && l.stuck() != "" {
-				t.add(r, fmt.Sprintf("%s has %s on its port %d", r.Server.describe(), l.stuck(),
-					r.Server.Port))
+			if l, ok := listens(c.Listeners, r.Proto, to); ok && l.stuck().Code != "" {
+				t.addSight(r, sight{r.Server.describe() + " has ", l.stuck(),
+					fmt.Sprintf(" on its port %d", r.Server.Port)})
 			}
 		}
 	}
 	for _, c := range f.Containers {
 		for _, l := range c.Listeners {
-			if l.stuck() != "" && c.state() == "" && !c.Host && c.Shares == "" &&
+			if l.stuck().Code != "" && c.state() == "" && !c.Host && c.Shares == "" &&
 				!c.publishes(l.Proto, l.Addr.Port()) {
-				t.add(newRow(l.Proto, l.Addr), fmt.Sprintf("container %s has %s on its port %d",
-					c.Name, l.stuck(), l.Addr.Port()))
+				t.addSight(newRow(l.Proto, l.Addr), sight{"container " + c.Name + " has ", l.stuck(),
+					fmt.Sprintf(" on its port %d", l.Addr.Port())})
 			}
 		}
 	}

@@ -32,7 +32,7 @@ var plantedAnswers = map[string]change{
 }
 
 var planted = []plant{
-	{BridgeNFDrop, tapped, "from br1 to br1 is dropped by the policy of filter FORWARD"},
+	{BridgeNFDrop, tapped, "from br1 to br1 is lost dropped filter FORWARD"},
 	{PublishedBypass, func(f *Facts) {
 		for i, at := range []string{"127.0.0.1:8080", "[::1]:8080"} {
 			f.Listeners[1+i].Addr, f.Proxies[i].Host = addrPort(at), addrPort(at)
@@ -47,11 +47,11 @@ var planted = []plant{
 	{NeverAccepts, func(f *Facts) {
 		f.Listeners[0].Waiting, f.Listeners[0].Backlog = 129, 128
 	}, "[22/tcp]A program does not accept connections on its socket: clients connect and get no " +
-		"answersshd 300 has 129 connections to accept, as many as the socket can hold"},
+		"answersshd 300 has queue-full 129"},
 	{NeverAccepts, func(f *Facts) {
 		l := &f.Containers[0].Listeners[0]
 		l.Waiting, l.Backlog, l.Waited = 2, 128, 12*time.Second
-	}, "container web has 2 connections to accept, the oldest since 12 s on its port 80"},
+	}, "container web has queue-old 2 on its port 80"},
 	{NeverAccepts, func(f *Facts) {
 		l := f.Containers[0].Listeners[0]
 		l.Addr, l.Waiting, l.Waited = addrPort("0.0.0.0:9000"), 1, time.Minute
@@ -76,7 +76,7 @@ var planted = []plant{
 		"docker-proxy 264 on 0.0.0.0:8080 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now, in 5.0 MiB of memory"},
 	{Loopback6Nothing, func(f *Facts) {
 		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
-	}, "no socket listens on [::1]:8080"},
+	}, "no-socket [::1]:8080"},
 	{PublicLocalOnly, func(f *Facts) {
 		f.Connections = []Connection{
 			{Local: addrPort("127.0.0.1:50000"), Remote: addrPort("127.0.0.1:8080")},
@@ -262,14 +262,14 @@ func TestBridgeNF(t *testing.T) {
 	}{
 		"nothing is lost": {},
 		"frames": {"192.168.77.2", nil,
-			"from br1 to br1 is dropped by the policy of filter FORWARD",
+			"from br1 to br1 is lost dropped filter FORWARD",
 			"sudo iptables -I FORWARD -i br1 -o br1 -j ACCEPT (not tried: toll did not try it in this report); or, if no container network needs it, sudo sysctl -w net.bridge"},
 		"frames, Docker": {"192.168.77.2", []replica.RuleText{{Chain: "DOCKER-USER"}},
 			"from br1 to br1", "sudo iptables -I DOCKER-USER -i br1 -o br1 -j ACCEPT (not tried: toll did not try it in this report); or, if no container network needs it, sudo sysctl -w net.bridge"},
 		// A remedy for frames alone would not help.
 		"translated": {"192.168.77.2 203.0.113.1",
 			[]replica.RuleText{{Text: "-A POSTROUTING -s 192.168.77.0/24 -j MASQUERADE"}},
-			"to the internet is dropped by the policy of filter FORWARD; so is one",
+			"to the internet is lost dropped filter FORWARD; so is one",
 			"sudo iptables -I FORWARD -i br1 -j ACCEPT; sudo iptables -I FORWARD -o br1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"},
 		"another network is translated": {"203.0.113.1",
 			[]replica.RuleText{{Text: "-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE"}},
@@ -387,7 +387,7 @@ func TestNobodyRemedy(t *testing.T) {
 			"make the program listen on all addresses instead of the container's 127.0.0.1"},
 		"[::]:9000 127.0.0.1:9001 [::]:9000": {"; [::]:9000, 127.0.0.1:9001 listen in the container",
 			"publish the port that the program listens on"},
-		"": {"nothing listens on", "publish the port that the program listens on"},
+		"": {"nobody-behind", "publish the port that the program listens on"},
 	} {
 		f := healthy()
 		f.Containers[0].Listeners = nil
@@ -577,7 +577,7 @@ func TestPaused(t *testing.T) {
 	f.Containers[0].State = "paused"
 	row := find(t, try(f, 8080, nil), "0.0.0.0", 8080)
 	if got := routes(row); got != "held  held held held" || row.Server.State != "paused" ||
-		!strings.Contains(row.Paths[Remote].Why, "web is paused") {
+		row.Paths[Remote].Why.Words != "paused container web" {
 		t.Errorf("%q %+v", got, row)
 	}
 	f = healthy()

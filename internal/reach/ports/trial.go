@@ -303,12 +303,12 @@ func (c *Copy) Admitted(i int, commands []Command, n int, effects ...Effect) {
 	if !slices.Contains(gained, i) {
 		gained = append(gained, i)
 	}
-	causes := map[int]string{}
+	causes := map[int]Reason{}
 	for _, j := range gained {
 		p, _ := c.path(c.asked[j])
 		causes[j] = cmp.Or(p.lost, p.Why)
 	}
-	same, groups := c.causeOf(i), map[string]*Trial{}
+	same, groups := c.causeOf(i), map[Reason]*Trial{}
 	own := func(j int) bool { // whether the command is one for the connection's own cause
 		return len(commands) == 1 && slices.ContainsFunc(c.Candidates(j), func(x Command) bool {
 			return x.Text == commands[0].Text

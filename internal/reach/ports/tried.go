@@ -175,9 +175,9 @@ func (r *Report) Try(before *Report, t *Tried) {
 		}
 		if b.path.Client.class() != machines || !b.path.own {
 			partly := has[k.at(b.server)] < had[k.at(a.server)]
-			t.kept = addChange(t.kept, k, b, partly, "")
+			t.kept = addChange(t.kept, k, b, partly, Reason{})
 		}
-		if because := moved(a, b); because != "" {
+		if because := moved(a, b); because.Code != "" {
 			t.moved++
 			t.Moved = addChange(t.Moved, k, b, false, because)
 		}
@@ -197,8 +197,8 @@ func (t *Tried) keeps(x Exposed, dial string) {
 	t.Still[i].Dial = once(t.Still[i].Dial, dial)
 }
 
-// moved says how an answered connection differs from before, or "".
-func moved(a, b outcomeOf) string {
+// moved returns how an answered connection differs from before. The code is "" if it does not.
+func moved(a, b outcomeOf) Reason {
 	hidden := func(p Path) string {
 		if p.Masqueraded {
 			return p.Seen
@@ -207,15 +207,15 @@ func moved(a, b outcomeOf) string {
 	}
 	switch {
 	case a.server != b.server:
-		return "answered by " + b.server + " instead of " + a.server
+		return Reason{Code: OtherServer, Of: b.server, By: a.server}
 	case hidden(a.path) == hidden(b.path):
-		return ""
+		return Reason{}
 	case b.path.Masqueraded && b.path.Seen != "":
-		return "the server would see the client as " + b.path.Seen
+		return Reason{Code: SeenAs, At: b.path.Seen}
 	case b.path.Masqueraded:
-		return "the server would no longer see the client's address"
+		return Reason{Code: NoLongerSeen}
 	}
-	return "the server would see the client's own address"
+	return Reason{Code: SeenItself}
 }
 
 // Text returns the sentences about what the commands would change. c compares with the report before
@@ -243,7 +243,7 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	}
 	for _, x := range t.Moved {
 		out = append(out, fmt.Sprintf("%s from %s: %s.", exposedNames([]Exposed{{Port: x.Port,
-			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because))
+			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because.Words))
 	}
 	out = append(out, t.rest(c))
 	if len(t.Modules) > 0 {
@@ -307,7 +307,7 @@ func conditional(verb string, all []Change, when string) (out []string) {
 	for _, g := range groups {
 		text := fmt.Sprintf("%s would %s %s", printable.Capital(g.who), verb, g.names())
 		if g.because != "" {
-			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
+			text += ": " + when + g.because
 		}
 		out = append(out, text+".")
 	}

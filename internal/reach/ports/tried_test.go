@@ -48,19 +48,18 @@ func TestTry(t *testing.T) {
 			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 " +
 				"connections would be as before."}},
 		"lost": {open(), shut(), replica.Output{}, []string{
-			"Other machines would lose 22/tcp (sshd) and 8080/tcp (web:80): dropped by filter INPUT " +
-				"rule 1: -j DROP.",
+			"Other machines would lose 22/tcp (sshd) and 8080/tcp (web:80): lost dropped filter INPUT " +
+				"1 -j DROP.",
 			"Nobody would gain a port.",
 			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
 		"gained": {shut(), open(), replica.Output{}, []string{
-			"Other machines would gain 22/tcp (sshd) and 8080/tcp (web:80): before, dropped by filter " +
-				"INPUT rule 1: -j DROP.",
+			"Other machines would gain 22/tcp (sshd) and 8080/tcp (web:80): before, lost dropped filter " +
+				"INPUT 1 -j DROP.",
 			"Nobody would lose a port.",
 			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
 		"at one address": {open(), try(healthy(), 0, losing("127.0.0.1", replica.Lost{})),
 			replica.Output{}, []string{
-				"This machine would lose 22/tcp (sshd) and 8080/tcp (web:80) at 127.0.0.1: lost in this " +
-					"machine: no rule dropped it, and toll does not know why.",
+				"This machine would lose 22/tcp (sshd) and 8080/tcp (web:80) at 127.0.0.1: lost no-reason.",
 				"Nobody would gain a port.",
 				"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 13 of 15 " +
 					"connections would be as before."}},
@@ -78,18 +77,18 @@ func TestTry(t *testing.T) {
 				"connections would be as before."}},
 		"another address": {open(), try(healthy(), 0, masquerade), replica.Output{}, []string{
 			"Nobody would gain or lose a port.",
-			"8080/tcp (web:80) from other machines: the server would see the client as 172.17.0.1.",
+			"8080/tcp (web:80) from other machines: seen-as 172.17.0.1.",
 			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 13 of 15 " +
 				"connections would be as before."}},
 		"the own address": {try(healthy(), 0, masquerade), open(), replica.Output{}, []string{
 			"Nobody would gain or lose a port.",
-			"8080/tcp (web:80) from other machines: the server would see the client's own address.",
+			"8080/tcp (web:80) from other machines: seen-itself.",
 			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 13 of 15 " +
 				"connections would be as before."}},
 		"another server": {open(), try(fewer, 0), replica.Output{}, []string{
 			"Nobody would gain or lose a port.",
-			"22/tcp (other) from other machines, a container on bridge and this machine: answered by " +
-				"other instead of sshd.",
+			"22/tcp (other) from other machines, a container on bridge and this machine: " +
+				"other-server other sshd.",
 			"Other machines would still reach 22/tcp (other) and 8080/tcp (web:80). 8 of 15 " +
 				"connections would be as before."}},
 		"one of two copies": {open(), try(healthy(), 0, two), replica.Output{}, []string{
@@ -97,21 +96,20 @@ func TestTry(t *testing.T) {
 			"Other machines would still reach no port. 11 of 15 connections would be as before; 4 not " +
 				"certain."}},
 		"containers, too": {open(), try(healthy(), 0, drop, inner), replica.Output{}, []string{
-			"Other machines and a container on bridge would lose 22/tcp (sshd): dropped by filter INPUT " +
-				"rule 1: -j DROP.",
-			"Other machines would lose 8080/tcp (web:80): dropped by filter INPUT rule 1: -j DROP.",
+			"Other machines and a container on bridge would lose 22/tcp (sshd): lost dropped filter INPUT " +
+				"1 -j DROP.",
+			"Other machines would lose 8080/tcp (web:80): lost dropped filter INPUT 1 -j DROP.",
 			"Nobody would gain a port.",
 			"Other machines would still reach no port. A container on bridge and this machine would " +
 				"still reach 8080/tcp (web:80). 9 of 15 connections would be as before."}},
 		"one port": {try(healthy(), 8080), try(healthy(), 8080, drop), replica.Output{}, []string{
-			"Other machines would lose 8080/tcp (web:80): dropped by filter INPUT rule 1: -j DROP.",
+			"Other machines would lose 8080/tcp (web:80): lost dropped filter INPUT 1 -j DROP.",
 			"Nobody would gain a port.",
 			"A container on bridge and this machine would still reach 8080/tcp (web:80). 6 of 8 " +
 				"connections would be as before."}},
 		"one port, at one address": {try(healthy(), 8080), try(healthy(), 8080,
 			losing("127.0.0.1", replica.Lost{Why: replica.NoRoute})), replica.Output{}, []string{
-			"This machine would lose 8080/tcp (web:80) at 127.0.0.1: lost in this machine: no route to " +
-				"127.0.0.1.",
+			"This machine would lose 8080/tcp (web:80) at 127.0.0.1: lost no-route 127.0.0.1.",
 			"Nobody would gain a port.",
 			"Other machines and a container on bridge would still reach 8080/tcp (web:80). This machine " +
 				"would still reach 8080/tcp (web:80) at 198.18.0.1, 172.17.0.1 and ::1. 7 of 8 " +
@@ -119,11 +117,12 @@ func TestTry(t *testing.T) {
 		"one port, no client": {try(healthy(), 8080), try(healthy(), 8080, drop, all),
 			replica.Output{}, []string{
 				"Other machines, a container on bridge and this machine would lose 8080/tcp (web:80): " +
-					"dropped by filter INPUT rule 1: -j DROP.",
+					"lost dropped filter INPUT 1 -j DROP.",
 				"Nobody would gain a port.",
 				"No client would reach it. 0 of 8 connections would be as before."}},
 	} {
 		c.after.Try(c.before, NewTried("true", c.out))
+		c.after.Say(coded{})
 		if diff := cmp.Diff(c.want, c.after.Tried.Text(c.after.Changes)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}

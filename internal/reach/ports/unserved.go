@@ -16,19 +16,18 @@ func (o *outcome) nobody(name string, to netip.AddrPort) {
 func (o *outcome) unserved(name, where string) {
 	o.out.nobody = name
 	o.hop("server", name+": nothing listens on "+where)
-	by := string(cmp.Or(o.out.Kind, ByNAT)) + " forwards to " + name
-	rule, text := o.redirection()
-	if rule != "" {
-		by = rule + " redirects to " + name
+	why := Reason{Code: NobodyBehind, Of: name, By: string(cmp.Or(o.out.Kind, ByNAT)), At: where}
+	if rule, text := o.redirection(); rule != "" {
+		why.Code, why.By, why.Text = NobodyByRule, rule, text
 	}
-	o.end(Nothing, by+", where nothing listens on "+where+text)
+	o.end(Nothing, why)
 }
 
 // accepted ends the path of a connection that a proxy accepted but did not relay.
 func (o *outcome) accepted(got replica.Outcome) {
 	px, at, relayed := o.relay(got)
 	if !relayed {
-		o.end(Held, "the connection is accepted, but not answered")
+		o.end(Held, Reason{Code: NotAnswered})
 		return
 	}
 	o.out.socket = at.listener
@@ -42,11 +41,12 @@ func (o *outcome) accepted(got replica.Outcome) {
 		o.nobody(name, px.Container)
 		return
 	}
-	why := "but nothing answers"
+	why := Reason{Code: NothingBehind}
 	if o.q.answer.Lost != nil {
-		why = "and what it sends to " + px.Container.String() + " is " + o.blocked(px.Container)
+		why = o.blocked(px.Container)
+		why.Code, why.At = LostBehind, px.Container.String()
 	}
-	o.end(Held, "the proxy accepts, "+why)
+	o.end(Held, why)
 }
 
 func (o *outcome) refused() {
@@ -56,7 +56,7 @@ func (o *outcome) refused() {
 		return
 	}
 	if o.q.server != nil && to == o.q.at {
-		o.end(Nothing, "nothing listens on "+o.q.at.String())
+		o.end(Nothing, Reason{Code: NothingOn, At: o.q.at.String()})
 		return
 	}
 	if o.beyond(to) {
@@ -77,11 +77,8 @@ func (o *outcome) refused() {
 		o.nobody(name, to)
 		return
 	}
-	o.end(Nothing, unlistened(o.q.at.String()))
+	o.end(Nothing, Reason{Code: NoSocket, At: o.q.at.String()})
 }
-
-// unlistened says that an address has no socket.
-func unlistened(dial string) string { return "no socket listens on " + dial }
 
 // beyond reports whether rules send the packet to an address that is neither this machine's nor in
 // the network of one of its containers. The copy has no programs there.
@@ -96,11 +93,11 @@ func (o *outcome) beyond(to netip.AddrPort) bool {
 
 // onward ends the path of a packet that rules send to another machine.
 func (o *outcome) onward(to netip.AddrPort) {
-	o.end(ByNAT, "")
+	o.end(ByNAT, Reason{})
 	o.out.target, o.out.server = to, Server{Kind: "unknown", Name: to.String()}
 	o.hop("DNAT", "to "+to.String())
 	o.hop("server", to.String()+", outside this machine and its containers")
-	o.doubt("whether anything answers on " + to.String() + ", outside this machine and its containers")
+	o.doubt(Reason{Code: AnswersBeyond, At: to.String()})
 }
 
 // deaf reports whether it is certain that no socket of the container takes what is sent to the
@@ -140,9 +137,9 @@ func (o *outcome) ingress() {
 	if o.out.Kind = ByProxy; o.out.proxy.PID == 0 {
 		o.out.Kind = ByNAT
 	}
-	o.out.Why = ""
+	o.out.Why = Reason{}
 	o.hop("server", "the swarm's ingress, where IPVS chooses a task of "+o.out.server.Name)
-	o.doubt("whether any of the service's tasks answers")
+	o.doubt(Reason{Code: TaskAnswers})
 }
 
 // redirected reports whether rules sent the client's own packet to the address. A proxy's has
@@ -164,7 +161,7 @@ func (o *outcome) lost() {
 		o.onward(to)
 		return
 	}
-	before := ""
+	why := Reason{Code: NoAnswer}
 	switch px, at, relayed := o.relay(replica.Outcome{}); {
 	case relayed && o.q.proto == "udp" && to == px.Container && !o.redirected(to):
 		o.proxied(px, at.listener.Addr)
@@ -172,17 +169,18 @@ func (o *outcome) lost() {
 			o.nobody(c.Name, to)
 			return
 		}
-		before = px.name() + " sends it to " + to.String() + ", then "
+		why.By, why.At = px.name(), to.String()
 	case to != o.q.at:
-		before = "DNAT to " + to.String() + ", then "
+		why.At = to.String()
 		o.hop("DNAT", "to "+to.String())
 	}
 	if o.q.answer.Lost == nil {
-		o.end(Blocked, before+"no answer")
+		o.end(Blocked, why)
 		return
 	}
 	o.out.target = to
-	o.end(Blocked, before+o.blocked(to))
+	why.Code, why.Lost = Lost, o.blocked(to).Lost
+	o.end(Blocked, why)
 	l := o.q.answer.Lost
 	if c, ok := o.f.at(to.Addr()); ok && l.Why == replica.NoNeighbour && !l.Reply &&
 		c.deaf(o.q.proto, to) {

@@ -64,7 +64,7 @@ func insideText(x ports.Inside) string {
 
 // tried reports whether connections were made in a copy of the machine.
 func tried(r *ports.Report) bool {
-	untried := func(p ports.Path) bool { return slices.Contains(p.Doubt, ports.Untried) }
+	untried := func(p ports.Path) bool { return slices.ContainsFunc(p.Doubt, isUntried) }
 	for _, row := range r.Ports {
 		if slices.ContainsFunc(row.Dials, untried) {
 			return false
@@ -79,6 +79,8 @@ func tried(r *ports.Report) bool {
 	}
 	return true
 }
+
+func isUntried(d ports.Reason) bool { return d.Code == ports.Untried }
 
 func dialsOf(r ports.Row) []dial {
 	var out []dial
@@ -174,7 +176,7 @@ func routes(dials []dial, who string) (out document.Section) {
 	}
 	out.Add(document.Paragraph{Level: 1, Text: head})
 	hops, to, seen := approaches(dials)
-	route := document.Route{Level: 2, Ends: path.Why,
+	route := document.Route{Level: 2, Ends: path.Why.Words,
 		Steps: []document.RoutePoint{{Kind: "client",
 			Text: document.Plainly("connects to " + orList(to))}}}
 	for _, h := range hops {
@@ -188,7 +190,7 @@ func routes(dials []dial, who string) (out document.Section) {
 	}
 	hop := func(h ports.Hop) bool { return h.Kind == "MASQ" }
 	switch {
-	case path.Why != "" || slices.ContainsFunc(path.Hops, hop):
+	case path.Why.Words != "" || slices.ContainsFunc(path.Hops, hop):
 	case hidden(path):
 		small("The server sees " + orList(seen) + " instead of the client's address.")
 	case path.Masqueraded:
@@ -200,10 +202,10 @@ func routes(dials []dial, who string) (out document.Section) {
 		out.Add(paragraph(2, "remedy: "+path.Remedy))
 	}
 	for _, d := range path.Doubt {
-		if d == ports.Untried {
+		if isUntried(d) {
 			continue // checks reports this for all paths
 		}
-		out.Add(paragraph(2, "not known: "+d))
+		out.Add(paragraph(2, "not known: "+d.Words))
 	}
 	for _, d := range path.Depends {
 		out.Add(paragraph(2, "does not apply to "+d))
@@ -363,8 +365,9 @@ func checks(r *ports.Report) (out document.Section) {
 		" all routes by connecting in a private copy of this machine's network, which no packet leaves.",
 		document.Plain)
 	if !tried(r) {
-		how = document.Strongly("Inferred").Then(" from sockets alone: "+ports.Untried+
-			", which needs root. Rules and routes may change the result.", document.Plain)
+		how = document.Strongly("Inferred").Then(" from sockets alone: connections were not tried in "+
+			"a copy of the machine, which needs root. Rules and routes may change the result.",
+			document.Plain)
 	}
 	out.Add(document.Paragraph{Text: how})
 	return out

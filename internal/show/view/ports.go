@@ -21,7 +21,7 @@ func Ports(r *ports.Report) document.Document {
 		d.Sections = append(compared, missing(r)...)
 		for _, x := range r.Expected {
 			d.Conditions = append(d.Conditions, document.Condition{Text: x.Line,
-				Holds: holdsStyles[x.Holds], Why: x.Because})
+				Holds: holdsStyles[x.Holds], Why: x.Because.Words})
 		}
 		return d
 	}
@@ -95,8 +95,8 @@ func comparedSections(r *ports.Report) (out []document.Section) {
 		var items []string
 		for _, x := range r.Expected {
 			text := string(x.Holds) + ": " + x.Line
-			if x.Because != "" {
-				text += ": " + x.Because
+			if x.Because.Words != "" {
+				text += ": " + x.Because.Words
 			}
 			items = append(items, text)
 		}
@@ -223,12 +223,12 @@ func reasons(r *ports.Report) []document.Section {
 		for _, d := range dialsOf(row) {
 			switch p := d.path; {
 			case p.Block != nil:
-				add(reason{name, string(p.Kind) + ", " + p.Why}, name, d.client)
+				add(reason{name, string(p.Kind) + ", " + p.Why.Words}, name, d.client)
 			case p.Kind == ports.Blocked && !explained(row, d.client):
 				add(reason{name, "blocked; toll ports PORT says by what"}, name, d.client)
 			}
-			for _, text := range d.path.Doubt {
-				add(reason{"", "not known, " + text}, name, d.client)
+			for _, doubt := range d.path.Doubt {
+				add(reason{"", "not known, " + doubt.Words}, name, d.client)
 			}
 		}
 	}

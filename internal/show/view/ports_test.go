@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 )
 
 func somePorts() *ports.Facts {
@@ -55,8 +56,14 @@ func somePorts() *ports.Facts {
 	}
 }
 
+func judged(f *ports.Facts, port uint16) *ports.Report {
+	r := ports.Judge(f, port)
+	sentence.FillPorts(r)
+	return r
+}
+
 func pricedPorts() *ports.Report {
-	priced := ports.Judge(somePorts(), 0)
+	priced := judged(somePorts(), 0)
 	priced.Costs = &ports.Costs{File: "run.jsonl", Baseline: "host",
 		Lacks: []string{"publish-nat from remote"}}
 	p := priced.Ports[2].Paths[ports.Loopback]
@@ -67,7 +74,7 @@ func pricedPorts() *ports.Report {
 }
 
 func TestPorts(t *testing.T) {
-	one := ports.Judge(somePorts(), 8080)
+	one := judged(somePorts(), 8080)
 	one.Checks = []ports.Check{
 		{Client: ports.Loopback, Dial: "127.0.0.1:8080", Got: "connected", Elapsed: 0.0003,
 			Expected: ports.ByProxy, Agrees: true},
@@ -78,9 +85,9 @@ func TestPorts(t *testing.T) {
 			Agrees: true},
 	}
 	for name, r := range map[string]*ports.Report{"ports.txt": pricedPorts(), "port.txt": one,
-		"port-inside.txt": ports.Judge(somePorts(), 9090),
-		"port-nobody.txt": ports.Judge(somePorts(), 4),
-		"ports-none.txt":  ports.Judge(&ports.Facts{}, 0)} {
+		"port-inside.txt": judged(somePorts(), 9090),
+		"port-nobody.txt": judged(somePorts(), 4),
+		"ports-none.txt":  judged(&ports.Facts{}, 0)} {
 		b := written(t, "table", Ports(r), format.Options{})
 		whole(t, Ports(r), b)
 		golden(t, name, b)
@@ -135,7 +142,7 @@ func dialled(port uint16) *ports.Report {
 	second := dial(ports.Remote, ports.Blocked, "198.51.100.10:22", "")
 	second.From, second.Source = "a machine behind eth1", "198.51.100.99"
 	second.Hops[0].Text = "eth1"
-	second.Why = "answered, but the answer is lost in this machine: the answer to " +
+	second.Why.Words = "answered, but the answer is lost in this machine: the answer to " +
 		"198.51.100.99 leaves by eth0, not as the packet came"
 	second.Block = &ports.Block{Where: "this machine", Reply: true}
 	second.Remedy = "sudo ip rule add pref 1 to 198.51.100.0/24 lookup main (tried in a copy)"
@@ -156,7 +163,7 @@ func dialled(port uint16) *ports.Report {
 		local.Masqueraded, local.Seen = true, "172.18.0.1"
 		lost := dial(ports.Remote, ports.Blocked, fmt.Sprintf("192.0.2.10:%d", p), at)
 		lost.Block = &ports.Block{Where: "this machine", Chain: "DOCKER-USER"}
-		lost.Why = "dropped by filter DOCKER-USER rule 1: " +
+		lost.Why.Words = "dropped by filter DOCKER-USER rule 1: " +
 			"-A DOCKER-USER -i eth0 -p tcp -m tcp --dport 3000:3350 -j DROP"
 		lost.Remedy = "sudo iptables -I DOCKER-USER -i eth0 -p tcp --dport 3000:3350 -j ACCEPT"
 		add(row, local, dial(ports.OwnAddr, ports.ByNAT, fmt.Sprintf("192.0.2.10:%d", p), at),
@@ -173,8 +180,8 @@ func dialled(port uint16) *ports.Report {
 	random := dial(ports.Remote, ports.ByNAT, "192.0.2.10:30080", "10.42.0.7:8080")
 	random.Servers = []string{"echo-7d9:8080", "echo-x2k:8080", "echo-p0q:8080"}
 	odd := dial(ports.OwnAddr, ports.Nothing, "192.0.2.10:30080", "")
-	odd.Why = "nothing listens on port 30080"
-	odd.Doubt = []string{"the BPF program cil_from_netdev at eth0 may redirect it"}
+	odd.Why.Words = "nothing listens on port 30080"
+	odd.Doubt = []ports.Reason{{Words: "the BPF program cil_from_netdev at eth0 may redirect it"}}
 	add(node, random, odd)
 	inside := ports.Inside{Proto: "tcp", Server: ports.Server{Kind: "container", Name: "db",
 		Image: "postgres:17"}, Networks: []string{"shop_default"}, Paths: map[ports.Client]ports.Path{
@@ -223,7 +230,8 @@ func TestPortsDialled(t *testing.T) {
 
 func TestReasonsKeepPortsAndClientsTogether(t *testing.T) {
 	lost := func(c ports.Client) ports.Path {
-		return ports.Path{Client: c, Kind: ports.Blocked, Why: "dropped", Block: &ports.Block{}}
+		return ports.Path{Client: c, Kind: ports.Blocked, Why: ports.Reason{Words: "dropped"},
+			Block: &ports.Block{}}
 	}
 	r := &ports.Report{Ports: []ports.Row{
 		{Port: 80, Proto: "tcp", Dials: []ports.Path{lost(ports.Neighbour)}},
@@ -243,7 +251,7 @@ func TestReasonsKeepPortsAndClientsTogether(t *testing.T) {
 
 // The server may see the address of one client of this machine and not that of another.
 func TestKindText(t *testing.T) {
-	doubt := []string{ports.Untried}
+	doubt := []ports.Reason{{Code: ports.Untried}}
 	for _, x := range []struct {
 		path ports.Path
 		want string
@@ -280,8 +288,10 @@ func TestRoutesKeepSeenAddressesApart(t *testing.T) {
 
 func TestExpectationsAsJUnit(t *testing.T) {
 	r := &ports.Report{Expected: []ports.Expectation{{Line: "this machine reaches 22/tcp",
-		Holds: ports.Yes}, {Line: "other machines reach no port", Holds: ports.No, Because: "one does"},
-		{Line: "containers reach 53/udp", Holds: ports.Maybe, Because: "it is not known"}}}
+		Holds: ports.Yes}, {Line: "other machines reach no port", Holds: ports.No,
+		Because: ports.Reason{Words: "one does"}},
+		{Line: "containers reach 53/udp", Holds: ports.Maybe,
+			Because: ports.Reason{Words: "it is not known"}}}}
 	b := written(t, "junit", Ports(r), format.Options{})
 	for _, want := range []string{`tests="3" failures="1" errors="0" skipped="1"`,
 		`<failure message="one does">`, `<skipped message="it is not known">`} {
@@ -297,7 +307,7 @@ func TestTraceNamed(t *testing.T) {
 	if got := measure(r); len(got) != 2 || got[1].(document.Command).Line != r.TraceServer {
 		t.Errorf("%+v", got)
 	}
-	r.Ports = []ports.Row{{Dials: []ports.Path{{Doubt: []string{ports.Untried}}}}}
+	r.Ports = []ports.Row{{Dials: []ports.Path{{Doubt: []ports.Reason{{Code: ports.Untried}}}}}}
 	if got := measure(r); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
