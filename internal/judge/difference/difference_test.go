@@ -9,6 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -321,7 +322,7 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	if r := judged(t, run(1, 0), lost); len(r.Traces) != 2 ||
-		!strings.HasPrefix(r.Traces[0].Refused, "the new run: only 0.0 %") {
+		r.Traces[0].Refused != trace.FewFollowed || r.Traces[0].Run != "new" || r.Traces[0].Share != 0 {
 		t.Errorf("%+v", r.Traces)
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 // Traced compares where two runs of toll trace found a cell's time.
 type Traced struct {
-	Label   string `json:"label"`
-	Against string `json:"against"`
-	Parts   []Part `json:"parts"`             // rows of both, in the new run's order, then sums
-	Refused string `json:"refused,omitempty"` // why there are no Parts
+	Label         string `json:"label"`
+	Against       string `json:"against"`
+	Parts         []Part `json:"parts"` // rows of both, in the new run's order, then sums
+	trace.Refusal        // why there are no Parts
 }
 
 // Part is what a part of the path adds in each run; Old or New is nil if that run has no such part.
@@ -40,9 +40,9 @@ func traces(old, now *sample.File) (out []Traced) {
 		x := Traced{Label: t.Label, Against: t.Against}
 		switch o := before[k]; {
 		case t.Refused != "":
-			x.Refused = "the new run: " + t.Refused
+			x.Refusal, x.Run = t.Refusal, "new"
 		case o.Refused != "":
-			x.Refused = "the old run: " + o.Refused
+			x.Refusal, x.Run = o.Refusal, "old"
 		default:
 			x.Parts = parts(o, t)
 		}

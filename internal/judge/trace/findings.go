@@ -13,7 +13,7 @@ import (
 // The codes of findings on traces. Rows has the index of the trace.
 const (
 	Added           = "trace-added"            // what a mode adds, and in which parts
-	NotDivided      = "trace-not-divided"      // because of what Refused says
+	NotDivided      = "trace-not-divided"      // because of the Refusal
 	TooShort        = "trace-too-short"        // for the parts: nothing is wrong
 	RequestAdded    = "trace-request-added"    // the same of a route
 	RequestUnsure   = "trace-request-unsure"   // what a route adds; its parts are not sure

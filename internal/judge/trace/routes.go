@@ -25,7 +25,7 @@ func alone(j *analysis.Run) (out []Trace) {
 		if m, ok := j.Series[i].Metric(workload.LatencyP50); ok {
 			t.Levels = []float64{m.Median}
 		}
-		if t.Refused, t.Early = s.refused(i, i); t.Refused == "" {
+		if t.refuse(s.refused(i, i)); t.Refused == "" {
 			t.Segments = s.segments(i)
 			for _, row := range s.rowsOf(i, i) {
 				p := rowPart(row)

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -65,11 +64,11 @@ func TestRouteBroken(t *testing.T) {
 		}))
 		got := r.Traces[0]
 		if (got.Refused != "") != refused || refused == (len(got.Rows) > 0) {
-			t.Errorf("%d: %q", followed, got.Refused)
+			t.Errorf("%d: %+v", followed, got.Refusal)
 		}
-		if refused && (!strings.HasSuffix(got.Refused, "after request sent, its packets is missing in "+
-			"6.0 %") || r.Found[0].Code != trace.NotDivided || r.Complete()) {
-			t.Errorf("%q, %+v", got.Refused, r.Found)
+		if refused && (got.After != "request sent" || got.Want != "its packets" ||
+			math.Abs(got.Lacking-0.06) > 1e-9 || r.Found[0].Code != trace.NotDivided || r.Complete()) {
+			t.Errorf("%+v, %+v", got.Refusal, r.Found)
 		}
 	}
 }
@@ -122,7 +121,7 @@ func TestRouteTooShort(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if f := codes(r.Found[:2]); !slices.Equal(f, []string{trace.NotDivided, trace.TooShort}) ||
-			!strings.HasPrefix(got.Refused, "the run ended before the rounds that show the parts of ") {
+			got.Refused != trace.EndedEarly {
 			t.Errorf("%q, %q", f, got.Refused)
 		}
 	}

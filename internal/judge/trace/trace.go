@@ -4,9 +4,7 @@ package trace
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -21,7 +19,6 @@ const (
 	// leastRequests is the same of requests over a route, which others' requests may disturb.
 	leastRequests = 0.95
 	mostGroups    = 20
-	percent       = 100
 )
 
 // Report is the judged trace.
@@ -66,9 +63,8 @@ type Trace struct {
 	Events       float64        `json:"events"`   // per trip
 	// Cost is what tracing added to a trip: traced minus untraced.
 	Cost analysis.Price `json:"cost"`
-	// Refused is the reason why there are no rows; "" if there are. Early means that nothing is wrong:
-	// the run ended before the epochs that have them.
-	Refused  string    `json:"refused,omitempty"`
+	Refusal
+	// Early means that there are no rows because the run ended before the epochs that have them.
 	Early    bool      `json:"early,omitempty"`
 	Rows     []Row     `json:"rows,omitempty"`
 	Segments []Segment `json:"segments,omitempty"`
@@ -79,6 +75,27 @@ type Trace struct {
 	Missing  []string           `json:"missing,omitempty"`
 	Findings []Finding          `json:"findings,omitempty"`
 }
+
+// Refusal is why a trace has no rows. Its zero value is that it has.
+type Refusal struct {
+	Refused string  `json:"-"`                 // a code
+	Words   string  `json:"refused,omitempty"` // see internal/show/sentence
+	Run     string  `json:"-"`                 // "new" or "old", if two are compared
+	Of      string  `json:"-"`                 // the label of the cell that has no rows
+	Share   float64 `json:"-"`                 // of its trips, which were followed
+	// After is the step after which most trips were lost, and Want what is missing there, in the share
+	// Lacking of them; "": not known. NoRoom is the number of events for which the log had no room.
+	After, Want string  `json:"-"`
+	Lacking     float64 `json:"-"`
+	NoRoom      int     `json:"-"`
+}
+
+// The codes of refusals.
+const (
+	EndedEarly  = "ended-early" // before the rounds that have the rows
+	NoTrips     = "no-trips"
+	FewFollowed = "few-followed"
+)
 
 // Title returns the labels of what is compared.
 func (t Trace) Title() string {
@@ -247,7 +264,7 @@ func (s *study) trace(i, b int) Trace {
 		t.Levels = []float64{its, max(0, its+p.Median)}
 	}
 	t.Missing = missing(s.cells[i], s.cells[b])
-	if t.Refused, t.Early = s.refused(i, b); t.Refused != "" {
+	if t.refuse(s.refused(i, b)); t.Refused != "" {
 		return t
 	}
 	t.Segments, t.Its = s.segments(i), s.segments(b)
@@ -264,9 +281,10 @@ func label(c sample.Cell) string {
 	return analysis.RowName(c)
 }
 
-// refused returns why the two cells have no rows, or "". early means that the run ended before the
-// epochs that have them.
-func (s *study) refused(i, b int) (why string, early bool) {
+func (t *Trace) refuse(why Refusal) { t.Refusal, t.Early = why, why.Refused == EndedEarly }
+
+// refused returns why the two cells have no rows.
+func (s *study) refused(i, b int) Refusal {
 	least := leastFollowed
 	if s.File.Header.Plan.Foreign() {
 		least = leastRequests
@@ -276,15 +294,16 @@ func (s *study) refused(i, b int) (why string, early bool) {
 		trips, share := t.followed()
 		switch {
 		case len(t.all) == 0, share >= least && len(t.by[sample.Traced]) == 0:
-			return fmt.Sprintf("the run ended before the rounds that show the parts of %s", name), true
+			return Refusal{Refused: EndedEarly, Of: name}
 		case trips == 0:
-			return fmt.Sprintf("no trip of %s was traced", name), false
+			return Refusal{Refused: NoTrips, Of: name}
 		case share < least:
-			return fmt.Sprintf("only %.1f %% of %s's trips were followed%s",
-				math.Floor(10*percent*share)/10, name, t.broken()), false
+			why := t.broken()
+			why.Refused, why.Of, why.Share = FewFollowed, name, share
+			return why
 		}
 	}
-	return "", false
+	return Refusal{}
 }
 
 func (t tracing) judged() []seen {
@@ -303,12 +322,12 @@ func (t tracing) followed() (trips int, share float64) {
 	return trips, float64(n) / float64(trips)
 }
 
-// broken returns words that name the step after which most trips were lost, or "".
-func (t tracing) broken() string {
+// broken returns the step after which most trips were lost.
+func (t tracing) broken() (out Refusal) {
 	var all []sample.Break
-	lost, trips := 0, 0
+	trips := 0
 	for _, x := range t.all {
-		lost += x.Lost
+		out.NoRoom += x.Lost
 		trips += x.Trips
 		for _, b := range x.Broken {
 			k := slices.IndexFunc(all, func(o sample.Break) bool {
@@ -321,18 +340,13 @@ func (t tracing) broken() string {
 			all[k].Share += b.Share * float64(x.Trips)
 		}
 	}
-	text := ""
 	if len(all) > 0 {
 		worst := slices.MaxFunc(all, func(a, b sample.Break) int {
 			return cmp.Compare(a.Share, b.Share)
 		})
-		text = fmt.Sprintf(": after %s, %s is missing in %.1f %%", worst.After, worst.Want,
-			percent*worst.Share/float64(trips))
+		out.After, out.Want, out.Lacking = worst.After, worst.Want, worst.Share/float64(trips)
 	}
-	if lost > 0 {
-		text += fmt.Sprintf("; the log had no room for %d events", lost)
-	}
-	return text
+	return out
 }
 
 func (t tracing) groups() (out []sample.StepGroup) {

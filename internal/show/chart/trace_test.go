@@ -48,7 +48,8 @@ func traced() *trace.Report {
 	t.Its = []trace.Segment{
 		segment(false, "", "", "", "TCP and IP out", sample.PartOut, 4.2),
 		segment(false, "lo", "lo", "", "wake-ups", sample.PartWake, 17)}
-	return &trace.Report{Traces: []trace.Trace{t, {Label: "refused", Refused: "lost"}}}
+	return &trace.Report{Traces: []trace.Trace{t,
+		{Label: "refused", Refusal: trace.Refusal{Refused: trace.NoTrips}}}}
 }
 
 func TestChartsOfATrace(t *testing.T) {

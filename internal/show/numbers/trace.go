@@ -27,7 +27,7 @@ func (l *list) trace(study sample.Study, t trace.Trace) {
 	of.Label = t.Label // tells the control from its baseline
 	if t.Refused != "" {
 		f := of
-		f.Statistic, f.Note = document.NoFigure, t.Refused
+		f.Statistic, f.Note = document.NoFigure, t.Words
 		l.add(f)
 	}
 	for _, r := range t.Rows {

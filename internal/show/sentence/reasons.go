@@ -48,12 +48,16 @@ func gateReason(x gate.Reason) string {
 	return ""
 }
 
-// FillDifference puts into words why rows of a difference are in one run only.
+// FillDifference puts into words why rows of a difference are in one run only, and why traces have
+// no parts.
 func FillDifference(r *difference.Report) {
 	for _, side := range [][]difference.Lone{r.OnlyOld, r.OnlyNew} {
 		for i := range side {
 			side[i].Why = loneReason(side[i].Reason)
 		}
+	}
+	for i := range r.Traces {
+		r.Traces[i].Words = refusal(r.Traces[i].Refusal)
 	}
 }
 

@@ -2,6 +2,7 @@ package sentence
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -73,7 +74,7 @@ var ofTraces = []template{
 var tracedWords = words{
 	"added_to": ofTrace(addedTo),
 	"sums":     ofTrace(sums),
-	"refused":  ofTrace(func(t trace.Trace) string { return t.Refused }),
+	"refused":  ofTrace(func(t trace.Trace) string { return refusal(t.Refusal) }),
 	"named":    ofTrace(named),
 	"by_parts": ofTrace(byParts),
 	"unsure":   ofTrace(unsure),
@@ -154,11 +155,29 @@ func fillTraces(r Told) {
 		}
 	}
 	for _, t := range all {
+		t.Words = refusal(t.Refusal)
 		w := &writer{r: r.Base(), study: r, trace: t}
 		for i, f := range t.Findings {
 			t.Findings[i].Text = w.fill(find(f.Code).text, []analysis.Finding{f.Finding})
 		}
 	}
+}
+
+// refusal returns why a trace has no rows, or "".
+func refusal(x trace.Refusal) string {
+	text := told(x.Run != "", "the "+x.Run+" run: ")
+	switch x.Refused {
+	case trace.EndedEarly:
+		return text + "the run ended before the rounds that show the parts of " + x.Of
+	case trace.NoTrips:
+		return text + "no trip of " + x.Of + " was traced"
+	case trace.FewFollowed:
+		text += fmt.Sprintf("only %.1f %% of %s's trips were followed", math.Floor(1000*x.Share)/10, x.Of)
+		text += told(x.After != "", fmt.Sprintf(": after %s, %s is missing in %.1f %%", x.After, x.Want,
+			100*x.Lacking))
+		return text + told(x.NoRoom > 0, fmt.Sprintf("; the log had no room for %d events", x.NoRoom))
+	}
+	return ""
 }
 
 func addedTo(t trace.Trace) string {

@@ -20,7 +20,8 @@ func tracedAll() *trace.Report {
 	costs := priced(stats.Costs, 30)
 	bridge := trace.Trace{Label: "bridge", Against: "host", Untraced: costs,
 		Path: priced(stats.Costs, 3), WakeUps: priced(stats.Unclear, 2),
-		Unattributed: priced(stats.Unclear, 4), Relay: priced(stats.Costs, 21), Refused: "it was lost",
+		Unattributed: priced(stats.Unclear, 4), Relay: priced(stats.Costs, 21),
+		Refusal: trace.Refusal{Refused: trace.NoTrips, Of: "bridge"},
 		Segments: []trace.Segment{{SegmentKey: sample.SegmentKey{Device: "eth0", Where: "container"}},
 			{SegmentKey: sample.SegmentKey{Reply: true, Device: "eth0"}}}}
 	route := trace.Trace{Label: "relayed", Against: "direct", Untraced: costs, Trips: 9,
@@ -59,7 +60,8 @@ func TestTraceTemplates(t *testing.T) {
 	}{
 		{analysis.Finding{Code: trace.Added}, 0, adds + ": +3.0 ±1.0 µs in the path, +2.0 ±1.0 in " +
 			"wake-ups, +4.0 ±1.0 not attributed and +21.0 ±1.0 in the relay, which tracing slows."},
-		{analysis.Finding{Code: trace.NotDivided}, 0, adds + ". Where is not known: it was lost."},
+		{analysis.Finding{Code: trace.NotDivided}, 0, adds +
+			". Where is not known: no trip of bridge was traced."},
 		{analysis.Finding{Code: trace.TooShort}, 0, " A longer --budget has them."},
 		{analysis.Finding{Code: trace.RequestAdded}, 1, more + ": +27.0 ±1.0 µs in proxy (direct " +
 			"lacks it), +4.0 ±1.0 µs in the network and +2.0 ±1.0 µs not attributed."},
@@ -144,6 +146,24 @@ func TestTraceTemplates(t *testing.T) {
 	for _, x := range ofTraces {
 		if !told[x.code] {
 			t.Errorf("%s is untested", x.code)
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	for want, x := range map[string]trace.Refusal{
+		"": {},
+		"the old run: no trip of bridge was traced": {Refused: trace.NoTrips, Of: "bridge", Run: "old"},
+		"the run ended before the rounds that show the parts of bridge": {Refused: trace.EndedEarly,
+			Of: "bridge"},
+		"only 57.0 % of bridge's trips were followed": {Refused: trace.FewFollowed, Of: "bridge",
+			Share: 0.57},
+		"only 97.9 % of bridge's trips were followed: after netif_rx, a byte is missing in 2.0 %; the " +
+			"log had no room for 9 events": {Refused: trace.FewFollowed, Of: "bridge", Share: 0.9799,
+			After: "netif_rx", Want: "a byte", Lacking: 0.02, NoRoom: 9},
+	} {
+		if got := refusal(x); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -324,7 +324,8 @@ func partChanges(x difference.Traced) document.Section {
 	s := document.Section{Title: document.Strongly(x.Label + " against " + x.Against +
 		": what its parts add")}
 	if x.Refused != "" {
-		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(x.Refused)), Style: document.Bad})
+		s.Add(document.Paragraph{Level: 1, Style: document.Bad,
+			Text: document.Plainly(printable.Capital(x.Words))})
 		return s
 	}
 	added := func(p *analysis.Price) document.Cell {

@@ -113,7 +113,7 @@ func traceSection(r *analysis.Report, t trace.Trace) []document.Section {
 // first.
 func tracedNote(t trace.Trace) string {
 	if t.Refused != "" {
-		return "Cannot tell where: " + t.Refused
+		return "Cannot tell where: " + t.Words
 	}
 	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r trace.Row) bool {
 		return !r.Added.Known()
@@ -157,7 +157,8 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 	}
 	s := &p.Section
 	if t.Refused != "" && !t.Early { // the answer says that the run was too short
-		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)), Style: document.Bad})
+		s.Add(document.Paragraph{Level: 1, Style: document.Bad,
+			Text: document.Plainly(printable.Capital(t.Words))})
 	}
 	table := document.Table{Level: 1, Layouts: []document.Layout{{}, {Short: true}, {Bare: true},
 		{Short: true, Bare: true}, {Short: true, Bare: true, Tight: true}},

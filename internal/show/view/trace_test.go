@@ -116,7 +116,8 @@ func traced() *trace.Report {
 	proxy.Findings, proxy.Groups, proxy.Missing = nil, proxy.Groups[:1], nil
 	refused := trace.Trace{Cell: r.Cells[3], Label: r.Cells[3].Label(), Against: r.Cells[0].Label(),
 		Untraced: µs(6.1, 0.8, stats.Costs), Trips: 12000, Followed: 0.931,
-		Refused: "only 93.1 % of the trips were followed: 6.2 % were lost after netif_rx docker0 (machine A)"}
+		Refusal: trace.Refusal{Refused: trace.FewFollowed, Of: r.Cells[3].Label(), Share: 0.931,
+			After: "netif_rx docker0 (machine A)", Want: "netif_receive_skb", Lacking: 0.062}}
 	r.Traces = []trace.Trace{bridge, proxy, refused}
 	r.Found = trace.Findings(r)
 	return r

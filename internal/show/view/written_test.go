@@ -70,7 +70,7 @@ func TestContradictions(t *testing.T) {
 	}
 	for code, change := range map[string]func(*trace.Trace){
 		trace.NotDivided:    func(t *trace.Trace) { t.Refused = "" },
-		trace.Added:         func(t *trace.Trace) { t.Refused = "lost" },
+		trace.Added:         func(t *trace.Trace) { t.Refused = trace.NoTrips },
 		trace.FramesInHooks: func(t *trace.Trace) { t.Findings[0].Values[trace.Whole] *= 1.1 },
 	} {
 		r := traced()

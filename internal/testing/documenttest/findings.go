@@ -181,17 +181,17 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 		}))
 	},
 	trace.Added: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
-		return t.Refused == "" && !t.Route() && !t.Control()
+		return t.Words == "" && !t.Route() && !t.Control()
 	}),
 	trace.NotDivided: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
-		return t.Refused != "" && len(t.Rows) == 0
+		return t.Words != "" && len(t.Rows) == 0
 	}),
 	trace.TooShort: ofTrace(func(t trace.Trace, _ analysis.Finding) bool { return t.Early }),
 	trace.RequestAdded: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
-		return t.Refused == "" && t.Route() && t.Against != ""
+		return t.Words == "" && t.Route() && t.Against != ""
 	}),
 	trace.RequestTakes: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
-		return t.Refused == "" && t.Route() && t.Against == ""
+		return t.Words == "" && t.Route() && t.Against == ""
 	}),
 	trace.CostUnknown: ofTrace(func(t trace.Trace, _ analysis.Finding) bool {
 		return t.Cost.N == 0

@@ -162,7 +162,7 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 	}
 	t := r.Traces[i]
 	if t.Refused != "" || len(t.Rows) == 0 {
-		return fmt.Errorf("no parts: %s", t.Refused)
+		return fmt.Errorf("no parts: %+v", t.Refusal)
 	}
 	found := false
 	for _, row := range t.Rows {

@@ -157,7 +157,7 @@ func (m *moved) add(r *judged.Report, d plantedPart) error {
 	}
 	t := r.Traces[i]
 	if t.Refused != "" {
-		return errors.New(t.Refused)
+		return fmt.Errorf("refused: %+v", t.Refusal)
 	}
 	may := map[string]bool{} // without the devices, which are those of one mode
 	for _, s := range slices.Concat(t.Segments, t.Its) {
