@@ -88,9 +88,8 @@ func (c *Copy) tableText(space int, table string, r replica.RuleText) string {
 	return r.Table
 }
 
-// redirection returns the rule that redirects the packet to a port of the namespace that it is in,
-// in two parts: its place and, after a colon, its text if that is known. The place is "" if no such
-// rule is known.
+// redirection returns the place and the text of the rule that redirects the packet to a port of the
+// namespace that it is in. The place is "" if no such rule is known, the text if it is not.
 func (o *outcome) redirection() (place, text string) {
 	for _, s := range o.q.answer.Steps {
 		if s.Rule == nil {
@@ -98,9 +97,7 @@ func (o *outcome) redirection() (place, text string) {
 		}
 		r := o.c.ruleText(s.Space, *s.Rule)
 		place = fmt.Sprintf("%s %s rule %d", o.c.tableText(s.Space, s.Rule.Table, r), r.Chain, r.Number)
-		if text = ""; r.Text != "" {
-			text = ": " + r.Text
-		}
+		text = r.Text
 	}
 	return place, text
 }
