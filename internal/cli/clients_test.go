@@ -201,7 +201,7 @@ func TestStreamSeesWhatAClientSees(t *testing.T) {
 			testwait.Unhindered(t, 2*patience, func(u testing.TB) {
 				r := startToll(t, tollInPath, nil, "stream", "direct=http://"+direct,
 					"relayed=http://"+relayed, "--rounds", "3", "--tokens", strconv.Itoa(tokenCount),
-					"--quiet", "--no-history", "--format", "json")
+					"--quiet", "--format", "json")
 				if code, _ := r.wait(t, 2*patience); code != exitOK {
 					t.Fatalf("exit code %d\n%s", code, r.errOut.String())
 				}
@@ -250,7 +250,7 @@ func TestStreamSeesDelaysThatAClientSees(t *testing.T) {
 		}
 		r := startToll(t, tollInPath, nil, "stream", "nagle=http://"+nagle, "quick=http://"+quick,
 			"--baseline", "quick", "--rounds", "4", "--tokens", "2", "--requests", strconv.Itoa(kept),
-			"--quiet", "--no-history", "--format", "json")
+			"--quiet", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			t.Fatalf("exit code %d\n%s", code, r.errOut.String())
 		}
@@ -308,7 +308,7 @@ func TestRunSeesAFullQueue(t *testing.T) {
 	client := `for i in $(seq 12); do (exec 3<>/dev/tcp/{host}/{port}; ` +
 		`echo hello >&3; timeout 20 cat <&3) & done; wait`
 	r := startToll(t, tollInPath, nil, "run", at.String(), "--client", "bash -c '"+client+"'",
-		"--rounds", "2", "--timeout", "1m", "--quiet", "--no-history")
+		"--rounds", "2", "--timeout", "1m", "--quiet")
 	if code, _ := r.wait(t, 4*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}

@@ -118,7 +118,7 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
   COLUMNS      how wide output is in pipes and files, from 60 to 100 (default 80)
   CI           if set, no progress line: a line of text every %d s instead
   TOLL_BUSY    if yes, do not wait for a busy machine, as with --busy
-  TOLL_HISTORY if off, keep no run and learn from none, as with --no-history
+  TOLL_HISTORY if off, keep no run and learn from none
   XDG_STATE_HOME
                where the history and journals are kept (default ~/.local/state)
   KUBECONFIG   the kubeconfig, as kubectl reads it

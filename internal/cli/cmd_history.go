@@ -25,8 +25,7 @@ func newHistory(e env) *cobra.Command {
 		Long: fmt.Sprintf(`history lists the runs that were kept, the newest first. Every run that measures
 something is kept in $XDG_STATE_HOME/bridgetoll-history (or in ~/.local/state): the
 last %d, of the last %d days, of at most %d MiB together, and the last %d however
-old they are. With --no-history a run is not kept, and with %s=off in the
-environment none is.
+old they are. With %s=off in the environment none is, and toll learns from none.
 
 @1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostDays,
 			history.MostBytes>>20, history.Ageless, historyEnv.name),

@@ -64,7 +64,7 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
   toll ports 8080 --from-file machine.json
   sudo toll ports --against machine.json
   sudo toll ports --try 'ufw default deny; ufw allow 22/tcp; ufw --force enable'
-  sudo toll ports --try-file firewall.sh --expect ports.txt
+  sudo toll ports --try @firewall.sh --expect ports.txt
   sudo toll ports --expect-now --output ports.txt
   sudo toll ports --expect ports.txt
   toll ports --results run.jsonl`,
@@ -105,7 +105,7 @@ func (f *portsFlags) check() error {
 	}
 	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
 		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against},
-		place{tryFileFlag, f.try.file})
+		place{tryFlag, f.try.file()})
 }
 
 func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,12 +17,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
-// tryFlags holds the commands to try in a copy of the machine.
-type tryFlags struct{ commands, file string }
+// tryFlags holds the commands to try in a copy of the machine, or "@" and the file that has them.
+type tryFlags struct{ commands string }
 
 const (
-	tryFlag     = "try"
-	tryFileFlag = "try-file"
+	tryFlag = "try"
 
 	mostCommands = 1 << 20 // bytes
 
@@ -29,25 +29,32 @@ const (
 )
 
 func (t *tryFlags) add(fl *pflag.FlagSet) {
-	add(fl,
-		flagDef{name: tryFlag, group: toRead, value: text(&t.commands, ""), word: "COMMANDS",
-			help: "run these shell commands in a copy of this machine, and say who would gain and lose what",
-			not:  againstFlag + " " + expectNowFlag + " " + saveFlag + " " + tryFileFlag},
-		flagDef{name: tryFileFlag, group: toRead, value: text(&t.file, ""), word: "FILE",
-			help: "as --try, with the commands of this file",
-			not:  againstFlag + " " + expectNowFlag + " " + saveFlag})
+	add(fl, flagDef{name: tryFlag, group: toRead, value: text(&t.commands, ""), word: "COMMANDS|@FILE",
+		help: "run these shell commands, or a file's, in a copy of this machine, and say who would gain " +
+			"and lose what",
+		not: againstFlag + " " + expectNowFlag + " " + saveFlag})
 }
 
-func (t *tryFlags) any() bool { return t.commands != "" || t.file != "" }
+func (t *tryFlags) any() bool { return t.commands != "" }
+
+// file returns the name of the file of commands, or "".
+func (t *tryFlags) file() string {
+	name, _ := strings.CutPrefix(t.commands, "@")
+	if name == t.commands {
+		return ""
+	}
+	return name
+}
 
 // read returns the commands.
 func (t *tryFlags) read(e env, in io.Reader) (string, error) {
-	if t.file == "" {
+	name := t.file()
+	if name == "" {
 		return t.commands, nil
 	}
-	file, err := input(e, t.file, in)
+	file, err := input(e, name, in)
 	if err != nil {
-		return "", &failure{exitBadFile, err, "--try-file names a file of shell commands"}
+		return "", &failure{exitBadFile, err, "--try @FILE names a file of shell commands"}
 	}
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, mostCommands+1))
@@ -58,7 +65,7 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 		err = errors.New("it has a NUL byte, so it is no shell script in UTF-8")
 	}
 	if err != nil {
-		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", t.file, err), ""}
+		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), ""}
 	}
 	return string(b), nil
 }
@@ -114,7 +121,7 @@ func (t *tryFlags) failed(r *ports.Report) error {
 		return nil
 	case r.Tried.Code == notFound && t.namesFile():
 		return &failure{exitFailed, fmt.Errorf("--try runs shell commands, and %s is a file",
-			t.commands), "toll ports --try-file " + t.commands}
+			t.commands), "toll ports --try @" + t.commands}
 	case r.Tried.Code != 0:
 		return &failure{code: exitFailed}
 	case r.Expected != nil: // they are what was asked

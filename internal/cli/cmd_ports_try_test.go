@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 )
 
-// Someone who gives --try a file of commands is told of --try-file.
+// Someone who gives --try a file of commands is told of --try @FILE.
 func TestTryOfFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "firewall.sh")
 	if err := os.WriteFile(file, []byte("true\n"), 0o644); err != nil {
@@ -20,7 +20,7 @@ func TestTryOfFile(t *testing.T) {
 		code     int
 		hint     string
 	}{
-		{file, notFound, "toll ports --try-file " + file},
+		{file, notFound, "toll ports --try @" + file},
 		{file, 1, ""},
 		{"nonsense", notFound, ""},
 	} {

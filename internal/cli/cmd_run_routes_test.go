@@ -49,7 +49,7 @@ func TestRunOverRoutes(t *testing.T) {
 			file := filepath.Join(openDir(t), "run.jsonl")
 			args := []string{"run", "--client", askLines, "--metric", `lines=^line (\d+)`,
 				"--metric", `uid=^(\d+)$`, "--to", "first=" + at + ",second=" + at,
-				"--rounds", "5", "--seed", "3", "--no-history", "--quiet", "--save", file,
+				"--rounds", "5", "--seed", "3", "--quiet", "--save", file,
 				"--details"}
 			r := startToll(t, bin, user, args...)
 			if code, _ := r.wait(t, 2*patience); code != exitOK {
@@ -99,7 +99,7 @@ func TestRunTriesABusyServerAgain(t *testing.T) {
 	client := `mkdir {dir}/asked 2>/dev/null && echo "the server is busy running a test" && exit 1; ` +
 		`echo '{"end": {"sum_received": {"bits_per_second": 5e9}}}' # {addr}`
 	r := startToll(t, binary(t), nil, "run", "--recipe", "iperf3", "--client", client, "--to",
-		startLines(t), "--rounds", "1", "--no-history", "--quiet", "--format", "json")
+		startLines(t), "--rounds", "1", "--quiet", "--format", "json")
 	if code, _ := r.wait(t, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
@@ -138,7 +138,7 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 	r := startToll(t, bin, nil, "run", "--client",
 		"redis-benchmark -h {host} -p {port} -c 4 -n 4000 -t get --csv", "--timeout", "2m", "--to",
 		at.String(),
-		"--rounds", "1", "--no-history", "--quiet")
+		"--rounds", "1", "--quiet")
 	if code, _ := r.wait(t, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
@@ -150,7 +150,7 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 func TestRunOverRoutesKilled(t *testing.T) {
 	t.Parallel()
 	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout",
-		"1h", "--to", startLines(t), "--no-history")
+		"1h", "--to", startLines(t))
 	started := testwait.Met(patience, func() bool {
 		for _, cmd := range r.processes() {
 			if strings.Contains(cmd, "sleep 1000") && !strings.Contains(cmd, "--client") {
@@ -174,7 +174,7 @@ func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 	client := echo + ` dial {addr} | grep -q answered && echo {name}`
 	args := func(to, from string) []string {
 		return []string{bin, "run", "--client", client, "--to", to, "--from", from, "--rounds", "1",
-			"--no-history", "--quiet", "--format", "json"}
+			"--quiet", "--format", "json"}
 	}
 	report := readReport(t, []byte(e.run(args("own=127.0.0.1:9000", "container:quiet")...)))
 	report.Cells = append(report.Cells, readReport(

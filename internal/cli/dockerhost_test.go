@@ -267,7 +267,7 @@ func fromContainers(e *dockerHost, t *testing.T, bin string) {
 		{"network:nowhere", "127.0.0.1:9000", "there is no network nowhere"},
 	} {
 		_, err := e.try(bin, "sql", "a=mysql://app@"+tt.at+"/shop", "--from", tt.from,
-			"--rounds", "1", "--no-history", "--quiet", "--timeout", "1s")
+			"--rounds", "1", "--quiet", "--timeout", "1s")
 		if err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s from %s: %v, want %q", tt.at, tt.from, err, tt.says)
 		}

@@ -300,7 +300,7 @@ func TestStreamGateway(t *testing.T) {
 			testwait.Unhindered(t, patience, func(u testing.TB) {
 				r := startToll(t, tollInPath, nil, append([]string{"stream", "direct=" + m.URL,
 					"gateway=" + gateway, "--tokens", "8", "--rounds", "8",
-					"--seed", "3", "--quiet", "--no-history"}, tt.flags...)...)
+					"--seed", "3", "--quiet"}, tt.flags...)...)
 				if code, _ := r.wait(t, 2*patience); code != exitOK {
 					t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 				}
@@ -354,7 +354,7 @@ func TestStreamThroughNginx(t *testing.T) {
 	}
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		r := startToll(t, tollInPath, nil, "stream", "http://"+at.String(), "--tokens", "8",
-			"--rounds", "6", "--quiet", "--no-history")
+			"--rounds", "6", "--quiet")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 		}

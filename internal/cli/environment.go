@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An envSwitch is an environment variable that acts like the flag if it has this value.
+// An envSwitch is an environment variable that commands with the flag obey if it has this value.
 type envSwitch struct{ name, value, flag string }
 
 func (s envSwitch) set() bool { return os.Getenv(s.name) == s.value }
@@ -24,7 +24,7 @@ func checkSwitches(c *cobra.Command) error {
 	return nil
 }
 
-var historyEnv = envSwitch{"TOLL_HISTORY", "off", "no-history"}
+var historyEnv = envSwitch{"TOLL_HISTORY", "off", saveFlag}
 
 // busyEnv also silences the warning before the run.
 var busyEnv = envSwitch{"TOLL_BUSY", "yes", "busy"}

@@ -49,7 +49,6 @@ type writing struct {
 	save          string
 	dryRun, quiet bool
 	live          bool
-	noHistory     bool
 }
 
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container, outside (the container's way out to another machine); with a 6 (loopback6 is ::1), over IPv6"
@@ -165,8 +164,6 @@ func (f *writing) add(fl *pflag.FlagSet) {
 	add(fl,
 		flagDef{name: "dry-run", group: toWrite, value: toggle(&f.dryRun),
 			help: "print the plan and measure nothing", use: trusts},
-		flagDef{name: "no-history", group: toWrite, value: toggle(&f.noHistory),
-			help: "neither keep the run in the history (toll history) nor learn from it"},
 		flagDef{name: "quiet", group: toWrite, value: toggle(&f.quiet),
 			help: "print no progress on the standard error", use: shows})
 }

@@ -125,7 +125,8 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) (n int) {
 	if err != nil {
 		n = 0
 		warn(e, fmt.Sprintf(
-			"this run is not kept in the history: %v; --no-history turns the history off", err))
+			"this run is not kept in the history: %v; %s=%s turns the history off", err,
+			historyEnv.name, historyEnv.value))
 	}
 	return n
 }

@@ -54,7 +54,7 @@ func TestStreamNamesAddressThatHangs(t *testing.T) {
 	r := startToll(t, "unshare", nil, "-m", "bash", "-c",
 		`mount --bind "$1" /etc/hosts && shift && exec "$@"`, "-", hosts, binary(t), "stream",
 		fmt.Sprintf("name=http://svc:%d", six.Port()), "four="+m.URL, "--baseline", "four",
-		"--rounds", "3", "--tokens", "8", "--no-history", "--quiet")
+		"--rounds", "3", "--tokens", "8", "--quiet")
 	if code, _ := r.wait(t, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}

@@ -186,6 +186,8 @@ var publishFlags = map[string]bool{"p": true, "P": true, "publish": true, "publi
 var formerFlags = map[string]string{
 	"reverse":       "--load bulk-reverse",
 	"sweeps":        "--rounds",
+	"no-history":    historyEnv.name + "=" + historyEnv.value + " in the environment",
+	"try-file":      "--try @FILE",
 	"no-stream":     "--load batch",
 	"stream batch":  "--load chat,batch",
 	"trace against": "--baseline",

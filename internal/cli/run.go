@@ -167,9 +167,7 @@ func (f *runFlags) measure(cmd *cobra.Command, e env, c engine.Config) error {
 	here := machine.Machine{}
 	c.Environment, _ = here.Read() // what cannot be read is left empty
 	c.Environment.Tool, c.Command = version, commandOf(c.Plan, e)
-	if !f.noHistory {
-		c.Plan.Priors, c.Plan.Repeats = priorsOf(c.Plan, c.Environment)
-	}
+	c.Plan.Priors, c.Plan.Repeats = priorsOf(c.Plan, c.Environment)
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
 	c.MeshConverged = judge.Converged(c.Plan)
 	if over := view.OverBudget(c.Plan); over != "" && !f.quiet {
@@ -214,10 +212,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		file.End, file.Truncated = end, false
 	}
 	r := judge.Judge(file)
-	kept := 0
-	if !f.noHistory {
-		kept = keep(e, records, file, r)
-	}
+	kept := keep(e, records, file, r)
 	unprinted := f.out.printReport(e, r)
 	if kept > 0 && (!f.quiet || unprinted != nil) {
 		say(e.stderr, fmt.Sprintf(

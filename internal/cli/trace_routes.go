@@ -27,7 +27,7 @@ const (
 // routeFlags lists the flags of toll trace that apply to routes.
 var routeFlags = []string{"from", "ipv4", "ipv6", "baseline", secretFlag, "budget", "rounds",
 	"seed", "save", "window", clientFlag, "seconds", formatName, outputFlag, "force", "dry-run",
-	"no-history", "quiet", "live", "details"}
+	"quiet", "live", "details"}
 
 // requester says who makes the requests of a trace over routes.
 type requester struct {

@@ -27,7 +27,7 @@ func TestTraceClient(t *testing.T) {
 	bin := binary(t)
 	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
 		r := startToll(t, bin, nil, "trace", "direct="+direct, "relayed="+relayed, "--client", client,
-			"--rounds", "3", "--no-history", "--quiet", "--format", "json")
+			"--rounds", "3", "--quiet", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			u.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 		}
@@ -71,7 +71,7 @@ func TestTraceClientElsewhere(t *testing.T) {
 		pathtest.SkipOrFail(t, "only root can capture packets")
 	}
 	r := startToll(t, binary(t), nil, "trace", startLines(t), "--client", "true {addr}",
-		"--no-history", "--quiet")
+		"--quiet")
 	code, _ := r.wait(t, 2*patience)
 	if said := r.errOut.String(); code != exitNothing ||
 		!strings.Contains(said, "the client opened no TCP connection there that carried a request") {

@@ -99,7 +99,7 @@ type tracedUDP struct {
 func traceUDP(t testing.TB, top *testing.T, bin string, args ...string) (got tracedUDP) {
 	t.Helper()
 	args = append([]string{"trace"}, args...)
-	r := startToll(top, bin, nil, append(args, "--no-history", "--quiet", "--format", "json")...)
+	r := startToll(top, bin, nil, append(args, "--quiet", "--format", "json")...)
 	if code, _ := r.wait(top, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
@@ -176,7 +176,7 @@ func TestTraceDNSClient(t *testing.T) {
 		}
 	})
 	r := startToll(t, bin, nil, "trace", "udp://127.0.0.1:"+port, "--client", "true {addr}",
-		"--no-history", "--quiet")
+		"--quiet")
 	code, _ := r.wait(t, 2*patience)
 	if said := r.errOut.String(); code != exitNothing ||
 		!strings.Contains(said, "the client sent no datagram there") {

@@ -106,9 +106,10 @@ const (
 // measure returns what toll sees of the model's tokens over a gateway, in each round.
 func (s set) measure(t *testing.T, addr string) (out []*sample.Evidence) {
 	t.Helper()
+	t.Setenv("TOLL_HISTORY", "off")
 	file := filepath.Join(t.TempDir(), "results")
 	s.run(t, nil, 1, "stream", "gateway=http://"+addr, "--tokens", strconv.Itoa(tokensEach),
-		"--rounds", strconv.Itoa(rounds), "--save", file, "--no-history", "--force")
+		"--rounds", strconv.Itoa(rounds), "--save", file, "--force")
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

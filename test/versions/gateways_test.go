@@ -97,11 +97,12 @@ func TestGateways(t *testing.T) {
 
 // pass measures a server directly and over the gateway.
 func pass(t *testing.T, toll string, g gatewaytest.Gateway, b gatewaytest.Build) {
+	t.Setenv("TOLL_HISTORY", "off")
 	testversions.Ran(t, g.Program, b.Version, "`toll stream` through it")
 	server := serve(t)
 	out, err := exec.Command(toll, "stream", "direct=http://"+server,
 		"gateway=http://"+g.Start(t, b, "", server), "--tokens", strconv.Itoa(tokens),
-		"--rounds", "3", "--format", "json", "--quiet", "--no-history").Output()
+		"--rounds", "3", "--format", "json", "--quiet").Output()
 	var r struct {
 		Cells []struct {
 			Mode    string
@@ -132,6 +133,7 @@ func TestNginxHoldsStreamsWithoutChunks(t *testing.T) {
 	if os.Getenv(installsEnv) == "" {
 		t.Skip("it installs them: make versions")
 	}
+	t.Setenv("TOLL_HISTORY", "off")
 	toll := pathtest.Toll(t)
 	g := gatewaytest.All[0]
 	server := serveWith(t, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
@@ -139,8 +141,8 @@ func TestNginxHoldsStreamsWithoutChunks(t *testing.T) {
 	for _, b := range []gatewaytest.Build{g.Installed(t), g.Install(t, g.Wheels[0])} {
 		for setting, held := range map[string]bool{"": true, g.Settings[0].Text: false} {
 			out, err := exec.Command(toll, "stream", "gateway=http://"+g.Start(t, b, setting, server),
-				"--tokens", strconv.Itoa(tokens), "--rounds", "3", "--format", "json", "--quiet",
-				"--no-history").Output()
+				"--tokens", strconv.Itoa(tokens), "--rounds", "3", "--format", "json",
+				"--quiet").Output()
 			var r struct {
 				Cells []struct {
 					Metrics map[string]struct{ Median float64 }

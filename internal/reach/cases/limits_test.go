@@ -36,7 +36,7 @@ R`})
 		"no /proc":          "mount -t tmpfs none /proc/bus; exec ",
 	}
 	const saved = "setpriv --reuid=65534 --regid=65534 --clear-groups --reset-env env PATH=$PATH " +
-		"/run/bin/toll ports --from-file /run/machine.json --try-file "
+		"/run/bin/toll ports --from-file /run/machine.json --try @"
 	for _, c := range []struct {
 		name, script string
 		code         int
@@ -55,7 +55,7 @@ R`})
 		{"many rules, as a user", "sed s/RULES/2000/ /run/many >/run/all; " + saved +
 			"/run/all", 3, []string{`("Message too long")`, "toll: hint: try them with fewer rules at once"}},
 		{"many rules, as root", "sed s/RULES/2000/ /run/many >/run/all; " +
-			"toll ports --try-file /run/all", 0, []string{"Nobody would gain or lose a port."}},
+			"toll ports --try @/run/all", 0, []string{"Nobody would gain or lose a port."}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := m.command("unshare", "-m", "bash", "-ec", "PATH=/run/bin:$PATH; "+c.script)
