@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type programFlags struct {
 	server, client string
 	ready          string
 	metrics        []string
-	seconds        int
+	window         time.Duration
 	timeout        time.Duration
 	noRoot         bool
 	addressed      bool // the client may connect without {host} and {addr}
@@ -43,10 +44,9 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 			offer: []string{"tcp", "udp"}},
 		flagDef{name: "metric", group: toMeasure, value: texts(&f.metrics), word: "METRIC", main: "run",
 			help: "NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)"},
-		flagDef{name: "seconds", group: toMeasure, value: wholeFlag(&f.seconds, 1, 1, maxSeconds),
-			help: "the value of {seconds}, for clients that take how long to run"},
 		flagDef{name: "no-root", group: toMeasure, value: toggle(&f.noRoot),
 			help: "run them as an ordinary user, in a user namespace: some servers refuse to run as root"},
+		flagDef{name: "window", group: howLong, value: clientWindow(&f.window), help: secondsHelp},
 		flagDef{name: "timeout", group: howLong,
 			value: timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout),
 			help:  "how long the server may take to get ready, and the client to end"})
@@ -73,13 +73,13 @@ of the run.
 
 /bin/sh runs the command lines. {host} and {port} stand for where the server
 listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
-{seconds} for --seconds.
+{seconds} for --window.
 
 With HOST:PORT only the client is started, against a server that runs already: over each
 route that you name, from each place of --from, on this machine or in a container's
 network. The client is a program of this machine.`,
 		Example: `  toll run --recipe redis
-  toll run host bridge publish-proxy --recipe iperf3 --seconds 2
+  toll run host bridge publish-proxy --recipe iperf3 --window 2s
   toll run --recipe pgbench --from host,container --budget 3m
   toll run --server 'python3 -m http.server {port}' \
       --client 'curl -so /dev/null http://{addr}/'
@@ -117,6 +117,15 @@ network. The client is a program of this machine.`,
 	return c
 }
 
+const secondsHelp = "{seconds}, in whole seconds, for clients that take how long to run"
+
+func clientWindow(to *time.Duration) pflag.Value {
+	return timeFlag(to, time.Second, time.Second, maxSeconds*time.Second)
+}
+
+// seconds returns the value of {seconds}.
+func (f *programFlags) seconds() int { return int(math.Ceil(f.window.Seconds())) }
+
 func (f *programFlags) load() (l sample.Load, err error) {
 	p := sample.Program{Ready: program.ReadyTCP}
 	if f.recipe != "" {
@@ -145,10 +154,10 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 			return l, err
 		}
 	}
-	p.Seconds, p.Timeout = f.seconds, f.timeout.Seconds()
+	p.Seconds, p.Timeout = f.seconds(), f.timeout.Seconds()
 	p.Second = program.NeedsSecond(p.Server) || program.NeedsSecond(p.Client)
 	return sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &p},
-		Window: float64(f.seconds)}, nil
+		Window: float64(p.Seconds)}, nil
 }
 
 // fromRecipe returns the programs of --recipe. It returns an error if they are not installed,
@@ -192,10 +201,10 @@ func (f *programFlags) checkBoth(p sample.Program) error {
 		return usage(
 			errors.New("--client has no {host} and no {addr}: the client would not know where to connect"),
 			"--client 'curl http://{addr}/'")
-	case f.timeout.Seconds() <= float64(f.seconds):
+	case f.timeout.Seconds() <= float64(f.seconds()):
 		return usage(fmt.Errorf("--timeout %s is too short: the client alone runs for %d s",
-			f.timeout, f.seconds),
-			fmt.Sprintf("--timeout %ds", min(10+2*f.seconds, int(maxTimeout.Seconds()))))
+			f.timeout, f.seconds()),
+			fmt.Sprintf("--timeout %ds", min(10+2*f.seconds(), int(maxTimeout.Seconds()))))
 	case len(f.metrics) > maxMetrics:
 		return usage(fmt.Errorf("--metric was given %d times, at most %d are possible",
 			len(f.metrics), maxMetrics), "")

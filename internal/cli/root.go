@@ -186,6 +186,7 @@ var publishFlags = map[string]bool{"p": true, "P": true, "publish": true, "publi
 var formerFlags = map[string]string{
 	"reverse":       "--load bulk-reverse",
 	"sweeps":        "--rounds",
+	"seconds":       "--window 2s",
 	"no-history":    historyEnv.name + "=" + historyEnv.value + " in the environment",
 	"try-file":      "--try @FILE",
 	"no-stream":     "--load batch",

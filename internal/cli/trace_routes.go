@@ -26,7 +26,7 @@ const (
 
 // routeFlags lists the flags of toll trace that apply to routes.
 var routeFlags = []string{"from", "ipv4", "ipv6", "baseline", secretFlag, "budget", "rounds",
-	"seed", "save", "window", clientFlag, "seconds", formatName, outputFlag, "force", "dry-run",
+	"seed", "save", "window", clientFlag, formatName, outputFlag, "force", "dry-run",
 	"quiet", "live", "details"}
 
 // requester says who makes the requests of a trace over routes.
@@ -45,15 +45,12 @@ func (a *requester) add(fl *pflag.FlagSet) {
 		flagDef{name: clientFlag, group: toMeasure, value: text(&a.program.client, ""),
 			word: "COMMAND", main: "trace",
 			help: "the command line of a client that makes the requests over each route, instead of " +
-				"toll; {host} {port}, or {addr}, stand for the route's address"},
-		flagDef{name: "seconds", group: toMeasure,
-			value: wholeFlag(&a.program.seconds, 1, 1, maxSeconds),
-			help:  "the value of {seconds}, for clients that take how long to run"})
+				"toll; {host} {port}, or {addr}, stand for the route's address, and {seconds} for --window"})
 }
 
 // refuse refuses the flags where no address is given.
 func (a *requester) refuse(fl *pflag.FlagSet) error {
-	for _, name := range []string{secretFlag, clientFlag, "seconds"} {
+	for _, name := range []string{secretFlag, clientFlag} {
 		if fl.Changed(name) {
 			return usage(fmt.Errorf("--%s needs the address of a server", name), tracedExample)
 		}
@@ -66,20 +63,23 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 	budget time.Duration) (out endpoint.Client, l sample.Load, err error) {
 	out = endpoint.Client{Requests: true, Locate: locateServers()}
 	if !fl.Changed(clientFlag) {
-		if fl.Changed("seconds") {
-			return out, l, usage(errors.New("--seconds needs --client"), clientExample)
-		}
 		out.Password, err = secret(secretFlag, a.passwordEnv)
 		return out, sample.Load{Kind: workload.Request, Warmup: routeWarmup, Window: window,
 			Options: sample.RequestOptions{Asks: endpoint.Asks(at)}}, err
 	}
-	for _, name := range []string{secretFlag, "window"} {
-		if fl.Changed(name) {
-			return out, l, usage(fmt.Errorf("--%s does not go with --client", name), clientExample)
-		}
+	if fl.Changed(secretFlag) {
+		return out, l, usage(fmt.Errorf("--%s does not go with --client", secretFlag), clientExample)
 	}
 	const grace = 20 * time.Second
-	a.program.timeout = max(budget, time.Duration(a.program.seconds)*time.Second) + grace
+	a.program.window = time.Second
+	if fl.Changed("window") {
+		if !strings.Contains(a.program.client, "{seconds}") {
+			return out, l, usage(errors.New("--window is {seconds}, which --client does not have"),
+				clientExample)
+		}
+		a.program.window = time.Duration(window * float64(time.Second))
+	}
+	a.program.timeout = max(budget, a.program.window) + grace
 	if l, err = a.program.clientAlone(true); err != nil {
 		return out, l, err
 	}
