@@ -79,7 +79,7 @@ func (a *Agent) lose(why error) {
 		a.mu.Unlock()
 		return
 	}
-	a.err = fmt.Errorf("%s left: %w", a.hello.Name, why)
+	a.err = &leftError{a.hello.Name, why}
 	if cut := (*path.CutError)(nil); errors.As(why, &cut) {
 		a.err = cut
 	}
@@ -94,6 +94,15 @@ func (a *Agent) lose(why error) {
 		p.cut()
 	}
 }
+
+// A leftError is what requests to a lost agent, and its processes, end with.
+type leftError struct {
+	name string
+	why  error
+}
+
+func (e *leftError) Error() string { return e.name + " left: " + e.why.Error() }
+func (e *leftError) Unwrap() error { return e.why }
 
 var errDismissed = errors.New("it was released")
 

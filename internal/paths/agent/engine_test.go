@@ -256,7 +256,7 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 		case cell.Mode == mode.Native && v.Round == dies && v.Failure == "" && late.Load():
 		case cell.Mode == mode.Native && v.Round >= dies:
 			left++
-			if !strings.Contains(v.Failure, "node e left: ") {
+			if !strings.HasPrefix(v.Failure, "node e left: ") {
 				t.Errorf("round %d: %s", v.Round, v.Failure)
 			}
 			if v.Round > dies && i+1 < len(f.Visits) &&

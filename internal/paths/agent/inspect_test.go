@@ -94,7 +94,7 @@ func TestInspect(t *testing.T) {
 	for _, bad := range []Spot{{Namespace: "/nowhere", Where: "x"},
 		{Where: strings.Repeat("x", maxLine)}} {
 		if all, err := b.Inspect(bad); err == nil || len(all) > 0 ||
-			!strings.Contains(err.Error(), "node b") {
+			!strings.HasPrefix(err.Error(), "node b: ") {
 			t.Errorf("%d settings, %v", len(all), err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestInspectWithoutAnAnswer(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		if all, err := b.Inspect(Spot{Where: "node b"}); err == nil ||
-			!strings.Contains(err.Error(), want) {
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%d settings, %v", len(all), err)
 		}
 		if took := time.Since(began); took > most {
@@ -140,8 +140,8 @@ func TestInspectWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	check(t, b.cmd.Process.Signal(syscall.SIGSTOP))
-	inspect("node b", 4*readLimit)
+	inspect("node b: ", 4*readLimit)
 	check(t, b.cmd.Process.Kill())
 	<-b.Lost()
-	inspect("node b left", readLimit/2)
+	inspect("node b left: ", readLimit/2)
 }
