@@ -154,7 +154,7 @@ func (r *Report) add(b *analysis.Report) {
 		}
 	}
 	for _, x := range b.Warnings {
-		if !slices.Contains(r.Warnings, x) {
+		if !slices.ContainsFunc(r.Warnings, x.Same) {
 			r.Warnings = append(r.Warnings, x)
 		}
 	}

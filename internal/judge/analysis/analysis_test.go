@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -366,6 +367,7 @@ func TestBaselineIsMissing(t *testing.T) {
 
 func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {
 	t.Helper()
+	sentence.FillWarnings(ws)
 	for _, w := range ws {
 		if w.Code == code && strings.Contains(w.Text, text) {
 			return

@@ -153,16 +153,16 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 		if !t.last.TooBusy() {
 			text = t.last.Failure + "; these rounds are left out"
 		}
-		return Warning{"failed-visits", fmt.Sprintf("in %d of %d rounds %s", len(starved), len(all),
+		return Warning{Code: "failed-visits", Text: fmt.Sprintf("in %d of %d rounds %s", len(starved), len(all),
 			text)}, true
 	}
 	if t.broke() {
-		return Warning{"broken-route", fmt.Sprintf(
+		return Warning{Code: "broken-route", Text: fmt.Sprintf(
 			"the route broke in round %d, %.1f s after the start, and did not come back; the figures are from before that: %s",
 			t.since.Round+1, t.since.At, seen(t.since))}, true
 	}
 	n := t.bad + t.starved
-	return Warning{"failed-visits", fmt.Sprintf(
+	return Warning{Code: "failed-visits", Text: fmt.Sprintf(
 		"%d of %d visits failed and %s left out, the last one in round %d: %s",
 		n, n+t.good, units.Agree(n, "is", "are"), t.last.Round+1, seen(t.last))}, n > 0
 }

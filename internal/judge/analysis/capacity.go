@@ -244,11 +244,11 @@ func (j *Run) fullWarnings(i int) []Warning {
 	mine := j.capacity(j.Series[i])
 	switch {
 	case mine.reached():
-		return []Warning{{"full", fmt.Sprintf(
+		return []Warning{{Code: "full", Text: fmt.Sprintf(
 			"it and %s fill %s, so their ratio says nothing about the modes: compare CPU time per byte (%s of payload)",
 			name, mine.Words(), mine.Sum())}}
 	case j.Against(i, b, Primary(j.Series[i].Load), name).Verdict == stats.Worse:
-		return []Warning{{"capped", fmt.Sprintf(
+		return []Warning{{Code: "capped", Text: fmt.Sprintf(
 			"%s fills %s: over a faster link it may be further ahead (%s of payload)",
 			name, base.Words(), base.Sum())}}
 	}
@@ -261,21 +261,16 @@ func (j *Run) cardWarnings() (out []Warning) {
 		if !limits(c, all) {
 			continue
 		}
-		at := c.Name + " of " + c.Where
 		if c.Duplex == sample.HalfDuplex {
-			out = append(out, Warning{"half-duplex",
-				fmt.Sprintf(
-					"%s came up in half duplex: data and acknowledgements wait for each other and collide. "+
-						"Let both ends of the cable negotiate (ethtool -s %s autoneg on, and the switch's port)", at, c.Name)})
+			out = append(out, warn(Finding{Code: HalfDuplex, What: c.Name, Why: c.Where}))
 		}
 		if c.Speed < c.MaxSpeed {
-			text := fmt.Sprintf(
-				"%s came up at %s, but the card can do %s: look at the cable, the transceiver and the switch's port", at,
-				units.Rate(float64(c.Speed)), units.Rate(float64(c.MaxSpeed)))
+			f := Finding{Code: SlowLink, What: c.Name, Why: c.Where, Values: map[string]float64{
+				SlowLink: float64(c.Speed), CardMost: float64(c.MaxSpeed)}}
 			if p := c.PartnerSpeed; p > 0 && p < c.MaxSpeed {
-				text += fmt.Sprintf(", which offers at most %s", units.Rate(float64(p)))
+				f.Values[CardPartner] = float64(p)
 			}
-			out = append(out, Warning{"slow-link", text})
+			out = append(out, warn(f))
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -243,6 +244,7 @@ func TestCardWarnings(t *testing.T) {
 			tt.change(&c)
 			r := overWire(t, mode.Routed, mode.ToContainer, c)
 			report := analysis.Judge(r.Rounds(6, judgetest.Steady(0.05, 0.05, 0.05), calm).File)
+			sentence.FillWarnings(report.Warnings)
 			if got := judgetest.Codes(report.Warnings); !slices.Equal(got, tt.want) ||
 				len(got) > 0 && !strings.Contains(report.Warnings[0].Text, tt.text) {
 				t.Errorf("warnings %+v", report.Warnings)

@@ -40,6 +40,33 @@ const (
 	Busy = "busy" // the warning of that code explains the verdicts: no advice is firm
 )
 
+// The codes of warnings about a run. Values has, by the code, what one number says.
+const (
+	Steal       = "steal"        // a share of CPU time
+	OtherLoad   = "other-load"   // CPUs
+	Throttled   = "throttled"    // times
+	CgroupLimit = "cgroup-limit" // CPUs
+	Paced       = "paced"        // by What, which is set by Why
+	SlotBias    = "slot-bias"    // of What
+	NoBaseline  = "no-baseline"  // What, because of Why
+	SameCore    = "same-core"    // What
+	HalfDuplex  = "half-duplex"  // of card What at Why
+	SlowLink    = "slow-link"    // so; Values has CardMost and, if known, CardPartner
+
+	Unreachable = "unreachable"
+	NoResult    = "no-result"
+
+	ByFlag    = "flag"
+	ByMachine = "machine"
+	ByNodes   = "nodes"
+
+	SharedCore = "shared"
+	OnlyCPU    = "only-cpu"
+
+	CardMost    = "most" // bit/s
+	CardPartner = "partner"
+)
+
 // TooBusy reports whether a warning says that the machine was too busy to measure.
 func (s Said) TooBusy() bool {
 	return slices.ContainsFunc(s.Warnings, func(w Warning) bool { return w.Code == Busy })

@@ -6,6 +6,7 @@ package analysis
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -402,7 +403,15 @@ type Failed struct {
 type Warning struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
+	// Found has the values of which show/sentence makes Text; nil: Text is made.
+	Found *Finding `json:"-"`
 }
+
+// Same reports whether two warnings say the same.
+func (w Warning) Same(o Warning) bool { return reflect.DeepEqual(w, o) }
+
+// warn returns the warning that is about the finding.
+func warn(f Finding) Warning { return Warning{Code: f.Code, Found: &f} }
 
 // Primary returns the metric that decides a load's toll.
 func Primary(l sample.Load) string { return workload.Of(l).Primary }

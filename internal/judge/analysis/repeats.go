@@ -64,6 +64,6 @@ func (j *Run) repeatsWarning(i int) (Warning, bool) {
 	if !(all.Error > own.Error) {
 		return Warning{}, false
 	}
-	return Warning{Repeats, "the congestion control's pacing differs from run to run: the interval is " +
+	return Warning{Code: Repeats, Text: "the congestion control's pacing differs from run to run: the interval is " +
 		"as wide as repeated runs show"}, true
 }

@@ -85,5 +85,5 @@ func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 	default:
 		text += ": something between has a smaller MTU (a tunnel, a VPN, a network of its own)"
 	}
-	return Warning{"path-mtu", text}, true
+	return Warning{Code: "path-mtu", Text: text}, true
 }

@@ -309,8 +309,8 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 		if v != nil && v.Resent > 0 {
 			why = "the machine was busy with something else, or TCP waited for lost packets"
 		}
-		out = append(out, Warning{"lost-slices",
-			fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: %s",
+		out = append(out, Warning{Code: "lost-slices",
+			Text: fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: %s",
 				100*share, why)})
 	}
 	if v != nil {
@@ -350,7 +350,7 @@ func (j *Run) burst(i int) (Warning, bool) {
 	if rate == workload.Transactions {
 		what = "rate"
 	}
-	return Warning{"burst-differs", fmt.Sprintf(
+	return Warning{Code: "burst-differs", Text: fmt.Sprintf(
 		"in slices of %g ms it has %s of %s's %s, in windows of %g ms %s: "+
 			"short bursts do not show its sustained performance", 1e3*s.Load.Slice, text(short),
 		Label(j.Series[b].Cell), what, 1e3*s.Load.Window, text(long))}, true

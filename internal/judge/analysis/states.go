@@ -57,7 +57,7 @@ func (j *Run) states(i int) (Warning, bool) {
 		text += fmt.Sprintf(". %s %s %.3g %s then and %.3g otherwise", Label(j.Series[b].Cell), ran,
 			stats.Median(speed[1])*by, unit, stats.Median(speed[0])*by)
 	}
-	return Warning{"states", text}, true
+	return Warning{Code: "states", Text: text}, true
 }
 
 // inWarnings returns the unit in which warnings print figures of the size of x, and the factor that

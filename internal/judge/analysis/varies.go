@@ -160,14 +160,14 @@ func (v Variation) warning(l sample.Load) Warning {
 		"its %s varies: %s %d %s lie in the range %s, which the row shows instead of a median",
 		workload.Of(l).Noun, share, v.N, of, v.Range())
 	if workload.Of(l).UDP {
-		return Warning{Varying, text}
+		return Warning{Code: Varying, Text: text}
 	}
 	text += fmt.Sprintf(". TCP: %s retransmits/s, %s of all bytes sent again",
 		short(v.Retransmits), Percent(v.Resent))
 	if v.RTO > 0 && v.Resent > 0 {
 		text += fmt.Sprintf(", RTO %.0f ms", 1e3*v.RTO)
 	}
-	return Warning{Varying, text}
+	return Warning{Code: Varying, Text: text}
 }
 
 // Range returns the range with its unit: "0.028–25 Gbit/s".

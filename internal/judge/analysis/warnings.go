@@ -35,7 +35,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 		if j.File.End.Reason == sample.EndedByBudget {
 			text += " fitted into the budget"
 		}
-		out = append(out, Warning{"few-rounds", text + ": " + lacks})
+		out = append(out, Warning{Code: "few-rounds", Text: text + ": " + lacks})
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
@@ -45,7 +45,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 	if low, high := stats.Clusters(xs); low != nil && !described {
 		unit, by := inWarnings(workload.MetricOf(metric, s.Load).Unit, low[0])
 		out = append(out, Warning{
-			"bimodal", fmt.Sprintf(
+			Code: "bimodal", Text: fmt.Sprintf(
 				"the rounds fall into two clusters, %d around %s and %d around %s %s: the median may describe neither",
 				len(low), short(by*stats.Median(low)), len(high), short(by*stats.Median(high)),
 				unit)})
@@ -58,8 +58,8 @@ func (j *Run) cellWarnings(i int) []Warning {
 	}
 	out = append(out, s.doubts(workload.First)...)
 	if j.wireShare(s) > wireOver {
-		out = append(out, Warning{"over-wire",
-			"throughput exceeds the wire's rate: traffic shaping was removed"})
+		out = append(out, Warning{Code: "over-wire",
+			Text: "throughput exceeds the wire's rate: traffic shaping was removed"})
 	}
 	out = append(out, j.fullWarnings(i)...)
 	if w, ok := j.narrowWarning(s); ok {
@@ -77,14 +77,14 @@ func (j *Run) cellWarnings(i int) []Warning {
 		}
 	}
 	if 2*late > len(s.Visits) {
-		out = append(out, Warning{"late", "most visits started late: " + workload.CutShort(l)})
+		out = append(out, Warning{Code: "late", Text: "most visits started late: " + workload.CutShort(l)})
 	}
 	return append(out, s.doubts(workload.Last)...)
 }
 
 func (s *Series) doubts(at workload.Listed) (out []Warning) {
 	for _, d := range workload.Of(s.Load).Doubts(at, s.seen()) {
-		out = append(out, Warning(d))
+		out = append(out, Warning{Code: d.Code, Text: d.Text})
 	}
 	return out
 }
@@ -98,7 +98,7 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 			break
 		}
 		if float64(n)*p.tail < tailSamples {
-			return Warning{"thin-tail", "too few samples for " + p.name +
+			return Warning{Code: "thin-tail", Text: "too few samples for " + p.name +
 				": use more rounds or " + load.MoreSamples()}, true
 		}
 	}
@@ -110,11 +110,11 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 func BrokenOff(f *sample.File) []Warning {
 	out := []Warning{}
 	if f.Truncated {
-		out = append(out, Warning{"truncated", "the results file is incomplete: the run was " +
+		out = append(out, Warning{Code: "truncated", Text: "the results file is incomplete: the run was " +
 			"killed, and this report has what it had measured"})
 	}
 	if f.End.Detail != "" {
-		out = append(out, Warning{"failure", "the run was aborted: " + f.End.Detail})
+		out = append(out, Warning{Code: "failure", Text: "the run was aborted: " + f.End.Detail})
 	}
 	return out
 }
@@ -122,15 +122,15 @@ func BrokenOff(f *sample.File) []Warning {
 func (j *Run) warnings() []Warning {
 	out := []Warning{}
 	add := func(code, format string, args ...any) {
-		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
+		out = append(out, Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	busy := j.TooBusy()
 	if busy != "" {
 		add(Busy, "%s", busy)
 	}
 	out = append(out, BrokenOff(j.File)...)
-	for _, text := range j.withoutBaseline() {
-		add("no-baseline", "%s", text)
+	for _, f := range j.withoutBaseline() {
+		out = append(out, warn(f))
 	}
 	out = append(out, j.cpuWarnings(busy != "")...)
 	for _, text := range j.mixedPlacements() {
@@ -140,26 +140,22 @@ func (j *Run) warnings() []Warning {
 		add("ways", "%s", text)
 	}
 	if cc := j.congestion(); Paces(cc) {
-		add("paced",
-			"TCP's congestion control here is %s, which paces what it sends: bulk measures its "+
-				"pacing more than the path. Containers on this machine use it too. To see what "+
-				"the paths can carry, use %s", cc,
-			j.otherCongestion())
+		out = append(out, warn(Finding{Code: Paced, What: cc, Why: j.setsCongestion()}))
 	}
 	out = append(out, j.cardWarnings()...)
-	for _, text := range j.slotBias() {
-		add("slot-bias", "%s", text)
+	for _, f := range j.slotBias() {
+		out = append(out, warn(f))
 	}
-	if text := j.sameCore(); text != "" {
-		add("same-core", "%s", text)
+	if what := j.sameCore(); what != "" {
+		out = append(out, warn(Finding{Code: SameCore, What: what}))
 	}
 	return out
 }
 
 // cpuWarnings returns the warnings about CPU time that the run's processes did not get.
 func (j *Run) cpuWarnings(busy bool) (out []Warning) {
-	add := func(code, format string, args ...any) {
-		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
+	add := func(code string, value float64) {
+		out = append(out, warn(Finding{Code: code, Values: map[string]float64{code: value}}))
 	}
 	var steal, total, idleRest float64
 	throttled, n := 0, 0.0
@@ -180,22 +176,17 @@ func (j *Run) cpuWarnings(busy bool) (out []Warning) {
 		}
 	}
 	if total > 0 && steal/total > stealLimit {
-		add("steal",
-			"the hypervisor took %.1f %% of the CPU time away, which makes results noisier", 100*steal/total)
+		add(Steal, steal/total)
 	}
 	// The server at the end of a route may run on this machine.
 	if !busy && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
-		add("other-load",
-			"something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
+		add(OtherLoad, idleRest/n)
 	}
 	if throttled > 0 {
-		add("throttled",
-			"the cgroup's CPU limit paused the run %d times: throughput and latency show the limit, not the network", throttled)
+		add(Throttled, float64(throttled))
 	}
 	if env := j.File.Header.Environment; env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
-		add("cgroup-limit",
-			"a cgroup limits this run to %.2g CPUs; client and server alone need two",
-			env.CgroupCPUs)
+		add(CgroupLimit, env.CgroupCPUs)
 	}
 	return out
 }
@@ -205,8 +196,7 @@ const slotBiasFrom = 0.005
 
 // slotBias reports where the baseline itself, measured in the other modes' slots, certainly differs
 // from the baseline. All ratios of these slots may be wrong by that much.
-func (j *Run) slotBias() []string {
-	var out []string
+func (j *Run) slotBias() (out []Finding) {
 	for _, s := range j.Series {
 		if !s.Cell.Placebo {
 			continue
@@ -215,14 +205,8 @@ func (j *Run) slotBias() []string {
 		if x == nil || x.Low <= 1 && x.High >= 1 || math.Abs(x.Median-1) <= slotBiasFrom {
 			continue
 		}
-		pin := ""
-		if len(j.File.Header.Plan.Pins) > 1 {
-			pin = ", on " + PinWords(s.Cell.Pin)
-		}
-		out = append(out, fmt.Sprintf(
-			"%s from %s%s: a slice's result depends on the slice before it: %s, measured "+
-				"among the other modes, has %s of its usual figure",
-			s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
+		out = append(out, Finding{Code: SlotBias, Load: s.Cell.Load, From: s.Cell.From,
+			Pin: j.pinOf(s.Cell.Pin), What: s.Cell.Name(), Ratios: []Ratio{*x}})
 	}
 	return out
 }
@@ -246,8 +230,7 @@ func (j *Run) TooBusy() string {
 	return ""
 }
 
-func (j *Run) withoutBaseline() []string {
-	var out []string
+func (j *Run) withoutBaseline() (out []Finding) {
 	seen := map[group]bool{}
 	for _, s := range j.Series {
 		g := groupOf(s.Cell)
@@ -259,17 +242,24 @@ func (j *Run) withoutBaseline() []string {
 		b, ok := j.base[g]
 		switch {
 		case !ok:
-			why = "cannot be reached from there"
+			why = Unreachable
 		case j.Failed(b) && len(j.File.Visits) > 0:
-			why = "has no result"
+			why = NoResult
 		default:
 			continue
 		}
-		placed := Plan{Pins: j.File.Header.Plan.Pins}.SayPin(g.pin)
-		out = append(out, fmt.Sprintf("from %s, %s%s: no ratios, because the baseline %s %s",
-			g.from.Words(), g.load, placed, j.File.Header.Plan.Baseline, why))
+		out = append(out, Finding{Code: NoBaseline, From: g.from, Load: g.load, Pin: j.pinOf(g.pin),
+			What: j.File.Header.Plan.Baseline, Why: why})
 	}
 	return out
+}
+
+// pinOf returns a placement on CPUs, or "" if the run has only one.
+func (j *Run) pinOf(pin string) string {
+	if len(j.File.Header.Plan.Pins) > 1 {
+		return pin
+	}
+	return ""
 }
 
 func (j *Run) congestion() string {
@@ -284,43 +274,40 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// otherCongestion returns how to use another congestion control. Containers that the lab did not
-// build get the machine's.
-func (j *Run) otherCongestion() string {
-	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
+// setsCongestion returns what sets the congestion control. Containers that the lab did not build get
+// the machine's.
+func (j *Run) setsCongestion() string {
 	real := false
 	for _, s := range j.Series {
 		p, _ := j.File.Header.PathOf(s.Cell)
 		if p.Facts["server node"] != "" {
-			return setting + "the nodes"
+			return ByNodes
 		}
 		real = real || s.Cell.On != sample.Lab && s.Cell.On != ""
 	}
 	if real {
-		return setting + "this machine"
+		return ByMachine
 	}
-	return "--congestion reno"
+	return ByFlag
 }
 
-// sameCore warns of a client and server on one core, unless the plan or a single-core machine
-// required that.
+// sameCore returns SharedCore or OnlyCPU if client and server were on one core, unless the plan or
+// a single-core machine required that.
 func (j *Run) sameCore() string {
-	const shared = "client and server shared one core: throughput and latency are those of a machine with a single core"
 	p := j.File.Header.Plan
 	far := slices.IndexFunc(p.Pins, func(x sample.Pinning) bool { return x.Name == sample.PinFar })
 	switch {
 	case far >= 0 && p.Pins[far].CPUs.SameCore, len(p.Pins) == 0 && p.CPUs.SameCore:
-		return shared
+		return SharedCore
 	case far < 0 && strings.Contains(p.Pin, sample.PinFar):
-		return "toll may use only one CPU: client and server shared it and were " +
-			"not measured on separate CPUs"
+		return OnlyCPU
 	case len(p.Pins) > 0:
 		return ""
 	}
 	for _, v := range j.File.Visits {
 		if len(v.Machine) > 0 {
 			if len(v.Machine) == 1 {
-				return shared
+				return SharedCore
 			}
 			break
 		}

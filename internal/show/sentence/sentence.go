@@ -28,6 +28,7 @@ func Fill(r Told) {
 	fillTraces(r)
 	fillDoubts(r)
 	base := r.Base()
+	FillWarnings(base.Warnings)
 	if len(base.Found) == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -17,6 +18,9 @@ func Published(r *published.Report) document.Document { return publishedDocument
 func PublishedDetails(r *published.Report) document.Document { return publishedDocument(r, true) }
 
 func publishedDocument(r *published.Report, details bool) document.Document {
+	for _, f := range r.Files {
+		sentence.FillWarnings(f.Warnings)
+	}
 	d := document.Document{Kind: document.AComparison, JSON: r, Data: publishedData(r),
 		Page: func() document.Page {
 			return chart.Published(r)
