@@ -303,9 +303,8 @@ func TestBadVisitsAreLeftOut(t *testing.T) {
 		t.Errorf("metric %+v, CPU %+v", m, c.CPU)
 	}
 	if i := slices.IndexFunc(c.Warnings, func(w analysis.Warning) bool {
-		return w.Code == "failed-visits"
-	}); i < 0 ||
-		!strings.Contains(c.Warnings[i].Text, "2 of 12") {
+		return w.Code == analysis.FailedVisits
+	}); i < 0 || c.Warnings[i].Found.N != 2 || c.Warnings[i].Found.Of != 12 {
 		t.Errorf("warnings %+v", c.Warnings)
 	}
 	if len(got.Failed) != 0 {

@@ -149,20 +149,17 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 				starved[v.Round] = true
 			}
 		}
-		text := "the machine was too busy to measure every row; what it missed is left out"
+		f := Finding{Code: FailedRounds, N: len(starved), Of: len(all)}
 		if !t.last.TooBusy() {
-			text = t.last.Failure + "; these rounds are left out"
+			f.Why = t.last.Failure
 		}
-		return Warning{Code: "failed-visits", Text: fmt.Sprintf("in %d of %d rounds %s", len(starved), len(all),
-			text)}, true
+		return Warning{Code: FailedVisits, Found: &f}, true
 	}
 	if t.broke() {
-		return Warning{Code: "broken-route", Text: fmt.Sprintf(
-			"the route broke in round %d, %.1f s after the start, and did not come back; the figures are from before that: %s",
-			t.since.Round+1, t.since.At, seen(t.since))}, true
+		return warn(Finding{Code: BrokenRoute, N: t.since.Round + 1, Why: seen(t.since),
+			Values: map[string]float64{BrokenRoute: t.since.At}}), true
 	}
 	n := t.bad + t.starved
-	return Warning{Code: "failed-visits", Text: fmt.Sprintf(
-		"%d of %d visits failed and %s left out, the last one in round %d: %s",
-		n, n+t.good, units.Agree(n, "is", "are"), t.last.Round+1, seen(t.last))}, n > 0
+	return warn(Finding{Code: FailedVisits, N: n, Of: n + t.good, Why: seen(t.last),
+		Values: map[string]float64{FailedVisits: float64(t.last.Round + 1)}}), n > 0
 }

@@ -53,6 +53,18 @@ const (
 	HalfDuplex  = "half-duplex"  // of card What at Why
 	SlowLink    = "slow-link"    // so; Values has CardMost and, if known, CardPartner
 
+	Truncated = "truncated"
+	Aborted   = "failure" // because of What
+
+	// of cells
+	FewRounds    = "few-rounds" // N; Why: the budget ended the run
+	OverWire     = "over-wire"
+	ThinTail     = "thin-tail"     // What
+	LostSlices   = "lost-slices"   // Values also has the share that was sent again
+	FailedVisits = "failed-visits" // N of Of, the last one because of Why in the round of Values
+	FailedRounds = "failed-rounds" // N of Of; Why: not because the machine was busy. A FailedVisits
+	BrokenRoute  = "broken-route"  // in round N, at the second of Values, because of Why
+
 	Unreachable = "unreachable"
 	NoResult    = "no-result"
 

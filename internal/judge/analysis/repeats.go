@@ -64,6 +64,5 @@ func (j *Run) repeatsWarning(i int) (Warning, bool) {
 	if !(all.Error > own.Error) {
 		return Warning{}, false
 	}
-	return Warning{Code: Repeats, Text: "the congestion control's pacing differs from run to run: the interval is " +
-		"as wide as repeated runs show"}, true
+	return warn(Finding{Code: Repeats}), true
 }

@@ -305,13 +305,11 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	}
 	v := j.Variation(i)
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
-		why := "the machine was busy with something else"
-		if v != nil && v.Resent > 0 {
-			why = "the machine was busy with something else, or TCP waited for lost packets"
+		f := Finding{Code: LostSlices, Values: map[string]float64{LostSlices: share}}
+		if v != nil {
+			f.Values[workload.Resent] = v.Resent
 		}
-		out = append(out, Warning{Code: "lost-slices",
-			Text: fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: %s",
-				100*share, why)})
+		out = append(out, warn(f))
 	}
 	if v != nil {
 		return append([]Warning{v.warning(s.Load)}, out...)

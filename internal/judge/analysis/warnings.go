@@ -15,7 +15,6 @@ const (
 	stealLimit  = 0.02 // share of all CPU time
 	otherLimit  = 0.10 // CPUs kept busy by other programs
 	tailSamples = 10   // samples that a meaningful percentile has beyond it
-	leastSpread = 2    // rounds that an interval needs
 )
 
 func (j *Run) cellWarnings(i int) []Warning {
@@ -24,18 +23,11 @@ func (j *Run) cellWarnings(i int) []Warning {
 	metric := PrimaryOf(s.Load, s.Cell.Shape)
 	xs := Ordered(s.Values[metric])
 	if len(xs) < stats.MinValues && s.slices == nil {
-		least, lacks := stats.MinValues, "the intervals are too narrow to rely on"
-		switch {
-		case len(xs) < leastSpread:
-			least, lacks = leastSpread, "too few for a verdict, and there is no interval"
-		case len(xs) < stats.MinJudged:
-			least, lacks = stats.MinJudged, "too few for a verdict, and "+lacks
-		}
-		text := fmt.Sprintf("fewer than %d rounds", least)
+		f := Finding{Code: FewRounds, N: len(xs)}
 		if j.File.End.Reason == sample.EndedByBudget {
-			text += " fitted into the budget"
+			f.Why = sample.EndedByBudget
 		}
-		out = append(out, Warning{Code: "few-rounds", Text: text + ": " + lacks})
+		out = append(out, warn(f))
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
@@ -58,8 +50,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 	}
 	out = append(out, s.doubts(workload.First)...)
 	if j.wireShare(s) > wireOver {
-		out = append(out, Warning{Code: "over-wire",
-			Text: "throughput exceeds the wire's rate: traffic shaping was removed"})
+		out = append(out, warn(Finding{Code: OverWire}))
 	}
 	out = append(out, j.fullWarnings(i)...)
 	if w, ok := j.narrowWarning(s); ok {
@@ -98,8 +89,7 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 			break
 		}
 		if float64(n)*p.tail < tailSamples {
-			return Warning{Code: "thin-tail", Text: "too few samples for " + p.name +
-				": use more rounds or " + load.MoreSamples()}, true
+			return warn(Finding{Code: ThinTail, What: p.name, Load: load.Name}), true
 		}
 	}
 	return Warning{}, false
@@ -110,11 +100,10 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 func BrokenOff(f *sample.File) []Warning {
 	out := []Warning{}
 	if f.Truncated {
-		out = append(out, Warning{Code: "truncated", Text: "the results file is incomplete: the run was " +
-			"killed, and this report has what it had measured"})
+		out = append(out, warn(Finding{Code: Truncated}))
 	}
 	if f.End.Detail != "" {
-		out = append(out, Warning{Code: "failure", Text: "the run was aborted: " + f.End.Detail})
+		out = append(out, warn(Finding{Code: Aborted, What: f.End.Detail}))
 	}
 	return out
 }

@@ -237,15 +237,11 @@ func TestLimitedBy(t *testing.T) {
 }
 
 func TestFewRounds(t *testing.T) {
-	for rounds, want := range map[int]string{
-		1: "fewer than 2 rounds: too few for a verdict, and there is no interval",
-		2: "fewer than 5 rounds: too few for a verdict, and the intervals are too narrow to rely on",
-		4: "fewer than 5 rounds: too few for a verdict, and the intervals are too narrow to rely on",
-		5: "fewer than 6 rounds: the intervals are too narrow to rely on",
-	} {
+	for rounds := 1; rounds < stats.MinValues; rounds++ {
 		r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
 			rounds, judgetest.Steady(8, 8, 8)).File)
-		if got := r.Cells[0].Warnings; len(got) != 1 || got[0].Text != want {
+		if got := r.Cells[0].Warnings; len(got) != 1 || got[0].Code != analysis.FewRounds ||
+			got[0].Found.N != rounds {
 			t.Errorf("%d rounds: %+v", rounds, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -14,15 +13,15 @@ func TestThinTail(t *testing.T) {
 		n    int64
 		want string
 	}{
-		{"none", 0, "p99:"}, {"p99", 999, "p99:"}, {"p999", 1000, "p99.9:"},
-		{"last-p999", 9999, "p99.9:"}, {"enough", 10_000, ""},
+		{"none", 0, "p99"}, {"p99", 999, "p99"}, {"p999", 1000, "p99.9"},
+		{"last-p999", 9999, "p99.9"}, {"enough", 10_000, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, ok := thinTail(tt.n, workload.Of(sample.Load{Kind: workload.RR}))
 			if ok != (tt.want != "") {
 				t.Fatalf("%d samples: %+v, %t", tt.n, w, ok)
 			}
-			if ok && (w.Code != "thin-tail" || !strings.Contains(w.Text, "for "+tt.want)) {
+			if ok && (w.Code != ThinTail || w.Found.What != tt.want) {
 				t.Errorf("%+v, want one for %s", w, tt.want)
 			}
 		})

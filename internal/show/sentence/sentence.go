@@ -29,6 +29,9 @@ func Fill(r Told) {
 	fillDoubts(r)
 	base := r.Base()
 	FillWarnings(base.Warnings)
+	for _, c := range base.Cells {
+		FillWarnings(c.Warnings)
+	}
 	if len(base.Found) == 0 {
 		return
 	}

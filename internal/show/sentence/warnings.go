@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -17,8 +19,66 @@ func FillWarnings(all []analysis.Warning) {
 }
 
 func warning(f analysis.Finding) string {
+	if text := runWarning(f); text != "" {
+		return text
+	}
+	return cellWarning(f)
+}
+
+func cellWarning(f analysis.Finding) string {
+	x := f.Values[f.Code]
+	switch f.Code {
+	case analysis.FewRounds:
+		return fewRounds(f)
+	case analysis.OverWire:
+		return "throughput exceeds the wire's rate: traffic shaping was removed"
+	case analysis.ThinTail:
+		load, _ := workload.Find(f.Load)
+		return "too few samples for " + f.What + ": use more rounds or " + load.MoreSamples()
+	case analysis.LostSlices:
+		return fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: the "+
+			"machine was busy with something else", 100*x) +
+			told(f.Values[workload.Resent] > 0, ", or TCP waited for lost packets")
+	case analysis.Repeats:
+		return "the congestion control's pacing differs from run to run: the interval is as wide as " +
+			"repeated runs show"
+	case analysis.FailedRounds:
+		why := "the machine was too busy to measure every row; what it missed is left out"
+		if f.Why != "" {
+			why = f.Why + "; these rounds are left out"
+		}
+		return fmt.Sprintf("in %d of %d rounds %s", f.N, f.Of, why)
+	case analysis.BrokenRoute:
+		return fmt.Sprintf("the route broke in round %d, %.1f s after the start, and did not come "+
+			"back; the figures are from before that: %s", f.N, x, f.Why)
+	case analysis.FailedVisits:
+		return fmt.Sprintf("%d of %d visits failed and %s left out, the last one in round %.0f: %s", f.N,
+			f.Of, units.Agree(f.N, "is", "are"), x, f.Why)
+	}
+	return ""
+}
+
+func fewRounds(f analysis.Finding) string {
+	const leastSpread = 2 // rounds that an interval needs
+	least, lacks := stats.MinValues, "the intervals are too narrow to rely on"
+	switch {
+	case f.N < leastSpread:
+		least, lacks = leastSpread, "too few for a verdict, and there is no interval"
+	case f.N < stats.MinJudged:
+		least, lacks = stats.MinJudged, "too few for a verdict, and "+lacks
+	}
+	return fmt.Sprintf("fewer than %d rounds%s: %s", least, told(f.Why != "",
+		" fitted into the budget"), lacks)
+}
+
+func runWarning(f analysis.Finding) string {
 	x, pin := f.Values[f.Code], told(f.Pin != "", ", on "+analysis.PinWords(f.Pin))
 	switch f.Code {
+	case analysis.Truncated:
+		return "the results file is incomplete: the run was killed, and this report has what it had " +
+			"measured"
+	case analysis.Aborted:
+		return "the run was aborted: " + f.What
 	case analysis.Steal:
 		return fmt.Sprintf("the hypervisor took %.1f %% of the CPU time away, which makes results "+
 			"noisier", 100*x)

@@ -6,9 +6,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-func TestWarningsOfRuns(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	value := func(code string, x float64) analysis.Finding {
 		return analysis.Finding{Code: code, Values: map[string]float64{code: x}}
 	}
@@ -40,6 +41,29 @@ func TestWarningsOfRuns(t *testing.T) {
 			"transceiver and the switch's port, which offers at most 100 Mbit/s": {
 			Code: analysis.SlowLink, What: "eth0", Why: "node a", Values: map[string]float64{
 				analysis.SlowLink: 1e8, analysis.CardMost: 1e9, analysis.CardPartner: 1e8}},
+		"the run was aborted: no space left": {
+			Code: analysis.Aborted, What: "no space left"},
+		"throughput exceeds the wire's rate: traffic shaping was removed": {Code: analysis.OverWire},
+		"fewer than 2 rounds fitted into the budget: too few for a verdict, and there is no interval": {
+			Code: analysis.FewRounds, N: 1, Why: sample.EndedByBudget},
+		"fewer than 5 rounds: too few for a verdict, and the intervals are too narrow to rely on": {
+			Code: analysis.FewRounds, N: 4},
+		"fewer than 6 rounds: the intervals are too narrow to rely on": {
+			Code: analysis.FewRounds, N: 5},
+		"too few samples for p99: use more rounds or a longer --window": {
+			Code: analysis.ThinTail, What: "p99", Load: workload.RR},
+		"40 % of the slices began late or were cut short, and are left out: the machine was busy with " +
+			"something else": value(analysis.LostSlices, 0.4),
+		"in 2 of 8 rounds the machine was too busy to measure every row; what it missed is left out": {
+			Code: analysis.FailedRounds, N: 2, Of: 8},
+		"in 2 of 8 rounds it was traced; these rounds are left out": {
+			Code: analysis.FailedRounds, N: 2, Of: 8, Why: "it was traced"},
+		"the route broke in round 7, 1.5 s after the start, and did not come back; the figures are " +
+			"from before that: refused": {Code: analysis.BrokenRoute, N: 7, Why: "refused",
+			Values: map[string]float64{analysis.BrokenRoute: 1.5}},
+		"1 of 12 visits failed and is left out, the last one in round 3: refused": {
+			Code: analysis.FailedVisits, N: 1, Of: 12, Why: "refused",
+			Values: map[string]float64{analysis.FailedVisits: 3}},
 	} {
 		ws := []analysis.Warning{{Code: f.Code, Found: &f}, {Code: "busy", Text: "as it is"}}
 		FillWarnings(ws)
