@@ -314,7 +314,8 @@ func TestPathMTU(t *testing.T) {
 				}
 				return
 			}
-			if len(c.Warnings) != 1 || c.Warnings[0].Code != "path-mtu" ||
+			sentence.FillWarnings(c.Warnings)
+			if len(c.Warnings) != 1 || c.Warnings[0].Code != analysis.PathMTU ||
 				!strings.HasPrefix(c.Warnings[0].Text, tt.want) {
 				t.Errorf("warnings %v", c.Warnings)
 			}

@@ -63,7 +63,14 @@ const (
 	LostSlices   = "lost-slices"   // Values also has the share that was sent again
 	FailedVisits = "failed-visits" // N of Of, the last one because of Why in the round of Values
 	FailedRounds = "failed-rounds" // N of Of; Why: not because the machine was busy. A FailedVisits
-	BrokenRoute  = "broken-route"  // in round N, at the second of Values, because of Why
+	// PathMTU is of the end What, whose device is On. Why is the other end's, which has the OtherMTU;
+	// "": neither has.
+	PathMTU     = "path-mtu"
+	BrokenRoute = "broken-route" // in round N, at the second of Values, because of Why
+
+	SegmentPayload = "payload" // bytes
+	SegmentPacket  = "packet"
+	OtherMTU       = "other"
 
 	Unreachable = "unreachable"
 	NoResult    = "no-result"

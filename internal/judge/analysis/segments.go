@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -71,19 +70,15 @@ func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 		return w, false
 	}
 	at := all[i]
-	text := fmt.Sprintf(
-		"segments are %d bytes: the path carries packets of %d, but the %s's %s has an MTU of %d", at.Payload,
-		at.Packet, at.End, at.Device, at.MTU)
+	f := Finding{Code: PathMTU, What: at.End, On: at.Device, Values: map[string]float64{
+		SegmentPayload: float64(at.Payload), SegmentPacket: float64(at.Packet),
+		PathMTU: float64(at.MTU)}}
 	p, _ := j.File.Header.PathOf(s.Cell)
 	other := slices.IndexFunc(all, func(o Segments) bool {
 		return o.End != at.End && o.MTU == at.Packet
 	})
-	switch {
-	case other >= 0 && !slices.Contains(p.Hops, string(mode.HopProxy)):
-		text += fmt.Sprintf(" and the %s's %s one of %d", all[other].End, all[other].Device,
-			all[other].MTU)
-	default:
-		text += ": something between has a smaller MTU (a tunnel, a VPN, a network of its own)"
+	if other >= 0 && !slices.Contains(p.Hops, string(mode.HopProxy)) {
+		f.Why, f.Values[OtherMTU] = all[other].Device, float64(all[other].MTU)
 	}
-	return Warning{Code: "path-mtu", Text: text}, true
+	return warn(f), true
 }

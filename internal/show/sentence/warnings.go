@@ -30,6 +30,8 @@ func cellWarning(f analysis.Finding) string {
 	switch f.Code {
 	case analysis.FewRounds:
 		return fewRounds(f)
+	case analysis.PathMTU:
+		return pathMTU(f)
 	case analysis.OverWire:
 		return "throughput exceeds the wire's rate: traffic shaping was removed"
 	case analysis.ThinTail:
@@ -56,6 +58,21 @@ func cellWarning(f analysis.Finding) string {
 			f.Of, units.Agree(f.N, "is", "are"), x, f.Why)
 	}
 	return ""
+}
+
+func pathMTU(f analysis.Finding) string {
+	other := "client"
+	if f.What == other {
+		other = "server"
+	}
+	text := fmt.Sprintf("segments are %.0f bytes: the path carries packets of %.0f, but the %s's %s "+
+		"has an MTU of %.0f", f.Values[analysis.SegmentPayload], f.Values[analysis.SegmentPacket], f.What,
+		f.On, f.Values[analysis.PathMTU])
+	if f.Why != "" {
+		return text + fmt.Sprintf(" and the %s's %s one of %.0f", other, f.Why,
+			f.Values[analysis.OtherMTU])
+	}
+	return text + ": something between has a smaller MTU (a tunnel, a VPN, a network of its own)"
 }
 
 func fewRounds(f analysis.Finding) string {

@@ -43,6 +43,14 @@ func TestWarnings(t *testing.T) {
 				analysis.SlowLink: 1e8, analysis.CardMost: 1e9, analysis.CardPartner: 1e8}},
 		"the run was aborted: no space left": {
 			Code: analysis.Aborted, What: "no space left"},
+		"segments are 1348 bytes: the path carries packets of 1400, but the client's eth0 has an MTU " +
+			"of 1500 and the server's wg0 one of 1400": {Code: analysis.PathMTU, What: "client", On: "eth0",
+			Why: "wg0", Values: map[string]float64{analysis.PathMTU: 1500, analysis.OtherMTU: 1400,
+				analysis.SegmentPayload: 1348, analysis.SegmentPacket: 1400}},
+		"segments are 1348 bytes: the path carries packets of 1400, but the server's eth0 has an MTU " +
+			"of 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)": {
+			Code: analysis.PathMTU, What: "server", On: "eth0", Values: map[string]float64{
+				analysis.PathMTU: 1500, analysis.SegmentPayload: 1348, analysis.SegmentPacket: 1400}},
 		"throughput exceeds the wire's rate: traffic shaping was removed": {Code: analysis.OverWire},
 		"fewer than 2 rounds fitted into the budget: too few for a verdict, and there is no interval": {
 			Code: analysis.FewRounds, N: 1, Why: sample.EndedByBudget},
