@@ -40,7 +40,7 @@ const (
 	Busy = "busy" // the warning of that code explains the verdicts: no advice is firm
 )
 
-// The codes of warnings about a run. Values has, by the code, what one number says.
+// The codes of warnings. Values has, by the code, what one number says.
 const (
 	Steal       = "steal"        // a share of CPU time
 	OtherLoad   = "other-load"   // CPUs
@@ -62,12 +62,18 @@ const (
 	ThinTail     = "thin-tail"     // What
 	LostSlices   = "lost-slices"   // Values also has the share that was sent again
 	FailedVisits = "failed-visits" // N of Of, the last one because of Why in the round of Values
-	FailedRounds = "failed-rounds" // N of Of; Why: not because the machine was busy. A FailedVisits
 	// PathMTU is of the end What, whose device is On. Why is the other end's, which has the OtherMTU;
 	// "": neither has.
 	PathMTU     = "path-mtu"
 	BrokenRoute = "broken-route" // in round N, at the second of Values, because of Why
+)
 
+// FailedRounds is the finding of a FailedVisits about whole rounds, N of Of. Why is "" if the machine
+// was busy.
+const FailedRounds = "failed-rounds"
+
+// What warnings' findings have in What, Why and Values.
+const (
 	SegmentPayload = "payload" // bytes
 	SegmentPacket  = "packet"
 	OtherMTU       = "other"

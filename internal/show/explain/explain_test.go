@@ -71,8 +71,16 @@ func sources(t *testing.T, dir string) (out []string) {
 }
 
 func TestWarningsAreExplained(t *testing.T) {
-	codes := regexp.MustCompile(`(?:Warning\{|Doubt\{|\badd\()"([a-z-]+)"`)
+	codes := regexp.MustCompile(`(?:Warning\{(?:Code: )?|Doubt\{|\badd\()"([a-z-]+)"`)
 	n := 0
+	for _, text := range sources(t, "judge/analysis") {
+		_, list, _ := strings.Cut(text, "// The codes of warnings.")
+		list, _, _ = strings.Cut(list, "\n)")
+		for _, m := range regexp.MustCompile(`= "([a-z-]+)"`).FindAllStringSubmatch(list, -1) {
+			finds(t, "warning", m[1])
+			n++
+		}
+	}
 	for _, dir := range []string{"judge", "record/workload"} {
 		for _, text := range sources(t, dir) {
 			for _, m := range codes.FindAllStringSubmatch(text, -1) {
