@@ -265,12 +265,26 @@ func (c *connection) forget() {
 // Sealed returns what was seen at a place of a request over TLS, or false if it was not seen, or not
 // all of it yet. The client dials another place, or the same one; relays in between copy its bytes.
 func (l *Log) Sealed(by Client, at, dialed Place, a *Asked) (s Seen, ok bool) {
-	came := l.cameTo(by, a.Local)
-	if came == nil {
+	base, ok := l.Base(by, a.Local)
+	if !ok {
 		return s, false
 	}
+	return l.SealedFrom(base, at, dialed, a)
+}
+
+// Base returns the sequence number with which the response stream to a client's port begins. ok is
+// false if it was not seen.
+func (l *Log) Base(by Client, local uint16) (base uint32, ok bool) {
+	if came := l.cameTo(by, local); came != nil {
+		return came.base, true
+	}
+	return 0, false
+}
+
+// SealedFrom is Sealed for the response stream that begins with a sequence number.
+func (l *Log) SealedFrom(base uint32, at, dialed Place, a *Asked) (s Seen, ok bool) {
 	c := l.find(dialed, func(_ key, c *connection) bool { // no packet filter changes its numbers
-		return c.out.known && c.out.base == came.base
+		return c.out.known && c.out.base == base
 	})
 	if c != nil && at != dialed {
 		hello := c.greeting

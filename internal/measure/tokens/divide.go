@@ -19,7 +19,7 @@ type Asked struct {
 	Texts []openai.Text // up to each event
 	Read  []int64       // when the client had read each event
 	// Arrived returns when all bytes of the response stream before an offset were readable, or
-	// false if that is unknown.
+	// false if that is unknown. Nil: nobody looked, and the time until they are read is the wire's.
 	Arrived func(offset int64) (ns int64, ok bool)
 }
 
@@ -154,12 +154,20 @@ func divide(chain []Seen, a *Asked, i int) (Row, bool) {
 		row = append(row, held+h.Departed[last]-left)
 		left = h.Departed[last]
 	}
-	arrived, ok := a.Arrived(chain[len(chain)-1].Events[last].Offset)
 	j := reached(len(a.Texts), length, func(j int) int { return a.Texts[j].Len })
-	if !ok || j == len(a.Texts) {
+	if j == len(a.Texts) {
 		return nil, false
 	}
-	return append(row, arrived-left, a.Read[j]-arrived), true
+	arrived, ok := a.arrived(chain[len(chain)-1].Events[last].Offset, j)
+	return append(row, arrived-left, a.Read[j]-arrived), ok
+}
+
+// arrived returns when the bytes before an offset, which bring the client's event j, were readable.
+func (a *Asked) arrived(offset int64, j int) (ns int64, ok bool) {
+	if a.Arrived == nil {
+		return a.Read[j], true
+	}
+	return a.Arrived(offset)
 }
 
 // queued returns how long a token's packet was in the device's queue, as far as TCP's timestamps of
