@@ -79,7 +79,8 @@ func (j *Run) sameServer() bool {
 		if first == nil {
 			first = hop
 		}
-		if hop.Process != first.Process || hop.Port != first.Port || hop.NetNS != first.NetNS {
+		if hop.Process != first.Process || hop.Port != first.Port || hop.NetNS != first.NetNS ||
+			hop.Machine != first.Machine {
 			return false
 		}
 	}

@@ -602,6 +602,8 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 // server.
 func TestTraceable(t *testing.T) {
 	seen := &sample.Evidence{Responses: 10, ByOrder: 10}
+	there := &sample.Evidence{Responses: 10, ByOrder: 10,
+		Hops: []sample.EvidenceHop{{Machine: "peer gpu1"}}}
 	cell := func(name, load, dial string, e *sample.Evidence) analysis.Cell {
 		c := analysis.Cell{Cell: sample.Cell{Mode: mode.Name(name), Load: load}}
 		c.Dial, c.Evidence = dial, e
@@ -624,6 +626,7 @@ func TestTraceable(t *testing.T) {
 		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, sample.Program{}, ""},
 		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)}, sample.Program{},
 			"sudo toll trace --attach 127.0.0.1:8000 divides others' requests."},
+		{[]analysis.Cell{cell("vllm", workload.Chat, "10.0.0.9:8000", there)}, ""},
 	} {
 		r := &analysis.Report{}
 		r.Cells = tt.cells

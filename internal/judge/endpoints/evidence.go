@@ -43,6 +43,9 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		out.Tokens, out.Matched = out.Tokens+e.Tokens, out.Matched+e.Matched
 		out.Lost, out.Others = out.Lost+e.Lost, out.Others+e.Others
 		out.Window += e.Window
+		out.Broken = cmp.Or(out.Broken, e.Broken)
+		out.Unsure = max(out.Unsure, e.Unsure)
+		out.ClientInWire = out.ClientInWire || e.ClientInWire
 		for i := range min(len(out.Hops), len(e.Hops)) {
 			out.Hops[i].Stopped += e.Hops[i].Stopped
 		}

@@ -135,6 +135,17 @@ func TestEvidence(t *testing.T) {
 			"Over r, the captured packets allow no verdict: the capture lost 3 packets.", nil},
 		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
 			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
+		"a server on a peer": {judgetest.Evidence(quick, [7]float64{1: 300, 5: 262}, none),
+			func(e *sample.Evidence) {
+				e.Parts, e.Hops[0].Machine, e.Unsure = e.Parts[1:], "peer gpu1", 0.131
+			},
+			"The network, over r: of 562 ms to the last token (mean) the server needs 300 ms, the network " +
+				"holds 262 ms.", []string{"(vllm at port 8000 of peer gpu1) on: 24 of 24 tokens."}},
+		"a client that captured nothing": {judgetest.Evidence(quick, [7]float64{1: 300, 5: 262}, none),
+			func(e *sample.Evidence) { e.Parts, e.ClientInWire = e.Parts[1:6], true },
+			"The network or the client, over r: of ", nil},
+		"a peer that left": {&sample.Evidence{Responses: 1, Tokens: 24, Broken: "peer gpu1: it left"},
+			nil, "Over r, the captured packets allow no verdict: peer gpu1: it left.", nil},
 		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
 			"Over r, the captured packets allow no verdict: no response was seen at the server.", nil},
 	} {

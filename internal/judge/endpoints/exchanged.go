@@ -29,11 +29,11 @@ func exchanged(r *analysis.Report) (out, unclear []analysis.Finding) {
 }
 
 // traceable returns the routes that toll trace would divide further, or nil unless packets showed
-// their servers: only then it would run here.
+// their servers on this machine: only then it would run here.
 func traceable(r *analysis.Report) []analysis.Finding {
 	f := analysis.Finding{Code: Comparable}
 	for i, c := range r.Cells {
-		if c.Load == workload.Batch || c.Facts["from"] != "" || !c.Proven() {
+		if c.Load == workload.Batch || c.Facts["from"] != "" || !c.Proven() || distant(c.Evidence) {
 			continue
 		}
 		if f.Cells = append(f.Cells, i); c.Load != workload.Exec { // it would need a login, or a prompt
@@ -42,6 +42,9 @@ func traceable(r *analysis.Report) []analysis.Finding {
 	}
 	return some(f)
 }
+
+// distant reports whether the server is on another machine.
+func distant(e *sample.Evidence) bool { return len(e.Hops) > 0 && e.Hops[0].Machine != "" }
 
 // reasons groups routes by a reason.
 type reasons struct {

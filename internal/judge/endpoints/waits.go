@@ -29,7 +29,11 @@ func Waited(x sample.EvidenceWait, what string) string {
 // Blames returns as what a cause of waits is blamed.
 func Blames(cause string) string { return causes[cause].blames }
 
-// PlaceOf returns a hop's process and port in words.
+// PlaceOf returns a hop's process, port and, if that is another one, machine in words.
 func PlaceOf(h sample.EvidenceHop) string {
-	return strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
+	at := strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
+	if h.Machine != "" {
+		at += " of " + h.Machine
+	}
+	return at
 }

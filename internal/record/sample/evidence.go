@@ -32,6 +32,15 @@ type Evidence struct {
 	Window float64 `json:"window_s,omitempty"`
 	// ClockMoved is by how much CLOCK_REALTIME was set during the visit.
 	ClockMoved float64 `json:"clock_moved_s,omitempty"`
+	// Ahead is by how much the clock of the server's machine is ahead, if that is another one, and
+	// Unsure by how much that may be wrong. EvidenceWire is then both ways of the network, which is
+	// exact, and there is no EvidenceRequest.
+	Ahead  float64 `json:"ahead_s,omitempty"`
+	Unsure float64 `json:"unsure_s,omitempty"`
+	// ClientInWire means that no packets were captured at the client, whose part is in EvidenceWire.
+	ClientInWire bool `json:"client_in_wire,omitempty"`
+	// Broken is why nothing is known from another machine, as a clause; "": it answered.
+	Broken string `json:"broken,omitempty"`
 	// ServerGap and Gap are the median gaps between tokens at the server and at the client.
 	ServerGap float64 `json:"server_gap_s"`
 	Gap       float64 `json:"gap_s"`
@@ -89,10 +98,11 @@ const (
 
 // EvidenceHop is a process that handles requests.
 type EvidenceHop struct {
-	Process string `json:"process"` // "": unknown
-	Port    uint16 `json:"port"`    // at which it listens
-	NetNS   string `json:"netns"`   // like "net:[4026531840]"
-	PID     int    `json:"-"`       // 0: unknown
+	Process string `json:"process"`           // "": unknown
+	Port    uint16 `json:"port"`              // at which it listens
+	NetNS   string `json:"netns"`             // like "net:[4026531840]"
+	PID     int    `json:"-"`                 // 0: unknown
+	Machine string `json:"machine,omitempty"` // another one, such as "peer gpu1"
 	// Stopped is for how long a CPU limit stopped its cgroup during the window.
 	Stopped float64 `json:"stopped_s,omitempty"`
 }
@@ -104,7 +114,7 @@ const (
 	EvidenceTCP     = "tcp"   // the server's
 	EvidenceQueue   = "queue" // of the server's device
 	EvidenceRelay   = "relay" // of the request and of the token
-	EvidenceWire    = "wire"  // from the last relay to the client's kernel
+	EvidenceWire    = "wire"  // from the last relay to the client's kernel; or both ways
 	EvidenceClient  = "client"
 )
 
@@ -132,6 +142,9 @@ type EvidencePart struct {
 // Clear reports whether the evidence suffices for a verdict, and if not why, as a clause.
 func (e *Evidence) Clear() (why string, ok bool) {
 	const least = 0.95 // of the tokens
+	if e.Broken != "" {
+		return e.Broken, false
+	}
 	if e.Tokens == 0 && e.Responses > 0 {
 		if float64(e.ByOrder) < least*float64(e.Responses) {
 			return fmt.Sprintf("only %d of %d exchanges were seen at every hop", e.ByOrder,

@@ -242,6 +242,9 @@ func (w parts) short(p sample.EvidencePart) string {
 		}
 		return "the relay"
 	case sample.EvidenceWire:
+		if w.ClientInWire {
+			return "the network or the client"
+		}
 		return "the network"
 	case sample.EvidenceRequest:
 		return "sending the request"
