@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
@@ -140,7 +141,8 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	engine := &box.Engine{}
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name,
 		Version: version,
-		Starts:  []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
+		Starts:  []string{worker.Arg, program.Arg, endpoint.Arg, observe.Arg}, Engine: engine,
+		Router: engine})
 	err = errors.Join(err, engine.Close())
 	if carrier.IsClosed() { // no one reads an error
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -39,6 +40,9 @@ func start(args []string) int {
 	}
 	if len(args) > 0 && args[0] == endpoint.Arg {
 		return internal(endpoint.Main(os.Stdin, os.Stdout, locateServers()))
+	}
+	if len(args) > 0 && args[0] == observe.Arg {
+		return internal(observe.Serve(os.Stdin, os.Stdout))
 	}
 	for _, b := range backends {
 		if b.inner == nil {

@@ -29,6 +29,9 @@ type Client struct {
 	Locate Locate `json:"-"`
 	// Reach connects to the machine of distant addresses; nil: none are distant.
 	Reach func(context.Context) (Peer, error) `json:"-"`
+	// Beyond connects to a machine on which the servers of Chat are looked for, too, if this one does
+	// not have them; nil: there is none.
+	Beyond func(context.Context) (Peer, error) `json:"-"`
 	// Progress, unless nil, is called with each route before a foreign client first runs over it.
 	Progress func(name string) `json:"-"`
 }
@@ -92,7 +95,7 @@ func here(at []Address) []Address {
 func (c Client) near(at []Address) (Asker, error) {
 	switch {
 	case c.Chat != nil:
-		chat, err := newChat(at, *c.Chat)
+		chat, err := newChat(at, *c.Chat, c.Beyond)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -23,8 +24,9 @@ import (
 // Chat visits the endpoints of a language model's server.
 type Chat struct {
 	Locate Locate // nil: unknown
-	// Whole and NoStream are as in Client.
+	// Whole, NoStream and Beyond are as in Client.
 	Whole, NoStream bool
+	Beyond          func(context.Context) (Peer, error)
 
 	names     []string
 	endpoints map[string]*openai.Endpoint
@@ -40,12 +42,15 @@ type Chat struct {
 
 const responseTimeouts = openai.WholeTimeouts
 
-// newChat parses the URLs; it does not connect.
-func newChat(at []Address, o openai.Options) (*Chat, error) {
+// newChat parses the URLs; it does not connect. beyond is as in Client.
+func newChat(at []Address, o openai.Options,
+	beyond func(context.Context) (Peer, error)) (*Chat, error) {
 	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{},
 		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{},
-		gpus: map[int]*gpu.Meter{}, limit: responseTimeouts * o.Timeout}
-	c.watch, c.unwatched = observe.New()
+		gpus: map[int]*gpu.Meter{}, limit: responseTimeouts * o.Timeout, Beyond: beyond}
+	if c.watch, c.unwatched = observe.New(); c.unwatched != nil && beyond != nil {
+		c.watch = observe.NewBlind()
+	}
 	for _, w := range at {
 		if c.watch != nil {
 			o.Mark = c.watch.Marker(w.Name)
@@ -67,6 +72,9 @@ func (c *Chat) Names() []string { return c.names }
 // Check requests a short response from each endpoint, of each kind that visits will request.
 func (c *Chat) Check(ctx context.Context) error {
 	if err := c.Close(); err != nil { // of an earlier check
+		return err
+	}
+	if err := c.lookBeyond(ctx); err != nil {
 		return err
 	}
 	for _, name := range c.names {
@@ -109,6 +117,23 @@ func (c *Chat) Check(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
+}
+
+// lookBeyond makes the watch look for servers on the other machine, too, if there is one.
+func (c *Chat) lookBeyond(ctx context.Context) error {
+	if c.Beyond == nil || c.watch == nil || c.NoStream {
+		return nil
+	}
+	p, err := c.Beyond(ctx)
+	if err != nil {
+		return err
+	}
+	process, err := p.Start(path.Command{Args: []string{observe.Arg}})
+	if err != nil {
+		return err
+	}
+	c.watch.Beyond(p.Name(), process, p.Err)
 	return nil
 }
 
@@ -196,7 +221,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	}
 	began, before := time.Now(), strainsOf(c.from[cell.Route], c.servers[cell.Route])
 	together := c.servers.watch(os.Getpid(), cell.Route)
-	watched, err := c.watched(cell.Route, l)
+	watched, err := c.watched(ctx, cell.Route, l)
 	if err != nil {
 		return err
 	}
@@ -264,11 +289,11 @@ func (c *Chat) converse(ctx context.Context, route string, l sample.Load, t *tal
 }
 
 // watched starts to watch the tokens of a visit. It returns nil if they cannot be seen.
-func (c *Chat) watched(route string, l sample.Load) (*observe.Visit, error) {
+func (c *Chat) watched(ctx context.Context, route string, l sample.Load) (*observe.Visit, error) {
 	if c.watch == nil || l.Kind == workload.Batch {
 		return nil, nil
 	}
-	return c.watch.Begin(route)
+	return c.watch.Begin(ctx, route)
 }
 
 // probe has the time limit of a visit's response, because a server may ignore the small number of

@@ -307,7 +307,7 @@ func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	for i, u := range urls {
 		at = append(at, Address{Name: string(rune('a' + i)), URL: u})
 	}
-	c, err := newChat(at, o)
+	c, err := newChat(at, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,9 +339,9 @@ func wants(t *testing.T, err error, words ...string) {
 
 func TestNewChatNamesTheRoute(t *testing.T) {
 	_, err := newChat([]Address{{Name: "good", URL: "http://h"}, {Name: "bad", URL: "ftp://h"}},
-		openai.Options{})
+		openai.Options{}, nil)
 	wants(t, err, "bad: the URL must begin with http")
-	_, err = newChat([]Address{{Name: "bad", URL: "http://app:hunter22@h"}}, openai.Options{})
+	_, err = newChat([]Address{{Name: "bad", URL: "http://app:hunter22@h"}}, openai.Options{}, nil)
 	if wants(t, err, "bad: ", "password"); strings.Contains(err.Error(), "hunter22") {
 		t.Error(err)
 	}

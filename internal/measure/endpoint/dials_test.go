@@ -120,7 +120,7 @@ func TestDialNamesTheFirstAddress(t *testing.T) {
 
 func TestChatCountsFailedDials(t *testing.T) {
 	c, err := newChat([]Address{{Name: "a", URL: "http://" + testnet.TCP(t).String()}},
-		openai.Options{Model: "m", Timeout: patience})
+		openai.Options{Model: "m", Timeout: patience}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@
 package observe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,6 +39,11 @@ type Watch struct {
 	dials    bool     // how relays dial the hops behind them is watched, too
 	copies   int      // of each capture, besides the first: they show what it costs
 	asking   string   // the route whose hops are being found
+	// find finds the network namespaces in which servers may be.
+	find func() ([]netns.Found, error)
+	far  *distant // on another machine; nil: none
+	// blind means that nothing is captured on this machine.
+	blind bool
 
 	mu    sync.Mutex
 	log   *tokens.Log
@@ -82,6 +88,17 @@ func (h hop) place() tokens.Place {
 	return tokens.Place{Space: h.space, Port: h.to.Port(), Addr: h.addr}
 }
 
+// distant reports whether the hops are on another machine.
+func (r *route) distant() bool { return len(r.hops) > 0 && r.hops[0].space >= farSpace }
+
+// near returns the hops on this machine.
+func (r *route) near() []hop {
+	if r.distant() {
+		return nil
+	}
+	return r.hops
+}
+
 // same reports whether another hop is where this one is.
 func (h hop) same(o hop) bool { return h.space == o.space && h.to == o.to }
 
@@ -100,7 +117,7 @@ func New() (*Watch, error) {
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
-	return &Watch{base: markBase + rand.Uint32N(markBase), routes: map[string]*route{}}, nil
+	return newWatch(), nil
 }
 
 // Marker returns a function that returns the mark of a route's next request, or 0 if the route is
@@ -114,10 +131,25 @@ func (w *Watch) Marker(route string) func() uint32 {
 	}
 }
 
+// NewBlind returns a Watch for a process that may not capture packets: it follows routes to servers
+// on another machine (Beyond), over HTTP. What the client's machine adds is then in the wire's part.
+func NewBlind() *Watch {
+	w := newWatch()
+	w.blind = true
+	return w
+}
+
+func newWatch() *Watch {
+	return &Watch{base: markBase + rand.Uint32N(markBase), routes: map[string]*route{},
+		find: netns.Find}
+}
+
 func (w *Watch) ours(mark uint32) bool { return mark > w.base && mark <= w.base+mostMarks }
 
-// Close ends the captures and forgets the routes.
+// Close ends the captures, also on another machine, and forgets the routes.
 func (w *Watch) Close() error {
+	w.far.close()
+	w.far = nil
 	errs := []error{w.halt()}
 	for _, s := range w.spaces {
 		errs = append(errs, s.Close())
@@ -147,7 +179,11 @@ func (w *Watch) halt() error {
 
 // Start opens the captures of all routes' ports. If it fails, the Watch follows nothing.
 func (w *Watch) Start() error {
-	if err := w.start(); err != nil {
+	err := w.start()
+	if err == nil && slices.ContainsFunc(slices.Collect(maps.Values(w.routes)), (*route).distant) {
+		_, err = w.far.do(context.Background(), order{Start: true})
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("watch tokens: %w", err), w.Close())
 	}
 	return nil
@@ -167,7 +203,7 @@ func (w *Watch) start() error {
 	w.openWrites() // before the captures, so that each captured reply has its write
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
-		for _, h := range r.hops {
+		for _, h := range r.near() {
 			w.log.Serve(h.place(), h.takes)
 			ports[h.space] = append(ports[h.space], h.to.Port())
 			for _, p := range h.from {
@@ -196,7 +232,7 @@ func (w *Watch) start() error {
 func (w *Watch) openWrites() {
 	of := writes.Of{UDP: w.udp, Runs: w.serving || w.dials && !w.udp} // how processes spent their time
 	for _, r := range w.routes {
-		for i, h := range r.hops {
+		for i, h := range r.near() {
 			if i == 0 || w.anyBytes {
 				of.Local = append(of.Local, h.to.Port())
 			}

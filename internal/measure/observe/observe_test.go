@@ -48,7 +48,7 @@ func (k *talk) visit(t testing.TB, sessions, requests int) (*sample.Evidence, []
 func (k *talk) visitBeside(t testing.TB, sessions, requests int, other func() error) (
 	*sample.Evidence, []*openai.Response) {
 	t.Helper()
-	v, err := k.watch.Begin("r")
+	v, err := k.watch.Begin(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -33,6 +35,15 @@ const mostSpaces = 256
 var ErrUnseen = errors.New("no process of this machine received the request (as root on the " +
 	"server's machine, or a pod's node, toll would see it)")
 
+// unseenThereError is ErrUnseen where another machine was searched, too.
+type unseenThereError struct{ name string }
+
+func (e *unseenThereError) Error() string {
+	return "no process of " + e.name + " received the request on a connection that the client opened"
+}
+
+func (e *unseenThereError) Is(err error) bool { return err == ErrUnseen }
+
 var errFull = errors.New("too many packets of others to find the request among them")
 
 // Ask makes a request over a new connection. It returns the client's port, and whether the
@@ -62,15 +73,27 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 // follow is Follow with larger rings in the busy namespaces. full are those whose ring lost packets.
 func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, ask Ask) (r *route,
 	full []int, unseen, err error) {
-	local, sealed := uint16(0), false
+	var (
+		local       uint16
+		sealed      bool
+		there       []sighting
+		fullThere   bool
+		unseenThere error
+	)
 	w.asking = name
 	seen, full, unseen, err := w.look(ctx, busy, w.marked, func() (err error) {
-		local, sealed, err = ask()
+		there, fullThere, unseenThere, err = w.far.look(ctx, w.base, func() (err error) {
+			local, sealed, err = ask()
+			return err
+		})
 		return err
 	})
 	w.asking = ""
 	if unseen != nil || err != nil {
 		return nil, full, unseen, err
+	}
+	if fullThere {
+		full = append(full, farSpace)
 	}
 	home, err := w.home(from)
 	if err != nil {
@@ -79,19 +102,50 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 	if !sealed {
 		local = 0
 	}
-	if r, err = routeOf(seen, home, local); err != nil {
+	if !w.blind {
+		there = aligned(seen, there)
+	}
+	if r, err = routeOf(there, home, local); err != nil {
+		if w.far != nil && errors.Is(err, ErrUnseen) {
+			err = cmp.Or(unseenThere, error(&unseenThereError{w.far.name}))
+		}
 		return nil, full, err, nil
 	}
-	w.describe(r)
-	return r, full, nil, nil
+	return r, full, w.settleOn(ctx, name, r), nil
+}
+
+// settleOn describes the hops of a route, which are all on one machine. Otherwise it returns why they
+// cannot be followed.
+func (w *Watch) settleOn(ctx context.Context, name string, r *route) error {
+	n := 0
+	for _, h := range r.hops {
+		if h.space >= farSpace {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		w.describe(r)
+		return nil
+	case len(r.hops):
+		return w.far.take(ctx, name, r)
+	}
+	return fmt.Errorf("the request passes a process of this machine and one of %s, whose clocks "+
+		"differ", w.far.name)
 }
 
 func (w *Watch) marked(p *capture.Packet) bool {
 	return len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours)
 }
 
+// unwatched is the number of the client's namespace in a Watch that captures nothing there.
+const unwatched = -2
+
 // home returns the index of the namespace of a process, or -1 if it is not known.
 func (w *Watch) home(pid int) (int, error) {
+	if w.blind {
+		return unwatched, nil
+	}
 	id, err := netns.ID(pid)
 	return slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }), err
 }
@@ -146,7 +200,10 @@ func openAll(spaces []netns.Found, busy []int, usual, large capture.Size) (rings
 // namespaces whose ring lost packets.
 func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packet) bool,
 	ask func() error) (seen []sighting, full []int, unseen, err error) {
-	spaces, err := netns.Find()
+	if w.blind {
+		return nil, nil, nil, ask()
+	}
+	spaces, err := w.find()
 	if err != nil {
 		return nil, nil, err, ask()
 	}
@@ -260,7 +317,8 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 			r.left(packets[seq])
 		}
 	}
-	if len(r.hops) == 0 || len(r.client.Dialled) == 0 || r.hops[len(r.hops)-1].sealed != (sealed != 0) {
+	if len(r.hops) == 0 || len(r.client.Dialled) == 0 && client != unwatched ||
+		r.hops[len(r.hops)-1].sealed != (sealed != 0) {
 		return nil, ErrUnseen
 	}
 	return r, nil

@@ -19,6 +19,10 @@ type Visit struct {
 	route   *route
 	began   time.Time
 	strains []strain // of the hops
+	from    uint32   // the last mark before it
+	broken  error    // why the other machine's observer said nothing
+	there   account  // of the other machine's observer
+	clock   tokens.Clock
 
 	mu    sync.Mutex
 	asked []*asked
@@ -35,10 +39,16 @@ type asked struct {
 
 // Begin starts a visit, after Start. Visits follow each other. It returns nil if the route is not
 // followed.
-func (w *Watch) Begin(name string) (*Visit, error) {
+func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 	r := w.routes[name]
 	if r == nil {
 		return nil, nil
+	}
+	v := &Visit{w: w, route: r, from: w.base + w.marks.Load()}
+	if r.distant() {
+		if _, v.broken = w.far.do(ctx, order{Begin: name}); v.broken != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +63,6 @@ func (w *Watch) Begin(name string) (*Visit, error) {
 	if _, err := w.lost(); err != nil {
 		return nil, err
 	}
-	v := &Visit{w: w, route: r}
 	for _, h := range r.hops {
 		v.strains = append(v.strains, strainOf(h))
 	}
@@ -71,8 +80,10 @@ func (v *Visit) Add(r *openai.Response) {
 	for _, t := range r.Arrivals {
 		a.Read = append(a.Read, a.Sent+int64(t))
 	}
-	a.Arrived = func(offset int64) (int64, bool) {
-		return v.w.log.Arrived(v.route.client, a.Local, offset)
+	if !v.w.blind {
+		a.Arrived = func(offset int64) (int64, bool) {
+			return v.w.log.Arrived(v.route.client, a.Local, offset)
+		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,6 +100,13 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 		stopped = append(stopped, s.stopped())
 	}
 	pools := make([][]tokens.Seen, len(v.route.hops))
+	if v.route.distant() && v.broken == nil {
+		pools, v.broken = v.fetch(ctx)
+		stopped = v.there.stopped
+	}
+	if v.broken != nil {
+		return v.unwatched(), context.Cause(ctx)
+	}
 	for until := time.Now().Add(longest); ; {
 		last := ctx.Err() != nil || time.Now().After(until)
 		done, err := v.match(pools, last)
@@ -107,13 +125,106 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 		return nil, err
 	}
 	e := v.evidence()
-	e.Lost, e.Others, e.ClockMoved = lost, len(pools[0]), moved
+	e.Lost, e.Others = lost+v.there.lost, len(pools[0])+v.there.others
+	e.ClockMoved = max(moved, v.there.moved)
 	e.Window = v.last.Sub(v.began).Seconds()
 	for i := range e.Hops {
 		e.Hops[i].Stopped = stopped[i]
 	}
 	v.w.log.Forget()
 	return e, nil
+}
+
+// unwatched returns the evidence of a visit of which the other machine's observer said nothing.
+func (v *Visit) unwatched() *sample.Evidence {
+	e := &sample.Evidence{Responses: len(v.asked), Broken: v.broken.Error()}
+	for _, h := range v.route.hops {
+		e.Hops = append(e.Hops, h.about)
+	}
+	for _, a := range v.asked {
+		e.Tokens += len(a.Read)
+	}
+	return e
+}
+
+// fetch returns what the hops on the other machine saw, by this machine's clock. Requests over TLS
+// it adds to those that were asked.
+func (v *Visit) fetch(ctx context.Context) (pools [][]tokens.Seen, err error) {
+	hops := v.route.hops
+	v.there, err = v.w.far.fetch(ctx, len(hops), endOrder{From: v.from,
+		To: v.w.base + v.w.marks.Load(), Texts: textsOf(v.asked)})
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(2 * capture.Retire) // until blocks that are not full are passed on
+	v.w.mu.Lock()
+	err = v.w.drain()
+	v.w.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := v.sealedThere(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.w.mu.Lock()
+	defer v.w.mu.Unlock()
+	last := len(hops) - 1
+	var crossed []tokens.Crossing
+	for k, a := range v.asked {
+		if i, _ := tokens.Pair(v.there.pools[last], a.Mark); i >= 0 {
+			crossed = append(crossed, tokens.Crossings(&v.there.pools[last][i], &a.Asked)...)
+		}
+		for _, s := range sealed[k] {
+			if s.Hop == last {
+				crossed = append(crossed, tokens.Crossings(&s.Seen, &a.Asked)...)
+			}
+		}
+	}
+	pools = make([][]tokens.Seen, len(hops))
+	var ok bool
+	if v.clock, ok = tokens.Compare(crossed); !ok {
+		return pools, nil // nothing is known of any response
+	}
+	for i, all := range v.there.pools {
+		for _, s := range all {
+			pools[i] = append(pools[i], v.clock.Cross(s))
+		}
+	}
+	for k, all := range sealed {
+		for _, s := range all {
+			v.asked[k].take(s.Hop, v.clock.Cross(s.Seen), tokens.ByID)
+		}
+	}
+	return pools, nil
+}
+
+// sealedThere returns what those hops on the other machine saw to which requests came over TLS, for
+// each request.
+func (v *Visit) sealedThere(ctx context.Context) ([][]farSeen, error) {
+	out := make([][]farSeen, len(v.asked))
+	if !v.route.hops[len(v.route.hops)-1].sealed {
+		return out, nil
+	}
+	for k, a := range v.asked {
+		v.w.mu.Lock()
+		base, ok := v.w.log.Base(v.route.client, a.Local)
+		v.w.mu.Unlock()
+		if !ok {
+			continue
+		}
+		n, err := v.w.far.do(ctx, order{Bytes: &bytesOrder{a.Mark, base, a.Asked.Asked, a.Ends,
+			a.Texts}})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range n.Seen {
+			if s.Hop < len(v.route.hops) && len(s.Events) == len(a.Ends) {
+				out[k] = append(out[k], s)
+			}
+		}
+	}
+	return out, nil
 }
 
 // clockMoved returns by how much CLOCK_REALTIME was set since clock.Real returned ahead, in s.
@@ -237,6 +348,9 @@ func (v *Visit) evidence() *sample.Evidence {
 		}
 		rows, missed := tokens.Divide(a.chain, &a.Asked)
 		e.Tokens, e.Matched = e.Tokens+len(rows)+missed, e.Matched+len(rows)
+		if v.route.distant() {
+			tokens.BothWays(rows)
+		}
 		sums.Add(rows)
 		sums.AddWaits(&a.chain[0])
 		e.Writes = e.Writes && a.chain[0].Wrote != nil
@@ -244,6 +358,22 @@ func (v *Visit) evidence() *sample.Evidence {
 	if e.Matched > 0 {
 		sums.Note(e)
 	}
+	if v.route.distant() {
+		v.bothWays(e)
+	}
 	e.End /= max(1, seen)
 	return e
+}
+
+// bothWays leaves out the part that is in the wire's, and notes how the machines' clocks differ.
+func (v *Visit) bothWays(e *sample.Evidence) {
+	e.Ahead, e.Unsure = v.clock.Ahead().Seconds(), v.clock.Unsure.Seconds()
+	last := len(e.Parts)
+	if last == 0 {
+		return
+	}
+	if e.ClientInWire = v.w.blind; v.w.blind {
+		last--
+	}
+	e.Parts, e.Response.Last = e.Parts[1:last], e.Response.Last[1:last]
 }
