@@ -48,7 +48,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes, to [
 		return usage(err, "such as 127.0.0.1:6379 direct=172.17.0.2:6379")
 	}
 	there := f.of[peer.Name].(*peerFlags) //nolint:forcetypeassert // it is that backend's
-	at, from, err := fromPlaces(at, f.from, c.Flags(), there)
+	at, from, err := fromPlaces(at, f.from, c.Flags(), there, false)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type chatFlags struct {
 const chatPrompt = "Tell a long story about a container ship and the keeper of a toll bridge."
 
 func (f *chatFlags) add(fl *pflag.FlagSet) {
+	f.places.beyond = true
 	f.places.add(fl)
 	add(fl,
 		flagDef{name: "model", group: toMeasure, value: text(&f.model, ""), word: "NAME", main: "stream",
@@ -99,7 +100,8 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 		Example: `  toll stream http://127.0.0.1:8080
   toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000
   toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 \
-      --secret-env VLLM_API_KEY --budget 5m`,
+      --secret-env VLLM_API_KEY --budget 5m
+  sudo toll stream http://gpu1:8000 --from host --peer root@gpu1`,
 		RunE: func(c *cobra.Command, args []string) error {
 			const example = "toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000"
 			w, err := parseEndpoints(args, "stream", "URL", example)

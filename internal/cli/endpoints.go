@@ -31,7 +31,7 @@ import (
 
 type places struct {
 	from []*vantage.Vantage
-	peer *peer.Peer // nil if no place is on the peer
+	peer *peer.Peer // nil if neither a place nor a server is on the peer
 }
 
 // reach starts an agent on the peer. close ends it.
@@ -130,19 +130,24 @@ type placeFlags struct {
 	from       []string
 	ipv4, ipv6 bool
 	peer       peerFlags
+	// beyond means that the peer may also be where servers are looked for.
+	beyond bool
 }
 
 func (f *placeFlags) add(fl *pflag.FlagSet) {
 	addFrom(fl, &f.from, mode.OfServers, mode.FromHost)
+	peerHelp := "peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may " +
+		"be left out"
+	if f.beyond {
+		peerHelp += "; with --from host, the server is looked for there, as root"
+	}
 	add(fl,
 		flagDef{name: "ipv4", short: "4", group: toMeasure, value: toggle(&f.ipv4),
 			help: "dial names over IPv4; with -6, over both, to see what IPv6 costs"},
 		flagDef{name: "ipv6", short: "6", group: toMeasure, value: toggle(&f.ipv6),
 			help: "dial names over IPv6"},
 		flagDef{name: peerFlag, group: where, value: text(&f.peer.host, ""), word: "HOST",
-			help: "peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may " +
-				"be left out)",
-			main: "stream sql", use: trusts})
+			help: peerHelp + ")", main: "stream sql", use: trusts})
 	f.peer.how.add(fl)
 }
 
@@ -152,11 +157,14 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 	if err != nil {
 		return nil, places{}, usage(err, "leave -4 and -6 out, or give an address")
 	}
-	at, from, err := fromPlaces(at, f.from, fl, &f.peer)
+	at, from, err := fromPlaces(at, f.from, fl, &f.peer, f.beyond)
 	if err != nil {
 		return nil, from, err
 	}
 	c.Reach = from.reach
+	if f.beyond && from.peer != nil {
+		c.Beyond = from.reach
+	}
 	w, err := endpoint.New(c, at)
 	if err != nil {
 		return nil, from, usage(err, cmp.Or(hintOf(err, err), example))
@@ -165,9 +173,9 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 }
 
 // fromPlaces returns the endpoints with the places that --from names. --peer without --from adds
-// the peer as a place.
-func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
-	p *peerFlags) ([]endpoint.Address, places, error) {
+// the peer as a place. beyond permits a peer that is no place.
+func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *peerFlags,
+	beyond bool) ([]endpoint.Address, places, error) {
 	if p.host != "" && !fl.Changed("from") {
 		words = []string{vantage.Remote}
 	}
@@ -187,11 +195,11 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
 	switch distant := slices.ContainsFunc(out.from, (*vantage.Vantage).Distant); {
 	case distant && p.host == "":
 		return nil, out, usage(errors.New("--from remote needs --peer"), example)
-	case !distant && (p.host != "" || p.how != peerHow{}):
+	case !distant && (p.host != "" || p.how != peerHow{}) && !(beyond && p.host != ""):
 		return nil, out,
 			usage(errors.New("--peer needs remote in --from"),
 				"--from host,remote")
-	case distant:
+	case p.host != "":
 		if err := p.check(); err != nil {
 			return nil, out, err
 		}

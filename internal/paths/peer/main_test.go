@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent/box"
@@ -19,6 +20,9 @@ import (
 
 // serveEnv makes this binary serve a language model on another machine of the test.
 const serveEnv = "PEER_TEST_SERVE"
+
+// pauseEnv is for how long it pauses before each token.
+const pauseEnv = "PEER_TEST_PAUSE"
 
 func TestMain(m *testing.M) {
 	if at := os.Getenv(serveEnv); at != "" {
@@ -82,7 +86,9 @@ func model() http.Handler {
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
+		pause, _ := time.ParseDuration(os.Getenv(pauseEnv))
 		for range 2 {
+			time.Sleep(pause)
 			io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"word\"}}]}\n\n")
 			_ = http.NewResponseController(w).Flush()
 		}
