@@ -626,7 +626,7 @@ func TestTraceable(t *testing.T) {
 		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, sample.Program{}, ""},
 		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)}, sample.Program{},
 			"sudo toll trace --attach 127.0.0.1:8000 divides others' requests."},
-		{[]analysis.Cell{cell("vllm", workload.Chat, "10.0.0.9:8000", there)}, ""},
+		{[]analysis.Cell{cell("vllm", workload.Chat, "10.0.0.9:8000", there)}, sample.Program{}, ""},
 	} {
 		r := &analysis.Report{}
 		r.Cells = tt.cells
