@@ -195,7 +195,7 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *pee
 	switch distant := slices.ContainsFunc(out.from, (*vantage.Vantage).Distant); {
 	case distant && p.host == "":
 		return nil, out, usage(errors.New("--from remote needs --peer"), example)
-	case !distant && (p.host != "" || p.how != peerHow{}) && !(beyond && p.host != ""):
+	case !distant && (p.host != "" || p.how != peerHow{}) && (!beyond || p.host == ""):
 		return nil, out,
 			usage(errors.New("--peer needs remote in --from"),
 				"--from host,remote")
