@@ -5,8 +5,8 @@
 # Their library for Go ends the stream with an error, and so does Hugging Face's for JavaScript.
 # Vercel's AI SDK leaves the chunk's text out and goes on, without an exception.
 #
-# openai-go 3.98.0 (Go), @huggingface/inference 4.13.30, ai 7.0.173, openai 7.55.0 (npm),
-# openai 3.57.0 (PyPI), 2026-11-29
+# openai-go 3.98.0 (Go), @huggingface/inference 4.13.30, ai 7.0.173, openai 7.55.0,
+# @ai-sdk/openai-compatible 3.0.92 (npm), openai 3.57.0 (PyPI), 2026-11-29
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
