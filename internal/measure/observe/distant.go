@@ -32,7 +32,7 @@ func (w *Watch) Beyond(name string, p *path.Process, gone func() error) {
 	w.far = &distant{name: name, process: p, line: pipe.New[news](p.In, p.Out), gone: gone}
 }
 
-// patience is how long the observer may take for an order.
+// patienceFar is how long the observer may take for an order.
 const patienceFar = 30 * time.Second
 
 // do gives an order and returns the answer. If none comes, it ends the process, and every further
