@@ -161,8 +161,8 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 		return fmt.Errorf("%d traces, none of the planted route: failed: %v", len(r.Traces), r.Failed)
 	}
 	t := r.Traces[i]
-	if t.Refused != "" || len(t.Rows) == 0 {
-		return fmt.Errorf("no parts: %+v", t.Refusal)
+	if t.Words != "" || len(t.Rows) == 0 {
+		return fmt.Errorf("no parts: %s", t.Words)
 	}
 	found := false
 	for _, row := range t.Rows {

@@ -140,8 +140,8 @@ func (a *traced) add(r *judged.Report) error {
 		return fmt.Errorf("%d traces, failed: %v", len(r.Traces), r.Failed)
 	}
 	for _, t := range r.Traces {
-		if t.Refused != "" {
-			return fmt.Errorf("%s: %s", t.Label, t.Refused)
+		if t.Words != "" {
+			return fmt.Errorf("%s: %s", t.Label, t.Words)
 		}
 		label := t.Label + ", from " + string(t.Cell.From)
 		if err := put(a.cost, label, t.Cost); err != nil {
@@ -304,7 +304,7 @@ func (t *trial) followedFrom(ctx context.Context, out *table, load string,
 	}
 	for _, x := range r.Traces {
 		t.say("trace-followed: %s, from %s: %s: %.2f %%; %s", load, p, x.Label,
-			percent*x.Followed, x.Refused)
+			percent*x.Followed, x.Words)
 	}
 	v, lowest := leastFollowed(r)
 	out.add(v, load, string(p), strconv.Itoa(len(r.Traces)), strconv.Itoa(len(r.Skipped)), lowest)
@@ -318,16 +318,16 @@ func leastFollowed(r *judged.Report) (v verdict, lowest string) {
 	}
 	worst := math.Inf(1)
 	for _, x := range r.Traces {
-		copied := x.Refused != "" && x.Cell.Load == udpRR &&
+		copied := x.Words != "" && x.Cell.Load == udpRR &&
 			slices.Contains(x.Cell.Hops, string(mode.HopOVS))
-		if !copied && (!(x.Followed >= followedShare) || x.Refused != "") {
+		if !copied && (!(x.Followed >= followedShare) || x.Words != "") {
 			v = no
 		}
 		if !(x.Followed >= worst) && len(r.Failed) == 0 {
 			worst = x.Followed
 			lowest = fmt.Sprintf("%s: %.1f %% of %d", x.Label, percent*x.Followed, x.Trips)
-			if x.Refused != "" {
-				lowest += ": " + x.Refused
+			if x.Words != "" {
+				lowest += ": " + x.Words
 			}
 		}
 	}

@@ -156,8 +156,8 @@ func (m *moved) add(r *judged.Report, d plantedPart) error {
 		return fmt.Errorf("%d traces, none of %s: failed: %v", len(r.Traces), d.tune, r.Failed)
 	}
 	t := r.Traces[i]
-	if t.Refused != "" {
-		return fmt.Errorf("refused: %+v", t.Refusal)
+	if t.Words != "" {
+		return errors.New(t.Words)
 	}
 	may := map[string]bool{} // without the devices, which are those of one mode
 	for _, s := range slices.Concat(t.Segments, t.Its) {
