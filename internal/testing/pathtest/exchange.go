@@ -67,7 +67,7 @@ func end(role, addr, number string) error {
 	case udpClient:
 		return askUDP(addr, n)
 	}
-	c, err := net.DialTimeout("tcp", addr, exchangeMax)
+	c, err := connect(addr)
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,18 @@ func end(role, addr, number string) error {
 		return errors.New("the bytes changed on the way")
 	}
 	return linger(c)
+}
+
+// connect dials an address. A busy kernel completes a new link or address seconds late; until then
+// no neighbour answers.
+func connect(addr string) (c net.Conn, err error) {
+	const longest, pause = 15 * time.Second, 50 * time.Millisecond
+	for began := time.Now(); ; time.Sleep(pause) {
+		c, err = net.DialTimeout("tcp", addr, exchangeMax)
+		if !errors.Is(err, unix.EHOSTUNREACH) || time.Since(began) > longest {
+			return c, err
+		}
+	}
 }
 
 // linger prints on request how many bytes TCP has resent, and keeps the connections open until the
