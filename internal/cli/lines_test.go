@@ -23,6 +23,7 @@ import (
 func TestAnswersAboutServersAreShort(t *testing.T) {
 	bin := binary(t) // which sets the columns of other tests
 	t.Setenv(columnsEnv, "80")
+	t.Setenv("TOLL_HISTORY", "off")
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "hello")
 	}))
@@ -52,7 +53,7 @@ func TestAnswersAboutServersAreShort(t *testing.T) {
 				"relayed=" + fmt.Sprintf(server.route, relay)}
 			for n, most := range map[int]int{1: 24, 2: 40} {
 				args := slices.Concat(server.command, routes[:n],
-					[]string{"--rounds", "6", "--seed", "3", "--no-history"})
+					[]string{"--rounds", "6", "--seed", "3"})
 				r := startToll(t, bin, nil, args...)
 				if code, _ := r.wait(t, 2*patience); code != exitOK {
 					t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
