@@ -206,57 +206,59 @@ echo $! >/run/limited`, 3*len(d.Machine.Spaces)+3))
 		return m.command("bash", "-c", "exec nsenter -t $(cat /run/limited) -U --preserve-credentials "+
 			`"$SELF" judge /run/dump.json.gz`)
 	}
+	m.killed(before, mounts, judge, rand.New(rand.NewPCG(1, 2)), func(i int, fresh []string) string {
+		if i%2 == 0 {
+			return fresh[0]
+		}
+		return fresh[len(fresh)-1]
+	})
+}
+
+// killed begins a program many times, and kills the one of its processes that victim chooses, after a
+// random time. The machine must have the processes and mounts then that it had before, and the program
+// must still work, and say nothing.
+func (m *machine) killed(before []string, mounts string, begin func() *exec.Cmd, random *rand.Rand,
+	victim func(i int, fresh []string) string) {
+	m.t.Helper()
 	began := time.Now()
-	if out, err := judge().CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if out, err := begin().CombinedOutput(); err != nil {
+		m.t.Fatalf("%v: %s", err, out)
 	}
 	took := time.Since(began)
 	const times = 24
-	random := rand.New(rand.NewPCG(1, 2))
 	for i := range times {
-		cmd := judge()
+		cmd := begin()
 		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		time.Sleep(took * time.Duration(random.IntN(times)) / times)
-		m.kill(before, i%2 == 0)
+		if fresh := m.fresh(before); len(fresh) > 0 {
+			_ = m.command("kill", "-KILL", victim(i, fresh)).Run() // it may have ended
+		}
 		_ = cmd.Wait()
-		testwait.Until(t, patience, "its processes have ended", func() bool {
+		testwait.Until(m.t, patience, "its processes have ended", func() bool {
 			return slices.Equal(m.processes(), before)
 		})
 	}
 	for line := range strings.Lines(changed(mounts, m.mounts())) {
 		if strings.HasPrefix(line, "+") { // others on this machine may end theirs
-			t.Errorf("a mount is left: %s", line)
+			m.t.Errorf("a mount is left: %s", line)
 		}
 	}
 	var out []byte
-	testwait.Until(t, patience, "the kernel has removed the namespaces", func() bool {
+	testwait.Until(m.t, patience, "the kernel has removed the namespaces", func() bool {
 		var err error
-		out, err = judge().CombinedOutput()
+		out, err = begin().CombinedOutput()
 		return err == nil
 	})
 	if len(out) > 0 {
-		t.Errorf("the copy says %s", out)
+		m.t.Errorf("the copy says %s", out)
 	}
 }
 
 // fresh returns the machine's processes that are not in old.
 func (m *machine) fresh(old []string) []string {
 	return slices.DeleteFunc(m.processes(), func(p string) bool { return slices.Contains(old, p) })
-}
-
-// kill kills the first or the last of the machine's processes that are not in old.
-func (m *machine) kill(old []string, first bool) {
-	fresh := m.fresh(old)
-	if len(fresh) == 0 {
-		return
-	}
-	victim := fresh[0]
-	if !first {
-		victim = fresh[len(fresh)-1]
-	}
-	_ = m.command("kill", "-KILL", victim).Run() // it may have ended
 }
 
 // TestKilledInJail kills processes of toll and of the jail while a command is tried, on a machine on
@@ -289,41 +291,10 @@ echo $! >/run/limited`)
 		return m.command("bash", "-c", "exec nsenter -t $(cat /run/limited) -U --preserve-credentials "+
 			`"$SELF" jailed /run/dump.json.gz`)
 	}
-	began := time.Now()
-	if out, err := try().CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	took := time.Since(began)
 	random := rand.New(rand.NewPCG(3, 4))
-	const times = 24
-	for range times {
-		cmd := try()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(took * time.Duration(random.IntN(times)) / times)
-		if all := m.fresh(before); len(all) > 0 {
-			_ = m.command("kill", "-KILL", all[random.IntN(len(all))]).Run() // it may have ended
-		}
-		_ = cmd.Wait()
-		testwait.Until(t, patience, "its processes have ended", func() bool {
-			return slices.Equal(m.processes(), before)
-		})
-	}
-	for line := range strings.Lines(changed(mounts, m.mounts())) {
-		if strings.HasPrefix(line, "+") { // others on this machine may end theirs
-			t.Errorf("a mount is left: %s", line)
-		}
-	}
-	var out []byte
-	testwait.Until(t, patience, "the kernel has removed the namespaces", func() bool {
-		var err error
-		out, err = try().CombinedOutput()
-		return err == nil
+	m.killed(before, mounts, try, random, func(_ int, fresh []string) string {
+		return fresh[random.IntN(len(fresh))]
 	})
-	if len(out) > 0 {
-		t.Errorf("the copy says %s", out)
-	}
 	m.sh("umount /usr/local/d /usr/local /opt/a/c /opt/a /opt")
 }
 
