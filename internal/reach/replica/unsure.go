@@ -79,15 +79,25 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 			out = append(out, s.uncertain(ctx, i)...)
 		}
 	}
-	for _, o := range a.Outcomes {
-		for _, i := range append(slices.Clone(o.Relays), o.Socket) {
-			if i >= 0 && i < len(s.sockets) && s.sockets[i].Doubt != "" {
-				out = append(out, s.sockets[i].Doubt)
-			}
+	for _, x := range s.passed(a) {
+		if x.Doubt != "" {
+			out = append(out, x.Doubt)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// passed returns the sockets of the relays and servers that connections reached.
+func (s *Session) passed(a Answer) (out []Socket) {
+	for _, o := range a.Outcomes {
+		for _, i := range append(slices.Clone(o.Relays), o.Socket) {
+			if i >= 0 && i < len(s.sockets) {
+				out = append(out, s.sockets[i])
+			}
+		}
+	}
+	return out
 }
 
 // crossed returns the devices that packets crossed, by namespace. Without Steps these are all that
@@ -95,13 +105,8 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 // machine's.
 func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	out := map[int][]string{d.Space: {d.Card, d.Bridge}}
-	for _, o := range a.Outcomes {
-		for _, i := range append(slices.Clone(o.Relays), o.Socket) {
-			if i >= 0 && i < len(s.sockets) {
-				at := s.sockets[i].Space
-				out[at] = append(out[at], "")
-			}
-		}
+	for _, x := range s.passed(a) {
+		out[x.Space] = append(out[x.Space], "")
 	}
 	for _, step := range a.Steps {
 		if step.Space >= 0 && step.Space < len(s.machine.Spaces) {
