@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -357,14 +356,7 @@ func TestDistantWire(t *testing.T) {
 	}
 	clock := otherClock{-5 * time.Hour, 100}
 	k, _ := followThere(t, client, other, clock, "http://10.9.1.2:7002", n)
-	backup, _, err := other.dial(t.Context(), "tcp", "10.9.0.1:7003")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() { _, _ = io.Copy(backup, zeros{}) })
-	defer all.Wait()
-	defer backup.Close()
+	defer other.fill(t, "10.9.0.1:7003")()
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, responses := k.visit(u, 1, 3)
 		if why, ok := e.Clear(); !ok {

@@ -413,14 +413,7 @@ func TestFullQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := follow(t, client, "http://10.9.0.2:7001", 12)
-	backup, _, err := server.dial(t.Context(), "tcp", "10.9.0.1:7003")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() { _, _ = io.Copy(backup, zeros{}) })
-	defer all.Wait()
-	defer backup.Close()
+	defer server.fill(t, "10.9.0.1:7003")()
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, responses := k.visit(u, 1, 2)
 		if k.watch.writes == nil {
@@ -436,6 +429,22 @@ func TestFullQueue(t *testing.T) {
 			u.Errorf("the wire has more than TCP and the queue: %+v", p)
 		}
 	})
+}
+
+// fill sends bytes to an address until the returned function is called, so that queues on the way
+// are full.
+func (m *machine) fill(t *testing.T, to string) (stop func()) {
+	t.Helper()
+	c, _, err := m.dial(t.Context(), "tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = io.Copy(c, zeros{}) })
+	return func() {
+		_ = c.Close()
+		all.Wait()
+	}
 }
 
 type zeros struct{}
