@@ -28,19 +28,7 @@ func (p *pair) alone(t *testing.T, args ...string) *exec.Cmd {
 func TestServerOnPeer(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "")
-	server := p.on("b", os.Args[0])
-	server.Env = append(server.Env, serveEnv+"="+there+":8000", pauseEnv+"=20ms")
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
-	testwait.Until(t, time.Minute, "the server listens", func() bool {
-		out, _ := p.on("b", "ss", "-Hltn", "sport = :8000").Output()
-		return len(out) > 0
-	})
+	p.serve(t, "b", there+":8000", pauseEnv+"=20ms")
 	url := "gpu=http://" + there + ":8000"
 	for _, tt := range []struct {
 		name, peer string
@@ -71,17 +59,7 @@ func TestServerOnPeer(t *testing.T) {
 		})
 	}
 	t.Run("leaves", func(t *testing.T) {
-		results := filepath.Join(t.TempDir(), "results")
-		cmd := p.alone(t, "stream", url, "--from", "host", "--rounds", "300", "--quiet", "--peer",
-			there, "--save", results)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		testwait.Until(t, 3*time.Minute, "a few visits were made", func() bool {
-			b, _ := os.ReadFile(results)
-			return bytes.Count(b, []byte("\n")) > 4
-		})
+		cmd, _ := p.asking(t, url, "300")
 		if out, err := p.processes("b", "^/[^ ]*toll[^ ]* __observe"); err != nil || out == "" {
 			t.Errorf("no observer is on the peer: %v", err)
 		}
@@ -97,17 +75,7 @@ func TestServerOnPeer(t *testing.T) {
 		p.observesNothing(t)
 	})
 	t.Run("interrupted", func(t *testing.T) {
-		results := filepath.Join(t.TempDir(), "results")
-		cmd := p.alone(t, "stream", url, "--from", "host", "--rounds", "2000", "--quiet", "--peer",
-			there, "--save", results)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		testwait.Until(t, 3*time.Minute, "a few visits were made", func() bool {
-			b, _ := os.ReadFile(results)
-			return bytes.Count(b, []byte("\n")) > 4
-		})
+		cmd, results := p.asking(t, url, "2000")
 		interrupt := `kill -INT $(pgrep -f "^[^ ]*toll stream .*` + results + `")`
 		if out, err := p.on("a", "sh", "-c", interrupt).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -120,6 +88,23 @@ func TestServerOnPeer(t *testing.T) {
 		p.nothingLeft(t)
 		p.observesNothing(t)
 	})
+}
+
+// asking starts toll stream on its own, and returns when it has made a few visits.
+func (p *pair) asking(t *testing.T, url, rounds string) (cmd *exec.Cmd, results string) {
+	t.Helper()
+	results = filepath.Join(t.TempDir(), "results")
+	cmd = p.alone(t, "stream", url, "--from", "host", "--rounds", rounds, "--quiet", "--peer",
+		there, "--save", results)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	testwait.Until(t, 3*time.Minute, "a few visits were made", func() bool {
+		b, _ := os.ReadFile(results)
+		return bytes.Count(b, []byte("\n")) > 4
+	})
+	return cmd, results
 }
 
 // observesNothing fails unless the observers on the peer end.

@@ -352,9 +352,11 @@ func (p *pair) mesh(t *testing.T) {
 	})
 }
 
-func (p *pair) yourServer(t *testing.T) {
-	server := p.on("a", os.Args[0])
-	server.Env = append(server.Env, serveEnv+"=10.78.0.1:8000")
+// serve starts a server of tokens on a machine.
+func (p *pair) serve(t *testing.T, machine, at string, env ...string) {
+	t.Helper()
+	server := p.on(machine, os.Args[0])
+	server.Env = append(append(server.Env, serveEnv+"="+at), env...)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -362,10 +364,15 @@ func (p *pair) yourServer(t *testing.T) {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	})
+	_, port, _ := strings.Cut(at, ":")
 	testwait.Until(t, time.Minute, "the server listens", func() bool {
-		out, _ := p.on("a", "ss", "-Hltn", "sport = :8000").Output()
+		out, _ := p.on(machine, "ss", "-Hltn", "sport = :"+port).Output()
 		return len(out) > 0
 	})
+}
+
+func (p *pair) yourServer(t *testing.T) {
+	p.serve(t, "a", "10.78.0.1:8000")
 	const few = " --budget 2s --details --peer " + there
 	for _, tt := range []struct {
 		name, args, client string
