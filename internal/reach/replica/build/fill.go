@@ -3,6 +3,7 @@ package build
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -82,16 +83,17 @@ func (c *machine) fill(space int, v replica.Variant) {
 	}
 	list, err := ipset.Restore(s.Sets)
 	lack("ipsets", list, err)
-	rules := s.Nft
+	rules, legacy := s.Nft, slices.Clone(s.Legacy)
 	if v != replica.AsIs {
-		rules = rules.Assume(v == replica.Always, c.from.MACs())
+		known := c.from.MACs()
+		rules = rules.Assume(v == replica.Always, known)
+		for i, t := range legacy {
+			legacy[i] = t.Assume(v == replica.Always, known)
+		}
 	}
 	list, err = rules.Restore()
 	lack("nf_tables rules", list, err)
-	for _, t := range s.Legacy {
-		if v != replica.AsIs {
-			t = t.Assume(v == replica.Always, c.from.MACs())
-		}
+	for _, t := range legacy {
 		list, err = t.Restore()
 		lack(t.Table(), list, err)
 	}
