@@ -82,43 +82,78 @@ var dividedBy = map[sample.Part][2]sample.Part{
 }
 
 // split divides the stretches in processes, if it is known of nearly all exchanges how these spent
-// their time. Of the others it is all their own.
+// their time. The others are divided as those on average.
 func (f *followed) split() {
-	const nearly = 0.95
 	var out []instant
 	rows := make([]Row, len(f.rows))
 	process := 0
 	for i, x := range f.stretches {
-		parts, ok := dividedBy[x.Part]
-		if ok {
-			n := 0
-			for _, s := range f.splits {
-				if s[process].known {
-					n++
-				}
-			}
-			if ok = n > 0 && float64(n) >= nearly*float64(len(f.rows)); ok {
-				asleep, waits := x, x
-				asleep.Part, asleep.name, asleep.inferred = parts[0], x.Hop+" awake", true
-				waits.Part, waits.name, waits.inferred = parts[1], x.Hop+" on a CPU", true
-				out = append(out, asleep, waits)
-			}
+		parts, divided := dividedBy[x.Part]
+		var usual usage
+		if divided {
+			usual, divided = f.usage(i, process)
+			process++
+		}
+		if divided {
+			asleep, waits := x, x
+			asleep.Part, asleep.name, asleep.inferred = parts[0], x.Hop+" awake", true
+			waits.Part, waits.name, waits.inferred = parts[1], x.Hop+" on a CPU", true
+			out = append(out, asleep, waits)
 		}
 		for k, row := range f.rows {
 			own := row[i]
-			if ok {
-				s := f.splits[k][process]
-				waited := min(s.waited, own)
-				asleep := min(s.asleep, own-waited)
-				rows[k] = append(rows[k], asleep, waited)
-				own -= asleep + waited
+			if divided {
+				s := f.splits[k][process-1]
+				if !s.known {
+					s = usual.of(own)
+				}
+				s = s.within(own)
+				rows[k] = append(rows[k], s.asleep, s.waited)
+				own -= s.asleep + s.waited
 			}
 			rows[k] = append(rows[k], own)
 		}
 		out = append(out, x)
-		if _, is := dividedBy[x.Part]; is {
-			process++
-		}
 	}
 	f.stretches, f.rows = out, slices.Clip(rows)
+}
+
+// usage is the shares of its time that a process was asleep and waited for a CPU.
+type usage struct{ asleep, waited float64 }
+
+// usage returns how the process of a stretch spent its time in the exchanges of which that is known.
+// ok is false if these are too few.
+func (f *followed) usage(stretch, process int) (u usage, ok bool) {
+	const (
+		fewUnknown = 20 // of which one may be unknown
+		least      = 3
+	)
+	known, all := 0, int64(0)
+	for k, row := range f.rows {
+		s := f.splits[k][process]
+		if !s.known {
+			continue
+		}
+		s = s.within(row[stretch])
+		u.asleep, u.waited = u.asleep+float64(s.asleep), u.waited+float64(s.waited)
+		known, all = known+1, all+row[stretch]
+	}
+	if all > 0 {
+		u.asleep, u.waited = u.asleep/float64(all), u.waited/float64(all)
+	}
+	// A visit's first exchange often is: for how long its thread had waited before is not known.
+	unknown := len(f.rows) - known
+	return u, known > 0 && unknown == 0 ||
+		known >= least && unknown <= max(1, len(f.rows)/fewUnknown)
+}
+
+func (u usage) of(stretch int64) split {
+	return split{asleep: int64(u.asleep * float64(stretch)), waited: int64(u.waited * float64(stretch))}
+}
+
+// within returns the split without what exceeds a stretch.
+func (s split) within(stretch int64) split {
+	s.waited = min(s.waited, stretch)
+	s.asleep = min(s.asleep, stretch-s.waited)
+	return s
 }
