@@ -15,9 +15,8 @@ import (
 // burnArg makes this process burn CPU time for the share given by the next argument.
 const burnArg = "burn"
 
-// Inner burns CPU time until it is killed or its parent exits, or relays, or
-// answers requests. ours is false for other
-// args.
+// Inner burns CPU time until it is killed or its parent exits, or relays, or answers requests. ours
+// is false for other args.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) > 1 && args[0] == relayArg {
 		return true, relay(args[1], args[2:])
