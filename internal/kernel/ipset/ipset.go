@@ -35,7 +35,9 @@ const (
 	attrLine     = 9
 	attrIndex    = 11
 
-	// within attrData; only the kernel sets them
+	// within attrData
+	dataName = 18 // of a member of a list:set
+	// only the kernel sets them
 	dataElements   = 24
 	dataReferences = 25
 	dataMemory     = 26
@@ -165,6 +167,42 @@ func addresses(a netlink.Attribute) (netlink.Attribute, error) {
 			return a, nil
 		})
 	})
+}
+
+// AddLists adds to which, indexes of saved sets, those of the lists that have one as a member. Lists
+// cannot have lists as members.
+func AddLists(saved []raw.Message, which map[uint16]bool) {
+	var lists []set
+	chosen := map[string]bool{}
+	for _, m := range saved {
+		s, err := parse(m)
+		switch {
+		case err != nil:
+		case strings.HasPrefix(string(s.attrs[attrType].Data), "list:set"):
+			lists = append(lists, s)
+		default:
+			chosen[s.name] = chosen[s.name] || which[uint16(s.index)]
+		}
+	}
+	for _, s := range lists {
+		if slices.ContainsFunc(s.members(), func(name string) bool { return chosen[name] }) {
+			which[uint16(s.index)] = true
+		}
+	}
+}
+
+// members returns the names of a list's sets, up to a damaged one.
+func (s set) members() (out []string) {
+	_, _ = each(s.attrs[attrElements], func(a netlink.Attribute) (netlink.Attribute, error) {
+		return each(a, func(a netlink.Attribute) (netlink.Attribute, error) {
+			if a.Type&^flags == dataName {
+				name, _, _ := strings.Cut(string(a.Data), "\x00")
+				out = append(out, name)
+			}
+			return a, nil
+		})
+	})
+	return out
 }
 
 // Restore makes the sets in the calling thread's namespace, which has none.

@@ -3,7 +3,10 @@ package ipset
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"os"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -99,11 +102,33 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
+		s.members()
 		if a, err := s.settings(); err == nil && len(a.Data) > len(data) {
 			t.Errorf("%d bytes of %d", len(a.Data), len(data))
 		}
 		if s.index < 0 || s.index > 65535 {
 			t.Errorf("index %d", s.index)
 		}
+	})
+}
+
+func TestAddLists(t *testing.T) {
+	if _, err := exec.LookPath("ipset"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	netnstest.Do(t, func() error {
+		out, err := exec.Command("sh", "-ec", `ipset create a hash:ip; ipset create b hash:ip
+ipset create of-a list:set; ipset create of-b list:set; ipset create of-both list:set
+ipset add of-a a; ipset add of-b b; ipset add of-both b; ipset add of-both a`).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		saved, err := Save()
+		which := map[uint16]bool{0: true}
+		AddLists(saved, which)
+		if want := map[uint16]bool{0: true, 2: true, 4: true}; !maps.Equal(which, want) {
+			t.Errorf("%v, want %v", which, want)
+		}
+		return err
 	})
 }

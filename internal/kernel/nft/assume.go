@@ -13,9 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
-// Doubts lists the doubtful rules (see xtables.Doubt), except those that only log. known has the
-// hardware addresses of the copy.
-func (s Saved) Doubts(known xtables.MACs) (out []xtables.Doubt) {
+// Doubts lists the doubtful rules (see xtables.Doubt), except those that only log.
+func (s Saved) Doubts(known xtables.Known) (out []xtables.Doubt) {
 	if !s.doubtful(known) {
 		return nil
 	}
@@ -30,7 +29,7 @@ func (s Saved) Doubts(known xtables.MACs) (out []xtables.Doubt) {
 
 // doubtful reports whether a rule may be doubtful. It spares machines with many rules, most of which
 // have none, to keep all of them decoded.
-func (s Saved) doubtful(known xtables.MACs) bool {
+func (s Saved) doubtful(known xtables.Known) bool {
 	for r := range s.eachRule() {
 		r.known, r.exprs = known, expressions(r.attrs)
 		for _, e := range r.exprs {
@@ -45,7 +44,7 @@ func (s Saved) doubtful(known xtables.MACs) bool {
 // Assume returns a copy of the rules. If match is true, the doubtful parts of the rules in Doubts
 // always match, else these rules never match. A queue to a program becomes the program's possible
 // verdict, accept or drop.
-func (s Saved) Assume(match bool, known xtables.MACs) Saved {
+func (s Saved) Assume(match bool, known xtables.Known) Saved {
 	out := Saved{Messages: slices.Clone(s.Messages)}
 	for _, r := range s.rules(known) {
 		if r.doubt() == "" {
@@ -110,10 +109,10 @@ type savedRule struct {
 	number       int
 	attrs        attributes
 	exprs        []expression
-	limits       map[string]string // the kinds of the table's limiting objects, by name
+	limits       map[string]string // the kinds of the table's limiting objects, by name, and of its maps
 	updated      map[string]bool   // the table's sets that rules update
 	idle         bool              // the rule does nothing to packets that match
-	known        xtables.MACs
+	known        xtables.Known
 }
 
 // eachRule yields the rules, in order, one after the other, because a machine may have tens of
@@ -128,7 +127,7 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 				continue
 			}
 			kind := m.Type & 0xff
-			if kind != unix.NFT_MSG_NEWOBJ && kind != unix.NFT_MSG_NEWRULE {
+			if kind != unix.NFT_MSG_NEWOBJ && kind != unix.NFT_MSG_NEWSET && kind != unix.NFT_MSG_NEWRULE {
 				continue
 			}
 			a, err := decode(m.Data[headerSize:])
@@ -139,8 +138,12 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 			if objects[table] == nil {
 				objects[table] = map[string]string{}
 			}
-			if kind == unix.NFT_MSG_NEWOBJ {
+			switch kind {
+			case unix.NFT_MSG_NEWOBJ:
 				objects[table][a.text(unix.NFTA_OBJ_NAME)] = limiting[a.number(unix.NFTA_OBJ_TYPE)]
+				continue
+			case unix.NFT_MSG_NEWSET:
+				objects[table][inMap+a.text(unix.NFTA_SET_NAME)] = limiting[a.number(unix.NFTA_SET_OBJ_TYPE)]
 				continue
 			}
 			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
@@ -154,13 +157,17 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 	}
 }
 
-// updated returns the names of the sets that rules update, by table. Which elements they have depends
-// on earlier packets.
+// updated returns the names of the sets whose elements depend on earlier packets, by table: rules
+// update them, or each element has a limit of its own.
 func (s Saved) updated() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for _, m := range s.Messages {
-		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWRULE || len(m.Data) < headerSize ||
-			!mentions(m.Data, "dynset") {
+		if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
+			continue
+		}
+		kind := m.Type & 0xff
+		limited := kind == unix.NFT_MSG_NEWSET && mentions(m.Data, "limit\x00", "quota\x00")
+		if !limited && (kind != unix.NFT_MSG_NEWRULE || !mentions(m.Data, "dynset")) {
 			continue
 		}
 		a, err := decode(m.Data[headerSize:])
@@ -168,11 +175,15 @@ func (s Saved) updated() map[string]map[string]bool {
 			continue
 		}
 		table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
+		if out[table] == nil {
+			out[table] = map[string]bool{}
+		}
+		if limited {
+			out[table][a.text(unix.NFTA_SET_NAME)] = true
+			continue
+		}
 		for _, e := range expressions(a) {
 			if e.name == "dynset" {
-				if out[table] == nil {
-					out[table] = map[string]bool{}
-				}
 				out[table][e.attrs.text(unix.NFTA_DYNSET_SET_NAME)] = true
 			}
 		}
@@ -180,7 +191,24 @@ func (s Saved) updated() map[string]map[string]bool {
 	return out
 }
 
-func (s Saved) rules(known xtables.MACs) []*savedRule {
+// Filled returns the indexes of the ipsets that rules of iptables-nft fill or empty; see
+// xtables.Saved.Filled.
+func (s Saved) Filled() (out []uint16) {
+	for r := range s.eachRule() {
+		if !mentions(r.attrs.get(unix.NFTA_RULE_EXPRESSIONS), "SET") {
+			continue
+		}
+		for _, e := range expressions(r.attrs) {
+			if e.name == "target" {
+				out = append(out, xtables.Filled(e.xt(), byte(e.attrs.number(unix.NFTA_TARGET_REV)),
+					e.attrs.get(unix.NFTA_TARGET_INFO))...)
+			}
+		}
+	}
+	return out
+}
+
+func (s Saved) rules(known xtables.Known) []*savedRule {
 	var out []*savedRule
 	chains := map[[2]string][]*savedRule{}
 	for r := range s.eachRule() {
@@ -202,10 +230,7 @@ func (s Saved) rules(known xtables.MACs) []*savedRule {
 var limiting = map[uint32]string{unix.NFT_OBJECT_QUOTA: "quota", unix.NFT_OBJECT_LIMIT: "limit",
 	unix.NFT_OBJECT_CONNLIMIT: "connlimit"}
 
-const (
-	queueWord  = "NFQUEUE"
-	updateWord = "set update"
-)
+const queueWord = "NFQUEUE"
 
 // xt returns the name of an xtables match or target, or "".
 func (e expression) xt() string {
@@ -253,24 +278,25 @@ func (r *savedRule) word(e expression) string {
 		}
 	case "payload":
 		return r.payloadWord(e)
-	case "socket", "limit", "quota", "connlimit":
+	case "socket", "limit", "quota", "connlimit", "osf":
 		return e.name
 	case "dynset":
-		return updateWord
+		return xtables.UpdateWord
 	case "lookup":
 		if r.updated[e.attrs.text(unix.NFTA_LOOKUP_SET)] {
-			return updateWord
+			return xtables.UpdateWord
 		}
 	case "queue":
 		return queueWord
 	case "tproxy":
 		return "TPROXY"
 	case "objref":
+		if e.attrs.get(objectMap) != nil {
+			return r.limits[inMap+e.attrs.text(objectMap)]
+		}
 		return r.limits[e.attrs.text(objectName)]
 	case "match":
-		if xtables.DoubtfulMatch(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO), r.known) {
-			return e.xt()
-		}
+		return xtables.MatchDoubt(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO), r.known)
 	case "target":
 		if xtables.DoubtfulTarget(e.xt()) {
 			return e.xt()
@@ -279,7 +305,11 @@ func (r *savedRule) word(e expression) string {
 	return ""
 }
 
-const objectName = 2 // NFTA_OBJREF_IMM_NAME
+const (
+	objectName = 2 // NFTA_OBJREF_IMM_NAME
+	objectMap  = 4 // NFTA_OBJREF_SET_NAME
+	inMap      = "@"
+)
 
 // Of enum nft_meta_keys.
 const (
@@ -305,7 +335,7 @@ func (r *savedRule) payloadWord(e expression) string {
 	case unix.NFT_PAYLOAD_INNER_HEADER:
 		return "payload"
 	case unix.NFT_PAYLOAD_LL_HEADER:
-		if at <= offsetSource && at+size > offsetSource && !r.known.Has(r.compared(e)) {
+		if at <= offsetSource && at+size > offsetSource && !r.known.MACs[string(r.compared(e))] {
 			return "mac"
 		}
 	case unix.NFT_PAYLOAD_NETWORK_HEADER:

@@ -11,20 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
 )
 
 func TestDoubts(t *testing.T) {
 	for name, want := range map[string]string{
 		"sets.nft": "[{inet mine c 8 set update} {inet mine c 9 quota} {inet mine c 10 limit} " +
-			"{inet mine c 12 owner}]",
+			"{inet mine c 12 owner} {inet mine c 17 quota} {inet mine c 18 set update}]",
 		"docker.iptables":     "[{ip filter INPUT 7 recent} {ip filter OUTPUT 1 owner}]",
 		"ufw.iptables":        "[{ip filter ufw-user-input 2 recent}]",
 		"kube-proxy.iptables": "[]",
 		"kube-proxy.nft":      "[{ip kube-proxy service-A 2 set update}]",
 	} {
 		s := saved(t, name)
-		if got := fmt.Sprint(s.Doubts(nil)); got != want {
+		if got := fmt.Sprint(s.Doubts(xtables.Known{})); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 		random := strings.HasPrefix(name, "kube-proxy") || name == "sets.nft"
@@ -80,7 +81,7 @@ limit rate 1/minute log`,
 limit rate 1/minute log`,
 	} {
 		netnstest.Do(t, func() error {
-			refused, err := first.Assume(match, nil).Restore()
+			refused, err := first.Assume(match, xtables.Known{}).Restore()
 			if err != nil || len(refused) > 0 {
 				t.Errorf("refused: %+v, %v", refused, err)
 			}
@@ -104,10 +105,10 @@ func FuzzSaved(f *testing.F) {
 		if err == nil && copied[p.kind] == nil {
 			t.Errorf("message %d is sent", p.kind)
 		}
-		s.Doubts(nil)
+		s.Doubts(xtables.Known{})
 		s.Random()
 		for _, match := range []bool{true, false} {
-			if n := len(s.Assume(match, nil).Messages); n != 1 {
+			if n := len(s.Assume(match, xtables.Known{}).Messages); n != 1 {
 				t.Errorf("%d messages", n)
 			}
 		}

@@ -38,6 +38,8 @@ var ruleSets = map[string]string{
 	quota most { over 1 mbytes }
 	limit slow { rate 10/second }
 	map named { type ipv4_addr : counter; elements = { 192.0.2.9 : "hits" } }
+	map allowed { type ipv4_addr : quota; elements = { 192.0.2.9 : "most" } }
+	set slowed { type ipv4_addr; limit rate 1/minute; elements = { 192.0.2.8 } }
 	chain deep { udp dport 1000-2000 accept
 		tcp dport { 1500, 1501-1505 } drop comment "two"
 	}
@@ -59,6 +61,8 @@ var ruleSets = map[string]string{
 		tcp dport 9 reject with tcp reset
 		meta mark set numgen random mod 2 map { 0 : 1, 1 : 2 }
 		log prefix "end " limit rate 1/second
+		quota name ip saddr map @allowed drop
+		ip saddr @slowed accept
 	}
 	chain pre {
 		type nat hook prerouting priority dstnat;

@@ -15,36 +15,78 @@ type Doubt struct {
 	Word   string // "owner", "recent", "limit"
 }
 
-// MACs has the hardware addresses of a copy's devices, as strings of bytes.
-type MACs map[string]bool
-
-// Has reports whether the copy has a device with the address.
-func (m MACs) Has(mac []byte) bool { return m[string(mac)] }
+// Known has what the results of some matches depend on.
+type Known struct {
+	MACs map[string]bool // hardware addresses of the copy's devices, as strings of bytes
+	Sets map[uint16]bool // indexes of the ipsets that rules fill; see Saved.Filled
+}
 
 // stateless lists the matches that are the same in a copy. It lacks owner, cgroup, cpu, socket,
-// recent, limit, hashlimit, connlimit, connbytes, quota, string, time, geoip and unknown matches, and
-// those of DoubtfulMatch.
+// recent, limit, hashlimit, connlimit, connbytes, quota, osf, string, time, geoip and unknown matches,
+// and those of MatchDoubt.
 var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
 	"connmark", "conntrack", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
 	"frag", "hbh", "helper", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
-	"l2tp", "length", "mark", "mh", "multiport", "osf", "physdev", "pkttype", "policy",
+	"l2tp", "length", "mark", "mh", "multiport", "physdev", "pkttype", "policy",
 	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "tcp",
 	"tcpmss", "tos", "u32", "udp", "udplite"}
 
-// DoubtfulMatch reports whether a match of xtables may differ in a copy, which has devices with the
-// known addresses.
-func DoubtfulMatch(name string, data []byte, known MACs) bool {
-	const macSize, unrouted = 6, 255
+// UpdateWord is the word of rules that depend on a set that rules fill.
+const UpdateWord = "set update"
+
+// MatchDoubt returns the word of a match of xtables that may differ in a copy, or "".
+func MatchDoubt(name string, data []byte, known Known) string {
+	const macSize, unrouted, setCounters, setCountersEnd = 6, 255, 8, 40
+	same := slices.Contains(stateless, name)
 	switch {
 	case name == "bpf" && len(data) > 1:
 		// struct xt_bpf_info_v1: another mode than XT_BPF_MODE_BYTECODE is a file of the machine.
-		return binary.NativeEndian.Uint16(data) != 0
+		same = binary.NativeEndian.Uint16(data) == 0
 	case name == "mac" && len(data) >= macSize: // struct xt_mac_info
-		return !known.Has(data[:macSize])
+		same = known.MACs[string(data[:macSize])]
 	case (name == "ttl" || name == "hl") && len(data) > 1: // struct ipt_ttl_info: mode, value
-		return data[1] != unrouted // which shows that there is no router on the way
+		same = data[1] == unrouted // which shows that there is no router on the way
+	case name == "set" && len(data) > 1: // struct xt_set_info_match_v0 … _v4 begin with the index
+		if known.Sets[binary.NativeEndian.Uint16(data)] {
+			return UpdateWord
+		}
+		// _v3 and _v4 may compare the counters of elements
+		same = len(data) < setCountersEnd || !slices.ContainsFunc(data[setCounters:setCountersEnd],
+			func(b byte) bool { return b != 0 })
 	}
-	return !slices.Contains(stateless, name)
+	if same {
+		return ""
+	}
+	return name
+}
+
+// Filled returns the indexes of the ipsets that a target of xtables fills or empties.
+func Filled(target string, revision byte, data []byte) (out []uint16) {
+	// struct xt_set_info_target_v0 … _v3: an index and flags, for the set to add to and that to
+	// delete from
+	const none = 1<<16 - 1 // IPSET_INVALID_ID
+	size := 4
+	if revision == 0 {
+		size = 20
+	}
+	if target != "SET" || len(data) < 2*size {
+		return nil
+	}
+	for _, at := range []int{0, size} {
+		if n := binary.NativeEndian.Uint16(data[at:]); n != none {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Filled returns the indexes of the ipsets that rules of the table fill or empty. What is in them
+// depends on earlier packets.
+func (s Saved) Filled() (out []uint16) {
+	for _, e := range s.list() {
+		out = append(out, Filled(e.target.name, e.target.all[extensionHead-1], e.target.data)...)
+	}
+	return out
 }
 
 const queue = "QUEUE"
@@ -74,9 +116,8 @@ func (s Saved) Random() bool {
 	})
 }
 
-// Doubts lists the doubtful rules, except those that only log. known has the hardware addresses of
-// the copy.
-func (s Saved) Doubts(known MACs) (out []Doubt) {
+// Doubts lists the doubtful rules, except those that only log.
+func (s Saved) Doubts(known Known) (out []Doubt) {
 	all := s.rules()
 	for i, word := range doubts(all, known, true) {
 		if word != "" {
@@ -88,7 +129,7 @@ func (s Saved) Doubts(known MACs) (out []Doubt) {
 
 // doubts returns for each entry the word of its doubtful match, or "". With effective, rules that
 // only log are not doubtful.
-func doubts(all []entry, known MACs, effective bool) []string {
+func doubts(all []entry, known Known, effective bool) []string {
 	out := make([]string, len(all))
 	last := true // the chain's other rules only log
 	for i, e := range slices.Backward(all) {
@@ -102,8 +143,8 @@ func doubts(all []entry, known MACs, effective bool) []string {
 			continue
 		}
 		for _, m := range e.matches {
-			if out[i] == "" && DoubtfulMatch(m.name, m.data, known) {
-				out[i] = m.name
+			if out[i] == "" {
+				out[i] = MatchDoubt(m.name, m.data, known)
 			}
 		}
 		if out[i] == "" && DoubtfulTarget(e.verdict) {
@@ -116,12 +157,12 @@ func doubts(all []entry, known MACs, effective bool) []string {
 // Assume returns a copy of the table. If match is true, the doubtful matches of the rules in Doubts
 // always match, else these rules never match. A queue to a program becomes the program's possible
 // verdict, accept or drop.
-func (s Saved) Assume(match bool, known MACs) Saved {
+func (s Saved) Assume(match bool, known Known) Saved {
 	all := s.rules()
 	return s.assume(all, doubts(all, known, true), match, known)
 }
 
-func (s Saved) assume(all []entry, words []string, match bool, known MACs) Saved {
+func (s Saved) assume(all []entry, words []string, match bool, known Known) Saved {
 	head, err := s.head()
 	if err != nil {
 		return s
@@ -138,7 +179,7 @@ func (s Saved) assume(all []entry, words []string, match bool, known MACs) Saved
 			never(out[start:], f)
 		}
 		for _, m := range e.matches {
-			if words[i] == "" || !DoubtfulMatch(m.name, m.data, known) {
+			if words[i] == "" || MatchDoubt(m.name, m.data, known) == "" {
 				out = append(out, m.all...)
 			}
 		}

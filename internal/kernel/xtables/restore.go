@@ -78,14 +78,14 @@ func (s Saved) Restore() (refused []raw.Refused, err error) {
 		return nil, nil
 	}
 	all := s.rules()
-	words := doubts(all, nil, false)
+	words := doubts(all, Known{}, false)
 	for i, word := range words {
 		if word != "" {
 			refused = append(refused, raw.Refused{What: fmt.Sprintf("rule %d of %s %s (%s)",
 				all[i].number, s.Table(), all[i].chain, word), Err: err})
 		}
 	}
-	if len(refused) > 0 && s.assume(all, words, false, nil).replace() == nil {
+	if len(refused) > 0 && s.assume(all, words, false, Known{}).replace() == nil {
 		return refused, nil
 	}
 	return nil, fmt.Errorf("write table %s: %w", s.Table(), err)

@@ -207,7 +207,7 @@ func TestDoubts(t *testing.T) {
 	var all []Doubt
 	random := false
 	for _, s := range tables {
-		all = append(all, s.Doubts(nil)...)
+		all = append(all, s.Doubts(Known{})...)
 		random = random || s.Random()
 	}
 	want := []Doubt{{"iptables-legacy filter", "INPUT", 3, "limit"},
@@ -248,7 +248,7 @@ func TestAssume(t *testing.T) {
 	} {
 		var assumed []Saved
 		for _, s := range tables {
-			assumed = append(assumed, s.Assume(match, nil))
+			assumed = append(assumed, s.Assume(match, Known{}))
 		}
 		restore(t, assumed)
 		if got, want := text(t), strings.NewReplacer(replaced...).Replace(original); got != want {
@@ -267,11 +267,11 @@ func FuzzSaved(f *testing.F) {
 			t.Errorf("%d rules in %d bytes", n, len(entries))
 		}
 		for _, match := range []bool{true, false} {
-			if n := len(s.Assume(match, nil).Entries); n > len(entries)+40*len(rules) {
+			if n := len(s.Assume(match, Known{}).Entries); n > len(entries)+40*len(rules) {
 				t.Errorf("%d bytes of %d", n, len(entries))
 			}
 		}
-		s.Doubts(nil)
+		s.Doubts(Known{})
 		s.Random()
 	})
 }

@@ -50,8 +50,8 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	}
 	s := &Session{machine: m, sockets: sockets, variants: []Variant{AsIs}}
 	s.thin, s.absent = m.thin(sockets)
-	known := m.MACs()
-	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.Uncertain(known)) > 0 }) {
+	macs := m.MACs()
+	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.Uncertain(macs)) > 0 }) {
 		s.variants = []Variant{Never, Always}
 	}
 	return s.start(ctx)

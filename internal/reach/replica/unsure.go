@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
@@ -155,9 +157,10 @@ func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
 	return out
 }
 
-// Uncertain lists the rules that may match other packets in a copy, which has devices with the known
-// addresses.
-func (s *Space) Uncertain(known xtables.MACs) []xtables.Doubt {
+// Uncertain lists the rules that may match other packets in a copy, which has devices with the
+// hardware addresses.
+func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
+	known := s.known(macs)
 	out := s.Nft.Doubts(known)
 	for _, t := range s.Legacy {
 		out = append(out, t.Doubts(known)...)
@@ -165,10 +168,39 @@ func (s *Space) Uncertain(known xtables.MACs) []xtables.Doubt {
 	return out
 }
 
-// MACs returns the hardware addresses of the devices that a copy has, too. Its other machines have
-// others than the real ones.
-func (m *Machine) MACs() xtables.MACs {
-	out := xtables.MACs{}
+// Assume returns the rules with those of Uncertain replaced as the variant requires.
+func (s *Space) Assume(v Variant, macs map[string]bool) (nft.Saved, []xtables.Saved) {
+	legacy := slices.Clone(s.Legacy)
+	if v == AsIs {
+		return s.Nft, legacy
+	}
+	known := s.known(macs)
+	for i, t := range legacy {
+		legacy[i] = t.Assume(v == Always, known)
+	}
+	return s.Nft.Assume(v == Always, known), legacy
+}
+
+func (s *Space) known(macs map[string]bool) xtables.Known {
+	out := xtables.Known{MACs: macs, Sets: map[uint16]bool{}}
+	if len(s.Sets) == 0 {
+		return out
+	}
+	filled := s.Nft.Filled()
+	for _, t := range s.Legacy {
+		filled = append(filled, t.Filled()...)
+	}
+	for _, n := range filled {
+		out.Sets[n] = true
+	}
+	ipset.AddLists(s.Sets, out.Sets)
+	return out
+}
+
+// MACs returns the hardware addresses of the devices that a copy has, too, as strings of bytes. Its
+// other machines have others than the real ones.
+func (m *Machine) MACs() map[string]bool {
+	out := map[string]bool{}
 	for _, s := range m.Spaces {
 		for _, l := range s.Links {
 			if len(l.MAC) > 0 {

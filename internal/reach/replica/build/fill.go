@@ -3,7 +3,6 @@ package build
 import (
 	"errors"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
@@ -83,14 +82,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 	}
 	list, err := ipset.Restore(s.Sets)
 	lack("ipsets", list, err)
-	rules, legacy := s.Nft, slices.Clone(s.Legacy)
-	if v != replica.AsIs {
-		known := c.from.MACs()
-		rules = rules.Assume(v == replica.Always, known)
-		for i, t := range legacy {
-			legacy[i] = t.Assume(v == replica.Always, known)
-		}
-	}
+	rules, legacy := s.Assume(v, c.from.MACs())
 	list, err = rules.Restore()
 	lack("nf_tables rules", list, err)
 	for _, t := range legacy {

@@ -66,9 +66,9 @@ func (c *machine) Doubts() (out []replica.Doubts, err error) {
 	if err := c.readRules(); err != nil {
 		return nil, err
 	}
-	known := c.from.MACs()
+	macs := c.from.MACs()
 	for _, i := range which {
-		if rules := c.from.Spaces[i].Uncertain(known); len(rules) > 0 {
+		if rules := c.from.Spaces[i].Uncertain(macs); len(rules) > 0 {
 			out = append(out, replica.Doubts{Space: i, Rules: rules})
 		}
 	}
@@ -80,16 +80,17 @@ func (c *machine) Assume(v replica.Variant) error {
 	if err := c.readRules(); err != nil {
 		return err
 	}
-	known := c.from.MACs()
+	macs := c.from.MACs()
 	for i := range c.from.Spaces {
 		s := &c.from.Spaces[i]
-		if len(s.Uncertain(known)) == 0 {
+		if len(s.Uncertain(macs)) == 0 {
 			continue
 		}
+		rules, legacy := s.Assume(v, macs)
 		err := c.spaces[i].Do(func() error {
-			_, err := s.Nft.Assume(v == replica.Always, known).Replace()
-			for _, t := range s.Legacy {
-				_, errLegacy := t.Assume(v == replica.Always, known).Restore()
+			_, err := rules.Replace()
+			for _, t := range legacy {
+				_, errLegacy := t.Restore()
 				err = errors.Join(err, errLegacy)
 			}
 			return err
