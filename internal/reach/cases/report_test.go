@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -256,13 +257,15 @@ func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
 func (m *machine) report(s *situation, port uint16) *ports.Report {
 	m.t.Helper()
 	cmd := m.command(m.self, "report", strconv.Itoa(int(port)), s.client)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	b, err := cmd.Output()
 	r := &ports.Report{}
 	if err == nil {
 		err = json.Unmarshal(b, r)
 	}
 	if err != nil {
-		m.t.Fatalf("%v: %s", err, b)
+		m.t.Fatalf("%v: %s%s", err, b, &stderr)
 	}
 	return r
 }

@@ -29,6 +29,7 @@ type attempt struct {
 	from      netip.AddrPort // the client's address and port
 	token     uint32         // a datagram's token
 	connected bool
+	spoken    bool // the client has sent a byte because it waited long enough for the server's
 	dropped   bool // by a rule
 	now       bool // the kernel refused the attempt at once
 	got       []byte
@@ -221,6 +222,11 @@ func (c *caller) expire(queue []due) []due {
 		queue = queue[1:]
 		switch {
 		case c.open[a.fd] != a || a.deadline > c.now:
+		case a.connected && !a.spoken && len(a.got) == 0:
+			if c.speak(a) {
+				a.deadline = c.now + c.wait
+				queue = append(queue, due{a, a.deadline})
+			}
 		case a.connected:
 			c.end(a, replica.Silent, nil)
 		default:
@@ -228,6 +234,20 @@ func (c *caller) expire(queue []due) []due {
 		}
 	}
 	return queue
+}
+
+// speak sends a byte to a server that is silent, or ends the attempt and returns false. Behind SYNPROXY
+// of Linux 6.18, a server learns only from the client's data, or after a second, that it is connected.
+func (c *caller) speak(a *attempt) bool {
+	a.spoken = true
+	if a.long {
+		a.missing = 1
+	}
+	_, err := unix.Write(a.fd, []byte{0})
+	if err != nil {
+		c.end(a, gotOf(err), err)
+	}
+	return err == nil
 }
 
 func (c *caller) end(a *attempt, got replica.Got, err error) {
