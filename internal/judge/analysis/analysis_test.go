@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -326,8 +326,8 @@ func TestBaselineIsMissing(t *testing.T) {
 				t.Errorf("%s from %s has the ratio %+v", c.Mode, c.From, x)
 			}
 		}
-		wantWarning(t, got.Warnings, "no-baseline",
-			"from another container, bulk: no ratios, because the baseline native cannot be reached from there")
+		wantFound(t, got.Warnings, analysis.Finding{Code: analysis.NoBaseline, From: mode.FromContainer,
+			Load: "bulk", What: "native", Why: analysis.Unreachable})
 	})
 	t.Run("no-good-visit", func(t *testing.T) {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
@@ -340,8 +340,8 @@ func TestBaselineIsMissing(t *testing.T) {
 		if x := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x != nil {
 			t.Errorf("ratio %+v", x)
 		}
-		wantWarning(t, got.Warnings, "no-baseline",
-			"from the machine itself, bulk: no ratios, because the baseline host has no result")
+		wantFound(t, got.Warnings, analysis.Finding{Code: analysis.NoBaseline, From: mode.FromHost,
+			Load: "bulk", What: "host", Why: analysis.NoResult})
 	})
 	t.Run("in-one-placement", func(t *testing.T) {
 		var cells []sample.Cell
@@ -359,20 +359,22 @@ func TestBaselineIsMissing(t *testing.T) {
 				r.Visit(round, cell, 8)
 			}
 		}
-		wantWarning(t, analysis.Judge(r.File).Warnings, "no-baseline",
-			"bulk, on own CPUs: no ratios, because the baseline host has no result")
+		wantFound(t, analysis.Judge(r.File).Warnings, analysis.Finding{Code: analysis.NoBaseline,
+			From: mode.FromHost, Load: "bulk", Pin: sample.PinFar, What: "host", Why: analysis.NoResult})
 	})
 }
 
-func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {
+func wantFound(t *testing.T, ws []analysis.Warning, want analysis.Finding) {
 	t.Helper()
-	sentence.FillWarnings(ws)
-	for _, w := range ws {
-		if w.Code == code && strings.Contains(w.Text, text) {
-			return
+	got := judgetest.Found(t, ws, want.Code)
+	for name, x := range got.Values {
+		if judgetest.Near(x, want.Values[name]) {
+			got.Values[name] = want.Values[name]
 		}
 	}
-	t.Errorf("warnings %+v, want %s: %q", ws, code, text)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }
 
 func TestReverseBulk(t *testing.T) {

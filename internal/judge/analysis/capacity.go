@@ -244,13 +244,9 @@ func (j *Run) fullWarnings(i int) []Warning {
 	mine := j.capacity(j.Series[i])
 	switch {
 	case mine.reached():
-		return []Warning{{Code: "full", Text: fmt.Sprintf(
-			"it and %s fill %s, so their ratio says nothing about the modes: compare CPU time per byte (%s of payload)",
-			name, mine.Words(), mine.Sum())}}
+		return []Warning{warn(Finding{Code: Full, What: name, Limit: mine})}
 	case j.Against(i, b, Primary(j.Series[i].Load), name).Verdict == stats.Worse:
-		return []Warning{{Code: "capped", Text: fmt.Sprintf(
-			"%s fills %s: over a faster link it may be further ahead (%s of payload)",
-			name, base.Words(), base.Sum())}}
+		return []Warning{warn(Finding{Code: Capped, What: name, Limit: base})}
 	}
 	return nil
 }

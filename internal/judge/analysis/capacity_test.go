@@ -1,8 +1,8 @@
 package analysis_test
 
 import (
+	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -175,15 +174,11 @@ func TestFullWarnings(t *testing.T) {
 		base float64
 		mode float64
 		want string
-		text string
 	}{
-		{"both", 9.41, 9.41, "full",
-			"it and native fill the 10 Gbit/s card eth0 of node a, so their ratio says nothing about the modes: " +
-				"compare CPU time per byte (10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s of payload)"},
-		{"the-baseline", 9.41, 5, "capped",
-			"native fills the 10 Gbit/s card eth0 of node a: over a faster link"},
-		{"neither", 5, 4, "", ""},
-		{"the-mode", 8, 9.41, "", ""},
+		{"both", 9.41, 9.41, analysis.Full},
+		{"the-baseline", 9.41, 5, analysis.Capped},
+		{"neither", 5, 4, ""},
+		{"the-mode", 8, 9.41, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := overWire(t, mode.Routed, mode.ToContainer, ethernet("node a", 10e9))
@@ -196,14 +191,16 @@ func TestFullWarnings(t *testing.T) {
 				}
 				return
 			}
-			if len(c.Warnings) != 1 || c.Warnings[0].Code != tt.want ||
-				!strings.HasPrefix(c.Warnings[0].Text, tt.text) {
-				t.Errorf("warnings %v", c.Warnings)
+			f := judgetest.Found(t, c.Warnings, tt.want)
+			if len(c.Warnings) != 1 || f.What != "native" ||
+				f.Limit.Words() != "the 10 Gbit/s card eth0 of node a" ||
+				f.Limit.Payload != 1448 || f.Limit.Frame != 1538 {
+				t.Errorf("warnings %v, %+v", c.Warnings, f.Limit)
 			}
 			if got := judgetest.Find(t, report, mode.Native, workload.Bulk); len(got.Warnings) > 0 || got.LimitedBy != "card" {
 				t.Errorf("the baseline is limited by %q, warnings %v", got.LimitedBy, got.Warnings)
 			}
-			if tt.want == "full" && (!c.FillsLink() ||
+			if tt.want == analysis.Full && (!c.FillsLink() ||
 				c.Metrics[c.Primary].Ratio.Verdict != stats.Same ||
 				c.Link() != "the 10 Gbit/s card eth0 of node a") {
 				t.Errorf("it fills %q, ratio %v", c.Link(), c.Metrics[c.Primary].Ratio)
@@ -213,41 +210,48 @@ func TestFullWarnings(t *testing.T) {
 }
 
 func TestCardWarnings(t *testing.T) {
+	half := analysis.Finding{Code: analysis.HalfDuplex, What: "eth0", Why: "node a"}
+	slow := func(speed float64) analysis.Finding {
+		return analysis.Finding{Code: analysis.SlowLink, What: "eth0", Why: "node a",
+			Values: map[string]float64{analysis.SlowLink: speed, analysis.CardMost: 1e9}}
+	}
+	partner := slow(100e6)
+	partner.Values[analysis.CardPartner] = 100e6
 	for _, tt := range []struct {
 		name   string
 		change func(*sample.Card)
-		want   []string
-		text   string
+		want   []analysis.Finding
 	}{
-		{"as-it-should-be", func(*sample.Card) {}, []string{}, ""},
+		{"as-it-should-be", func(*sample.Card) {}, nil},
 		{"half-duplex", func(c *sample.Card) {
 			c.Duplex = sample.HalfDuplex
-		}, []string{"half-duplex"}, "eth0 of node a came up in half duplex"},
+		}, []analysis.Finding{half}},
 		{"slow-link", func(c *sample.Card) {
 			c.Speed = 100e6
-		}, []string{"slow-link"},
-			"eth0 of node a came up at 100 Mbit/s, but the card can do 1 Gbit/s"},
+		}, []analysis.Finding{slow(100e6)}},
 		{"slow-partner", func(c *sample.Card) {
 			c.Speed, c.PartnerSpeed = 100e6, 100e6
-		}, []string{"slow-link"}, "which offers at most 100 Mbit/s"},
+		}, []analysis.Finding{partner}},
 		{"both", func(c *sample.Card) {
 			c.Speed, c.Duplex = 10e6, sample.HalfDuplex
-		}, []string{"half-duplex", "slow-link"}, "half duplex"},
+		}, []analysis.Finding{half, slow(10e6)}},
 		{"a-made-up-link", func(c *sample.Card) {
 			c.Driver, c.Speed = "virtio_net", 100e6
-		}, []string{}, ""},
-		{"modes-not-known", func(c *sample.Card) { c.MaxSpeed = 0 }, []string{}, ""},
-		{"no-link", func(c *sample.Card) { c.Speed, c.Duplex = 0, "" }, []string{}, ""},
+		}, nil},
+		{"modes-not-known", func(c *sample.Card) { c.MaxSpeed = 0 }, nil},
+		{"no-link", func(c *sample.Card) { c.Speed, c.Duplex = 0, "" }, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := ethernet("node a", 1e9)
 			tt.change(&c)
 			r := overWire(t, mode.Routed, mode.ToContainer, c)
 			report := analysis.Judge(r.Rounds(6, judgetest.Steady(0.05, 0.05, 0.05), calm).File)
-			sentence.FillWarnings(report.Warnings)
-			if got := judgetest.Codes(report.Warnings); !slices.Equal(got, tt.want) ||
-				len(got) > 0 && !strings.Contains(report.Warnings[0].Text, tt.text) {
-				t.Errorf("warnings %+v", report.Warnings)
+			var got []analysis.Finding
+			for _, w := range report.Warnings {
+				got = append(got, *w.Found)
+			}
+			if !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
 	}
@@ -259,37 +263,42 @@ func TestPathMTU(t *testing.T) {
 			PMTU: pmtu, Device: device, DeviceMTU: mtu}
 	}
 	whole := at(1448, 52, 1500, "eth0", 1500)
+	// found is about an eth0 with an MTU of 1500; other is that of the other end, if it is smaller.
+	found := func(end string, payload, other float64) *analysis.Finding {
+		f := &analysis.Finding{Code: analysis.PathMTU, What: end, On: "eth0",
+			Values: map[string]float64{analysis.PathMTU: 1500, analysis.SegmentPayload: payload,
+				analysis.SegmentPacket: payload + 52}}
+		if other > 0 {
+			f.Why, f.Values[analysis.OtherMTU] = "eth0", other
+		}
+		return f
+	}
 	const tuned = "routed+rmem=4k"
 	for _, tt := range []struct {
 		name           string
 		client, server sample.TCPInfo
 		mode           mode.Name
-		want           string
+		want           *analysis.Finding
 	}{
-		{"as-its-ends", whole, whole, mode.Routed, ""},
-		{"an-old-file", sample.TCPInfo{MSS: 1398}, sample.TCPInfo{MSS: 1398}, mode.Routed, ""},
+		{"as-its-ends", whole, whole, mode.Routed, nil},
+		{"an-old-file", sample.TCPInfo{MSS: 1398}, sample.TCPInfo{MSS: 1398}, mode.Routed, nil},
 		{"smaller-between", at(1398, 52, 1450, "eth0", 1500), at(1398, 52, 1450, "ens1", 1500),
-			mode.Routed,
-			"segments are 1398 bytes: the path carries packets of 1450, but the client's eth0 has an MTU of 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)"},
+			mode.Routed, found("client", 1398, 0)},
 		{"the-server's-is-smaller", at(1398, 52, 1500, "eth0", 1500),
-			at(1398, 52, 1450, "eth0", 1450), mode.Routed,
-			"segments are 1398 bytes: the path carries packets of 1450, but the client's eth0 has an MTU of 1500 and the server's eth0 one of 1450"},
+			at(1398, 52, 1450, "eth0", 1450), mode.Routed, found("client", 1398, 1450)},
 		{"the-client's-is-smaller", at(1398, 52, 1450, "eth0", 1450),
-			at(1398, 52, 1500, "eth0", 1500), mode.Routed,
-			"segments are 1398 bytes: the path carries packets of 1450, but the server's eth0 has an MTU of 1500 and the client's eth0 one of 1450"},
+			at(1398, 52, 1500, "eth0", 1500), mode.Routed, found("server", 1398, 1450)},
 		{"beyond-a-proxy-is-another-path", at(1398, 52, 1450, "eth0", 1500),
-			at(1398, 52, 1450, "eth0", 1450), mode.PublishProxy,
-			"segments are 1398 bytes: the path carries packets of 1450, but the client's eth0 has an MTU of 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)"},
+			at(1398, 52, 1450, "eth0", 1450), mode.PublishProxy, found("client", 1398, 0)},
 		{"an-overlay-has-its-own", at(1398, 52, 1450, "eth0", 1450),
-			at(1398, 52, 1450, "eth0", 1450), mode.Routed, ""},
-		{"clamped", at(1360, 52, 1500, "eth0", 1500), whole, mode.Routed,
-			"segments are 1360 bytes: the path carries packets of 1412, but the client's eth0 has an MTU of 1500: something"},
+			at(1398, 52, 1450, "eth0", 1450), mode.Routed, nil},
+		{"clamped", at(1360, 52, 1500, "eth0", 1500), whole, mode.Routed, found("client", 1360, 0)},
 		{"loopback", at(32741, 52, 65535, "lo", 65536), at(65483, 52, 65535, "lo", 65536),
-			mode.Routed, ""},
-		{"loopback-to-a-container", at(1448, 52, 65535, "lo", 65536), whole, mode.Routed, ""},
-		{"past-docker-proxy", at(1448, 52, 1500, "lo", 65536), whole, mode.Routed, ""},
-		{"without-a-device", at(1398, 52, 1450, "", 0), at(1398, 52, 1450, "", 0), mode.Routed, ""},
-		{"small-windows", at(1148, 52, 1500, "eth0", 1500), whole, tuned, ""},
+			mode.Routed, nil},
+		{"loopback-to-a-container", at(1448, 52, 65535, "lo", 65536), whole, mode.Routed, nil},
+		{"past-docker-proxy", at(1448, 52, 1500, "lo", 65536), whole, mode.Routed, nil},
+		{"without-a-device", at(1398, 52, 1450, "", 0), at(1398, 52, 1450, "", 0), mode.Routed, nil},
+		{"small-windows", at(1148, 52, 1500, "eth0", 1500), whole, tuned, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base := judgetest.Cell(mode.Native, mode.FromRemote, mode.ToAddress, workload.Bulk)
@@ -308,16 +317,15 @@ func TestPathMTU(t *testing.T) {
 					}
 				})
 			c := judgetest.Find(t, analysis.Judge(r.File), tt.mode, workload.Bulk)
-			if tt.want == "" {
+			if tt.want == nil {
 				if len(c.Warnings) > 0 {
 					t.Errorf("warnings %v", c.Warnings)
 				}
 				return
 			}
-			sentence.FillWarnings(c.Warnings)
-			if len(c.Warnings) != 1 || c.Warnings[0].Code != analysis.PathMTU ||
-				!strings.HasPrefix(c.Warnings[0].Text, tt.want) {
-				t.Errorf("warnings %v", c.Warnings)
+			if got := judgetest.Found(t, c.Warnings, analysis.PathMTU); len(c.Warnings) != 1 ||
+				!reflect.DeepEqual(got, *tt.want) {
+				t.Errorf("got %+v, want %+v", got, *tt.want)
 			}
 		})
 	}

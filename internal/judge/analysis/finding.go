@@ -28,6 +28,11 @@ type Finding struct {
 	N      int                `json:"n,omitempty"`
 	Of     int                `json:"of,omitempty"`
 	Values map[string]float64 `json:"values,omitempty"` // by metric
+
+	// Some warnings' findings have these.
+	Names      []string           `json:"names,omitempty"`
+	Limit      *Capacity          `json:"limit,omitempty"`
+	Contention *sample.Contention `json:"contention,omitempty"`
 }
 
 // The codes of findings that several studies have.
@@ -37,7 +42,9 @@ const (
 	Unclear         = "unclear"        // N of Of verdicts
 	TooFewRounds    = "too-few-rounds" // N of Of verdicts are unclear for that reason
 
-	Busy = "busy" // the warning of that code explains the verdicts: no advice is firm
+	// Busy is also the code of a warning, which has the Contention at What. It explains the verdicts:
+	// no advice is firm.
+	Busy = "busy"
 )
 
 // The codes of warnings. Values has, by the code, what one number says.
@@ -56,6 +63,9 @@ const (
 	Truncated = "truncated"
 	Aborted   = "failure" // because of What
 
+	// MixedPlacement is about From and Load: cell What was on one CPU, Why on CPUs of its own.
+	MixedPlacement = "mixed-placement"
+
 	// of cells
 	FewRounds    = "few-rounds" // N; Why: the budget ended the run
 	OverWire     = "over-wire"
@@ -66,6 +76,25 @@ const (
 	// "": neither has.
 	PathMTU     = "path-mtu"
 	BrokenRoute = "broken-route" // in round N, at the second of Values, because of Why
+	Bimodal     = "bimodal"      // Prices are the clusters of N rounds
+	Late        = "late"         // What: SizedTransfer or ""
+	// BurstDiffers has the Ratios to a cell by slices and by windows, whose lengths are Values.
+	BurstDiffers = "burst-differs"
+	// InStates says that N of Of epochs had another ratio. Ratios and Prices have theirs and those of
+	// the others; Prices are the baseline's and may be empty. What: LeftOut or "".
+	InStates = "states"
+	// Full says that a cell and What fill the Limit, Capped that only What does.
+	Full   = "full"
+	Capped = "capped"
+)
+
+// DoubtfulRoutes is the code of the warnings about routes, whose findings have these.
+const (
+	DoubtfulRoutes   = "ways"
+	SameAddress      = "same-address"      // of the routes Names: What
+	RefusedRequest   = "refused-request"   // over the routes Names: asked What
+	CompressedStream = "compressed-stream" // so; What is the encoding
+	OtherServers     = "other-servers"     // by What: Names
 )
 
 // FailedRounds is the finding of a FailedVisits about whole rounds, N of Of. Why is "" if the machine
@@ -90,6 +119,17 @@ const (
 
 	CardMost    = "most" // bit/s
 	CardPartner = "partner"
+
+	BeforeRequests = "before-requests"
+	DuringRun      = "during-run"
+	AtStart        = "at-start"
+
+	SizedTransfer = "sized-transfer"
+	LeftOut       = "left-out"
+
+	SliceLength  = "slice" // s
+	WindowLength = "window"
+	RTO          = "rto" // s
 )
 
 // TooBusy reports whether a warning says that the machine was too busy to measure.

@@ -1,14 +1,10 @@
 package analysis
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Added returns what cell i adds to cell b in a latency or, for endpoints, in a time. It returns
@@ -26,35 +22,31 @@ func (j *Run) Added(i, b int, metric string) *Price {
 	return nil
 }
 
-func (j *Run) doubtfulRoutes() []string {
+func (j *Run) doubtfulRoutes() (out []Finding) {
 	if !j.File.Header.Plan.Foreign() {
 		return nil
 	}
-	var out []string
 	paths := j.File.Header.Paths
 	for i, a := range paths {
 		for _, b := range paths[:i] {
 			differs := func(fact string) bool { return a.Facts[fact] != b.Facts[fact] }
 			if a.Dial == b.Dial && !slices.ContainsFunc([]string{"url", "from"}, differs) {
-				out = append(out, fmt.Sprintf("%s and %s have the same address: %s", b.Route,
-					a.Route, a.Dial))
+				out = append(out, Finding{Code: SameAddress, Names: []string{b.Route, a.Route},
+					What: a.Dial})
 			}
 		}
 	}
-	out = append(out, j.shared(sample.FactRequest,
-		"over %s the server refuses a part of toll's request: it is asked %s")...)
-	out = append(out, j.shared(sample.FactEncoding,
-		"over %s the stream is compressed with %s: tokens come when the compressor flushes")...)
+	out = append(out, j.shared(sample.FactRequest, RefusedRequest)...)
+	out = append(out, j.shared(sample.FactEncoding, CompressedStream)...)
 	for _, fact := range []string{"model", "server"} {
 		var seen []string
 		for _, p := range paths {
-			if name := cmp.Or(p.Facts[fact], "none named"); !slices.Contains(seen, name) {
+			if name := p.Facts[fact]; !slices.Contains(seen, name) {
 				seen = append(seen, name)
 			}
 		}
 		if len(seen) > 1 && (fact != "server" || !j.sameServer()) {
-			out = append(out, fmt.Sprintf("the routes lead to different servers, by their %s: %s",
-				fact, strings.Join(seen, "; ")))
+			out = append(out, Finding{Code: OtherServers, What: fact, Names: seen})
 		}
 	}
 	return out
@@ -87,8 +79,8 @@ func (j *Run) sameServer() bool {
 	return first != nil
 }
 
-// shared returns a text for each value of a fact, with the routes that have it and the value.
-func (j *Run) shared(fact, text string) (out []string) {
+// shared returns a finding for each value of a fact, with the routes that have it and the value.
+func (j *Run) shared(fact, code string) (out []Finding) {
 	routes := map[string][]string{}
 	var values []string
 	for _, p := range j.File.Header.Paths {
@@ -100,7 +92,7 @@ func (j *Run) shared(fact, text string) (out []string) {
 		}
 	}
 	for _, v := range values {
-		out = append(out, fmt.Sprintf(text, printable.List(routes[v]), v))
+		out = append(out, Finding{Code: code, Names: routes[v], What: v})
 	}
 	return out
 }

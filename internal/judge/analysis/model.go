@@ -258,7 +258,8 @@ func (r Ratio) Word() string {
 func (r Ratio) Alone() bool { return r.N < 2 && !r.Varies }
 
 // Varying is the word for a ratio whose range includes more than one verdict, and the code of a
-// varying row's warning.
+// varying row's warning. That has in Prices the range and the number of values, and in Values the
+// length of a slice or window and what TCP sent again; What is the name of the load's figure.
 const Varying = "varies"
 
 // HalfWidth returns the larger distance from the median to an end of the interval.

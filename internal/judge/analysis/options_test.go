@@ -2,7 +2,6 @@ package analysis_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -165,8 +164,8 @@ func TestOptionWarnings(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 			for _, w := range judgetest.Find(t, r, mode.Bridge, tt.load.Kind).Warnings {
-				if strings.Contains(w.Text, "warm-up") && workload.BulkOf(tt.load).Bytes > 0 {
-					t.Errorf("a transfer has no warm-up: %s", w.Text)
+				if w.Code == analysis.Late && w.Found.What != analysis.SizedTransfer {
+					t.Errorf("a transfer has no warm-up: %+v", w.Found)
 				}
 			}
 		})

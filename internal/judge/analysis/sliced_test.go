@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -335,10 +334,11 @@ func TestSliceWarnings(t *testing.T) {
 	codes := func(r *slicedRun) (out []string) {
 		for _, w := range judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").Warnings {
 			out = append(out, w.Code)
-			if w.Code == "burst-differs" && (!strings.Contains(w.Text, "slices of 4 ms") ||
-				!strings.Contains(w.Text, "windows of 100 ms") ||
-				!strings.Contains(w.Text, "host's throughput")) {
-				t.Errorf("text %q", w.Text)
+			if f := w.Found; w.Code == analysis.BurstDiffers && (!judgetest.Near(
+				f.Values[analysis.SliceLength], 0.004) || !judgetest.Near(
+				f.Values[analysis.WindowLength], 0.1) || len(f.Ratios) != 2 ||
+				f.Ratios[0].To != "host" || f.Load != workload.Bulk) {
+				t.Errorf("%+v", f)
 			}
 		}
 		return out
@@ -352,7 +352,7 @@ func TestSliceWarnings(t *testing.T) {
 	}
 	bursts := newSlicedRun(t, four("bulk")...)
 	bursts.burst[2] = 0.6
-	if got := codes(bursts.epochs(13, 30, 30, 18, 30)); !slices.Contains(got, "burst-differs") {
+	if got := codes(bursts.epochs(13, 30, 30, 18, 30)); !slices.Contains(got, analysis.BurstDiffers) {
 		t.Errorf("slices of 0.93 and windows of 0.6: %v", got)
 	}
 	lost := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)

@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -342,16 +341,10 @@ func (j *Run) burst(i int) (Warning, bool) {
 	if short.Low <= high && short.High >= low || apart <= math.Log1p(j.File.Header.Plan.Same) {
 		return Warning{}, false
 	}
-	what, text := workload.Of(s.Load).Noun, func(x compared) string {
-		return ratioOf(x, "").String()
-	}
-	if rate == workload.Transactions {
-		what = "rate"
-	}
-	return Warning{Code: "burst-differs", Text: fmt.Sprintf(
-		"in slices of %g ms it has %s of %s's %s, in windows of %g ms %s: "+
-			"short bursts do not show its sustained performance", 1e3*s.Load.Slice, text(short),
-		Label(j.Series[b].Cell), what, 1e3*s.Load.Window, text(long))}, true
+	to := Label(j.Series[b].Cell)
+	return warn(Finding{Code: BurstDiffers, Load: s.Load.Kind,
+		Ratios: []Ratio{ratioOf(short, to), ratioOf(long, to)},
+		Values: map[string]float64{SliceLength: s.Load.Slice, WindowLength: s.Load.Window}}), true
 }
 
 func ratioOf(x compared, to string) Ratio {

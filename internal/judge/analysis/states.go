@@ -1,15 +1,14 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// states returns a warning if cell i's ratio was different in some epochs. The text includes the
-// baseline's own figures, which show whether the machine was then in another state.
+// states returns a warning if cell i's ratio was different in some epochs. It has the baseline's own
+// figures, which show whether the machine was then in another state.
 func (j *Run) states(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)
@@ -28,13 +27,6 @@ func (j *Run) states(i int) (Warning, bool) {
 	if in == 0 {
 		return Warning{}, false
 	}
-	so := ", and the mean describes neither"
-	if out {
-		so = "; those epochs are left out"
-		if in == 1 {
-			so = "; that epoch is left out"
-		}
-	}
 	var ratio, speed [2][]float64
 	for k, e := range epochs {
 		of := 0
@@ -46,31 +38,20 @@ func (j *Run) states(i int) (Warning, bool) {
 			speed[of] = append(speed[of], x)
 		}
 	}
-	text := fmt.Sprintf("in %d of %d epochs the ratio was %s instead of %s%s",
-		in, n, Percent(stats.Median(ratio[1])), Percent(stats.Median(ratio[0])), so)
-	if len(speed[0]) > 0 && len(speed[1]) > 0 {
-		ran := "took"
-		if metric == workload.Throughput {
-			ran = "ran at"
+	f := Finding{Code: InStates, N: in, Of: n}
+	if out {
+		f.What = LeftOut
+	}
+	known := len(speed[0]) > 0 && len(speed[1]) > 0
+	for _, of := range []int{1, 0} {
+		f.Ratios = append(f.Ratios, Ratio{To: Label(j.Series[b].Cell),
+			Median: stats.Median(ratio[of]), N: len(ratio[of])})
+		if known {
+			f.Prices = append(f.Prices, Price{Unit: workload.MetricOf(metric, s.Load).Unit,
+				Median: stats.Median(speed[of]), N: len(speed[of])})
 		}
-		unit, by := inWarnings(workload.MetricOf(metric, s.Load).Unit, stats.Median(speed[0]))
-		text += fmt.Sprintf(". %s %s %.3g %s then and %.3g otherwise", Label(j.Series[b].Cell), ran,
-			stats.Median(speed[1])*by, unit, stats.Median(speed[0])*by)
 	}
-	return Warning{Code: "states", Text: text}, true
-}
-
-// inWarnings returns the unit in which warnings print figures of the size of x, and the factor that
-// converts to it.
-func inWarnings(unit string, x float64) (in string, by float64) {
-	const long = 0.1 // s
-	switch {
-	case unit == "s" && x < long:
-		return "µs", 1e6
-	case unit == "bit/s":
-		return "Gbit/s", 1e-9
-	}
-	return unit, 1
+	return warn(f), true
 }
 
 // stateShare is the relative difference between a baseline's figures above which they come from

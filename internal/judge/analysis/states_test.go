@@ -1,7 +1,8 @@
 package analysis_test
 
 import (
-	"strings"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -18,19 +19,17 @@ func TestStates(t *testing.T) {
 		usual, in int       // epochs
 		low, high float64
 		widest    float64
-		says      []string
-		codes     string
+		what      string // of the warning about states
+		code      string
 	}{
-		{"bulk", "bulk", []float64{14, 14, 18.2, 14}, 9, 4, 0.58, 0.62, 0.04,
-			[]string{"in 4 of 13 epochs the ratio was 1", " % instead of 6",
-				"; those epochs are left out. host ran at 1", " Gbit/s then and 3"}, "states"},
-		{"rr", "rr", []float64{60, 60, 60, 60}, 10, 3, 0.58, 0.62, 0.04,
-			[]string{"in 3 of 13 epochs the ratio was 10", " % instead of 6", ". host took ",
-				" µs then and "}, "states"},
-		{"half-of-them", "bulk", []float64{14, 14, 18.2, 14}, 6, 6, 0.6, 1.3, 1,
-			[]string{"in 6 of 12 epochs", "the mean describes neither"}, "states"},
-		{"the-ratio-is-the-same", "bulk", []float64{14, 14, 8.4, 14}, 9, 4, 0.58, 0.62, 0.04, nil,
-			"bimodal"},
+		{"bulk", "bulk", []float64{14, 14, 18.2, 14}, 9, 4, 0.58, 0.62, 0.04, analysis.LeftOut,
+			analysis.InStates},
+		{"rr", "rr", []float64{60, 60, 60, 60}, 10, 3, 0.58, 0.62, 0.04, analysis.LeftOut,
+			analysis.InStates},
+		{"half-of-them", "bulk", []float64{14, 14, 18.2, 14}, 6, 6, 0.6, 1.3, 1, "",
+			analysis.InStates},
+		{"the-ratio-is-the-same", "bulk", []float64{14, 14, 8.4, 14}, 9, 4, 0.58, 0.62, 0.04, "",
+			analysis.Bimodal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newSlicedRun(t, four(tt.load)...)
@@ -41,21 +40,22 @@ func TestStates(t *testing.T) {
 			if x.Median < tt.low || x.Median > tt.high || x.HalfWidth() > tt.widest {
 				t.Errorf("ratio %+v", x)
 			}
-			text, codes := "", []string{}
-			for _, w := range judgetest.Find(t, got, mode.Bridge, tt.load).Warnings {
-				if w.Code == "states" {
-					text = w.Text
-				}
-				if w.Code == "states" || w.Code == "bimodal" {
-					codes = append(codes, w.Code)
-				}
-			}
-			if strings.Join(codes, " ") != tt.codes {
+			codes := slices.DeleteFunc(judgetest.Codes(
+				judgetest.Find(t, got, mode.Bridge, tt.load).Warnings), func(code string) bool {
+				return code != analysis.InStates && code != analysis.Bimodal
+			})
+			if !slices.Equal(codes, []string{tt.code}) {
 				t.Errorf("warnings %v", codes)
 			}
-			for _, say := range tt.says {
-				if !strings.Contains(text, say) {
-					t.Errorf("%q lacks %q", text, say)
+			if tt.code == analysis.InStates {
+				f := judgetest.Found(t, judgetest.Find(t, got, mode.Bridge, tt.load).Warnings, tt.code)
+				by := map[string]float64{"bulk": 1e9, "rr": 1e-6}[tt.load]
+				near := func(a, b float64) bool { return math.Abs(a-b) < 0.05*b }
+				if f.N != tt.in || f.Of != tt.in+tt.usual || f.What != tt.what ||
+					!near(f.Ratios[0].Median, tt.then[2]/tt.then[0]) || !near(f.Ratios[1].Median, 0.6) ||
+					f.Ratios[0].To != "host" || !near(f.Prices[0].Median, by*tt.then[0]) ||
+					!near(f.Prices[1].Median, by*36) {
+					t.Errorf("%+v", f)
 				}
 			}
 			if y := ratioIn(t, got, mode.Native, tt.load, analysis.PrimaryOf(r.File.Header.Plan.Loads.Of(tt.load), got.Cells[0].Shape)); y.Verdict != stats.Same && y.Verdict != stats.Unclear {

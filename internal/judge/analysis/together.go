@@ -69,7 +69,7 @@ func (r *Report) Together() string {
 		share, like)
 }
 
-func (j *Run) mixedPlacements() (out []string) {
+func (j *Run) mixedPlacements() (out []Finding) {
 	type table struct {
 		from            mode.Placement
 		load, point, on string
@@ -99,14 +99,8 @@ func (j *Run) mixedPlacements() (out []string) {
 		if x.near == 0 || x.far == 0 {
 			continue
 		}
-		where := "from " + t.from.Words() + ", "
-		if t.on == sample.OnEndpoint {
-			where = ""
-		}
-		out = append(out, fmt.Sprintf(
-			"%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
-				"this difference may exceed that of the networks; toll compare measures both placements",
-			where, t.load, name(x.near), name(x.far)))
+		out = append(out, Finding{Code: MixedPlacement, From: t.from, On: t.on, Load: t.load,
+			What: name(x.near), Why: name(x.far)})
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Variation has the range of a cell's values if these lie so far apart that no mean describes them,
@@ -146,50 +146,24 @@ func each[T any](byRound map[int]T, f func(T)) {
 	}
 }
 
-// warning returns the variation as a warning's text.
 func (v Variation) warning(l sample.Load) Warning {
-	of := fmt.Sprintf("windows of %g ms", 1e3*l.Window)
+	f := Finding{Code: Varying, What: workload.Of(l).Noun,
+		Prices: []Price{{Unit: v.Unit, Low: v.Low, High: v.High, N: v.N}},
+		Values: map[string]float64{WindowLength: l.Window}}
 	if v.Sliced {
-		of = fmt.Sprintf("slices of %g ms", 1e3*l.Slice)
+		f.Values = map[string]float64{SliceLength: l.Slice}
 	}
-	share := "nine tenths of"
-	if v.N <= stats.AllInRange {
-		share = "all"
+	if !workload.Of(l).UDP {
+		f.Values[workload.Retransmits], f.Values[workload.Resent] = v.Retransmits, v.Resent
+		f.Values[RTO] = v.RTO
 	}
-	text := fmt.Sprintf(
-		"its %s varies: %s %d %s lie in the range %s, which the row shows instead of a median",
-		workload.Of(l).Noun, share, v.N, of, v.Range())
-	if workload.Of(l).UDP {
-		return Warning{Code: Varying, Text: text}
-	}
-	text += fmt.Sprintf(". TCP: %s retransmits/s, %s of all bytes sent again",
-		short(v.Retransmits), Percent(v.Resent))
-	if v.RTO > 0 && v.Resent > 0 {
-		text += fmt.Sprintf(", RTO %.0f ms", 1e3*v.RTO)
-	}
-	return Warning{Code: Varying, Text: text}
-}
-
-// Range returns the range with its unit: "0.028–25 Gbit/s".
-func (v Variation) Range() string {
-	unit, by := inWarnings(v.Unit, v.Low)
-	return Span(v.Low*by, v.High*by) + " " + unit
+	return warn(f)
 }
 
 // Span returns a range with two digits: "0.02–2.2", "-3.0 to 41".
 func Span(low, high float64) string {
 	if low < 0 {
-		return short(low) + " to " + short(high)
+		return units.TwoDigits(low) + " to " + units.TwoDigits(high)
 	}
-	return short(low) + "–" + short(high)
-}
-
-func short(x float64) string {
-	switch a := math.Abs(x); {
-	case a >= 9.95 || a == 0:
-		return fmt.Sprintf("%.0f", x)
-	case a >= 0.995:
-		return fmt.Sprintf("%.1f", x)
-	}
-	return fmt.Sprintf("%.2g", x)
+	return units.TwoDigits(low) + "–" + units.TwoDigits(high)
 }

@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -32,15 +31,15 @@ func (j *Run) cellWarnings(i int) []Warning {
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
 	described := slices.ContainsFunc(sliced, func(w Warning) bool {
-		return w.Code == "states" || w.Code == Varying
+		return w.Code == InStates || w.Code == Varying
 	})
 	if low, high := stats.Clusters(xs); low != nil && !described {
-		unit, by := inWarnings(workload.MetricOf(metric, s.Load).Unit, low[0])
-		out = append(out, Warning{
-			Code: "bimodal", Text: fmt.Sprintf(
-				"the rounds fall into two clusters, %d around %s and %d around %s %s: the median may describe neither",
-				len(low), short(by*stats.Median(low)), len(high), short(by*stats.Median(high)),
-				unit)})
+		f := Finding{Code: Bimodal}
+		for _, xs := range [][]float64{low, high} {
+			f.Prices = append(f.Prices, Price{Unit: workload.MetricOf(metric, s.Load).Unit,
+				Median: stats.Median(xs), Low: xs[0], N: len(xs)})
+		}
+		out = append(out, warn(f))
 	}
 	load := workload.Of(s.Load)
 	if s.merged != nil {
@@ -68,14 +67,19 @@ func (j *Run) cellWarnings(i int) []Warning {
 		}
 	}
 	if 2*late > len(s.Visits) {
-		out = append(out, Warning{Code: "late", Text: "most visits started late: " + workload.CutShort(l)})
+		f := Finding{Code: Late}
+		if workload.BulkOf(l).Bytes > 0 {
+			f.What = SizedTransfer
+		}
+		out = append(out, warn(f))
 	}
 	return append(out, s.doubts(workload.Last)...)
 }
 
 func (s *Series) doubts(at workload.Listed) (out []Warning) {
 	for _, d := range workload.Of(s.Load).Doubts(at, s.seen()) {
-		out = append(out, Warning{Code: d.Code, Text: d.Text})
+		out = append(out, warn(Finding{Code: d.Code, Load: s.Load.Kind, What: d.What, N: d.N, Of: d.Of,
+			Values: d.Values}))
 	}
 	return out
 }
@@ -110,23 +114,20 @@ func BrokenOff(f *sample.File) []Warning {
 
 func (j *Run) warnings() []Warning {
 	out := []Warning{}
-	add := func(code, format string, args ...any) {
-		out = append(out, Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
 	busy := j.TooBusy()
-	if busy != "" {
-		add(Busy, "%s", busy)
+	if busy != nil {
+		out = append(out, warn(*busy))
 	}
 	out = append(out, BrokenOff(j.File)...)
 	for _, f := range j.withoutBaseline() {
 		out = append(out, warn(f))
 	}
-	out = append(out, j.cpuWarnings(busy != "")...)
-	for _, text := range j.mixedPlacements() {
-		add("mixed-placement", "%s", text)
+	out = append(out, j.cpuWarnings(busy != nil)...)
+	for _, f := range j.mixedPlacements() {
+		out = append(out, warn(f))
 	}
-	for _, text := range j.doubtfulRoutes() {
-		add("ways", "%s", text)
+	for _, f := range j.doubtfulRoutes() {
+		out = append(out, Warning{Code: DoubtfulRoutes, Found: &f})
 	}
 	if cc := j.congestion(); Paces(cc) {
 		out = append(out, warn(Finding{Code: Paced, What: cc, Why: j.setsCongestion()}))
@@ -200,23 +201,20 @@ func (j *Run) slotBias() (out []Finding) {
 	return out
 }
 
-// TooBusy returns the warning that the machine was too busy, or "". Disturbed slices and visits are
+// TooBusy returns the finding that the machine was too busy, or nil. Disturbed slices and visits are
 // left out, so the others do not show the lack of CPU time. Before requests to a server, that was
 // at rest as far as toll knows: during them, it is not known whose work the server does.
-func (j *Run) TooBusy() string {
-	const text = "the machine was too busy to measure: %s %s. The most disturbed measurements " +
-		"are left out, and intervals are wide: measure again while no other program is busy"
+func (j *Run) TooBusy() *Finding {
 	during, before := j.File.End.Contention, j.File.Header.Contention
 	switch {
 	case j.File.Header.Plan.Foreign() && before.TooBusy():
-		return fmt.Sprintf("the machine was busy before the first request: %s. Times include those of "+
-			"waiting for a CPU: measure again while no other program is busy", before.Words("kept"))
+		return &Finding{Code: Busy, What: BeforeRequests, Contention: before}
 	case during.TooBusy():
-		return fmt.Sprintf(text, during.Words("kept"), "during the run")
+		return &Finding{Code: Busy, What: DuringRun, Contention: during}
 	case before.TooBusy() && (during == nil || during.Others == nil):
-		return fmt.Sprintf(text, before.Words("kept"), "when the run began")
+		return &Finding{Code: Busy, What: AtStart, Contention: before}
 	}
-	return ""
+	return nil
 }
 
 func (j *Run) withoutBaseline() (out []Finding) {

@@ -82,40 +82,44 @@ func TestCellWarnings(t *testing.T) {
 }
 
 func TestRunWarnings(t *testing.T) {
+	valued := func(code string, x float64) analysis.Finding {
+		return analysis.Finding{Code: code, Values: map[string]float64{code: x}}
+	}
+	during := sample.Contention{CPUs: 2, Others: new(1.87), Pressure: new(0.93), LoadAverage: 35}
+	before := sample.Contention{CPUs: 2, Others: new(1.2), Stolen: 0.4}
 	for _, tt := range []struct {
 		name   string
 		change func(*sample.Visit)
 		file   func(*sample.File)
 		want   []string
-		text   string
+		found  analysis.Finding // the first; zero: only its code
 	}{
 		{name: "truncated", file: func(f *sample.File) {
 			f.Truncated = true
-		}, want: []string{"truncated"}, text: "is incomplete"},
+		}, want: []string{"truncated"}},
 		{name: "failure", file: func(f *sample.File) {
 			f.End.Detail = "the disk is full"
-		}, want: []string{"failure"}, text: "the disk is full"},
+		}, want: []string{"failure"}, found: analysis.Finding{Code: analysis.Aborted, What: "the disk is full"}},
 		{name: "steal", change: func(v *sample.Visit) {
 			v.Machine[0].Steal = 0.06
-		}, want: []string{"steal"}, text: "3.0 %"},
+		}, want: []string{"steal"}, found: valued(analysis.Steal, 0.03)},
 		{name: "little-steal", change: func(v *sample.Visit) {
 			v.Machine[0].Steal = 0.03
 		}, want: []string{}},
 		{name: "other-load", change: func(v *sample.Visit) {
 			v.Client.CPU = 0.1
-		}, want: []string{"other-load"}, text: "0.30 CPUs"},
+		}, want: []string{"other-load"}, found: valued(analysis.OtherLoad, 0.3)},
 		{name: "busy", change: func(v *sample.Visit) {
 			v.Client.CPU = 0.1
 		}, file: func(f *sample.File) {
-			f.End.Contention = &sample.Contention{
-				CPUs: 2, Others: new(1.87), Pressure: new(0.93), LoadAverage: 35}
-		}, want: []string{"busy"},
-			text: "kept 1.9 of 2 CPUs busy (load average 35.0, CPU pressure 93 %) during the run"},
+			f.End.Contention = &during
+		}, want: []string{"busy"}, found: analysis.Finding{Code: analysis.Busy,
+			What: analysis.DuringRun, Contention: &during}},
 		{name: "busy-before", file: func(f *sample.File) {
-			f.Header.Contention = &sample.Contention{CPUs: 2, Others: new(1.2), Stolen: 0.4}
+			f.Header.Contention = &before
 			f.End.Contention = &sample.Contention{CPUs: 2}
-		}, want: []string{"busy"},
-			text: "1.2 of 2 CPUs busy (load average 0.0, 0.4 CPUs taken by the hypervisor) when the run began"},
+		}, want: []string{"busy"}, found: analysis.Finding{Code: analysis.Busy,
+			What: analysis.AtStart, Contention: &before}},
 		{name: "busy-only-before", file: func(f *sample.File) {
 			f.Header.Contention = &sample.Contention{CPUs: 2, Others: new(1.9)}
 			f.End.Contention = &sample.Contention{CPUs: 2, Others: new(0.1)}
@@ -127,16 +131,17 @@ func TestRunWarnings(t *testing.T) {
 		}, want: []string{}},
 		{name: "throttled", change: func(v *sample.Visit) {
 			v.Throttled = v.Round % 2
-		}, want: []string{"throttled"}, text: "15 times"},
+		}, want: []string{"throttled"}, found: valued(analysis.Throttled, 15)},
 		{name: "cgroup-limit", file: func(f *sample.File) {
 			f.Header.Environment.CgroupCPUs = 1.5
-		}, want: []string{"cgroup-limit"}, text: "1.5 CPUs"},
+		}, want: []string{"cgroup-limit"}, found: valued(analysis.CgroupLimit, 1.5)},
 		{name: "wide-cgroup-limit", file: func(f *sample.File) {
 			f.Header.Environment.CgroupCPUs = 2
 		}, want: []string{}},
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
-		}, want: []string{"paced"}, text: "use --congestion reno"},
+		}, want: []string{"paced"}, found: analysis.Finding{Code: analysis.Paced, What: "bbr",
+			Why: analysis.ByFlag}},
 		// Docker's containers get the machine's congestion control; --congestion is refused there.
 		{name: "paced-on-docker", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
@@ -146,16 +151,16 @@ func TestRunWarnings(t *testing.T) {
 			for i := range f.Header.Paths {
 				f.Header.Paths[i].On = "docker"
 			}
-		}, want: []string{"paced"},
-			text: "use it too. To see what the paths can carry, use sysctl -w " +
-				"net.ipv4.tcp_congestion_control=cubic (or reno) on this machine"},
+		}, want: []string{"paced"}, found: analysis.Finding{Code: analysis.Paced, What: "bbr",
+			Why: analysis.ByMachine}},
 		{name: "same-core", file: func(f *sample.File) {
 			f.Header.Plan.CPUs.SameCore = true
 		}, want: []string{"same-core"}},
 		{name: "siblings", file: func(f *sample.File) {
 			f.Header.Plan.Pin, f.Header.Plan.Pins = "far",
 				[]sample.Pinning{{Name: sample.PinFar, CPUs: sample.CPUs{SameCore: true}}}
-		}, want: []string{"same-core"}, text: "shared one core"},
+		}, want: []string{"same-core"}, found: analysis.Finding{Code: analysis.SameCore,
+			What: analysis.SharedCore}},
 		{name: "asked-for-one-cpu", file: func(f *sample.File) {
 			f.Header.Plan.Pin, f.Header.Plan.Pins = "near",
 				[]sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
@@ -163,7 +168,8 @@ func TestRunWarnings(t *testing.T) {
 		{name: "no-far", file: func(f *sample.File) {
 			f.Header.Plan.Pin, f.Header.Plan.Pins = "far,near",
 				[]sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
-		}, want: []string{"same-core"}, text: "were not measured on separate CPUs"},
+		}, want: []string{"same-core"}, found: analysis.Finding{Code: analysis.SameCore,
+			What: analysis.OnlyCPU}},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil
 			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}
@@ -190,8 +196,8 @@ func TestRunWarnings(t *testing.T) {
 			if c := judgetest.Codes(got.Warnings); !slices.Equal(c, tt.want) {
 				t.Fatalf("got %v, want %v", c, tt.want)
 			}
-			if tt.text != "" {
-				wantWarning(t, got.Warnings[:1], tt.want[0], tt.text)
+			if tt.found.Code != "" {
+				wantFound(t, got.Warnings[:1], tt.found)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 package comparison
 
 import (
-	"strings"
+	"reflect"
 	"testing"
 	"time"
 
@@ -95,30 +95,35 @@ func TestConnectionsAreJudged(t *testing.T) {
 }
 
 func TestConnectionWarnings(t *testing.T) {
+	cut := func(code string, x float64) analysis.Finding {
+		return analysis.Finding{Code: code, Load: workload.CRR, N: 6, Of: 6,
+			Values: map[string]float64{code: x}}
+	}
+	left := cut(workload.TimeWaitLeft, 17)
+	left.What = "destroy sockets: not supported"
 	for _, tt := range []struct {
 		name   string
 		change func(*sample.Visit)
-		code   string
-		want   []string
+		want   analysis.Finding
 	}{
-		{"none", func(*sample.Visit) {}, "", nil},
+		{"none", func(*sample.Visit) {}, analysis.Finding{}},
 		{"cut-by-plan", func(v *sample.Visit) {
 			v.Headroom.Window = 0.1
-		}, "ports-exhausted", []string{"6 of 6 visits", "28232 connections"}},
+		}, cut(workload.PortsExhausted, 28232)},
 		{"cut-by-client", func(v *sample.Visit) {
 			v.Client.Counts = map[string]int64{"threads_cut_short": 1}
-		}, "ports-exhausted", []string{"6 of 6"}},
+		}, cut(workload.PortsExhausted, 28232)},
 		{"conntrack", func(v *sample.Visit) {
 			v.Headroom.Window, v.Headroom.Limit, v.Headroom.Budget = 0.1, sample.LimitTracking, 4096
-		}, "conntrack-full", []string{"4096", "nf_conntrack_max"}},
+		}, cut(workload.ConntrackFull, 4096)},
 		{"left", func(v *sample.Visit) {
 			v.Headroom.Left, v.Headroom.Error = 17, "destroy sockets: not supported"
-		}, "time-wait-left",
-			[]string{"up to 17 sockets", "6 of 6", "not supported"}},
+		}, left},
 		{"failed", func(v *sample.Visit) {
 			v.Client.Counts = map[string]int64{"connect_refused": 2, "connect_no_port": 1,
 				"failed_in_visit": 30}
-		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a local port"}},
+		}, analysis.Finding{Code: workload.ConnectionsFailed, Load: workload.CRR, N: 18, Of: 12018,
+			Values: map[string]float64{workload.FailedRefused: 12, workload.FailedNoPort: 6}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(
@@ -129,19 +134,15 @@ func TestConnectionWarnings(t *testing.T) {
 					got = append(got, w)
 				}
 			}
-			if tt.code == "" {
+			if tt.want.Code == "" {
 				if len(got) > 0 {
 					t.Errorf("warnings %+v", got)
 				}
 				return
 			}
-			if len(got) != 1 || got[0].Code != tt.code {
-				t.Fatalf("warnings %+v, want %s", got, tt.code)
-			}
-			for _, s := range tt.want {
-				if !strings.Contains(got[0].Text, s) {
-					t.Errorf("%q does not say %q", got[0].Text, s)
-				}
+			if f := judgetest.Found(t, got, tt.want.Code); len(got) != 1 ||
+				!reflect.DeepEqual(f, tt.want) {
+				t.Errorf("got %+v, want %+v", f, tt.want)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -166,24 +165,24 @@ func TestStreamWarnings(t *testing.T) {
 		name   string
 		change func(*sample.Visit)
 		code   string
-		text   string
+		n      int
+		late   float64 // s
 	}{
-		{"server", with("late", 5e6), "behind", "5.0 ms late"},
-		{"client", with("wait", 5e6), "slow-reader", "5.0 ms for its thread"},
+		{"server", with("late", 5e6), workload.Behind, 0, 0.005},
+		{"client", with("wait", 5e6), workload.SlowReader, 0, 0.005},
 		{"overdue", func(v *sample.Visit) {
 			v.Client.Counts["overdue"] = 2
-		}, "overdue", "12 tokens had not arrived"},
+		}, workload.Overdue, 12, 0},
 		{"blocked", func(v *sample.Visit) {
 			v.Server.Counts = map[string]int64{"blocked": 3}
-		}, "blocked", "18 times"},
+		}, workload.Blocked, 18, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120},
 				tt.change).File)
-			ws := judgetest.Find(t, got, mode.Bridge, "stream").Warnings
-			i := slices.IndexFunc(ws, func(w analysis.Warning) bool { return w.Code == tt.code })
-			if i < 0 || !strings.Contains(ws[i].Text, tt.text) {
-				t.Errorf("warnings %+v", ws)
+			f := judgetest.Found(t, judgetest.Find(t, got, mode.Bridge, "stream").Warnings, tt.code)
+			if f.N != tt.n || !judgetest.Near(f.Values[tt.code], tt.late) {
+				t.Errorf("%+v, want %d, %g s", f, tt.n, tt.late)
 			}
 		})
 	}

@@ -13,6 +13,16 @@ const (
 	NoMode = "no-mode"       // only the baseline has rows
 )
 
+// The codes of notes. The others are analysis.Busy and analysis.Varying, about the figure Why of the
+// mode What.
+const (
+	OtherPlacement = "other-placement" // results on Pin are used, as there are none on the pin What
+	NoBulk         = "no-bulk"         // the cost of AskedBytes includes only that of MeasuredBytes
+
+	AskedBytes    = "asked" // of a reply
+	MeasuredBytes = "measured"
+)
+
 // Findings returns each mode's addition to the baseline.
 func Findings(p *Prediction) (out []analysis.Finding) {
 	var tally analysis.Tally

@@ -5,8 +5,8 @@ package predict
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Schema names the version of a prediction.
@@ -41,6 +40,7 @@ type Prediction struct {
 	Answer      *analysis.Answer   `json:"answer"`
 	Found       []analysis.Finding `json:"found"` // of which show/sentence makes Answer
 	Rows        []Row              `json:"rows"`
+	Noted       []analysis.Finding `json:"-"` // of which show/sentence makes Notes
 	Notes       []string           `json:"notes"`
 }
 
@@ -109,8 +109,8 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	out := &Prediction{Schema: Schema, Started: f.Header.Started, Command: f.Header.Command,
 		Environment: f.Header.Environment, Workload: w, Baseline: f.Header.Plan.Baseline,
 		Rows: []Row{}, Notes: []string{}}
-	if busy := p.TooBusy(); busy != "" {
-		p.note("%s.", printable.Capital(busy))
+	if busy := p.TooBusy(); busy != nil {
+		p.note(*busy)
 	}
 	pin := p.pin()
 	for i, s := range p.Series {
@@ -137,7 +137,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	slices.SortStableFunc(out.Rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(order[a.From], order[b.From]), cmp.Compare(a.rank(), b.rank()))
 	})
-	out.Notes = append(out.Notes, p.notes...)
+	out.Noted = p.notes
 	out.Found = Findings(out)
 	return out, nil
 }
@@ -156,8 +156,7 @@ func (p *predictor) pin() string {
 				continue
 			}
 			if was := p.Series[0].Cell.Pin; s.Cell.Pin != was {
-				p.note("Predicted from the results on %s, because there are none on %s.",
-					analysis.PinWords(s.Cell.Pin), analysis.PinWords(was))
+				p.note(analysis.Finding{Code: OtherPlacement, Pin: s.Cell.Pin, What: was})
 			}
 			return s.Cell.Pin
 		}
@@ -192,12 +191,12 @@ const bitsPerByte = 8
 type predictor struct {
 	*analysis.Run
 	w     Workload
-	notes []string
+	notes []analysis.Finding
 }
 
-func (p *predictor) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(p.notes, text) {
-		p.notes = append(p.notes, text)
+func (p *predictor) note(f analysis.Finding) {
+	if !slices.ContainsFunc(p.notes, func(o analysis.Finding) bool { return reflect.DeepEqual(o, f) }) {
+		p.notes = append(p.notes, f)
 	}
 }
 
@@ -209,8 +208,9 @@ func (p *predictor) noteVarying(c sample.Cell, load string) {
 		return
 	}
 	if v := p.Variation(i); v != nil {
-		p.note("%s's %s varies in the range %s. The prediction uses its median; at the range's worse "+
-			"end, the cost is higher.", analysis.Label(c), workload.Of(p.File.Header.Plan.Loads.Of(load)).Noun, v.Range())
+		p.note(analysis.Finding{Code: analysis.Varying, What: analysis.Label(c),
+			Why:    workload.Of(p.File.Header.Plan.Loads.Of(load)).Noun,
+			Prices: []analysis.Price{{Unit: v.Unit, Low: v.Low, High: v.High, N: v.N}}})
 	}
 }
 
@@ -391,9 +391,9 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 		case perByte != nil:
 			continue
 		default:
-			p.note(
-				"The file has no bulk, so the cost of replies of %d bytes includes only the measured %d.",
-				p.w.Bytes, workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply)
+			reply := workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply
+			p.note(analysis.Finding{Code: NoBulk, Values: map[string]float64{
+				AskedBytes: float64(p.w.Bytes), MeasuredBytes: float64(reply)}})
 		}
 		out[round] = times * x
 	}

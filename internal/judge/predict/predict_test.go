@@ -3,8 +3,8 @@ package predict
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -37,8 +37,8 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Rows) != 2 || !p.Rows[0].Baseline || p.Rows[1].Label != "bridge" || len(p.Notes) != 0 {
-		t.Fatalf("rows %+v, notes %v", p.Rows, p.Notes)
+	if len(p.Rows) != 2 || !p.Rows[0].Baseline || p.Rows[1].Label != "bridge" || len(p.Noted) != 0 {
+		t.Fatalf("rows %+v, notes %v", p.Rows, p.Noted)
 	}
 	host, bridge := p.Rows[0], p.Rows[1]
 	// 4000 more bytes than measured take 0.8 µs at 40 Gbit/s, 1.6 µs at 20.
@@ -118,9 +118,9 @@ func TestPredictNotesABusyMachine(t *testing.T) {
 	f := costs(t, "rr", "bulk")
 	f.End.Contention = &sample.Contention{CPUs: 2, Others: new(1.9)}
 	p, err := Judge(f, Workload{Queries: 20, Bytes: 4001})
-	if err != nil || len(p.Notes) != 1 ||
-		!strings.HasPrefix(p.Notes[0], "The machine was too busy to measure: ") {
-		t.Errorf("%q, %v", p.Notes, err)
+	if err != nil || len(p.Noted) != 1 || p.Noted[0].Code != analysis.Busy ||
+		p.Noted[0].Contention != f.End.Contention {
+		t.Errorf("%+v, %v", p.Noted, err)
 	}
 }
 
@@ -135,14 +135,15 @@ func TestPredictNotesWhatVaries(t *testing.T) {
 		}
 		return 40
 	}).File
-	for bytes, want := range map[int64]int{4001: 1, 1: 0} {
+	varies := analysis.Finding{Code: analysis.Varying, What: "bridge", Why: "throughput",
+		Prices: []analysis.Price{{Unit: "bit/s", Low: 0.02e9, High: 40e9, N: 12}}}
+	for bytes, want := range map[int64][]analysis.Finding{4001: {varies}, 1: nil} {
 		p, err := Judge(f, Workload{Queries: 20, Bytes: bytes})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(p.Notes) != want || want == 1 && !strings.HasPrefix(p.Notes[0],
-			"bridge's throughput varies in the range 0.02–40 Gbit/s.") {
-			t.Errorf("replies of %d bytes: %q", bytes, p.Notes)
+		if !reflect.DeepEqual(p.Noted, want) {
+			t.Errorf("replies of %d bytes: %+v", bytes, p.Noted)
 		}
 	}
 }
@@ -175,12 +176,14 @@ func TestPredictTokens(t *testing.T) {
 func TestPredictFromLess(t *testing.T) {
 	small := Workload{Queries: 3, Bytes: 1}
 	p, err := Judge(costs(t, "rr"), small)
-	if err != nil || len(p.Notes) != 0 || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) ||
+	if err != nil || len(p.Noted) != 0 || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) ||
 		p.Rows[0].CPU != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 	p, err = Judge(costs(t, "rr"), Workload{Queries: 3, Bytes: 2000})
-	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") ||
+	noBulk := []analysis.Finding{{Code: NoBulk, Values: map[string]float64{AskedBytes: 2000,
+		MeasuredBytes: 1}}}
+	if err != nil || !reflect.DeepEqual(p.Noted, noBulk) ||
 		!judgetest.Near(p.Rows[0].Page.Median, 300e-6) {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -215,15 +218,15 @@ func TestPredictFromPlacementWithResults(t *testing.T) {
 	}
 	f := judgetest.New(t, cells...).Rounds(6, judgetest.Steady(100, 100, 150, 200, 200, 300)).File
 	p, err := Judge(f, Workload{Queries: 3, Bytes: 1})
-	if err != nil || p.Rows[0].Pin != sample.PinFar || len(p.Notes) != 0 {
+	if err != nil || p.Rows[0].Pin != sample.PinFar || len(p.Noted) != 0 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	f.Visits = slices.DeleteFunc(f.Visits, func(v sample.Visit) bool { return v.Cell < 3 })
-	const want = "Predicted from the results on one CPU, because there are none on own CPUs."
+	want := []analysis.Finding{{Code: OtherPlacement, Pin: sample.PinNear, What: sample.PinFar}}
 	p, err = Judge(f, Workload{Queries: 3, Bytes: 1})
 	if err != nil || len(p.Rows) != 2 || p.Rows[1].Pin != sample.PinNear ||
 		!judgetest.Near(p.Rows[1].Costs[workload.LatencyP50], 300e-6) ||
-		!slices.Equal(p.Notes, []string{want}) {
+		!reflect.DeepEqual(p.Noted, want) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

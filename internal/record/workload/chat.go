@@ -29,10 +29,6 @@ const (
 	OtherEvents = "other_events"
 )
 
-// UsageDiffers is the code of the doubt about a server's count of tokens that differs from the number
-// of events.
-const UsageDiffers = "usage-differs"
-
 var chat = Workload{
 	About:   "A real server of a language model, over several routes to it: toll stream.",
 	Name:    Chat,
@@ -137,38 +133,28 @@ func followed(v *sample.Visit) bool {
 
 func chatDoubts(s Seen) (out []Doubt) {
 	if share := s.Median(Glued); share > GluedShare {
-		by := ": something on the path, or the server, holds them back"
-		if slices.ContainsFunc(s.Visits, followed) { // the answer says what
-			by = ""
+		x := doubt(GluedTokens, share)
+		if slices.ContainsFunc(s.Visits, followed) {
+			x.What = WhyFollows
 		}
-		out = append(out, Doubt{"glued", fmt.Sprintf("%.0f %% of the tokens arrived together with "+
-			"another one%s, so gaps look shorter than they are", 100*share, by)})
+		out = append(out, x)
 	}
-	if text := usageDiffers(s); text != "" {
-		out = append(out, Doubt{UsageDiffers, text})
-	}
+	out = append(out, usageDiffers(s)...)
 	others, first := int64(0), ""
 	for _, v := range s.Visits {
 		others += v.Client.Counts[CountOtherEvents]
 		first = cmp.Or(first, v.OtherEvent)
 	}
-	switch others {
-	case 0:
-	case 1:
-		out = append(out, Doubt{OtherEvents,
-			"one event of the server was no part of a response and was passed over: " + first})
-	default:
-		out = append(out, Doubt{OtherEvents, fmt.Sprintf(
-			"%d events of the server were no part of a response and were passed over, the first: %s",
-			others, first)})
+	if others > 0 {
+		out = append(out, Doubt{Code: OtherEvents, N: int(others), What: first})
 	}
 	return out
 }
 
-// usageDiffers returns a clause on the server's count of tokens if it differs from the number of events
-// with content by more than a tenth, and by more than two a response: a server may count the token that
-// ends a response, which no event has. It returns "" if they agree.
-func usageDiffers(s Seen) string {
+// usageDiffers doubts the server's count of tokens if it differs from the number of events with
+// content by more than a tenth, and by more than two a response: a server may count the token that
+// ends a response, which no event has.
+func usageDiffers(s Seen) []Doubt {
 	const share, each = 0.1, 2
 	tokens, events, responses := 0.0, 0.0, 0.0
 	for _, v := range s.Visits {
@@ -177,13 +163,8 @@ func usageDiffers(s Seen) string {
 		responses += float64(v.Client.Trips)
 	}
 	if apart := math.Abs(tokens - events); events == 0 || apart <= max(share*events, each*responses) {
-		return ""
+		return nil
 	}
-	may := "events may have several tokens"
-	if tokens < events {
-		may = "events may have parts of tokens"
-	}
-	return fmt.Sprintf("the server counts %.3g tokens a response (usage), but %.3g events with text "+
-		"came: %s, or that count is a guess. By events, tokens /s is %.3g", tokens/responses,
-		events/responses, may, s.Median(WordRate)*events/tokens)
+	return []Doubt{{Code: UsageDiffers, Values: map[string]float64{CountTokens: tokens / responses,
+		CountEvents: events / responses, WordRate: s.Median(WordRate) * events / tokens}}}
 }

@@ -3,7 +3,6 @@ package workload
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -66,20 +65,16 @@ const (
 	EndedEarly     = "threads_cut_short" // threads that stopped because ports or the budget ran out
 )
 
-var failureWords = []struct{ count, words string }{
-	{FailedTimeout, "not answered"},
-	{FailedRefused, "refused"},
-	{FailedNoPort, "without a local port"},
-	{FailedConnect, "refused by the client's kernel"},
-	{FailedExchange, "broken off before the reply"},
-}
+// FailureCounts lists the counts of failed connections, by what ended them.
+var FailureCounts = []string{FailedTimeout, FailedRefused, FailedNoPort, FailedConnect,
+	FailedExchange}
 
 func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	f.latency(v)
 	f.times(v, TimeConnect)
 	failed := int64(0)
-	for _, w := range failureWords {
-		failed += v.Client.Counts[w.count]
+	for _, count := range FailureCounts {
+		failed += v.Client.Counts[count]
 	}
 	f.set(FailedConnections, float64(failed))
 	rate := float64(v.Client.Trips) / v.Client.Window
@@ -120,52 +115,33 @@ func cutShort(all []*sample.Visit) (out []Doubt) {
 			why = v.Headroom.Error
 		}
 	}
-	n := len(all)
-	if k := cut[sample.LimitPorts]; k > 0 {
-		out = append(out, Doubt{"ports-exhausted",
-			fmt.Sprintf(
-				"%d of %d visits were cut short, because there are ephemeral ports for only %d connections: "+
-					"use a shorter --window, or widen net.ipv4.ip_local_port_range", k, n,
-				least[sample.LimitPorts])})
-	}
-	if k := cut[sample.LimitTracking]; k > 0 {
-		out = append(out, Doubt{"conntrack-full",
-			fmt.Sprintf(
-				"%d of %d visits were cut short, because the connection table has room for only %d connections: "+
-					"use a shorter --window, or raise net.netfilter.nf_conntrack_max", k, n,
-				least[sample.LimitTracking])})
-	}
-	if left > 0 {
-		text := fmt.Sprintf(
-			"up to %d sockets of ended connections were left after %d of %d visits: later visits had fewer ports", most, left, n)
-		if why != "" {
-			text += " (" + why + ")"
+	add := func(code string, visits, x int, what string) {
+		if visits > 0 {
+			d := doubt(code, float64(x))
+			d.N, d.Of, d.What = visits, len(all), what
+			out = append(out, d)
 		}
-		out = append(out, Doubt{"time-wait-left", text})
 	}
+	add(PortsExhausted, cut[sample.LimitPorts], least[sample.LimitPorts], "")
+	add(ConntrackFull, cut[sample.LimitTracking], least[sample.LimitTracking], "")
+	add(TimeWaitLeft, left, most, why)
 	return out
 }
 
 func failedConnections(all []*sample.Visit) []Doubt {
-	var failed, attempts int64
-	kinds := make([]int64, len(failureWords))
+	out := Doubt{Code: ConnectionsFailed, Values: map[string]float64{}}
 	for _, v := range all {
-		for i, f := range failureWords {
-			kinds[i] += v.Client.Counts[f.count]
-			failed += v.Client.Counts[f.count]
+		for _, count := range FailureCounts {
+			if n := int(v.Client.Counts[count]); n > 0 {
+				out.Values[count] += float64(n)
+				out.N += n
+			}
 		}
-		attempts += v.Client.Trips
+		out.Of += int(v.Client.Trips)
 	}
-	if failed == 0 {
+	if out.N == 0 {
 		return nil
 	}
-	var say []string
-	for i, f := range failureWords {
-		if kinds[i] > 0 {
-			say = append(say, fmt.Sprintf("%d %s", kinds[i], f.words))
-		}
-	}
-	return []Doubt{{"failed-connections", fmt.Sprintf(
-		"%d of %d connections failed, and are in no other figure: %s",
-		failed, failed+attempts, strings.Join(say, ", "))}}
+	out.Of += out.N
+	return []Doubt{out}
 }

@@ -4,8 +4,44 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Doubt is a reason to doubt a cell's figures, with a remedy.
-type Doubt struct{ Code, Text string }
+// Doubt is a reason to doubt a cell's figures. The codes say what its values are.
+type Doubt struct {
+	Code   string
+	What   string
+	N, Of  int
+	Values map[string]float64 // by code, if it is one
+}
+
+// The codes of doubts. Another one is OtherEvents: N of them, the first of which is What.
+const (
+	Copied            = "zerocopy-copied"
+	GluedTokens       = "glued"              // a share of the tokens; What: WhyFollows or ""
+	UsageDiffers      = "usage-differs"      // a response's CountTokens and CountEvents, WordRate by events
+	PortsExhausted    = "ports-exhausted"    // N of Of visits; connections
+	ConntrackFull     = "conntrack-full"     // so
+	TimeWaitLeft      = "time-wait-left"     // so; sockets. What is the error, or ""
+	ConnectionsFailed = "failed-connections" // N of Of, by the counts of FailureCounts
+	Elsewhere         = "elsewhere"
+	BelowRate         = "below-rate"
+	Behind            = "behind"      // rr: nothing, stream: s, udp: a share of the rate, What: WhySlow or WhyFull
+	SlowReader        = "slow-reader" // s
+	OwnLate           = "own-lateness"
+	Overdue           = "overdue" // N tokens
+	Blocked           = "blocked" // N times
+	Lossy             = "lossy"   // a share
+)
+
+// What doubts have in What.
+const (
+	WhyFollows = "follows" // another sentence says why
+	WhySlow    = "slow"
+	WhyFull    = "full"
+)
+
+// doubt returns a doubt with one value.
+func doubt(code string, x float64) Doubt {
+	return Doubt{Code: code, Values: map[string]float64{code: x}}
+}
 
 // Listed is the position of a load's doubts in the list of a cell's doubts.
 type Listed int
@@ -54,12 +90,4 @@ func Start(l sample.Load, v sample.Visit) float64 {
 	}
 	const share = 0.1 // 5 % with LateLimit
 	return share * completion(v, l)
-}
-
-// CutShort returns the effect of a late start, as a clause.
-func CutShort(l sample.Load) string {
-	if BulkOf(l).Bytes > 0 {
-		return "their time includes it; it matters less with more --bytes"
-	}
-	return "the warm-up was cut short"
 }

@@ -126,9 +126,7 @@ func programDoubts(s Seen) []Doubt {
 	if told == 0 || !Alone(s.Load) {
 		return nil
 	}
-	return []Doubt{
-		{"elsewhere",
-			"the client made no TCP connection to the address of its route: unless it uses UDP, it measured another server"}}
+	return []Doubt{{Code: Elsewhere}}
 }
 
 func runs(sample.Visit, sample.Load) float64 { return 1 }

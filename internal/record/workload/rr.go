@@ -202,19 +202,13 @@ func rrDoubts(s Seen) (out []Doubt) {
 	}
 	// An overloaded connection never sleeps.
 	if s.Median(Transactions) < shortOf*o.Rate {
-		out = append(out, Doubt{"below-rate",
-			"fewer replies came than requests were due: the latencies are those of a growing queue; " +
-				"lower --rate, or spread it over more --connections"})
+		out = append(out, Doubt{Code: BelowRate})
 	}
 	interval := float64(max(1, l.Streams)) / o.Rate
 	if s.Median(OwnLatenessP99) > interval {
-		out = append(out, Doubt{
-			"behind",
-			"the client itself fell behind its schedule, for lack of CPU time: more than 1 % of the requests were sent late by more than " +
-				"the time between two requests of a connection; close other programs, or lower --rate"})
+		out = append(out, Doubt{Code: Behind})
 	} else if s.Median(OwnLatenessP50) > s.Median(LatencyP50)/2 {
-		out = append(out, Doubt{"own-lateness",
-			"the client itself causes more than half of the median latency: it wakes up late when a request is due"})
+		out = append(out, Doubt{Code: OwnLate})
 	}
 	return out
 }

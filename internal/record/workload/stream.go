@@ -193,15 +193,9 @@ const behind = 0.1
 func streamDoubts(s Seen) (out []Doubt) {
 	o := StreamOf(s.Load)
 	limit := behind / o.Pace
-	ends := []struct{ metric, code, text string }{
-		{LateP99, "behind",
-			"the server fell behind its schedule: one token in a hundred was sent more than %s late; take fewer --sessions or a slower pace, or close other programs"},
-		{WaitP99, "slow-reader",
-			"the client fell behind: one token in a hundred may have waited more than %s for its thread; take fewer --sessions or a slower pace, or close other programs"},
-	}
-	for _, e := range ends {
+	for _, e := range []struct{ metric, code string }{{LateP99, Behind}, {WaitP99, SlowReader}} {
 		if x, ok := s.Merged(e.metric); ok && o.Pace > 0 && x > limit {
-			out = append(out, Doubt{e.code, fmt.Sprintf(e.text, Milliseconds(x))})
+			out = append(out, doubt(e.code, x))
 		}
 	}
 	overdue, blocked := int64(0), int64(0)
@@ -210,13 +204,10 @@ func streamDoubts(s Seen) (out []Doubt) {
 		blocked += v.Server.Counts[CountBlocked]
 	}
 	if overdue > 0 {
-		out = append(out, Doubt{"overdue", fmt.Sprintf(
-			"%d tokens had not arrived a second after the window: their delay until then counts",
-			overdue)})
+		out = append(out, Doubt{Code: Overdue, N: int(overdue)})
 	}
 	if blocked > 0 {
-		out = append(out, Doubt{"blocked", fmt.Sprintf(
-			"%d times the server's socket was full: the path took tokens more slowly than they were due", blocked)})
+		out = append(out, Doubt{Code: Blocked, N: int(blocked)})
 	}
 	return out
 }

@@ -174,16 +174,14 @@ func udpDoubts(s Seen) (out []Doubt) {
 		blocked += float64(v.Client.Counts[CountBlocked])
 	}
 	if share := sent / (sent + missed); missed > 0 && rate > 0 && share < kept {
-		why := "it was too slow, or kept off its CPU"
-		if blocked > 0 {
-			why = "its send buffer was full: the path took datagrams too slowly"
+		x := doubt(Behind, share)
+		if x.What = WhySlow; blocked > 0 {
+			x.What = WhyFull
 		}
-		out = append(out, Doubt{"behind", fmt.Sprintf(
-			"the client sent only %.1f %% of its rate: %s", 100*share, why)})
+		out = append(out, x)
 	}
 	if loss := s.Median(Loss); rate == 0 && loss > tolerated {
-		out = append(out, Doubt{"lossy", fmt.Sprintf(
-			"at the rate that toll found, %.2g %% were lost: use a longer --window, or a lower --bitrate", 100*loss)})
+		out = append(out, doubt(Lossy, loss))
 	}
 	return out
 }

@@ -27,6 +27,7 @@ type Told interface {
 func Fill(r Told) {
 	fillTraces(r)
 	fillDoubts(r)
+	fillNotes(r)
 	base := r.Base()
 	FillWarnings(base.Warnings)
 	for _, c := range base.Cells {
@@ -175,6 +176,11 @@ func (w *writer) question() string {
 
 // fill returns a template's text with the words for its {blanks}.
 func (w *writer) fill(text string, fs []analysis.Finding) string {
+	return fill(text, func(blank string) string { return blanks[blank](w, fs) })
+}
+
+// fill returns a text with the words for its {blanks}.
+func fill(text string, words func(blank string) string) string {
 	var b strings.Builder
 	for {
 		before, rest, ok := strings.Cut(text, "{")
@@ -183,7 +189,7 @@ func (w *writer) fill(text string, fs []analysis.Finding) string {
 			return b.String()
 		}
 		blank, after, _ := strings.Cut(rest, "}")
-		b.WriteString(blanks[blank](w, fs))
+		b.WriteString(words(blank))
 		text = after
 	}
 }

@@ -19,6 +19,9 @@ func FillWarnings(all []analysis.Warning) {
 }
 
 func warning(f analysis.Finding) string {
+	if row := rowOf(f); row != "" {
+		return fillDoubted(row, f)
+	}
 	if text := runWarning(f); text != "" {
 		return text
 	}

@@ -149,6 +149,18 @@ func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.C
 // Near reports whether a and b differ by at most a thousandth, like histograms with three digits.
 func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*math.Abs(b) }
 
+// Found returns the values of the first warning with the code.
+func Found(t *testing.T, ws []analysis.Warning, code string) analysis.Finding {
+	t.Helper()
+	for _, w := range ws {
+		if w.Code == code && w.Found != nil {
+			return *w.Found
+		}
+	}
+	t.Fatalf("no %s among the warnings %+v", code, ws)
+	return analysis.Finding{}
+}
+
 // Codes returns the warnings' codes, in order.
 func Codes(ws []analysis.Warning) []string {
 	out := []string{}

@@ -81,6 +81,17 @@ func Plurals(noun string) string {
 	return noun + "s"
 }
 
+// TwoDigits formats a number with two significant digits, or all before the point.
+func TwoDigits(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 9.95 || a == 0:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 0.995:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2g", x)
+}
+
 // Digits formats a number with three significant digits, or all before the point, without exponent.
 func Digits(x float64) string {
 	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
