@@ -389,7 +389,7 @@ func TestBrokenLever(t *testing.T) {
 	}
 	r := s.search(t, 6)
 	l := r.Advice[0].Levers[0]
-	if l.Verdict != Broken || !strings.Contains(l.Reason, "no bytes on br-toll") ||
+	if l.Verdict != Broken || l.Reason != "the path was not witnessed: no bytes on br-toll" ||
 		len(r.Advice[0].Recommended) > 0 {
 		t.Errorf("%s: %q, recommended %q", l.Verdict, l.Reason, r.Advice[0].Recommended)
 	}
