@@ -265,7 +265,8 @@ func TestNoConnection(t *testing.T) {
 		t.Errorf("probe: %v", err)
 	}
 	var hinted interface{ Hint() string }
-	if !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "toll ports PORT") {
+	if !errors.As(err, &hinted) || hinted.Hint() != "start the server first, or publish "+
+		"the container's port; toll ports PORT shows who listens" {
 		t.Errorf("no remedy for %v", err)
 	}
 	var unknown *net.DNSError

@@ -112,16 +112,17 @@ func TestRoutedBySocket(t *testing.T) {
 		"nothing":  {"", ""},
 		"table":    {"ip rule add from 10.0.0.1 lookup 99", ""},
 		"mark":     {"ip rule add fwmark 7 prohibit", ""},
-		"prohibit": {"ip rule add from 127.0.0.1 prohibit", ": prohibit"},
-		"six":      {"ip -6 rule add to ::1 unreachable", ": unreachable"},
-		"user":     {"ip rule add uidrange 1000-1000 lookup 99", "for some sockets"},
+		"prohibit": {"ip rule add from 127.0.0.1 prohibit", "ip rule 32765: prohibit"},
+		"six":      {"ip -6 rule add to ::1 unreachable", "ip rule 32765: unreachable"},
+		"user": {"ip rule add uidrange 1000-1000 lookup 99",
+			"ip rule 32765: from all to all table 99 , for some sockets"},
 		"elsewhere": {
 			"ip rule add pref 100 lookup local\nip rule del pref 0\nip rule add pref 50 to 127.0.0.1 lookup 99\nip route add prohibit default table 99",
-			"look up the route to 127.0.0.1"},
+			"look up the route to 127.0.0.1: permission denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := published(t, "ip link set lo up\n"+c.commands, nil)
-			if got := f.Switches.RoutedBySocket; !strings.Contains(got, c.want) ||
+			if got := f.Switches.RoutedBySocket; got != c.want ||
 				c.want == "" && got != "" {
 				t.Errorf("%q, want %q", got, c.want)
 			}

@@ -55,23 +55,23 @@ func TestLoadLarge(t *testing.T) {
 		return &replica.Machine{Arch: runtime.GOARCH, Spaces: []replica.Space{{ID: "net:[1]"}}}
 	}
 	for says, change := range map[string]func(*ports.Facts, *replica.Machine){
-		"10001 listening sockets": func(f *ports.Facts, _ *replica.Machine) {
+		"it has 10001 listening sockets, and at most 10000 can be judged": func(f *ports.Facts, _ *replica.Machine) {
 			f.Listeners = make([]ports.Listener, maxListeners)
 			f.Containers = []ports.Container{{Listeners: make([]ports.Listener, 1)}}
 		},
-		"5001 proxies": func(f *ports.Facts, _ *replica.Machine) {
+		"it has 5001 proxies, and at most 5000 can be judged": func(f *ports.Facts, _ *replica.Machine) {
 			f.Proxies = make([]ports.Proxy, maxProxies+1)
 		},
-		"1201 devices": func(_ *ports.Facts, m *replica.Machine) {
+		"it has 1201 devices, and at most 1200 can be judged": func(_ *ports.Facts, m *replica.Machine) {
 			for i := range maxDevices + 1 {
 				m.Spaces[0].Links = append(m.Spaces[0].Links,
 					link.Saved{Name: fmt.Sprintf("v%d", i), Index: i + 1, Kind: "veth"})
 			}
 		},
-		"10001 routes": func(_ *ports.Facts, m *replica.Machine) {
+		"it has 10001 routes, and at most 10000 can be judged": func(_ *ports.Facts, m *replica.Machine) {
 			m.Spaces[0].Routes = slices.Repeat([]raw.Message{{Type: unix.RTM_NEWROUTE}}, maxRoutes+1)
 		},
-		"a text has 8388609 bytes": func(f *ports.Facts, _ *replica.Machine) {
+		"a text has 8388609 bytes, and at most 8388608 can be judged": func(f *ports.Facts, _ *replica.Machine) {
 			f.Docker = strings.Repeat("x", maxText+1)
 		},
 	} {
@@ -83,7 +83,7 @@ func TestLoadLarge(t *testing.T) {
 		}
 		var large tooLarge
 		if _, _, err = Load(bytes.NewReader(b)); !errors.As(err, &large) ||
-			!strings.Contains(err.Error(), says) {
+			err.Error() != says {
 			t.Errorf("%s: %.200v", says, err)
 		}
 	}
@@ -99,15 +99,16 @@ func TestLongestText(t *testing.T) {
 
 func TestLoadOthers(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                                  "unexpected end",
-		"[]":                                "cannot be read as",
-		"{}":                                `its schema is ""`,
-		`{"schema":"bridgetoll.machine/2"}`: "not " + `"bridgetoll.machine/1"`,
-		`{"schema":"bridgetoll.machine/1"}`: "the file holds no machine",
+		"":   "unexpected end of JSON input",
+		"[]": "a JSON array cannot be read as a machine",
+		"{}": `its schema is "", not "bridgetoll.machine/1"`,
+		`{"schema":"bridgetoll.machine/2"}`: "its schema is \"bridgetoll.machine/2\", not " +
+			"\"bridgetoll.machine/1\"",
+		`{"schema":"bridgetoll.machine/1"}`:            "the file holds no machine",
 		`{"schema":"bridgetoll.machine/1","facts":{}}`: "the file holds no machine",
 	} {
 		if _, _, err := Load(strings.NewReader(text)); err == nil ||
-			!strings.Contains(err.Error(), says) {
+			err.Error() != says {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
