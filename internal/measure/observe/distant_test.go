@@ -423,12 +423,13 @@ func TestDistantUnseen(t *testing.T) {
 	for name, tt := range map[string]struct{ url, want string }{
 		"the server is here": {"http://127.0.0.1:7003", ""},
 		"a relay is here": {"http://127.0.0.1:7004",
-			"passes a process of this machine and one of peer gpu1"},
+			"the request passes a process of this machine and one of peer gpu1, whose " +
+				"clocks differ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, _, unseen := tryThere(t, client, other, otherClock{}, tt.url, 10)
 			if tt.want != "" {
-				if unseen == nil || !strings.Contains(unseen.Error(), tt.want) {
+				if unseen == nil || unseen.Error() != tt.want {
 					t.Errorf("%v, want %q", unseen, tt.want)
 				}
 				return
@@ -449,7 +450,8 @@ func TestDistantUnseen(t *testing.T) {
 	}{
 		"nothing there": {func() (*Watch, error) { return only(client) }, ""},
 		"no root there": {func() (*Watch, error) { return nil, unix.EPERM },
-			"must be root on peer gpu1"},
+			"toll must be root on peer gpu1 to capture packets there (--peer root@…, or " +
+				"--peer-sudo)"},
 		"a failure there": {func() (*Watch, error) { return nil, errors.New("no\x1b luck") },
 			`peer gpu1: no\x1b luck`},
 	} {
@@ -469,7 +471,7 @@ func TestDistantUnseen(t *testing.T) {
 				f, err := e.Probe(t.Context())
 				return f.Local.Port(), false, err
 			})
-			if err != nil || unseen == nil || !strings.Contains(unseen.Error(), tt.want) ||
+			if err != nil || unseen == nil || (tt.want != "" && unseen.Error() != tt.want) ||
 				tt.want == "" && !errors.Is(unseen, ErrUnseen) {
 				t.Errorf("%v, %v, want %q", unseen, err, tt.want)
 			}

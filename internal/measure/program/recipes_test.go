@@ -256,7 +256,7 @@ func TestRecipesAreWhole(t *testing.T) {
 
 func TestBadRecipeIsNamed(t *testing.T) {
 	if _, err := (Recipe{Name: "soup", Gauges: lines("salt")}).Program(); err == nil ||
-		!strings.Contains(err.Error(), "recipe soup: ") {
+		err.Error() != "recipe soup: it must be NAME=REGEXP" {
 		t.Errorf("Program = %v", err)
 	}
 }
