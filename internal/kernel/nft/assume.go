@@ -9,7 +9,6 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
@@ -30,8 +29,7 @@ func (s Saved) Doubts(known xtables.Known) (out []xtables.Doubt) {
 // doubtful reports whether a rule may be doubtful. It spares machines with many rules, most of which
 // have none, to keep all of them decoded.
 func (s Saved) doubtful(known xtables.Known) bool {
-	for r := range s.eachRule() {
-		r.known, r.exprs = known, expressions(r.attrs)
+	for r := range s.decoded(known) {
 		for _, e := range r.exprs {
 			if r.word(e) != "" {
 				return true
@@ -72,13 +70,12 @@ func (s Saved) Rules() (out []Place) {
 
 // HasRules reports whether a table, such as "ip filter", has rules.
 func (s Saved) HasRules(table string) bool {
-	return slices.ContainsFunc(s.Messages, func(m raw.Message) bool {
-		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWRULE || len(m.Data) < headerSize {
-			return false
+	for r := range s.eachRule() {
+		if r.table == table {
+			return true
 		}
-		a, err := decode(m.Data[headerSize:])
-		return err == nil && familyName(m.Data[0])+" "+a.text(unix.NFTA_RULE_TABLE) == table
-	})
+	}
+	return false
 }
 
 // Random reports whether a rule chooses at random.
@@ -116,12 +113,11 @@ type savedRule struct {
 }
 
 // eachRule yields the rules, in order, one after the other, because a machine may have tens of
-// thousands: without exprs, and without idle, which needs the later rules of the chain.
+// thousands: without what decoded adds, and without idle, which needs the later rules of the chain.
 func (s Saved) eachRule() iter.Seq[*savedRule] {
 	return func(yield func(*savedRule) bool) {
 		numbers := map[[2]string]int{}
 		objects := map[string]map[string]string{}
-		updated := s.updated()
 		for i, m := range s.Messages {
 			if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
 				continue
@@ -147,9 +143,22 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 				continue
 			}
 			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
-				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table], updated: updated[table]}
+				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table]}
 			numbers[[2]string{table, r.chain}]++
 			r.number = numbers[[2]string{table, r.chain}]
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// decoded yields the rules with what word needs.
+func (s Saved) decoded(known xtables.Known) iter.Seq[*savedRule] {
+	return func(yield func(*savedRule) bool) {
+		updated := s.updated()
+		for r := range s.eachRule() {
+			r.known, r.exprs, r.updated = known, expressions(r.attrs), updated[r.table]
 			if !yield(r) {
 				return
 			}
@@ -208,11 +217,24 @@ func (s Saved) Filled() (out []uint16) {
 	return out
 }
 
+// each yields the family and the attributes of the messages of a kind.
+func (s Saved) each(kind uint16) iter.Seq2[uint8, attributes] {
+	return func(yield func(uint8, attributes) bool) {
+		for _, m := range s.Messages {
+			if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|kind || len(m.Data) < headerSize {
+				continue
+			}
+			if a, err := decode(m.Data[headerSize:]); err == nil && !yield(m.Data[0], a) {
+				return
+			}
+		}
+	}
+}
+
 func (s Saved) rules(known xtables.Known) []*savedRule {
 	var out []*savedRule
 	chains := map[[2]string][]*savedRule{}
-	for r := range s.eachRule() {
-		r.known, r.exprs = known, expressions(r.attrs)
+	for r := range s.decoded(known) {
 		key := [2]string{r.table, r.chain}
 		chains[key] = append(chains[key], r)
 		out = append(out, r)

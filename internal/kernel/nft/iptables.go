@@ -25,16 +25,12 @@ func (s Saved) Options() map[Place][]string {
 // Iptables lists the tables that iptables-nft made: it names base chains in capitals.
 func (s Saved) Iptables() (out []string) {
 	made := map[string]bool{}
-	for i, m := range s.Messages {
-		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWCHAIN {
+	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
+		if a.get(unix.NFTA_CHAIN_HOOK) == nil {
 			continue
 		}
-		p, err := partOf(m, i, nil)
-		if err != nil || p.attrs.get(unix.NFTA_CHAIN_HOOK) == nil {
-			continue
-		}
-		table := familyName(p.family) + " " + p.attrs.text(unix.NFTA_CHAIN_TABLE)
-		name := p.attrs.text(unix.NFTA_CHAIN_NAME)
+		table := familyName(family) + " " + a.text(unix.NFTA_CHAIN_TABLE)
+		name := a.text(unix.NFTA_CHAIN_NAME)
 		before, known := made[table]
 		made[table] = (before || !known) && name == strings.ToUpper(name)
 	}

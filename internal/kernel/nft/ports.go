@@ -63,16 +63,8 @@ func (s Saved) PortUse() (out PortUse, ok bool) {
 // setWords returns the 16-bit numbers in the elements of each set, by table and name.
 func (s Saved) setWords() map[string][]uint16 {
 	out := map[string][]uint16{}
-	for _, m := range s.Messages {
-		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM ||
-			len(m.Data) < headerSize {
-			continue
-		}
-		a, err := decode(m.Data[headerSize:])
-		if err != nil {
-			continue
-		}
-		name := familyName(m.Data[0]) + " " + a.text(unix.NFTA_SET_ELEM_LIST_TABLE) + " " +
+	for family, a := range s.each(unix.NFT_MSG_NEWSETELEM) {
+		name := familyName(family) + " " + a.text(unix.NFTA_SET_ELEM_LIST_TABLE) + " " +
 			a.text(unix.NFTA_SET_ELEM_LIST_SET)
 		raw.Words(a.get(unix.NFTA_SET_ELEM_LIST_ELEMENTS), func(n uint16) {
 			out[name] = append(out[name], n)

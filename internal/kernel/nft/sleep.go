@@ -18,19 +18,12 @@ type tableKey struct {
 // before NAT does: their rules may set marks that the rules of NAT match.
 func (s Saved) tables() map[tableKey]bool {
 	out := map[tableKey]bool{}
-	for _, m := range s.Messages {
-		if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWCHAIN || len(m.Data) < headerSize {
-			continue
-		}
-		a, err := decode(m.Data[headerSize:])
-		if err != nil {
-			continue
-		}
+	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
 		hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK))
 		if err != nil || len(hook) == 0 {
 			continue
 		}
-		t := tableKey{m.Data[0], a.text(unix.NFTA_CHAIN_TABLE)}
+		t := tableKey{family, a.text(unix.NFTA_CHAIN_TABLE)}
 		only, known := out[t]
 		out[t] = (only || !known) && a.text(unix.NFTA_CHAIN_TYPE) == "filter" &&
 			int32(hook.number(unix.NFTA_HOOK_PRIORITY)) >= 0
