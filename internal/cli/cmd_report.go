@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func newReport(e env) *cobra.Command {
@@ -21,7 +24,8 @@ func newReport(e env) *cobra.Command {
 		Use:   "report FILE",
 		Short: "Read a results file and print its report",
 		Long: `report reads a results file of --save, on any machine, and prints what the run printed.
-"-" is standard input. The file of a run that was killed is read as far as it goes.`,
+"-" is standard input. The file of a run that was killed is read as far as it goes. What
+toll trace --attach --format json wrote is read, too.`,
 		Example: `  toll report run.jsonl
   toll report run.jsonl --format json --output run.json
   ssh server cat run.jsonl | toll report -`,
@@ -30,7 +34,17 @@ func newReport(e env) *cobra.Command {
 			if err := out.check(place{"", args[0]}); err != nil {
 				return err
 			}
-			f, err := readResults(e, args[0], c.InOrStdin())
+			stdin := bufio.NewReader(c.InOrStdin())
+			switch s, err := readServed(args[0], stdin); {
+			case err != nil:
+				return &failure{exitBadFile, fmt.Errorf("%s: %w", args[0], err), ""}
+			case s != nil:
+				if err := out.format.check(document.Requests); err != nil {
+					return err
+				}
+				return out.print(e, view.Served(s))
+			}
+			f, err := readResults(e, args[0], stdin)
 			if err != nil {
 				return err
 			}
@@ -40,6 +54,29 @@ func newReport(e env) *cobra.Command {
 	out.addDetails(c.Flags())
 	out.add(c.Flags(), document.AReport)
 	return c
+}
+
+// readServed reads what toll trace --attach --format json wrote, or returns nil if the file or the
+// standard input is none of that.
+func readServed(name string, stdin *bufio.Reader) (*sample.Served, error) {
+	in := stdin
+	if name != "-" {
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			return nil, nil
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, nil //nolint:nilerr // readResults says why
+		}
+		defer f.Close()
+		in = bufio.NewReader(f)
+	}
+	const opens = 64
+	head, _ := in.Peek(opens) // fewer bytes are none of it, either
+	if m := schemaOf.FindSubmatch(head); m == nil || string(m[1]) != "requests" {
+		return nil, nil
+	}
+	return sample.ReadServed(in)
 }
 
 func judgeFile(e env, f *sample.File) judge.Report {

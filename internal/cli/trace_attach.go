@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -51,6 +52,7 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 		fmt.Fprintf(e.stdout, "watch the requests to %s for %s\n", shown, f.budget)
 		return nil
 	}
+	began := time.Now()
 	s, err := watched(ctx, at, over, f.budget)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -64,6 +66,9 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err),
 			"toll ports shows who listens where"}
 	}
+	s.Schema, s.Started, s.Command = sample.ServedSchema, began, withoutOutput(e)
+	s.Environment, _ = (machine.Machine{}).Read() // what cannot be read is left empty
+	s.Environment.Tool = version
 	return f.out.print(e, view.Served(s))
 }
 

@@ -74,16 +74,20 @@ func clients(all []served) *sample.ServedClient {
 	out := &sample.ServedClient{Requests: len(mine),
 		Whole: partOf("", mine, func(s served) int64 { return s.had.read - s.had.wrote }),
 		Parts: []sample.ServedPart{
-			partOf(sample.ServedSent, mine, func(s served) int64 { return s.at - s.had.wrote }),
+			partOf(sample.ServedSent, mine, served.sent),
 			partOf(sample.ServedHere, mine, served.whole),
-			partOf(sample.ServedRead, mine, func(s served) int64 {
-				return s.had.read - s.at - s.whole()
-			})}}
+			partOf(sample.ServedRead, mine, served.read)}}
 	if len(between) > 0 {
 		out.Between = partOf(sample.ServedBetween, between, func(s served) int64 { return s.had.between })
 	}
 	return out
 }
+
+// sent returns the time from the client's write until the request was at the server's device, in ns.
+func (s served) sent() int64 { return s.at - s.had.wrote }
+
+// read returns the time from then on without the server's, until the client had read the reply, in ns.
+func (s served) read() int64 { return s.had.read - s.at - s.whole() }
 
 // clientSides has what clients' sockets did, by their ends, the server's first.
 type clientSides map[pair][]writes.Event

@@ -185,14 +185,23 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	slices.SortStableFunc(all, func(a, b served) int { return cmp.Compare(b.whole(), a.whole()) })
 	e.Tail = tail(all, seen)
 	for _, s := range all[:min(shown, len(all))] {
-		one := sample.Answered{At: seconds(s.at - began.UnixNano()), Whole: seconds(s.whole())}
-		for i, x := range s.parts {
-			if seen(i) {
-				one.Parts = append(one.Parts, seconds(x))
-			}
-		}
-		e.Slowest = append(e.Slowest, one)
+		e.Slowest = append(e.Slowest, s.answered(began, seen))
 	}
+	e.Median = new(all[(len(all)-1)/2].answered(began, seen))
+}
+
+// answered returns the request with its seen parts. began is when the watching did.
+func (s served) answered(began time.Time, seen func(part int) bool) sample.Answered {
+	one := sample.Answered{At: seconds(s.at - began.UnixNano()), Whole: seconds(s.whole())}
+	for i, x := range s.parts {
+		if seen(i) {
+			one.Parts = append(one.Parts, seconds(x))
+		}
+	}
+	if s.had.wrote != 0 {
+		one.Client = &[2]float64{seconds(s.sent()), seconds(s.read())}
+	}
+	return one
 }
 
 // written returns the requests whose replies' writes were seen, if those are nearly all, or else all

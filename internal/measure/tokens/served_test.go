@@ -76,6 +76,10 @@ func TestServedRequests(t *testing.T) {
 		math.Abs(x.At-0.08) > 1e-9 {
 		t.Errorf("slowest %+v", x)
 	}
+	if x := e.Median; x == nil || math.Abs(x.Whole-137e-6) > 1e-9 || len(x.Parts) != len(e.Parts) ||
+		x.Client != nil {
+		t.Errorf("median %+v", x)
+	}
 }
 
 // TestServedUntil takes the requests that came before a time, of three connections: one that was

@@ -1,9 +1,24 @@
 package sample
 
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
 // Served divides the times of the requests that a server answered while toll watched. Times are in
 // s, of a server's network device: from the first byte of a request to the last one of its reply.
 type Served struct {
-	Server EvidenceHop `json:"server"`
+	Schema  string    `json:"schema"`
+	Started time.Time `json:"started"`
+	// Command has the arguments that watch again; nil: unknown.
+	Command     []string    `json:"command,omitzero"`
+	Environment Environment `json:"environment"`
+	Server      EvidenceHop `json:"server"`
 	// UDP means that the requests and replies are datagrams, and Connections the clients' sockets.
 	UDP     bool    `json:"udp,omitempty"`
 	Elapsed float64 `json:"elapsed_s"`
@@ -44,7 +59,8 @@ type Served struct {
 	Dialled []uint16 `json:"dialled,omitempty"`
 	// Tail has the parts' means of the requests around the p99; nil: there are too few.
 	Tail    []float64  `json:"p99_parts_s,omitempty"`
-	Slowest []Answered `json:"slowest"` // the slowest first
+	Median  *Answered  `json:"median,omitempty"` // the request that took the median time; nil: none
+	Slowest []Answered `json:"slowest"`          // the slowest first
 }
 
 // The names of parts of a request at its server, beside EvidenceServer, EvidenceTCP and
@@ -88,4 +104,71 @@ type Answered struct {
 	At    float64   `json:"at_s"` // when it came, since toll began to watch
 	Whole float64   `json:"whole_s"`
 	Parts []float64 `json:"parts_s"`
+	// Client has its times of ServedSent and ServedRead; nil: unknown.
+	Client *[2]float64 `json:"client_s,omitempty"`
+}
+
+// ServedSchema is the version of the JSON of a Served.
+const ServedSchema = "bridgetoll.requests/1"
+
+// ReadServed reads the JSON of a Served, and makes its texts printable.
+func ReadServed(r io.Reader) (*Served, error) {
+	const most = 1 << 20 // bytes; ten requests and some parts need a hundredth of it
+	s := new(Served)
+	if err := json.NewDecoder(io.LimitReader(r, most)).Decode(s); err != nil {
+		return nil, err
+	}
+	printable.Fields(s)
+	return s, s.check()
+}
+
+// parts of a ServedClient, and the most of a Served.
+const (
+	clientParts = 3
+	mostParts   = 100
+)
+
+func (s *Served) check() error {
+	if s.Schema != ServedSchema {
+		return fmt.Errorf("schema %q: this toll reads only %q", s.Schema, ServedSchema)
+	}
+	parts := append(slices.Clone(s.Parts), s.Whole)
+	if c := s.Client; c != nil {
+		if len(c.Parts) != clientParts {
+			return fmt.Errorf("a client with %d parts", len(c.Parts))
+		}
+		parts = append(append(parts, c.Parts...), c.Whole, c.Between)
+	}
+	all := slices.Clone(s.Slowest)
+	if s.Median != nil {
+		all = append(all, *s.Median)
+	}
+	if s.Tail != nil {
+		all = append(all, Answered{Parts: s.Tail})
+	}
+	if max(len(parts), len(all)) > mostParts {
+		return fmt.Errorf("%d parts and %d requests", len(parts), len(all))
+	}
+	for _, p := range parts {
+		if err := times(p.Mean, p.P50, p.P99, p.Max); err != nil {
+			return err
+		}
+	}
+	for _, x := range all {
+		if len(x.Parts) != len(s.Parts) {
+			return fmt.Errorf("a request with %d of %d parts", len(x.Parts), len(s.Parts))
+		}
+		if err := times(append(slices.Clone(x.Parts), x.At, x.Whole)...); err != nil {
+			return err
+		}
+		if x.Client != nil {
+			if err := times(x.Client[:]...); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Requests < 0 || s.Requests > 0 && s.Followed <= 0 {
+		return fmt.Errorf("%d requests in %v s", s.Requests, s.Followed)
+	}
+	return times(s.Elapsed, s.Followed)
 }

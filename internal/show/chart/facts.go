@@ -19,16 +19,21 @@ func facts(base *analysis.Report) []document.FactGroup {
 	for _, c := range base.Environment.Cards {
 		out = append(out, card(c))
 	}
+	return append(out, kernelSettings(base.Environment)...)
+}
+
+// kernelSettings returns one group, or none if no setting is known.
+func kernelSettings(e sample.Environment) []document.FactGroup {
 	settings := document.FactGroup{Title: "Kernel settings"}
-	for _, m := range []map[string]string{base.Environment.Sysctls, base.Environment.Mitigations} {
+	for _, m := range []map[string]string{e.Sysctls, e.Mitigations} {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			settings.Add(k, m[k])
 		}
 	}
-	if len(settings.Facts) > 0 {
-		out = append(out, settings)
+	if len(settings.Facts) == 0 {
+		return nil
 	}
-	return out
+	return []document.FactGroup{settings}
 }
 
 func environment(e sample.Environment) document.FactGroup {

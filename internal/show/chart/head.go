@@ -17,16 +17,16 @@ func Run(r *analysis.Report, title, command string, groups []document.ChartGroup
 	if r.Command != nil {
 		command = sample.CommandLine(r.Command)
 	}
-	return document.Page{Title: title, Command: command, Lede: dateLine(r), Groups: groups,
+	return document.Page{Title: title, Command: command, Lede: dateAndHost(r.Started, r.Environment), Groups: groups,
 		Paths: paths(r), Facts: facts(r)}
 }
 
-func dateLine(r *analysis.Report) string {
+func dateAndHost(began time.Time, e sample.Environment) string {
 	var facts []string
-	if !r.Started.IsZero() {
-		facts = append(facts, dateOf(r.Started))
+	if !began.IsZero() {
+		facts = append(facts, dateOf(began))
 	}
-	if e := r.Environment; e.Host != "" {
+	if e.Host != "" {
 		facts = append(facts, "on "+e.Host)
 	}
 	return strings.Join(facts, document.Facts)

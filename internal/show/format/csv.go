@@ -14,7 +14,7 @@ import (
 // csvFormat writes one row per number. It follows RFC 4180 but ends lines with \n,
 // which all but the strictest readers prefer.
 var csvFormat = Format{Name: "csv", Kinds: []document.Kind{
-	document.AReport, document.APrediction, document.AComparison}, write: writeCSV}
+	document.AReport, document.APrediction, document.AComparison, document.Requests}, write: writeCSV}
 
 func writeCSV(w io.Writer, d document.Document, _ Options) error {
 	c := csv.NewWriter(w)

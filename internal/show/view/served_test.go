@@ -2,18 +2,26 @@ package view
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-func TestServed(t *testing.T) {
-	server := sample.EvidenceHop{Process: "postgres", Port: 5432}
-	const us = 1e-6
-	busy := sample.Served{Server: server, Elapsed: 10.1, Followed: 10, Requests: 88_700,
+const us = 1e-6
+
+// always returns a part of which all statistics have one value.
+func always(part string, x float64) sample.ServedPart {
+	return sample.ServedPart{Part: part, Mean: x * us, P50: x * us, P99: x * us, Max: x * us}
+}
+
+// busyServer returns requests whose slowest one waits for an acknowledgement.
+func busyServer() sample.Served {
+	return sample.Served{Server: sample.EvidenceHop{Process: "postgres", Port: 5432}, Elapsed: 10.1, Followed: 10, Requests: 88_700,
 		Connections: 4, Writes: true,
 		Whole: sample.ServedPart{Mean: 130 * us, P50: 80 * us, P99: 1120 * us, Max: 41_000 * us},
 		Parts: []sample.ServedPart{{Part: sample.ServedRequest},
@@ -24,17 +32,20 @@ func TestServed(t *testing.T) {
 		Waits: []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 8870, Sum: 354.8}},
 		Tail:  []float64{0, 1100 * us, 19 * us, us, 0},
 		Slowest: []sample.Answered{{At: 1.25, Whole: 41_000 * us,
-			Parts: []float64{0, 999 * us, 40_000 * us, us, 0}}}}
-	even := func(part string, x float64) sample.ServedPart {
-		return sample.ServedPart{Part: part, Mean: x * us, P50: x * us, P99: x * us, Max: x * us}
-	}
-	lossy := busy
-	busy.Client = &sample.ServedClient{Requests: 88_000, Whole: even("", 145),
-		Parts: []sample.ServedPart{even(sample.ServedSent, 5), even(sample.ServedHere, 130),
-			even(sample.ServedRead, 10)}, Between: even(sample.ServedBetween, 7)}
+			Parts: []float64{0, 999 * us, 40_000 * us, us, 0}, Client: &[2]float64{5 * us, 10 * us}}},
+		Median: &sample.Answered{At: 3, Whole: 80 * us, Parts: []float64{0, 78 * us, us, us, 0}},
+		Client: &sample.ServedClient{Requests: 88_000, Whole: always("", 145),
+			Parts: []sample.ServedPart{always(sample.ServedSent, 5), always(sample.ServedHere, 130),
+				always(sample.ServedRead, 10)}, Between: always(sample.ServedBetween, 7)}}
+}
+
+func TestServed(t *testing.T) {
+	busy := busyServer()
+	server, lossy := busy.Server, busy
+	lossy.Client = nil
 	lossy.Writes, lossy.Lost, lossy.Unmatched, lossy.Waits = false, 12, 1000, nil
 	lossy.Parts = []sample.ServedPart{busy.Parts[0], busy.Parts[1], busy.Parts[4]}
-	lossy.Tail, lossy.Slowest = nil, []sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
+	lossy.Median, lossy.Tail, lossy.Slowest = nil, nil, []sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
 	sampled := lossy
 	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
 	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
@@ -46,9 +57,9 @@ func TestServed(t *testing.T) {
 		Parts: []sample.ServedPart{{Part: sample.ServedRequest}, {Part: sample.EvidenceServer,
 			Mean: 90 * us, P50: 80 * us, P99: 120 * us, Max: 150 * us}, {Part: sample.ServedReply}},
 		Slowest: []sample.Answered{{At: 1.25, Whole: 150 * us, Parts: []float64{0, 150 * us, 0}}},
-		Client: &sample.ServedClient{Requests: 4000, Whole: even("", 140),
-			Parts: []sample.ServedPart{even(sample.ServedSent, 20), even(sample.ServedHere, 90),
-				even(sample.ServedRead, 30)}}}
+		Client: &sample.ServedClient{Requests: 4000, Whole: always("", 140),
+			Parts: []sample.ServedPart{always(sample.ServedSent, 20), always(sample.ServedHere, 90),
+				always(sample.ServedRead, 30)}}}
 	for name, c := range map[string]struct {
 		s    sample.Served
 		want string
@@ -154,11 +165,41 @@ The slowest requests
 		if got := written(t, "table", Served(&c.s), format.Options{}); got != c.want {
 			t.Errorf("%s:\n%s", name, got)
 		}
-		for _, f := range []string{"json", "markdown", "html"} {
+		for _, f := range []string{"json", "markdown", "html", "csv"} {
 			if written(t, f, Served(&c.s), format.Options{}) == "" {
 				t.Errorf("%s: nothing is written as %s", name, f)
 			}
 		}
+	}
+}
+
+// TestServedPage draws the median request and the slowest one, and says who watched where and when.
+func TestServedPage(t *testing.T) {
+	s := busyServer()
+	s.Started = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	s.Command = []string{"trace", "--attach", "5432"}
+	s.Environment = sample.Environment{Host: "db1", Kernel: "6.18"}
+	p := Served(&s).Page()
+	if p.Command != "toll trace --attach 5432" || p.Lede != "2026-03-04 05:06 UTC · on db1" {
+		t.Errorf("headed %q, %q", p.Command, p.Lede)
+	}
+	rows := p.Groups[0].Charts[0].Table.Rows
+	var got []string
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			got = append(got, c.Text)
+		}
+	}
+	want := strings.Split("the median|server|0.000 ms|0.078 ms|the median|its TCP|0.078 ms|0.001 ms|"+
+		"the median|its queue|0.079 ms|0.001 ms|the slowest|to the server|0.000 ms|0.005 ms|"+
+		"the slowest|server|0.005 ms|0.999 ms|the slowest|its TCP|1.00 ms|40.0 ms|"+
+		"the slowest|its queue|41.0 ms|0.001 ms|the slowest|back until read|41.0 ms|0.010 ms", "|")
+	if !slices.Equal(got, want) {
+		t.Errorf("bars: %q", got)
+	}
+	s.Median = nil
+	if p := Served(&s).Page(); len(p.Groups) != 0 {
+		t.Errorf("without a median request: %v", p.Groups)
 	}
 }
 
