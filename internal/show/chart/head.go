@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,13 +13,33 @@ import (
 )
 
 // Run returns the page of a judged run with the given charts. command is the command that makes
-// such runs, for a run whose own command is unknown.
+// such runs, for a run whose own command is unknown; the routes that were measured follow it.
 func Run(r *analysis.Report, title, command string, groups []document.ChartGroup) document.Page {
 	if r.Command != nil {
 		command = sample.CommandLine(r.Command)
+	} else {
+		command += routes(r)
 	}
-	return document.Page{Title: title, Command: command, Lede: dateAndHost(r.Started, r.Environment), Groups: groups,
-		Paths: paths(r), Facts: facts(r)}
+	return document.Page{Title: title, Command: command, Lede: dateAndHost(r.Started, r.Environment),
+		Groups: groups, Paths: paths(r), Facts: facts(r)}
+}
+
+// routes returns the routes to running servers as arguments, without secrets, each after a space.
+func routes(r *analysis.Report) string {
+	var all []string
+	for _, c := range r.Cells {
+		word := c.Facts["url"]
+		if word == "" {
+			continue
+		}
+		if name := string(c.Mode); !strings.Contains(word, name) {
+			word = name + "=" + word
+		}
+		if !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	return strings.TrimPrefix(sample.CommandLine(all), sample.CommandLine(nil))
 }
 
 func dateAndHost(began time.Time, e sample.Environment) string {

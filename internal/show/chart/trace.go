@@ -51,10 +51,11 @@ func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 		return nil
 	}
 	var all charts
-	all.add(tripChart(*t, "A round trip, hop by hop", waterfall{t.Against, t.Its},
-		waterfall{t.Label, t.Segments}))
+	all.add(tripChart(*t, "A round trip, hop by hop", "Bars are mid-means of traced trips, without "+
+		"what tracing costs.", waterfall{t.Against, t.Its}, waterfall{t.Label, t.Segments}))
 	if slow := slowest(t.Segments); slow != nil {
-		all.add(tripChart(*t, "The slowest request over "+t.Label, waterfall{t.Label, t.Segments},
+		all.add(tripChart(*t, "The slowest request over "+t.Label, "Above, the mid-means "+
+			"of all; below, the slowest, with what tracing costs.", waterfall{t.Label, t.Segments},
 			waterfall{t.Label + ", slowest", slow}))
 	}
 	all.add(partChart(*t))
@@ -87,7 +88,7 @@ type waterfall struct {
 	segments []trace.Segment
 }
 
-func tripChart(t trace.Trace, title string, of ...waterfall) (c document.Chart, ok bool) {
+func tripChart(t trace.Trace, title, bars string, of ...waterfall) (c document.Chart, ok bool) {
 	spec := trips{Axis: "µs"}
 	for _, r := range t.Rows {
 		name := trace.WithoutDevices(r.Name)
@@ -103,6 +104,9 @@ func tripChart(t trace.Trace, title string, of ...waterfall) (c document.Chart, 
 	for _, x := range of {
 		one, hops := trip{Label: x.label}, Hops(x.segments)
 		for i, s := range x.segments {
+			if s.MidMean == 0 {
+				continue
+			}
 			direction, lane := s.Direction(), laneOf(hops[i], s)
 			end := s.At + s.MidMean
 			one.Bars = append(one.Bars, tripBar{Lane: index(&one.Lanes, lane),
@@ -125,8 +129,7 @@ func tripChart(t trace.Trace, title string, of ...waterfall) (c document.Chart, 
 	}
 	return document.Chart{Kind: "trip", Title: title, Spec: spec, Table: table,
 		How: "Each bar is the time between two steps in the kernel, in the row of the hop " +
-			"that had the packet then: the request down to the server, the reply back up. " +
-			"Bars are mid-means of traced trips, without what tracing costs."}, len(spec.Trips) > 0
+			"that had the packet then: the request down to the server, the reply back up. " + bars}, len(spec.Trips) > 0
 }
 
 // slowest returns the segments of the slowest trip, or nil if it is not recorded.

@@ -90,3 +90,21 @@ func TestChartsOfATrace(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestPageNamesRoutes has a run whose command is not recorded, because it may have secrets.
+func TestPageNamesRoutes(t *testing.T) {
+	r := &analysis.Report{}
+	for _, c := range []struct{ name, url string }{
+		{"direct", "172.17.0.2:80"}, {"172.17.0.3:80", "172.17.0.3:80"}, {"direct", "172.17.0.2:80"}} {
+		r.Cells = append(r.Cells, analysis.Cell{Cell: sample.Cell{Mode: mode.Name(c.name)},
+			Facts: map[string]string{"url": c.url}})
+	}
+	const want = "toll trace direct=172.17.0.2:80 172.17.0.3:80"
+	if got := Run(r, "", "toll trace", nil).Command; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Command = []string{"compare"}
+	if got := Run(r, "", "toll trace", nil).Command; got != "toll compare" {
+		t.Errorf("a recorded command: %q", got)
+	}
+}
