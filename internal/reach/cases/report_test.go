@@ -114,8 +114,12 @@ func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d
 	var got []string
 	for _, exact := range []bool{true, false} {
 		add := func(proto string, server ports.Server, p ports.Path) {
-			if proto == d.proto && p.Dial == d.to.String() && isFrom(r, p, d, exact) {
-				got = append(got, s.result(d, server, p, want))
+			if proto != d.proto || p.Dial != d.to.String() || !isFrom(r, p, d, exact) {
+				return
+			}
+			got = append(got, s.result(d, server, p, want))
+			if d.doubted && len(p.Doubt) == 0 {
+				t.Errorf("%s: %s: %s, without doubt", which, d, got[len(got)-1])
 			}
 		}
 		for _, row := range r.Ports {
@@ -134,6 +138,9 @@ func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d
 	}
 	wants := strings.Split(want, " | ")
 	for _, g := range got {
+		if d.doubted {
+			break
+		}
 		if !slices.ContainsFunc(wants, func(w string) bool {
 			server, seen, answered := strings.Cut(w, " sees ")
 			if !answered {

@@ -18,8 +18,9 @@ import (
 //	-- cards --   NAME OWN-ADDRESSES OTHER-MACHINE'S-ADDRESSES [ITS ROUTES BY WAY OF THE MACHINE]
 //	-- setup --   a script that runs in the machine
 //	-- beyond --  CARD NAME PROTO/ADDRESS…: a server on the other machine at the card
-//	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random. "unlisted":
-//	              in testdata/reports, only the report on the port says it.
+//	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random. In
+//	              testdata/reports, "unlisted": only the report on the port says it; "doubted": a
+//	              copy cannot know it, and the reports say so.
 //	-- answers -- as -update writes them
 //	-- traps --   in testdata/traps: CODE PORTS: a part of what is said about them
 //	-- client --  in testdata/reports: the address that --client gives
@@ -63,6 +64,8 @@ type dial struct {
 	several bool
 	// unlisted: only the report on the port says this
 	unlisted bool
+	// doubted: reports say that they do not know it
+	doubted bool
 }
 
 func (d dial) String() string {
@@ -200,6 +203,9 @@ func parseDials(fields []string) (all []dial, err error) {
 	}
 	if len(fields) > 0 && fields[0] == "unlisted" {
 		d.unlisted, fields = true, fields[1:]
+	}
+	if len(fields) > 0 && fields[0] == "doubted" {
+		d.doubted, fields = true, fields[1:]
 	}
 	if len(fields) < 2 {
 		return nil, fmt.Errorf("dials %q", fields)
