@@ -102,6 +102,7 @@ func (c *Chat) Check(ctx context.Context) error {
 			facts[sample.FactVia] = f.Via
 		}
 		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
+		c.serveFar(name, unseen, facts)
 		pid := c.servers[name].PID
 		if _, tried := c.gpus[pid]; !tried && !c.NoStream {
 			c.gpus[pid] = gpu.Open(ctx, pid)
@@ -155,6 +156,20 @@ func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f o
 		return f, "", err
 	}
 	return f, whyUnseen(why), err
+}
+
+// serveFar notes whether the server of a route was found on the other machine, if there is one, and
+// what can be read of it there. unseen is why its tokens are not seen.
+func (c *Chat) serveFar(name, unseen string, facts map[string]string) {
+	s, far := c.watch.FarServer(name)
+	switch {
+	case s.Process:
+		delete(facts, sample.FactServerUnseen)
+	case far:
+		facts[sample.FactServerUnseen] = "toll found no process there that serves it"
+	case c.Beyond != nil && unseen != "" && facts[sample.FactServerUnseen] != "":
+		facts[sample.FactServerUnseen] = unseen
+	}
 }
 
 // Close ends the captures of packets, and the readings of GPUs.
@@ -227,11 +242,14 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	}
 	busy := c.gpus[c.servers[cell.Route].PID]
 	busy.Begin()
-	t.timed = busy != nil
+	far, _ := c.watch.FarServer(cell.Route)
+	t.timed = busy != nil || far.GPU
 	c.dials[cell.Route].begin()
 	defer func() {
 		v.Together = together()
-		v.GPU = busy.End(t.spans())
+		if g := busy.End(t.spans()); g != nil {
+			v.GPU = g
+		}
 		c.dials[cell.Route].note(v)
 	}()
 	err = atOnce(ctx, max(1, l.Streams), func(ctx context.Context, _ int) error {
@@ -257,7 +275,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 		v.Values["token_rate"] = median(t.rates)
 	}
 	if watched != nil {
-		if v.Evidence, err = watched.End(ctx); err != nil {
+		if err := c.noteWatched(ctx, watched, t, l, v); err != nil {
 			return err
 		}
 	}
@@ -281,19 +299,39 @@ func (c *Chat) converse(ctx context.Context, route string, l sample.Load, t *tal
 			return err
 		}
 		note(r)
-		if watched != nil {
+		if watched != nil && l.Kind != workload.Batch {
 			watched.Add(r)
 		}
 	}
 	return nil
 }
 
-// watched starts to watch the tokens of a visit. It returns nil if they cannot be seen.
+// watched starts to watch the tokens of a visit, and what slows down a server on the other machine.
+// It returns nil if nothing can be seen.
 func (c *Chat) watched(ctx context.Context, route string, l sample.Load) (*observe.Visit, error) {
-	if c.watch == nil || l.Kind == workload.Batch {
+	_, far := c.watch.FarServer(route)
+	if c.watch == nil || l.Kind == workload.Batch && !far {
 		return nil, nil
 	}
 	return c.watch.Begin(ctx, route)
+}
+
+// noteWatched ends watching, and notes what was seen.
+func (c *Chat) noteWatched(ctx context.Context, watched *observe.Visit, t *talk, l sample.Load,
+	v *sample.Visit) error {
+	e, err := watched.End(ctx)
+	if err != nil {
+		return err
+	}
+	if l.Kind != workload.Batch {
+		v.Evidence = e
+	}
+	if counts := watched.Counts(); counts != nil {
+		v.Server.Counts = counts
+	}
+	whole, slow := t.spans()
+	v.GPU = watched.GPU(ctx, whole, slow)
+	return nil
 }
 
 // probe has the time limit of a visit's response, because a server may ignore the small number of

@@ -172,7 +172,7 @@ func (d *distant) take(ctx context.Context, name string, r *route) error {
 	if len(n.Hops) == 0 || len(n.Hops) > len(r.hops) {
 		return fmt.Errorf("%s: %w: other hops", d.name, errNonsense)
 	}
-	r.hops = nil
+	r.hops, r.server = nil, n.Server
 	for _, h := range n.Hops {
 		h.About.Machine = d.name
 		r.hops = append(r.hops, hop{space: farSpace + h.Space, to: h.To, sealed: h.Sealed,
@@ -187,6 +187,7 @@ type account struct {
 	others, lost int
 	moved        float64
 	stopped      []float64
+	counts       map[string]int64
 }
 
 // fetch returns what the observer saw of a visit.
@@ -194,6 +195,7 @@ func (d *distant) fetch(ctx context.Context, hops int, o endOrder) (a account, e
 	a.pools = make([][]tokens.Seen, hops)
 	n, err := d.do(ctx, order{End: &o})
 	a.others, a.lost, a.moved, a.stopped = n.Others, n.Lost, n.Moved, n.Stopped
+	a.counts = n.Counts
 	for ; err == nil; n, err = d.do(ctx, order{More: true}) {
 		for _, s := range n.Seen {
 			if s.Hop >= hops {

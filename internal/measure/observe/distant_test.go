@@ -72,11 +72,33 @@ func (c otherClock) set(n *news, since int64) {
 	}
 }
 
+// orders copies orders, with the times in them set by that clock.
+func (c otherClock) orders(from io.Reader, to *io.PipeWriter) {
+	enc := json.NewEncoder(to)
+	for dec := json.NewDecoder(from); ; {
+		var o order
+		if err := dec.Decode(&o); err != nil {
+			to.CloseWithError(err)
+			return
+		}
+		if o.Spans != nil {
+			for _, all := range [][]farSpan{o.Spans.Whole, o.Spans.Slow} {
+				for i := range all {
+					all[i].From, all[i].To = all[i].From-int64(c.ahead), all[i].To-int64(c.ahead)
+				}
+			}
+		}
+		_ = enc.Encode(o)
+	}
+}
+
 // observerOn starts an observer on a machine with a clock of its own.
 func observerOn(t testing.TB, m *machine, clock otherClock,
 	open func() (*Watch, error)) *path.Process {
 	t.Helper()
-	in, orders := io.Pipe()
+	ordered, orders := io.Pipe()
+	in, told := io.Pipe()
+	go clock.orders(ordered, told)
 	answers, out := io.Pipe()
 	raw, said := io.Pipe()
 	ended := make(chan error, 1)
@@ -98,7 +120,7 @@ func observerOn(t testing.TB, m *machine, clock otherClock,
 		}
 	}()
 	return &path.Process{In: orders, Out: answers, Wait: func() error { return <-ended },
-		Kill: func() error { return errors.Join(in.Close(), raw.Close()) }}
+		Kill: func() error { return errors.Join(ordered.Close(), in.Close(), raw.Close()) }}
 }
 
 // followThere is follow for a server on another machine.

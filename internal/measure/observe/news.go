@@ -21,6 +21,7 @@ type order struct {
 	Begin string      `json:"begin,omitempty"` // a visit to this route
 	End   *endOrder   `json:"end,omitempty"`
 	Bytes *bytesOrder `json:"bytes,omitempty"`
+	Spans *spansOrder `json:"spans,omitempty"`
 	More  bool        `json:"more,omitempty"` // what End had no room for
 }
 
@@ -60,6 +61,7 @@ type news struct {
 	Sights []sight  `json:"sights,omitempty"`
 	Full   bool     `json:"full,omitempty"` // rings lost packets meanwhile
 	Hops   []farHop `json:"hops,omitempty"`
+	Server Server   `json:"server,omitzero"`
 
 	Seen    []farSeen `json:"seen,omitempty"`
 	More    bool      `json:"more,omitempty"`
@@ -67,6 +69,10 @@ type news struct {
 	Lost    int       `json:"lost,omitempty"`
 	Moved   float64   `json:"moved_s,omitempty"` // its CLOCK_REALTIME was set
 	Stopped []float64 `json:"stopped_s,omitempty"`
+	// Counts are what slowed the server down, by the names that visits use; nil: it is not known.
+	Counts map[string]int64 `json:"counts,omitempty"`
+
+	GPU *sample.GPU `json:"gpu,omitempty"`
 }
 
 // sight is a sighting of a request of ours, or of how a TLS connection begins.
@@ -128,7 +134,7 @@ func (n *news) check() error {
 			return err
 		}
 	}
-	return nil
+	return n.checkServer()
 }
 
 func (s *farSeen) check() error {

@@ -68,6 +68,7 @@ type ring struct {
 type route struct {
 	hops   []hop // from the server on
 	client tokens.Client
+	server Server // if it is on another machine
 }
 
 type hop struct {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/machine/gpu"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 )
 
@@ -27,6 +28,10 @@ func Serve(in io.Reader, out io.Writer) error {
 
 func (o *observer) run(in io.Reader, out io.Writer) error {
 	err := o.serve(in, out)
+	o.server.stop(nil, nil)
+	for _, m := range o.meters {
+		m.Close()
+	}
 	if o.w != nil {
 		err = errors.Join(err, o.w.Close())
 	}
@@ -41,6 +46,10 @@ type observer struct {
 	found chan looked   // nil: nothing is looked for
 	visit *Visit
 	left  []farSeen // for which the last answer had no room
+
+	servers map[string]*server // by route
+	server  *server            // of the present visit; nil: there is none
+	meters  map[int]*gpu.Meter
 }
 
 // looked is the result of Watch.look.
@@ -91,6 +100,7 @@ func (o *observer) obey(ctx context.Context, x order) (n news, err error) {
 		if o.w, err = o.open(); err != nil {
 			return n, err
 		}
+		o.servers, o.meters = map[string]*server{}, map[int]*gpu.Meter{}
 	}
 	if err := x.check(len(o.w.spaces)); err != nil {
 		return n, err
@@ -102,18 +112,18 @@ func (o *observer) obey(ctx context.Context, x order) (n news, err error) {
 	case x.Found && o.found != nil:
 		return o.sights()
 	case x.Take != nil:
-		return o.take(x.Take)
+		return o.take(ctx, x.Take)
 	case x.Start:
 		return n, o.w.Start()
 	case x.Begin != "":
-		if o.visit, err = o.w.Begin(ctx, x.Begin); err == nil && o.visit == nil {
-			err = fmt.Errorf("no route is called %q", x.Begin)
-		}
-		return n, err
+		return n, o.begin(ctx, x.Begin)
 	case x.End != nil && o.visit != nil:
 		return o.end(ctx, *x.End)
 	case x.Bytes != nil && o.visit != nil:
 		return o.bytes(x.Bytes)
+	case x.Spans != nil && o.server != nil:
+		n.GPU = o.server.stop(spansOf(x.Spans.Whole), spansOf(x.Spans.Slow))
+		return n, nil
 	case x.More:
 		return o.some(n), nil
 	}
@@ -159,7 +169,7 @@ func (o *observer) sights() (n news, err error) {
 }
 
 // take makes the hops a route, and describes them.
-func (o *observer) take(x *takeOrder) (n news, err error) {
+func (o *observer) take(ctx context.Context, x *takeOrder) (n news, err error) {
 	r := &route{}
 	for _, h := range x.Hops {
 		r.hops = append(r.hops, hop{space: h.Space, to: h.To, sealed: h.Sealed})
@@ -169,13 +179,28 @@ func (o *observer) take(x *takeOrder) (n news, err error) {
 		n.Hops = append(n.Hops, farHop{h.space, h.to, h.sealed, h.about})
 	}
 	o.w.routes[x.Route] = r
+	s := o.w.serverOf(ctx, r, o.meters)
+	o.servers[x.Route], n.Server = s, Server{Process: s.read != nil, GPU: s.gpu != nil}
 	return n, nil
+}
+
+func (o *observer) begin(ctx context.Context, route string) (err error) {
+	o.server.stop(nil, nil)
+	if o.visit, err = o.w.Begin(ctx, route); err != nil {
+		return err
+	}
+	if o.visit == nil {
+		return fmt.Errorf("no route is called %q", route)
+	}
+	o.server = o.servers[route]
+	o.server.begin()
+	return nil
 }
 
 // end waits for what the captures still hold, for a second at most.
 func (o *observer) end(ctx context.Context, x endOrder) (n news, err error) {
 	v := o.visit
-	n.Moved = clockMoved(v.w.realtime)
+	n.Moved, n.Counts = clockMoved(v.w.realtime), o.server.counts()
 	for _, s := range v.strains {
 		n.Stopped = append(n.Stopped, s.stopped())
 	}

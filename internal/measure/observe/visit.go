@@ -151,8 +151,11 @@ func (v *Visit) unwatched() *sample.Evidence {
 // it adds to those that were asked.
 func (v *Visit) fetch(ctx context.Context) (pools [][]tokens.Seen, err error) {
 	hops := v.route.hops
-	v.there, err = v.w.far.fetch(ctx, len(hops), endOrder{From: v.from,
-		To: v.w.base + v.w.marks.Load(), Texts: textsOf(v.asked)})
+	o := endOrder{From: v.from, To: v.from, Texts: textsOf(v.asked)}
+	if len(v.asked) > 0 {
+		o.To = v.w.base + v.w.marks.Load()
+	}
+	v.there, err = v.w.far.fetch(ctx, len(hops), o)
 	if err != nil {
 		return nil, err
 	}

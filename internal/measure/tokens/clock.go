@@ -95,6 +95,11 @@ func (c Clock) Here(there int64) int64 {
 	return there - c.ahead - int64(c.drift*float64(there-c.at))
 }
 
+// There returns the time by the other machine's clock at a time of this one's.
+func (c Clock) There(here int64) int64 {
+	return c.at + int64(float64(here-c.at+c.ahead)/(1-c.drift))
+}
+
 // Cross returns what was seen on the other machine, with times by this machine's clock.
 func (c Clock) Cross(s Seen) Seen {
 	s.Came = c.Here(s.Came)

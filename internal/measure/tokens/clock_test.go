@@ -47,6 +47,9 @@ func TestCompare(t *testing.T) {
 			if !ok {
 				t.Fatal("the clocks are not compared")
 			}
+			if at := all[700].Here; c.Here(c.There(at))-at > 1 || at-c.Here(c.There(at)) > 1 {
+				t.Errorf("%d becomes %d there, and %d", at, c.There(at), c.Here(c.There(at)))
+			}
 			if half := (tt.there + tt.back) / 2; c.Unsure > half+50*us || c.Unsure < half-50*us {
 				t.Errorf("unsure by %v, of ways that take %v", c.Unsure, 2*half)
 			}

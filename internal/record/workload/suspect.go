@@ -81,6 +81,8 @@ const (
 	noPortWords  = " failed because no local port was left: let the client keep connections open, or widen net.ipv4.ip_local_port_range"
 	queueRemedy  = ": let the server listen with a larger backlog (net.core.somaxconn caps it)"
 	dropRemedy   = " before they were accepted: too many half-open ones (net.ipv4.tcp_max_syn_backlog), or no memory"
+	served       = "For an endpoint that this machine, or the peer of toll stream, serves: "
+	servedApart  = "For an endpoint that this machine serves in a network namespace of its own, or the peer of toll stream: "
 	delayedWords = "acknowledgements that were delayed until their timer of 40 ms or more had run out, in the network namespace of the "
 )
 
@@ -136,30 +138,30 @@ var suspects = []Suspect{
 		Alone:   "its CPU limit stopped it %[1]s times",
 		One:     "its CPU limit stopped it once",
 		None:    "no CPU limit stopped the server",
-		explain: "For an endpoint that this machine serves: in how many periods the CPU limit of the server's cgroup or container stopped it. Its answers wait meanwhile, over every route alike."},
+		explain: served + "in how many periods the CPU limit of the server's cgroup or container stopped it. Its answers wait meanwhile, over every route alike."},
 	{Metric: ServerPeriods, Unit: "periods", Server: true, count: CountPeriods,
-		explain: "For an endpoint that this machine serves: the periods of the server's CPU limit in which it ran."},
+		explain: served + "the periods of the server's CPU limit in which it ran."},
 	{Metric: ServerHits, Unit: "times", Server: true, count: CountMemoryHits,
 		Says:    "its memory limit was reached %[1]s times",
 		One:     "its memory limit was reached once",
 		None:    "the server's memory sufficed",
-		explain: "For an endpoint that this machine serves: how often the server needed memory when " + limitReached + "."},
+		explain: served + "how often the server needed memory when " + limitReached + "."},
 	{Metric: ServerOverflows, Unit: "connections", Server: true, count: CountOverflows,
 		Says:    "listen queues in its network namespace overflowed %[1]s times" + queueRemedy,
 		One:     "a listen queue in its network namespace overflowed once" + queueRemedy,
 		None:    "the server's listen queue did not overflow",
-		explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full (ListenOverflows of nstat). The client tries again after 1 s."},
+		explain: served + "connections that were dropped because a listen queue in the server's network namespace was full (ListenOverflows of nstat). The client tries again after 1 s."},
 	{Metric: ServerDrops, Unit: "connections", Server: true, count: CountListenDrops,
 		Says:    "%[1]s connections were dropped in its network namespace" + dropRemedy,
 		One:     "1 connection was dropped in its network namespace" + dropRemedy,
-		explain: "For an endpoint that this machine serves: connections that listening sockets in the server's network namespace dropped although their queue was not full (ListenDrops of nstat, without ListenOverflows)."},
+		explain: served + "connections that listening sockets in the server's network namespace dropped although their queue was not full (ListenDrops of nstat, without ListenOverflows)."},
 	{Metric: ServerResent, Unit: "segments", Server: true, count: CountResent, Of: ServerSent,
 		Least: 0.001, Says: "its network namespace sent %[1]s of %[2]s segments again",
-		explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent again."},
+		explain: servedApart + "segments that this namespace sent again."},
 	{Metric: ServerSent, Unit: "segments", Server: true, count: CountSegments,
-		explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent."},
+		explain: servedApart + "segments that this namespace sent."},
 	{Metric: ServerDelayed, Unit: "segments", Server: true, count: CountDelayedACKs,
-		explain: "For an endpoint that this machine serves, in a network namespace of its own: " +
+		explain: servedApart + "" +
 			delayedWords + "server."},
 
 	{Metric: BusyShare, Unit: "1", Least: 0.95, share: busyShare,
