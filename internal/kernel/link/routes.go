@@ -181,19 +181,33 @@ func address(ip net.IP) string {
 	return ip.String()
 }
 
-// Policies describes the rules that choose a routing table.
+// Policies describes the rules that choose a routing table. Each text ends with a checksum of all
+// that the kernel says of the rule: marks, ports, devices and actions count as well.
 func Policies() (string, error) {
+	msgs, err := ReadPolicy()
+	if err != nil {
+		return "", err
+	}
 	var all []string
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		rules, err := policyRules(family)
+	for _, m := range msgs {
+		f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("list policy rules: %w", err)
 		}
-		for _, r := range rules {
-			all = append(all, r.String())
-		}
+		h := nl.DeserializeRtMsg(m.Data) // same layout as struct fib_rule_hdr
+		all = append(all, fmt.Sprintf("ip rule %d: from %s to %s table %d %s",
+			f.number(nl.FRA_PRIORITY), network(f[nl.FRA_SRC], h.Src_len),
+			network(f[nl.FRA_DST], h.Dst_len), f.number(nl.FRA_TABLE), checksum(m.Data)))
 	}
 	return list(all), nil
+}
+
+func network(address []byte, bits uint8) string {
+	a, ok := netip.AddrFromSlice(address)
+	if !ok {
+		return "all"
+	}
+	return netip.PrefixFrom(a, int(bits)).String()
 }
 
 func policyRules(family int) ([]netlink.Rule, error) {

@@ -61,6 +61,34 @@ func TestRoutesHaveAllAttributes(t *testing.T) {
 	}
 }
 
+func TestPoliciesHaveAllAttributes(t *testing.T) {
+	pair(t)
+	seen := map[string]string{}
+	for _, c := range []struct{ rule, shows string }{
+		{"from 192.0.2.0/24 table 9", "ip rule 7: from 192.0.2.0/24 to all table 9 "},
+		{"to 192.0.2.1 table 9", "ip rule 7: from all to 192.0.2.1/32 table 9 "},
+		{"table 9", "ip rule 7: from all to all table 9 "},
+		{"not table 9", "ip rule 7: from all to all table 9 "},
+		{"fwmark 1 table 9", "ip rule 7: from all to all table 9 "},
+		{"fwmark 2 table 9", "ip rule 7: from all to all table 9 "},
+		{"iif a table 9", "ip rule 7: from all to all table 9 "},
+		{"l3mdev", "ip rule 7: from all to all table 0 "},
+		{"prohibit", "ip rule 7: from all to all table 0 "},
+		{"goto 32766", "ip rule 7: from all to all table 0 "},
+	} {
+		ip(t, "rule add pref 7 "+c.rule)
+		got, err := Policies()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, ok := seen[got]; ok || !strings.Contains(got, c.shows) {
+			t.Errorf("%q, without %q or as for %q:\n%s", c.rule, c.shows, before, got)
+		}
+		seen[got] = c.rule
+		ip(t, "rule del pref 7")
+	}
+}
+
 func TestRoutesShowPrograms(t *testing.T) {
 	pair(t)
 	ip(t, "link set lo up")
