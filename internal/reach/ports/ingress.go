@@ -64,8 +64,7 @@ func (f *Facts) unserved(rows []Row) []Trap {
 			continue
 		}
 		t := Trap{Code: IngressNothing, Ports: []string{fmt.Sprintf("%d/%s", s.Port, s.Proto)},
-			Text: fmt.Sprintf(
-				"Service %s publishes %d/%s through the swarm's ingress, but this node does not accept it", s.Name, s.Port, s.Proto),
+			About:    Reason{Code: IngressNothing, Of: s.Name, At: fmt.Sprintf("%d/%s", s.Port, s.Proto)},
 			Evidence: "no socket listens on it, and no rule redirects it",
 			Remedy: fmt.Sprintf(
 				"look for ingress in dockerd's log, or publish only on the tasks' nodes: "+

@@ -21,9 +21,7 @@ func (f *Facts) conntrack([]Row) []Trap {
 	if f.TrackedMax == 0 || float64(f.Tracked) < fullShare*float64(f.TrackedMax) {
 		return nil
 	}
-	return []Trap{{Code: ConntrackFull,
-		Text: "The connection table is nearly full: once it is full, the kernel drops new " +
-			"connections silently",
+	return []Trap{{Code: ConntrackFull, About: Reason{Code: ConntrackFull},
 		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)",
 			f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
 		Remedy: untriable(fmt.Sprintf("sudo sysctl -w net.netfilter.nf_conntrack_max=%d",
@@ -32,9 +30,7 @@ func (f *Facts) conntrack([]Row) []Trap {
 
 func (f *Facts) proxyLoad(rows []Row) []Trap {
 	nat, proxied := true, false
-	t := Trap{Code: ProxyLoad,
-		Text: "docker-proxy forwards much traffic: each byte passes through two more sockets and " +
-			"a process"}
+	t := about(ProxyLoad)
 	measure := ""
 	for _, p := range f.Proxies {
 		if p.Rootless { // a rootless engine needs its proxies
@@ -117,9 +113,8 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 	if !f.Known.Flows {
 		return nil // only that shows other machines' NAT connections
 	}
-	t := Trap{Code: PublicLocalOnly,
-		Text:   "A port is published to every machine, perhaps needlessly: at present only this machine uses it",
-		Remedy: "if only this machine needs it, publish it with -p 127.0.0.1:PORT:TARGET"}
+	t := about(PublicLocalOnly)
+	t.Remedy = "if only this machine needs it, publish it with -p 127.0.0.1:PORT:TARGET"
 	for _, r := range rows {
 		if r.Proto != "tcp" || r.Family != "ipv4" || !r.addr.IsUnspecified() ||
 			r.Server.Kind != "container" || r.Holder.Kind == "server" {
@@ -155,11 +150,8 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 }
 
 func (f *Facts) unpublished([]Row) []Trap {
-	t := Trap{Code: Unpublished,
-		Text: "A port is EXPOSEd but not published: only the container's own address leads to " +
-			"it. This machine and the container's networks reach that address, and so does " +
-			"another machine with a route there, unless the firewall drops its packets",
-		Remedy: "to publish it on this machine: -p PORT:PORT; otherwise nothing"}
+	t := about(Unpublished)
+	t.Remedy = "to publish it on this machine: -p PORT:PORT; otherwise nothing"
 	for _, c := range f.Containers {
 		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 			continue
@@ -208,18 +200,17 @@ func (f *Facts) mtus([]Row) []Trap {
 	var out []Trap
 	for said, names := range groups {
 		t := Trap{Code: MTUDiffers, Evidence: said,
-			Text: "The MTU differs along the path of " + strings.Join(names, ", ") +
-				": packets are smaller than they could be",
+			About: Reason{Code: MTUDiffers, Of: strings.Join(names, ", ")},
 			Remedy: "set one MTU everywhere (\"mtu\" in daemon.json, or --opt " +
 				"com.docker.network.driver.mtu=N for a network), then recreate the containers"}
 		if small[said] {
-			t.Text = "The MTU differs along the path of " + strings.Join(names, ", ") +
-				": packets larger than the smallest MTU need ICMP errors, and connections hang " +
-				"where those are dropped"
+			t.About.Code = SmallMTU
 		}
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b Trap) int { return cmp.Compare(a.Text, b.Text) })
+	slices.SortFunc(out, func(a, b Trap) int {
+		return cmp.Or(cmp.Compare(a.About.Of, b.About.Of), cmp.Compare(a.About.Code, b.About.Code))
+	})
 	return out
 }
 

@@ -205,6 +205,7 @@ type Hop struct {
 type Trap struct {
 	Code     string   `json:"code"`
 	Ports    []string `json:"ports,omitempty"` // "8080/tcp"
+	About    Reason   `json:"-"`               // of which Report.Say makes Text. Its code may be more exact than Code
 	Text     string   `json:"text"`
 	Evidence string   `json:"evidence"`
 	Remedy   string   `json:"remedy"`

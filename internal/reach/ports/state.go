@@ -28,8 +28,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 				}
 			}
 			out = append(out, Trap{Code: Paused, Ports: ports,
-				Text: fmt.Sprintf(
-					"Container %s is paused: the kernel accepts connections to it, but it does not answer", c.Name),
+				About:    Reason{Code: Paused, Of: c.Name},
 				Evidence: "Docker says so", Remedy: untriable("docker unpause "+c.Name, withoutDaemons)})
 		case len(ports) == 0 || c.State != "restarting" &&
 			(c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
@@ -37,9 +36,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }):
 		default:
 			t := Trap{Code: Restarting, Ports: ports,
-				Text: fmt.Sprintf(
-					"Container %s (%s) does not stay up: %s is only served intermittently", c.Name,
-					c.State, strings.Join(ports, ", ")),
+				About:    Reason{Code: Restarting, Of: c.Name, By: c.State, At: strings.Join(ports, ", ")},
 				Evidence: fmt.Sprintf("restarted %d times", c.Restarts),
 				Remedy:   "see why it ends: docker logs " + c.Name}
 			if c.PID != 0 {
@@ -77,13 +74,8 @@ func (f *Facts) internal([]Row) []Trap {
 			continue
 		}
 		ports := portNames(c.Asked)
-		what := strings.Join(ports, ", ")
-		if what == "" {
-			what = "a port"
-		}
 		out = append(out, Trap{Code: InternalNetwork, Ports: ports,
-			Text: fmt.Sprintf(
-				"Container %s should have %s published, but Docker publishes no ports of an --internal network", c.Name, what),
+			About: Reason{Code: InternalNetwork, Of: c.Name, At: strings.Join(ports, ", ")},
 			Evidence: "-p asks for it, and all its networks are internal: " +
 				strings.Join(c.Networks, ", "),
 			Remedy: fmt.Sprintf(
@@ -107,8 +99,7 @@ func (f *Facts) ignored([]Row) []Trap {
 			continue
 		}
 		t := Trap{Code: PublishedIgnored, Ports: portNames(c.Asked),
-			Text: fmt.Sprintf("Docker ignores -p of container %s: no port of this machine leads to it",
-				c.Name),
+			About: Reason{Code: PublishedIgnored, Of: c.Name},
 			Evidence: fmt.Sprintf("-p asks for %s, and its networks are of driver %s: %s",
 				strings.Join(FoldNames(portNames(c.Asked)), ", "), strings.Join(c.Drivers, ", "),
 				strings.Join(c.Networks, ", "))}
@@ -130,12 +121,9 @@ func (f *Facts) ignored([]Row) []Trap {
 // udpSource finds UDP servers that listen on all addresses: the kernel answers from the address
 // nearest to the client, not from the dialled one.
 func (f *Facts) udpSource(rows []Row) []Trap {
-	t := Trap{
-		Code: UDPSource,
-		Text: "A UDP service on all addresses may answer from an address that the client did not " +
-			"dial, and many clients drop such answers",
-		Remedy: "make it listen on the address that clients dial, or make clients dial the " +
-			"address nearest to them"}
+	t := about(UDPSource)
+	t.Remedy = "make it listen on the address that clients dial, or make clients dial the address " +
+		"nearest to them"
 	if f.Copy != nil {
 		for _, r := range rows {
 			for _, p := range r.Dials {

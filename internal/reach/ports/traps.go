@@ -38,6 +38,20 @@ const (
 	Masqueraded      = "masqueraded"
 )
 
+// What traps are about if their code does not say it. Of is a container, a network, a bridge or a
+// service, By a container's state or a driver's option, At the ports.
+const (
+	Loopback6Lost = "loopback6-lost"
+	RedirectsVain = "redirects-nobody"
+	ListensOn4    = "listens-on-ipv4"
+	BridgeOutDrop = "bridge-out-drop"
+	SmallMTU      = "mtu-small"
+	PoolsUsed     = "default-pools-used"
+)
+
+// about returns a trap that its code says enough of.
+func about(code string) Trap { return Trap{Code: code, About: Reason{Code: Code(code)}} }
+
 // codes has the codes in the report's order.
 var codes = []string{PortConflict, Paused, Restarting, NeverAccepts, ReuseportTwins,
 	PublishedNobody, InternalNetwork, PublishedIgnored, IngressNothing, RouteLocalnet, ProxyPorts,
@@ -79,8 +93,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 			continue
 		}
 		t := Trap{Code: PortConflict, container: c.ID,
-			Text: fmt.Sprintf("Container %s (%s) cannot bind its port: it is already in use",
-				c.Name, c.State),
+			About:    Reason{Code: PortConflict, Of: c.Name, By: c.State},
 			Evidence: `its last output: "` + line + `"`,
 			Remedy: "give one of them another port, or its own network: containers with " +
 				"--network host share the machine's ports"}
@@ -93,7 +106,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 				if int(r.Port) == n && r.Proto == "tcp" && r.Server.ID != c.ID &&
 					!slices.Contains(t.Ports, r.name()) {
 					t.Ports = append(t.Ports, r.name())
-					t.Text += "; " + r.Server.describe() + " has " + r.name()
+					t.About.Text = joined("; ", t.About.Text, r.Server.describe()+" has "+r.name())
 				}
 			}
 		}
@@ -103,9 +116,8 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 }
 
 func (f *Facts) twins([]Row) []Trap {
-	t := Trap{Code: ReuseportTwins,
-		Text:   "Two programs share a port, and the kernel distributes connections between them",
-		Remedy: "stop one, or give it another port"}
+	t := about(ReuseportTwins)
+	t.Remedy = "stop one, or give it another port"
 	for i, a := range f.Listeners {
 		for _, b := range f.Listeners[:i] {
 			if a.Proto != "tcp" || b.Proto != a.Proto || a.Addr != b.Addr || a.Inode == b.Inode ||
@@ -137,11 +149,10 @@ func (f *Facts) nobody(rows []Row) []Trap {
 			c, known = f.behind(p.proxy)
 		}
 		said, of := sight{why: p.Why}, traps
-		text := "nothing listens on these published ports' targets in container " + p.nobody
+		text := Reason{Code: PublishedNobody, Of: p.nobody}
 		remedy := "publish the port that the program listens on"
 		if p.nobody == here {
-			text, remedy = "rules redirect these ports to a port of this machine on which nothing listens",
-				"start the program, or delete the rule"
+			text, remedy = Reason{Code: RedirectsVain}, "start the program, or delete the rule"
 		}
 		if known {
 			switch on := listening(c, r.Proto); {
@@ -160,12 +171,12 @@ func (f *Facts) nobody(rows []Row) []Trap {
 			_, only4 := listens(c.Listeners, r.Proto,
 				netip.AddrPortFrom(netip.IPv4Unspecified(), p.target.Port()))
 			if only4 && p.target.Addr().Is6() {
-				of, text = four, "the program in container "+p.nobody+" listens on IPv4 only"
+				of, text = four, Reason{Code: ListensOn4, Of: p.nobody}
 				remedy = "make it listen on [::], or dial an IPv4 address"
 			}
 		}
 		if of[p.nobody] == nil {
-			of[p.nobody] = &Trap{Code: PublishedNobody, Text: text, Remedy: remedy}
+			of[p.nobody] = &Trap{Code: PublishedNobody, About: text, Remedy: remedy}
 		} else if t := of[p.nobody]; !strings.Contains(t.Remedy, remedy) {
 			t.Remedy += "; " + remedy
 		}
@@ -191,9 +202,7 @@ func listening(c Container, proto string) (out []string) {
 }
 
 func (f *Facts) localnet(rows []Row) []Trap {
-	t := Trap{
-		Code: RouteLocalnet,
-		Text: "127.0.0.1 is published by NAT without a proxy, and connections to it hang"}
+	t := about(RouteLocalnet)
 	var keys, remedies []string
 	for _, r := range rows {
 		p := r.Paths[Loopback]
@@ -220,14 +229,12 @@ func (f *Facts) localnet(rows []Row) []Trap {
 }
 
 func (f *Facts) loopback6(rows []Row) []Trap {
-	nothing := Trap{Code: Loopback6Nothing, Remedy: "dial 127.0.0.1 instead of localhost",
-		Text: "127.0.0.1 answers and ::1 refuses: programs that try all addresses of localhost go on " +
-			"to 127.0.0.1 at once, those that dial ::1 only fail"}
+	nothing := about(Loopback6Nothing)
+	nothing.Remedy = "dial 127.0.0.1 instead of localhost"
 	proxied := nothing
 	proxied.Remedy += ", or also publish on [::1]"
 	dropped := nothing
-	dropped.Text = "127.0.0.1 answers and packets to ::1 are lost: programs that first try ::1 wait, " +
-		"from 0.3 s to their whole timeout"
+	dropped.About.Code = Loopback6Lost
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
@@ -301,8 +308,11 @@ func (t Trap) of(port uint16) Trap {
 	return t
 }
 
-// say sets the evidence: a few of the pieces.
+// say sets the text and the evidence, which is a few of the pieces.
 func (t *Trap) say(w Words) {
+	if t.About.Code != "" {
+		t.Text = w.Reason(t.About)
+	}
 	var shown []string
 	for _, x := range t.seen[:min(len(t.seen), fewSeen)] {
 		if x.why.say(w); x.why.Code != "" {

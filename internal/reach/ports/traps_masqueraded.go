@@ -43,8 +43,7 @@ func (f *Facts) masqueraded([]Row) (out []Trap) {
 				continue
 			}
 			t := Trap{Code: Masqueraded,
-				Text: fmt.Sprintf("Network %s is to be without NAT (%s), but rules replace the source "+
-					"addresses of its packets", n.Name, n.Unmasqueraded),
+				About: Reason{Code: Masqueraded, Of: n.Name, By: n.Unmasqueraded},
 				Evidence: fmt.Sprintf("a TCP packet from %s to the internet leaves %s from %s",
 					q.source(), s.Device, s.Src.Addr())}
 			t.keep(f.Copy, i, s.Device)

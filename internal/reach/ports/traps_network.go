@@ -11,10 +11,8 @@ import (
 
 // bypass finds ports that are published on 127.0.0.1 while others reach the container itself.
 func (f *Facts) bypass(rows []Row) []Trap {
-	t := Trap{Code: PublishedBypass,
-		Text: "A port is published for this machine only, but other machines with a route to the " +
-			"container's network reach it at the container's own address",
-		Remedy: "upgrade to Docker Engine 28, which drops such packets"}
+	t := about(PublishedBypass)
+	t.Remedy = "upgrade to Docker Engine 28, which drops such packets"
 	var rules []string // a container's port, "/" and the command that drops packets to it
 	var which []int
 	for _, r := range rows {
@@ -187,11 +185,11 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 		if routed != nil && !f.Copy.translates(net) {
 			routed = nil // no NAT for this network: not meant to leave
 		}
-		t := Trap{Code: BridgeNFDrop, Text: fmt.Sprintf(
-			"Rules for routed traffic drop what crosses bridge %s", d.Name)}
+		t := about(BridgeNFDrop)
+		t.About.Of = d.Name
 		switch {
 		case routed != nil:
-			t.Text = fmt.Sprintf("Packets from machines at bridge %s to other networks are dropped", d.Name)
+			t.About.Code = BridgeOutDrop
 			seen := sight{"a TCP packet from there to the internet is ", routed.Why, ""}
 			t.let(f.Copy, routed.Block, which, "-i "+d.Name, "-o "+d.Name+
 				" -m conntrack --ctstate RELATED,ESTABLISHED")

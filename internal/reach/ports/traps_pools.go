@@ -18,9 +18,7 @@ func (f *Facts) neighbours([]Row) (out []Trap) {
 			continue
 		}
 		of := "net." + n.Family + ".neigh.default.gc_thresh"
-		out = append(out, Trap{Code: NeighboursFull,
-			Text: "The table of neighbours is nearly full: once it is full, the kernel finds no " +
-				"hardware address for new ones, and connections to containers fail at times",
+		out = append(out, Trap{Code: NeighboursFull, About: Reason{Code: NeighboursFull},
 			Evidence: fmt.Sprintf("it has %s of %s3 %d, counted over all network namespaces",
 				units.Plural(n.Entries, "entry"), of, n.Max),
 			Remedy: untriable(fmt.Sprintf("sudo sysctl -w %s2=%d %s3=%d", of, n.Max, of, 2*n.Max),
@@ -32,10 +30,8 @@ func (f *Facts) neighbours([]Row) (out []Trap) {
 // pools finds networks without addresses for further containers, and default address pools without
 // room for further networks.
 func (f *Facts) pools([]Row) []Trap {
-	t := Trap{Code: AddressesUsed,
-		Text: "The address pool of a network is nearly used up: once it is, containers on it do " +
-			"not start (no available IPv4 addresses)",
-		Remedy: "create a network with a larger --subnet (and --ip-range), and move the containers"}
+	t := about(AddressesUsed)
+	t.Remedy = "create a network with a larger --subnet (and --ip-range), and move the containers"
 	for _, n := range f.Networks {
 		size, used := n.addresses(), 0
 		for _, c := range f.Containers {
@@ -75,9 +71,7 @@ func (f *Facts) defaultPools() []Trap {
 	if room == 0 || float64(used) < poolShare*float64(room) {
 		return nil
 	}
-	return []Trap{{Code: AddressesUsed,
-		Text: "The engine's default address pools are nearly used up: once they are, a new " +
-			"network needs --subnet (all predefined address pools have been fully subnetted)",
+	return []Trap{{Code: AddressesUsed, About: Reason{Code: PoolsUsed},
 		Evidence: fmt.Sprintf("%d of %d networks of the default pools exist", used, room),
 		Remedy: untriable("docker network prune", withoutDaemons) + ", or smaller networks from " +
 			"more pools: \"default-address-pools\" in daemon.json"}}

@@ -27,12 +27,10 @@ func (l Listener) stuck() Reason {
 
 // neverAccepts finds sockets whose connections only the kernel accepts.
 func (f *Facts) neverAccepts(rows []Row) []Trap {
-	t := Trap{Code: NeverAccepts,
-		Text: "A program does not accept connections on its socket: clients connect " +
-			"and get no answer",
-		Remedy: "find out what the program waits for, or restart it; if it only reserves a " +
-			"published port, restore the engine's rules: restart the engine, or " +
-			untriable("podman network reload --all", withoutDaemons)}
+	t := about(NeverAccepts)
+	t.Remedy = "find out what the program waits for, or restart it; if it only reserves a published " +
+		"port, restore the engine's rules: restart the engine, or " +
+		untriable("podman network reload --all", withoutDaemons)
 	reserved := []Client{OwnAddr, Neighbour, Remote}
 	for i, r := range rows {
 		c, home := f.homeOf(r.Server)
@@ -79,9 +77,7 @@ func (f *Facts) socketOf(r *Row) (Listener, bool) {
 func (f *Facts) proxyPorts(rows []Row) []Trap {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	all := int(high) - int(low) + 1
-	t := Trap{Code: ProxyPorts,
-		Text: "docker-proxy has hardly any local port left for connections to its container: it " +
-			"accepts clients' connections and closes those that it cannot forward"}
+	t := about(ProxyPorts)
 	nat := true
 	for _, p := range f.Proxies {
 		if high == 0 || float64(p.Used) < fewPorts*float64(all) {
@@ -104,9 +100,7 @@ const untracked = "a copy has none of the machine's connections"
 // udpStale finds connection tracking entries that send clients elsewhere than the present rules
 // would: rules do not apply to packets of a tracked connection.
 func (f *Facts) udpStale(rows []Row) []Trap {
-	t := Trap{Code: UDPStale,
-		Text: "Connection tracking still sends UDP clients of a published port to an old " +
-			"destination: as long as they send, the present rules do not apply to them"}
+	t := about(UDPStale)
 	for _, r := range rows {
 		if r.Proto != "udp" || r.Server.Kind != "container" {
 			continue

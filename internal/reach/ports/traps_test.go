@@ -46,8 +46,7 @@ var planted = []plant{
 	}, "198.18.0.9:4000 to 198.18.0.1:8080 goes to this machine itself, and a new client's packets to 172.17.0.2:80 (web)"},
 	{NeverAccepts, func(f *Facts) {
 		f.Listeners[0].Waiting, f.Listeners[0].Backlog = 129, 128
-	}, "[22/tcp]A program does not accept connections on its socket: clients connect and get no " +
-		"answersshd 300 has queue-full 129"},
+	}, "[22/tcp]never-acceptssshd 300 has queue-full 129"},
 	{NeverAccepts, func(f *Facts) {
 		l := &f.Containers[0].Listeners[0]
 		l.Waiting, l.Backlog, l.Waited = 2, 128, 12*time.Second
@@ -71,7 +70,7 @@ var planted = []plant{
 			State: "running", Networks: []string{"mv"}, Drivers: []string{"macvlan"},
 			Addrs: []netip.Addr{addr("198.18.0.149")},
 			Asked: []Published{{"tcp", 8030, netip.AddrPortFrom(netip.Addr{}, 8030)}}})
-	}, "[8030/tcp]Docker ignores -p of container mv1: no port of this machine leads to it-p asks for 8030/tcp, and its networks are of driver macvlan: mv"},
+	}, "[8030/tcp]published-ignored mv1-p asks for 8030/tcp, and its networks are of driver macvlan: mv"},
 	{ProxyLoad, func(f *Facts) { f.Proxies[0].CPU, f.Proxies[0].Memory = 0.93, 5<<20 },
 		"docker-proxy 264 on 0.0.0.0:8080 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now, in 5.0 MiB of memory"},
 	{Loopback6Nothing, func(f *Facts) {
@@ -156,7 +155,7 @@ var planted = []plant{
 			Internal: true,
 			Networks: []string{"inner"},
 			Asked:    []Published{{"tcp", 80, netip.AddrPortFrom(netip.Addr{}, 8099)}}})
-	}, "[8099/tcp]Container other should have 8099/tcp published"},
+	}, "[8099/tcp]published-internal other 8099/tcp"},
 	{UDPSource, func(f *Facts) {
 		f.Listeners = append(f.Listeners, Listener{
 			Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8,
@@ -381,7 +380,7 @@ func TestNobodyOnIPv6(t *testing.T) {
 	f.Containers[0].Listeners[0].Addr = addrPort("0.0.0.0:80")
 	got := try(f, 0).Traps
 	if len(got) != 1 || got[0].Code != PublishedNobody ||
-		got[0].Text != "the program in container web listens on IPv4 only" ||
+		got[0].About != (Reason{Code: ListensOn4, Of: "web"}) ||
 		got[0].Remedy != "make it listen on [::], or dial an IPv4 address" {
 		t.Errorf("%+v", got)
 	}
@@ -433,9 +432,7 @@ func TestLoopback6Lost(t *testing.T) {
 	f := healthy()
 	f.Containers[0].Published = f.Containers[0].Published[:1]
 	got := try(f, 0, losing("::1", replica.Lost{Rule: rule("ip6 filter", "INPUT", 1, "")})).Traps
-	if len(got) != 1 || got[0].Code != Loopback6Nothing || got[0].Text !=
-		"127.0.0.1 answers and packets to ::1 are lost: programs that first try ::1 "+
-			"wait, from 0.3 s to their whole timeout" ||
+	if len(got) != 1 || got[0].Code != Loopback6Nothing || got[0].About.Code != Loopback6Lost ||
 		got[0].Remedy != "dial 127.0.0.1 instead of localhost" {
 		t.Errorf("%+v", got)
 	}

@@ -85,6 +85,59 @@ var ofPorts = map[ports.Code]string{
 	ports.GetsNoAnswer:     "{of} gets no answer at {at}",
 }
 
+// ofTraps are the sentences of traps, by what they are about.
+var ofTraps = map[ports.Code]string{
+	ports.PortConflict:    "Container {of} ({by}) cannot bind its port: it is already in use{has}",
+	ports.ReuseportTwins:  "Two programs share a port, and the kernel distributes connections between them",
+	ports.PublishedNobody: "nothing listens on these published ports' targets in container {of}",
+	ports.RedirectsVain:   "rules redirect these ports to a port of this machine on which nothing listens",
+	ports.ListensOn4:      "the program in container {of} listens on IPv4 only",
+	ports.RouteLocalnet:   "127.0.0.1 is published by NAT without a proxy, and connections to it hang",
+	ports.Loopback6Nothing: "127.0.0.1 answers and ::1 refuses: programs that try all addresses of " +
+		"localhost go on to 127.0.0.1 at once, those that dial ::1 only fail",
+	ports.Loopback6Lost: "127.0.0.1 answers and packets to ::1 are lost: programs that first try ::1 " +
+		"wait, from 0.3 s to their whole timeout",
+	ports.Masqueraded: "Network {of} is to be without NAT ({by}), but rules replace the source addresses " +
+		"of its packets",
+	ports.PublishedBypass: "A port is published for this machine only, but other machines with a route " +
+		"to the container's network reach it at the container's own address",
+	ports.BridgeNFDrop:  "Rules for routed traffic drop what crosses bridge {of}",
+	ports.BridgeOutDrop: "Packets from machines at bridge {of} to other networks are dropped",
+	ports.NeighboursFull: "The table of neighbours is nearly full: once it is full, the kernel finds no " +
+		"hardware address for new ones, and connections to containers fail at times",
+	ports.AddressesUsed: "The address pool of a network is nearly used up: once it is, containers on it " +
+		"do not start (no available IPv4 addresses)",
+	ports.PoolsUsed: "The engine's default address pools are nearly used up: once they are, a new " +
+		"network needs --subnet (all predefined address pools have been fully subnetted)",
+	ports.NeverAccepts: "A program does not accept connections on its socket: clients connect and get " +
+		"no answer",
+	ports.ProxyPorts: "docker-proxy has hardly any local port left for connections to its container: it " +
+		"accepts clients' connections and closes those that it cannot forward",
+	ports.UDPStale: "Connection tracking still sends UDP clients of a published port to an old " +
+		"destination: as long as they send, the present rules do not apply to them",
+	ports.ConntrackFull: "The connection table is nearly full: once it is full, the kernel drops new " +
+		"connections silently",
+	ports.ProxyLoad: "docker-proxy forwards much traffic: each byte passes through two more sockets and " +
+		"a process",
+	ports.PublicLocalOnly: "A port is published to every machine, perhaps needlessly: at present only " +
+		"this machine uses it",
+	ports.Unpublished: "A port is EXPOSEd but not published: only the container's own address leads to " +
+		"it. This machine and the container's networks reach that address, and so does another machine " +
+		"with a route there, unless the firewall drops its packets",
+	ports.MTUDiffers: "The MTU differs along the path of {of}: packets are smaller than they could be",
+	ports.SmallMTU: "The MTU differs along the path of {of}: packets larger than the smallest MTU need " +
+		"ICMP errors, and connections hang where those are dropped",
+	ports.Paused:     "Container {of} is paused: the kernel accepts connections to it, but it does not answer",
+	ports.Restarting: "Container {of} ({by}) does not stay up: {at} is only served intermittently",
+	ports.InternalNetwork: "Container {of} should have {ports} published, but Docker publishes no ports of " +
+		"an --internal network",
+	ports.PublishedIgnored: "Docker ignores -p of container {of}: no port of this machine leads to it",
+	ports.UDPSource: "A UDP service on all addresses may answer from an address that the client did not " +
+		"dial, and many clients drop such answers",
+	ports.IngressNothing: "Service {of} publishes {at} through the swarm's ingress, but this node does " +
+		"not accept it",
+}
+
 // ofLosses are the sentences of causes without a rule.
 var ofLosses = map[ports.LossCode]string{
 	ports.StrictSource:      "rp_filter at {device}: {at} is not routed back through it",
@@ -127,10 +180,11 @@ func (w portWords) Reason(r ports.Reason) string {
 	}
 	return strings.NewReplacer("{of}", r.Of, "{by}", r.By, "{at}", r.At, "{text}", r.Text,
 		"{before}", before, "{lost}", w.lost(r.Lost), "{on}", told(r.At != "", " on "+r.At),
+		"{has}", told(r.Text != "", "; "+r.Text), "{ports}", cmp.Or(r.At, "a port"),
 		"{rule}", told(r.Text != "", ": "+r.Text),
 		"{refuses}", told(r.Of != "", r.Of+" does not accept connections: it has "),
 		"{n}", strconv.Itoa(r.N), "{connections}", units.Plural(r.N, "connection"),
-		"{since}", fmt.Sprintf("%.0f", r.Since.Seconds())).Replace(ofPorts[r.Code])
+		"{since}", fmt.Sprintf("%.0f", r.Since.Seconds())).Replace(cmp.Or(ofPorts[r.Code], ofTraps[r.Code]))
 }
 
 // Cause implements ports.Words.

@@ -78,6 +78,41 @@ func TestCausesOfLosses(t *testing.T) {
 	}
 }
 
+func TestTraps(t *testing.T) {
+	for want, r := range map[string]ports.Reason{
+		"Container web (exited) cannot bind its port: it is already in use": {
+			Code: ports.PortConflict, Of: "web", By: "exited"},
+		"Container web (exited) cannot bind its port: it is already in use; container api has 80/tcp": {
+			Code: ports.PortConflict, Of: "web", By: "exited", Text: "container api has 80/tcp"},
+		"Container web should have a port published, but Docker publishes no ports of an --internal " +
+			"network": {Code: ports.InternalNetwork, Of: "web"},
+		"Container web (restarting) does not stay up: 80/tcp, 81/tcp is only served intermittently": {
+			Code: ports.Restarting, Of: "web", By: "restarting", At: "80/tcp, 81/tcp"},
+		"Network own is to be without NAT (--opt x=y), but rules replace the source addresses of its " +
+			"packets": {Code: ports.Masqueraded, Of: "own", By: "--opt x=y"},
+		"Service web publishes 80/tcp through the swarm's ingress, but this node does not accept it": {
+			Code: ports.IngressNothing, Of: "web", At: "80/tcp"},
+	} {
+		if got := (portWords{}).Reason(r); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	b, err := os.ReadFile("../../reach/ports/traps.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`(?m)^\t\w+ += "(.*)"$`).FindAllStringSubmatch(string(b), -1)
+	if len(codes) != len(ofTraps) {
+		t.Errorf("%d codes, %d sentences", len(codes), len(ofTraps))
+	}
+	for _, m := range codes {
+		if text := (portWords{}).Reason(ports.Reason{Code: ports.Code(m[1])}); regexp.MustCompile(
+			`^$|[{}]`).MatchString(text) {
+			t.Errorf("%s: %q", m[1], text)
+		}
+	}
+}
+
 // Each code has a sentence, whose blanks are known.
 func TestPortCodes(t *testing.T) {
 	b, err := os.ReadFile("../../reach/ports/reason.go")
