@@ -13,24 +13,14 @@ set -euo pipefail
 npm_get @google/genai@3.1.0
 pip_get google-genai==3.3.0
 port=$(free_port)
-cat >serve.py <<'END'
-import http.server, sys
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        before = {"id": "id: %d\n", "name": "event: message\n", "comment": ": keep-alive\n\n",
-                  "nothing": ""}[self.path.split("/")[1]]
-        for i in range(3):
-            data = '{"candidates":[{"content":{"role":"model","parts":[{"text":"%d"}]}}]}' % i
-            self.wfile.write(f"{before % i if '%' in before else before}data: {data}\n\n".encode())
-    def log_message(self, *_):
-        pass
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-END
-python3 serve.py "$port" &
+for i in 0 1 2; do
+	data='data: {"candidates":[{"content":{"role":"model","parts":[{"text":"'$i'"}]}}]}'
+	printf '%s\n\n' "$data" >>nothing
+	printf ': keep-alive\n\n%s\n\n' "$data" >>comment
+	printf 'id: %d\n%s\n\n' $i "$data" >>id
+	printf 'event: message\n%s\n\n' "$data" >>name
+done
+python3 "$here/events.py" "$port" &
 wait_port "$port"
 cat >ask.mjs <<'END'
 import { GoogleGenAI } from '@google/genai'

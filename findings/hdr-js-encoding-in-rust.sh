@@ -34,18 +34,7 @@ text = sys.argv[1]
 ratio = struct.unpack(">d", zlib.decompress(base64.b64decode(text)[8:])[32:40])[0]
 print(f"ratio {ratio}, Python reads {HdrHistogram.decode(text).get_total_count()} values")
 END
-mkdir src
-cat >Cargo.toml <<'END'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-hdrhistogram = "=7.6.0"
-base64 = "=0.22.1"
-END
-cat >src/main.rs <<'END'
+cargo_build 'hdrhistogram = "=7.6.0"' 'base64 = "=0.22.1"' <<'END'
 use base64::{engine::general_purpose::STANDARD, Engine};
 use hdrhistogram::serialization::Deserializer;
 
@@ -59,7 +48,6 @@ fn main() {
     }
 }
 END
-CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
 js=$(node write.mjs)
 python=$(py/bin/python write.py)
 expect "JavaScript's" "ratio 5e-324, Python reads 100 values" "$(py/bin/python read.py "$js")"

@@ -10,24 +10,8 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 pip_get httpx-sse==0.4.3 httpx==0.28.1 sseclient-py==1.9.0
-cat >serve.py <<'END'
-import http.server, sys
-
-EVENTS = "data: 1\n\n: alive\n\ndata: 2\n\n: alive\n\ndata: 3\n\n"
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        body = EVENTS.replace("data: 1", "id: 7\ndata: 1") if self.path == "/id" else EVENTS
-        self.wfile.write(body.encode())
-
-    def log_message(self, *args):
-        pass
-
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-END
+printf 'data: 1\n\n: alive\n\ndata: 2\n\n: alive\n\ndata: 3\n\n' >none
+(echo 'id: 7' && cat none) >id
 cat >read.py <<'END'
 import sys
 import httpx, httpx_sse, sseclient
@@ -41,7 +25,7 @@ with httpx.Client() as client:
             print([e.data for e in sseclient.SSEClient(response.iter_bytes()).events()])
 END
 port=$(free_port)
-python3 serve.py "$port" &
+python3 "$here/events.py" "$port" &
 wait_port "$port"
 for library in httpx-sse sseclient-py; do
 	expect "$library, no ids" "['1', '2', '3']" \

@@ -70,6 +70,16 @@ go_get() {
 	go get "$@" 2>&1 | grep -v '^go: \(added\|upgraded\|downloading\)' || true
 }
 
+# cargo_build DEPENDENCY… builds target/debug/finding from the Rust program on standard input. A
+# dependency is a line of Cargo.toml.
+cargo_build() {
+	mkdir src
+	cat >src/main.rs
+	printf '%s\n' '[package]' 'name = "finding"' 'version = "0.0.0"' 'edition = "2021"' '' \
+		'[dependencies]' "$@" >Cargo.toml
+	CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
+}
+
 free_port() {
 	python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }

@@ -11,17 +11,7 @@ set -euo pipefail
 
 deb_get nftables=1.0.6-2+deb12u2 libnftables1=1.0.6-2+deb12u2 libnftnl11=1.2.4-2 libmnl0=1.0.4-3 \
 	libjansson4=2.14-2
-mkdir src
-cat >Cargo.toml <<'END'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-nftables = "=0.6.3"
-END
-cat >src/main.rs <<'END'
+cargo_build 'nftables = "=0.6.3"' <<'END'
 fn main() {
     match nftables::helper::get_current_ruleset() {
         Ok(all) => println!("{} objects", all.objects.len()),
@@ -29,7 +19,6 @@ fn main() {
     }
 }
 END
-CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
 cat >run.sh <<'END'
 nft 'table ip t { chain c { type nat hook postrouting priority 100; }; }'
 for flags in "" fully-random fully-random,persistent; do

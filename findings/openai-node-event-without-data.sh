@@ -11,28 +11,11 @@ set -euo pipefail
 
 npm_get openai@7.55.0
 port=$(free_port)
-cat >serve.py <<'END'
-import http.server, json, sys
-
-def chunk(text):
-    return "data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1,
-        "model": "m", "choices": [{"index": 0, "delta": {"content": text}}]}) + "\n\n"
-
-between = {"comment": ": ping\n\n", "event": "event: ping\n\n", "id": "id: 1\n\n",
-           "retry": "retry: 1000\n\n"}
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        ping = between[self.path.split("/")[1]]
-        self.wfile.write(f"{chunk('one')}{ping}{chunk('two')}data: [DONE]\n\n".encode())
-    def log_message(self, *_): pass
-
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-END
+stream() { chunk one && printf '%s\n\n' "$1" && chunk two && printf 'data: [DONE]\n\n'; }
+stream ': ping' >comment
+stream 'event: ping' >event
+stream 'id: 1' >id
+stream 'retry: 1000' >retry
 cat >ask.mjs <<'END'
 import OpenAI from 'openai'
 const client = new OpenAI({ baseURL: process.argv[2], apiKey: 'x', maxRetries: 0, logLevel: 'off' })
@@ -43,7 +26,7 @@ try {
 } catch { out.push('error') }
 console.log(...out)
 END
-python3 serve.py "$port" &
+python3 "$here/events.py" "$port" &
 wait_port "$port"
 for kind in comment id retry; do
 	expect "$kind" "one two" "$(node ask.mjs "http://127.0.0.1:$port/$kind")"

@@ -12,24 +12,7 @@ set -euo pipefail
 pip_get openai==3.57.0
 npm_get openai@7.55.0
 port=$(free_port)
-cat >serve.py <<'END'
-import http.server, json, sys
-
-def chunk(text):
-    return "data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1,
-        "model": "m", "choices": [{"index": 0, "delta": {"content": text}}]})
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        self.wfile.write(f"{chunk('one')}\n\n{chunk('two')}\n".encode())
-    def log_message(self, *_): pass
-
-http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-END
+(chunk one && chunk two | head -1) >chat
 cat >ask.py <<'END'
 import sys, openai
 client = openai.OpenAI(base_url=f"http://127.0.0.1:{sys.argv[1]}", api_key="x", max_retries=0)
@@ -46,7 +29,7 @@ const out = []
 for await (const c of stream) out.push(c.choices[0].delta.content)
 console.log(...out)
 END
-python3 serve.py "$port" &
+python3 "$here/events.py" "$port" &
 wait_port "$port"
 expect "Python" "one" "$(py/bin/python ask.py "$port")"
 expect "Node" "one two" "$(node ask.mjs "http://127.0.0.1:$port")"

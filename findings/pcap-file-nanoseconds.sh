@@ -25,17 +25,7 @@ import sys
 from scapy.all import rdpcap
 print(*[p.time for p in rdpcap(sys.argv[1])])
 END
-mkdir src
-cat >Cargo.toml <<'END'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-pcap-file = "=2.0.0"
-END
-cat >src/main.rs <<'END'
+cargo_build 'pcap-file = "=2.0.0"' <<'END'
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionBlock;
 use pcap_file::pcapng::{Block, PcapNgReader, PcapNgWriter};
@@ -65,7 +55,6 @@ fn main() {
 END
 py/bin/python write.py
 expect "scapy reads its own" "1700000000.25 1700000001.25" "$(py/bin/python read.py scapy.pcapng)"
-CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
 expect "pcap-file reads scapy's" "1700000.00025s 1700000.00125s" \
 	"$(target/debug/finding | paste -sd ' ')"
 expect "scapy reads pcap-file's 1700000000.25" "1700000000250" \

@@ -18,17 +18,7 @@ http_requests{path="/c,d"} 3
 http_requests{path="/e{id}"} 4
 http_requests{path="/f\"g"} 5
 END
-mkdir src
-cat >Cargo.toml <<'END'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-prometheus-parse = "=0.2.5"
-END
-cat >src/main.rs <<'END'
+cargo_build 'prometheus-parse = "=0.2.5"' <<'END'
 fn main() {
     let text = std::fs::read_to_string("metrics").unwrap();
     let scrape = prometheus_parse::Scrape::parse(text.lines().map(|l| Ok(l.to_string()))).unwrap();
@@ -42,6 +32,5 @@ from prometheus_client.parser import text_string_to_metric_families
 print(*[s.labels["path"] for f in text_string_to_metric_families(open("metrics").read())
         for s in f.samples])
 END
-CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
 expect "Python's own" '/a /b?x=1 /c,d /e{id} /f"g' "$(py/bin/python read.py)"
 expect "prometheus-parse" '/a none /c /f\"g' "$(target/debug/finding)"

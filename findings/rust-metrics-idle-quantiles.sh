@@ -9,18 +9,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-mkdir src
-cat >Cargo.toml <<'END'
-[package]
-name = "finding"
-version = "0.0.0"
-edition = "2021"
-
-[dependencies]
-metrics = "=0.24.6"
-metrics-exporter-prometheus = { version = "=0.18.3", default-features = false }
-END
-cat >src/main.rs <<'END'
+cargo_build 'metrics = "=0.24.6"' \
+	'metrics-exporter-prometheus = { version = "=0.18.3", default-features = false }' <<'END'
 use metrics_exporter_prometheus::PrometheusBuilder;
 use std::{num::NonZeroU32, thread::sleep, time::Duration};
 
@@ -34,7 +24,6 @@ fn main() {
     print!("{}", recorder.handle().render());
 }
 END
-CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
 go_get github.com/prometheus/client_golang/prometheus@v1.23.2
 cat >main.go <<'END'
 package main
