@@ -32,7 +32,7 @@ everything is as before.
 
 It needs root. docs/fastpath.md says what changes and what does not.`,
 		Example: `  sudo toll fast on 8080
-  sudo toll fast on --all --parts connect,links
+  sudo toll fast on all --parts connect,links
   sudo toll fast watch
   sudo toll fast status
   sudo toll fast off`,
@@ -63,7 +63,6 @@ func asRoot(e env) error {
 }
 
 type onFlags struct {
-	all   bool
 	parts []string
 	lease time.Duration
 	out   outputFlags
@@ -72,20 +71,18 @@ type onFlags struct {
 func newFastOn(e env) *cobra.Command {
 	var f onFlags
 	c := &cobra.Command{
-		Use:   "on [PORT…]",
+		Use:   "on PORT…|all",
 		Short: "Turn it on for published ports, or for all",
-		Long: `on turns fast on for published ports. The part connect redirects local clients past
+		Long: `on turns fast on for published ports, or for all that containers publish now or later. The part connect redirects local clients past
 docker-proxy. The part links lets the bridges of the ports' containers, and all ports of
 these bridges, carry packets of up to 180000 bytes; off restores their sizes. Parts that
 are not named are turned off.`,
 		Example: `  sudo toll fast on 8080 5432
   sudo toll fast on 8080 --parts connect,links
-  sudo toll fast on --all --lease 1h`,
+  sudo toll fast on all --lease 1h`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	add(c.Flags(),
-		flagDef{name: "all", group: toMeasure, value: toggle(&f.all),
-			help: "every port that a container publishes, now or later"},
 		flagDef{name: "parts", group: toMeasure, value: list(&f.parts, string(fast.Connect)),
 			help: "what is turned on: " + strings.Join(partWords(), ", "), offer: partWords()})
 	addLease(c, &f.lease)
@@ -97,7 +94,7 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	if err := f.out.check(); err != nil {
 		return err
 	}
-	want, err := parseChoice(args, f.all)
+	want, err := parseChoice(args)
 	if err != nil {
 		return err
 	}
@@ -188,14 +185,17 @@ func parseParts(words []string) (out []fast.Part, err error) {
 	return out, nil
 }
 
-func parseChoice(args []string, all bool) (c fast.Choice, err error) {
+func parseChoice(args []string) (c fast.Choice, err error) {
+	const all = "all"
 	switch {
-	case all && len(args) > 0:
-		return c, usage(errors.New("ports and --all contradict each other"),
-			"sudo toll fast on --all")
-	case !all && len(args) == 0:
-		return c, usage(errors.New("toll fast on needs ports, as toll ports lists them, or --all"),
-			"sudo toll fast on --all")
+	case len(args) == 1 && args[0] == all:
+		c.All = true
+		return c, nil
+	case len(args) == 0:
+		return c, usage(errors.New("toll fast on needs ports, as toll ports lists them, or all"),
+			"sudo toll fast on all")
+	case slices.Contains(args, all):
+		return c, usage(errors.New("all includes the other ports"), "sudo toll fast on all")
 	}
 	for _, a := range args {
 		port, err := parsePort(a, "sudo toll fast on 8080")
@@ -206,7 +206,6 @@ func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 			c.Ports = append(c.Ports, port)
 		}
 	}
-	c.All = all
 	return c, nil
 }
 

@@ -12,8 +12,8 @@ func TestFastRefuses(t *testing.T) {
 	for line, says := range map[string]string{
 		"fast":                         "needs one of on, off, status, watch",
 		"fast up":                      "takes no arguments",
-		"fast on":                      "needs ports, as toll ports lists them, or --all",
-		"fast on --all 80":             "ports and --all contradict",
+		"fast on":                      "needs ports, as toll ports lists them, or all",
+		"fast on 80 all":               "all includes the other ports",
 		"fast on 0":                    `"0" is not a port`,
 		"fast on 80 65536":             `"65536" is not a port`,
 		"fast on http":                 `"http" is not a port`,
@@ -29,6 +29,7 @@ func TestFastRefuses(t *testing.T) {
 		strings.TrimPrefix(fast.ErrOff.Hint(), "sudo toll ") + " --parts x": `unknown part "x"`,
 		"fast watch --lease 1ms":        "--lease 1ms: must be from 1s to 24h",
 		"fast watch 80":                 "takes no arguments",
+		"fast on --all":                 "toll: hint: toll fast on all",
 		"fast off --all":                "unknown flag",
 		"fast status 80":                "takes no arguments",
 		"fast status --output /dev/x/y": "write output",
@@ -44,7 +45,7 @@ func TestFastRefuses(t *testing.T) {
 
 func TestFastNeeds(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-	for _, line := range []string{"fast on --all", "fast on 80 --lease 5m"} {
+	for _, line := range []string{"fast on all", "fast on 80 --lease 5m"} {
 		code, _, stderr := toll(t, strings.Fields(line)...)
 		says := "no Docker Engine answers"
 		if os.Geteuid() != 0 {

@@ -12,7 +12,7 @@ func TestRepeatedCommands(t *testing.T) {
 		"run --client id":                "it is not a measurement of modes",
 		"stream a=http://127.0.0.1:80":   "it is not a measurement of modes",
 		"clean":                          "it is not a measurement of modes",
-		"fast on --all":                  "it is not a measurement of modes",
+		"fast on all":                    "it is not a measurement of modes",
 		"compare --proxy=/bin/id":        "a results file may not set --proxy",
 		"--rounds 6 --proxy /bin/id":     "a results file may not set --proxy",
 		"ladder --on peer --peer a@b":    "a results file may not set --peer",

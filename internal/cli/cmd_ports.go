@@ -65,7 +65,7 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
   sudo toll ports --against machine.json
   sudo toll ports --try 'ufw default deny; ufw allow 22/tcp; ufw --force enable'
   sudo toll ports --try @firewall.sh --expect ports.txt
-  sudo toll ports --expect-now --output ports.txt
+  sudo toll ports --format expect --output ports.txt
   sudo toll ports --expect ports.txt
   toll ports --results run.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -103,6 +103,11 @@ func (f *portsFlags) check() error {
 		return usage(errors.New("--format junit writes what --expect judges"),
 			"toll ports --expect FILE --format junit")
 	}
+	f.with.now = f.out.format.name == expectFlag
+	if f.with.now && (f.with.expect != "" || f.with.against != "" || f.try.any()) {
+		return usage(errors.New("--format expect writes what holds now: it goes with none of "+
+			"--expect, --against and --try"), "toll ports --format expect --output FILE")
+	}
 	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
 		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against},
 		place{tryFlag, f.try.file()})
@@ -134,7 +139,7 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 		return err
 	}
 	if f.with.now {
-		return f.out.write(e, func(w io.Writer) error { return f.with.write(w, r) })
+		return f.out.print(e, view.Holding(r))
 	}
 	sentence.FillPorts(r)
 	wrong := r.Contradict()

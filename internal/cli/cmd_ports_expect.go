@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 
 	"github.com/spf13/cobra"
@@ -16,16 +15,15 @@ import (
 // comparedWith holds what a report on ports is compared with.
 type comparedWith struct {
 	expect, against string
-	now             bool
+	now             bool // write what holds now
 
 	old   *ports.Facts        // of the file of --against, once read; nil: none
 	lines []ports.Expectation // of the file of --expect, once read
 }
 
 const (
-	expectFlag    = "expect"
-	expectNowFlag = "expect-now"
-	againstFlag   = "against"
+	expectFlag  = "expect" // and a format, which writes such a file
+	againstFlag = "against"
 )
 
 func (w *comparedWith) add(fl *pflag.FlagSet) {
@@ -34,18 +32,16 @@ func (w *comparedWith) add(fl *pflag.FlagSet) {
 			help: "say who gained and lost what since this file of --save", files: machineFile},
 		flagDef{name: expectFlag, group: toRead, value: text(&w.expect, ""), word: "FILE",
 			help: "check the lines of this file, such as \"other machines reach only 443/tcp\"",
-			not:  againstFlag + " " + expectNowFlag},
-		flagDef{name: expectNowFlag, group: toRead, value: toggle(&w.now),
-			help: "write lines for --expect that hold now", not: againstFlag})
+			not:  againstFlag})
 }
 
-// any reports whether a flag is given.
+// any reports whether the report is about more than routes.
 func (w *comparedWith) any() bool { return w.now || w.expect != "" || w.against != "" }
 
 // check returns an error if the flags are about all ports, and port is not 0, which stands for all.
 func (w *comparedWith) check(port uint16) error {
 	if port != 0 && (w.expect != "" || w.now) {
-		return usage(errors.New("--expect and --expect-now are about all ports"),
+		return usage(errors.New("--expect and --format expect are about all ports"),
 			"toll ports --expect FILE")
 	}
 	return nil
@@ -80,7 +76,7 @@ func (w *comparedWith) apply(r *ports.Report) {
 func (w *comparedWith) readLines(c *cobra.Command, e env, client netip.Addr) error {
 	f, err := input(e, w.expect, c.InOrStdin())
 	if err != nil {
-		return &failure{exitBadFile, err, "toll ports --expect-now --output FILE makes one"}
+		return &failure{exitBadFile, err, "toll ports --format expect --output FILE makes one"}
 	}
 	defer f.Close()
 	if w.lines, err = ports.ParseExpectations(f, client); err != nil {
@@ -110,14 +106,4 @@ func (w *comparedWith) failed(r *ports.Report) error {
 		}
 	}
 	return err
-}
-
-// write writes the lines that hold now.
-func (w *comparedWith) write(out io.Writer, r *ports.Report) error {
-	for _, line := range r.ExpectNow() {
-		if _, err := fmt.Fprintln(out, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

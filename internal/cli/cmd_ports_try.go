@@ -32,7 +32,7 @@ func (t *tryFlags) add(fl *pflag.FlagSet) {
 	add(fl, flagDef{name: tryFlag, group: toRead, value: text(&t.commands, ""), word: "COMMANDS|@FILE",
 		help: "run these shell commands, or a file's, in a copy of this machine, and say who would gain " +
 			"and lose what",
-		not: againstFlag + " " + expectNowFlag + " " + saveFlag})
+		not: againstFlag + " " + saveFlag})
 }
 
 func (t *tryFlags) any() bool { return t.commands != "" }

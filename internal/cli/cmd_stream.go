@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,8 +29,7 @@ type chatFlags struct {
 	timeout               time.Duration
 	places                placeFlags
 	compressed            bool
-	requestFile           string
-	request               []byte // of requestFile; nil: none
+	request               []byte // of the file of --prompt; nil: none
 	requestName           string
 }
 
@@ -41,11 +41,9 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 	add(fl,
 		flagDef{name: "model", group: toMeasure, value: text(&f.model, ""), word: "NAME", main: "stream",
 			help: "the model (default the first that the server lists)"},
-		flagDef{name: "prompt", group: toMeasure, value: text(&f.prompt, chatPrompt), main: "stream",
-			help: "what each request asks"},
-		flagDef{name: requestFlag, group: toMeasure, value: text(&f.requestFile, ""), word: "FILE",
-			help: "file with the JSON object that each request sends, instead of --prompt and --tokens; " +
-				"toll sets stream, and model if it has none", files: machineFile, not: "prompt tokens"},
+		flagDef{name: "prompt", group: toMeasure, value: text(&f.prompt, chatPrompt), word: "TEXT|@FILE",
+			help: "what each request asks, or the file with the JSON object that it sends, " +
+				"in which toll sets stream, and model if it has none", main: "stream"},
 		flagDef{name: "compressed", group: toMeasure, value: toggle(&f.compressed),
 			help: "accept gzip, as browsers and most SDKs do: a gateway may hold tokens back only then"},
 		flagDef{name: secretFlag, group: toMeasure, value: text(&f.keyEnv, ""), word: "VARIABLE",
@@ -76,7 +74,6 @@ const (
 	minWait         = 100 * time.Millisecond
 	maxWait         = 10 * time.Minute
 	maxPrompt       = 1 << 20 // bytes, also of a file with a request
-	requestFlag     = "request-json"
 )
 
 func newStream(e env) *cobra.Command {
@@ -143,15 +140,18 @@ func (f *chatFlags) check() error {
 	return err
 }
 
-// readRequest reads the file of --request-json.
+// readRequest reads the file of --prompt @FILE.
 func (f *chatFlags) readRequest(e env, fl *pflag.FlagSet) error {
-	if !fl.Changed(requestFlag) {
+	name, is := strings.CutPrefix(f.prompt, "@")
+	if !is {
 		return nil
 	}
-	fails := func(err error) error {
-		return usage(fmt.Errorf("--%s %s: %w", requestFlag, f.requestFile, err), "")
+	if fl.Changed("tokens") {
+		return usage(errors.New("--tokens is not for a request of your own"),
+			"give the file max_tokens or max_completion_tokens")
 	}
-	file, err := openInput(e, f.requestFile)
+	fails := func(err error) error { return usage(fmt.Errorf("--prompt @%s: %w", name, err), "") }
+	file, err := openInput(e, name)
 	if err != nil {
 		return fails(errors.Unwrap(err))
 	}
@@ -168,7 +168,7 @@ func (f *chatFlags) readRequest(e env, fl *pflag.FlagSet) error {
 	}
 	f.request, f.prompt = b, ""
 	f.requestName = fmt.Sprintf("%s (sha256 %.4x)",
-		printable.Line(filepath.Base(f.requestFile)), sha256.Sum256(b))
+		printable.Line(filepath.Base(name)), sha256.Sum256(b))
 	return nil
 }
 

@@ -190,6 +190,9 @@ var formerFlags = map[string]string{
 	"no-history":    historyEnv.name + "=" + historyEnv.value + " in the environment",
 	"try-file":      "--try @FILE",
 	"no-stream":     "--load batch",
+	"request-json":  "--prompt @FILE",
+	"expect-now":    "--format expect",
+	"on all":        "toll fast on all",
 	"stream batch":  "--load chat,batch",
 	"trace against": "--baseline",
 }

@@ -237,7 +237,7 @@ var all = []Lever{
 		For:   []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing known",
 		Not: rootless, Why: "toll fast works only on an engine with root",
 		Permanent: []Snippet{{"where a Docker Engine runs, while it is kept on (docs/commands/fast.md)",
-			[]string{"sudo toll fast on --all"}}},
+			[]string{"sudo toll fast on all"}}},
 		GivesUp: "eBPF programs on the machine's root cgroup",
 	},
 	{

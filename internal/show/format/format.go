@@ -33,7 +33,7 @@ type Format struct {
 func All() []Format { return slices.Clone(formats) }
 
 var formats = []Format{tableFormat, jsonFormat, markdownFormat, csvFormat, benchFormat,
-	metricsFormat, junitFormat, htmlFormat}
+	metricsFormat, junitFormat, expectFormat, htmlFormat}
 
 func Find(name string) (f Format, ok bool) {
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })

@@ -45,7 +45,7 @@ func TestAnswer(t *testing.T) {
 			[]string{`Avoid rootless-publish :lo: -70 % throughput: set "userland-proxy": false.`}, "dial"},
 		{"two-proxies", []analysis.Cell{host, relayed, rootless},
 			[]string{"Avoid publish-proxy :lo: -60 % throughput (dial the container's address, or sudo " +
-				`toll fast on --all); rootless-publish :lo: -70 % (set "userland-proxy": false).`}, "Keep"},
+				`toll fast on all); rootless-publish :lo: -70 % (set "userland-proxy": false).`}, "Keep"},
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
 			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."},
 			"Avoid"},
@@ -82,7 +82,7 @@ func TestAnswer(t *testing.T) {
 			[]string{"Keep bridge: no certain difference."}, "70"},
 		{"docker-proxy", []analysis.Cell{host, nat(workload.Bulk, 0.9, 0.01, stats.Worse), relayed},
 			[]string{"Keep publish-nat :lo: -10 % throughput.",
-				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on --all."}, "unclear"},
+				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on all."}, "unclear"},
 		{"dear-on-one-load", []analysis.Cell{
 			host, proxy(workload.Bulk, 1, 0.01, stats.Same), hostRR,
 			proxy(workload.RR, 1.7, 0.1, stats.Worse)},
@@ -209,10 +209,10 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 		from       mode.Placement
 		says       string
 	}{
-		{"running", sample.Lab, "host", "dial the container's address, or sudo toll fast on --all."},
+		{"running", sample.Lab, "host", "dial the container's address, or sudo toll fast on all."},
 		{"installed", sample.Lab, "host", "dial the container's address."},
 		{"", sample.Lab, "host", "dial the container's address."},
-		{"", sample.Docker, "host", "dial the container's address, or sudo toll fast on --all."},
+		{"", sample.Docker, "host", "dial the container's address, or sudo toll fast on all."},
 		{"running", sample.Lab, "container", "dial the container's address."},
 		{"running", sample.Lab, "remote",
 			`leave out "iptables": false, without which Docker's rules serve the port.`},

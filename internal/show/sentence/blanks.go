@@ -339,5 +339,5 @@ var remedies = map[string]string{
 	comparison.IptablesOn: `leave out "iptables": false, without which Docker's rules serve the ` +
 		`port`,
 	comparison.DialContainer: "dial the container's address",
-	comparison.DialOrFast:    "dial the container's address, or sudo toll fast on --all",
+	comparison.DialOrFast:    "dial the container's address, or sudo toll fast on all",
 }

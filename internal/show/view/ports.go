@@ -47,6 +47,15 @@ func Ports(r *ports.Report) document.Document {
 	return d
 }
 
+// Holding has what holds now as conditions, which --expect can check later.
+func Holding(r *ports.Report) document.Document {
+	d := document.Document{Kind: document.PortList}
+	for _, line := range r.ExpectNow() {
+		d.Conditions = append(d.Conditions, document.Condition{Text: line, Holds: document.Good})
+	}
+	return d
+}
+
 var holdsStyles = map[ports.Holds]document.Style{ports.Yes: document.Good,
 	ports.No: document.Bad, ports.Maybe: document.Doubtful}
 
