@@ -74,7 +74,6 @@ type trial struct {
 	again   []Effect // relative to the earlier choices, measured after them
 	broken  string
 	busy    bool // the machine, not the lever, is to blame for that
-	stepped bool
 	verdict Verdict
 }
 
@@ -205,7 +204,6 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	t := &s.trials[i]
 	s.queue = slices.DeleteFunc(s.queue, func(k int) bool { return k == i })
 	t.again, t.broken, t.busy = effects(j, step.Before, step.After)
-	t.stepped = true
 	known, _ := lever.Find(t.Name)
 	better, worse := 0, 0
 	for _, e := range t.again {
@@ -223,7 +221,7 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	case t.broken != "":
 		t.verdict = Broken
 	case better+worse == 0 && unmeasured(t.again): // the run ended too early
-		t.stepped, t.again = false, nil
+		t.again = nil
 	case worse > 0 && better > 0:
 		t.verdict = AtAPrice
 	case worse > 0:

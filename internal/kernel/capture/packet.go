@@ -19,16 +19,15 @@ const (
 // Packet is a TCP or UDP packet that a device of the namespace sent or received. Large ones are
 // those before segmentation, or after segments were joined.
 type Packet struct {
-	UDP      bool  // it has neither sequence numbers nor flags, window and timestamps
+	UDP      bool  // it has neither sequence numbers nor flags and timestamps
 	At       int64 // CLOCK_REALTIME, ns
 	Device   int   // its index
 	Out      bool  // sent, after the device's queue
 	Src, Dst netip.AddrPort
 	Seq, Ack uint32
 	Flags    uint8
-	Window   uint16 // not scaled
-	// TSVal and TSEcr are the timestamps option's, in the sender's ms; 0: it has none.
-	TSVal, TSEcr uint32
+	// TSVal is the timestamps option's, in the sender's ms; 0: it has none.
+	TSVal uint32
 	// Payload may be the beginning only of Size bytes.
 	Payload []byte
 	Size    int
@@ -107,7 +106,7 @@ func (p *Packet) segment(src, dst netip.Addr, b []byte, size int) bool {
 	p.Src = netip.AddrPortFrom(src, binary.BigEndian.Uint16(b))
 	p.Dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[2:]))
 	p.Seq, p.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
-	p.Flags, p.Window = b[13], binary.BigEndian.Uint16(b[14:])
+	p.Flags = b[13]
 	p.times(b[tcpHeader:head])
 	p.Payload, p.Size = b[head:], size-head
 	return true
@@ -128,7 +127,6 @@ func (p *Packet) times(options []byte) {
 		}
 		if options[0] == optionTimes && options[1] == timesSize {
 			p.TSVal = binary.BigEndian.Uint32(options[2:])
-			p.TSEcr = binary.BigEndian.Uint32(options[6:])
 			return
 		}
 		options = options[options[1]:]

@@ -19,7 +19,7 @@ import (
 type Tracer struct {
 	fd      int
 	control *transactor
-	last    map[uint32]Packet // by ID
+	last    map[uint32]Packet // by ID, which is the same at all hooks
 	buffer  []byte            // of Read
 }
 
@@ -41,10 +41,9 @@ type Event struct {
 
 // Packet is a packet at one of the kernel's hooks.
 type Packet struct {
-	ID       uint32 // the same at all hooks
 	Protocol uint8
 	Src, Dst netip.AddrPort // zero unless IP; port 0 unless TCP or UDP
-	In, Out  int            // indexes of devices, or 0
+	In       int            // the index of a device, or 0
 }
 
 // ErrLost means that the kernel dropped events because they were not read in time.
@@ -212,12 +211,10 @@ func (t *Tracer) event(data []byte) (e Event, ok bool) {
 	// The first event of each hook has the packet.
 	if header := a.get(unix.NFTA_TRACE_NETWORK_HEADER); header != nil {
 		p := packet(header, a.get(unix.NFTA_TRACE_TRANSPORT_HEADER))
-		p.ID = id
-		p.In, p.Out = int(a.number(unix.NFTA_TRACE_IIF)), int(a.number(unix.NFTA_TRACE_OIF))
+		p.In = int(a.number(unix.NFTA_TRACE_IIF))
 		t.last[id] = p
 	}
 	e.Packet = t.last[id]
-	e.ID = id
 	verdict, _ := decode(a.get(unix.NFTA_TRACE_VERDICT))
 	code := int32(verdict.number(unix.NFTA_VERDICT_CODE))
 	if b := a.get(unix.NFTA_TRACE_POLICY); len(b) == 4 {

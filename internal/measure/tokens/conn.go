@@ -17,8 +17,7 @@ type Seen struct {
 	Events   []Event
 	Departed []int64 // when the last byte of each event left the device
 	// Left is when it had left TCP, by the sender's clock of timestamps; nil: unknown.
-	Left  []int64
-	Coded bool // the response was compressed, so it has no events
+	Left []int64
 	// Wrote and Sent are when the program wrote the last byte of each event, and when TCP sent it;
 	// nil: unknown. Waits are why TCP did not send it at once.
 	Wrote, Sent []int64
@@ -319,7 +318,7 @@ func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
 	if q.end == 0 || !ok {
 		return s, false
 	}
-	s = Seen{Mark: q.mark, ByID: q.byID, Came: came.at, Events: r.events, Coded: r.coded}
+	s = Seen{Mark: q.mark, ByID: q.byID, Came: came.at, Events: r.events}
 	for _, e := range r.events {
 		m, ok := c.out.at(e.Offset)
 		if !ok {

@@ -77,13 +77,9 @@ const JournalSuffix = ".kubernetes"
 // Left is an object that was not removed, and the reason.
 type Left struct{ What, Why string }
 
-// RackLabels returns common keys of labels for a rack. There is no standard one.
-func RackLabels() []string {
-	return []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
-}
-
-// PlaceLabels returns the keys of the labels for a node's location, from region to rack.
+// PlaceLabels returns the keys of the labels for a node's location, from region to rack, for which
+// there is no standard one.
 func PlaceLabels() []string {
-	return append([]string{"topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
-		RackLabels()...)
+	return []string{"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
+		"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 }

@@ -22,10 +22,8 @@ type Node struct {
 	Addr        netip.Addr   // internal, IPv4
 	External    []netip.Addr // external, IPv4
 	Kubelet     string       // kubelet's version
-	Kernel      string
-	Runtime     string // the container runtime, with its version
+	Runtime     string       // the container runtime, with its version
 	Arch        string
-	Zone, Rack  string // by its labels; "": none
 	PodCIDR     string
 	Annotations map[string]string
 	Labels      map[string]string
@@ -78,13 +76,9 @@ func (n Node) labelled(keys []string) map[string]string {
 
 func nodeOf(n corev1.Node) Node {
 	i := n.Status.NodeInfo
-	out := Node{Name: n.Name, Kubelet: i.KubeletVersion, Kernel: i.KernelVersion,
+	out := Node{Name: n.Name, Kubelet: i.KubeletVersion,
 		Runtime: i.ContainerRuntimeVersion, Arch: i.Architecture,
-		Zone: n.Labels[corev1.LabelTopologyZone], PodCIDR: n.Spec.PodCIDR,
-		Annotations: n.Annotations, Labels: n.Labels}
-	for _, l := range cluster.RackLabels() {
-		out.Rack = cmp.Or(out.Rack, n.Labels[l])
-	}
+		PodCIDR: n.Spec.PodCIDR, Annotations: n.Annotations, Labels: n.Labels}
 	for _, a := range n.Status.Addresses {
 		at, err := netip.ParseAddr(a.Address)
 		switch {

@@ -39,8 +39,7 @@ func TestNodeOf(t *testing.T) {
 	if want := []netip.Addr{netip.MustParseAddr("203.0.113.7")}; !slices.Equal(n.External, want) {
 		t.Errorf("external %v, want %v", n.External, want)
 	}
-	if n.Why != "" || n.Addr != netip.MustParseAddr("192.0.2.7") || n.Zone != "zone-1" ||
-		n.Rack != "r7" {
+	if n.Why != "" || n.Addr != netip.MustParseAddr("192.0.2.7") {
 		t.Errorf("got %+v", n)
 	}
 	for why, change := range map[string]func(*corev1.Node){

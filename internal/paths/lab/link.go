@@ -28,7 +28,7 @@ func (s *site) linked() error {
 			return err
 		}
 		s.Clients = append(s.Clients, c)
-		box := contained(s.a, c.ns, c.name)
+		box := contained(c.ns, c.name)
 		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" +
 			d.links[i].client.String() + "\tclient\n"
 		s.PlaceClient(box)

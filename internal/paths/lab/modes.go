@@ -24,7 +24,7 @@ func (s *site) host() error {
 			return err
 		}
 	}
-	s.onMachine(contained(s.a, s.a.ns, "container with the network of machine A"))
+	s.onMachine(contained(s.a.ns, "container with the network of machine A"))
 	s.path.Guards = append(s.path.Guards, s.noNAT())
 	return nil
 }
@@ -40,9 +40,9 @@ func (s *site) onMachine(server path.Place) {
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
 	case mode.FromRemoteContainer:
-		s.PlaceClients(contained(s.b, s.b.ns, "container with the network of machine B"))
+		s.PlaceClients(contained(s.b.ns, "container with the network of machine B"))
 	case mode.FromContainer:
-		s.PlaceClients(contained(s.a, s.a.ns, "another container with the network of machine A"))
+		s.PlaceClients(contained(s.a.ns, "another container with the network of machine A"))
 	default:
 		s.PlaceClients(on(s.a))
 	}
@@ -63,7 +63,7 @@ func (s *site) shared() error {
 	}
 	for i := range s.clientSeats(s.a) {
 		pod := s.Servers[i%len(s.Servers)]
-		s.PlaceClient(contained(s.a, pod.ns, "another container with the network of "+pod.name))
+		s.PlaceClient(contained(pod.ns, "another container with the network of "+pod.name))
 	}
 	return nil
 }

@@ -16,11 +16,10 @@ import (
 const self = local.Self
 
 type place struct {
-	name    string
-	ns      *space
-	machine *hostMachine
-	clone   uintptr
-	hosts   string // lines to add to /etc/hosts, in a mount namespace
+	name  string
+	ns    *space
+	clone uintptr
+	hosts string // lines to add to /etc/hosts, in a mount namespace
 }
 
 var _ path.Place = (*place)(nil)

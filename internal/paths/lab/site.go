@@ -362,12 +362,12 @@ func (s *site) namespaces() ([]path.Namespace, error) {
 }
 
 func on(m *hostMachine) path.Place {
-	return &place{name: m.name, ns: m.ns, machine: m}
+	return &place{name: m.name, ns: m.ns}
 }
 
-func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
+func in(c *container) path.Place { return contained(c.ns, c.name) }
 
-func contained(m *hostMachine, ns *space, name string) *place {
-	return &place{name: name, ns: ns, machine: m,
+func contained(ns *space, name string) *place {
+	return &place{name: name, ns: ns,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
 }
