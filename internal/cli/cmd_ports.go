@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
@@ -120,6 +121,9 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	var port uint16 // 0: all
 	if len(args) > 0 {
 		var err error
+		if _, _, host, at := addressIn(args[0]); host != "" && at != "" {
+			return usage(fmt.Errorf("%q is not a port", args[0]), sample.CommandLine([]string{"ports", at}))
+		}
 		number, proto, ok := strings.Cut(args[0], "/")
 		if ok && proto != "tcp" && proto != "udp" {
 			return usage(fmt.Errorf("%q is not a port: the protocol must be tcp or udp", args[0]),

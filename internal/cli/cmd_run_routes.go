@@ -39,6 +39,10 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes, to [
 		return usage(fmt.Errorf("--from %s needs the HOST:PORT of a running server",
 			strings.Join(f.from, ",")), runningExample)
 	}
+	if slices.ContainsFunc(to, func(w string) bool { return strings.Contains(w, "://") }) {
+		return usage(errors.New("toll run takes [NAME=]HOST:PORT, not a URL"),
+			asRoutes(to, p.given()...))
+	}
 	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
 	if err != nil {
 		return err
@@ -60,6 +64,17 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes, to [
 		return err
 	}
 	return f.endpoints(c, e, w, plan.Request{Loads: []sample.Load{l}}, from)
+}
+
+// given returns the flags that name the client.
+func (f *programFlags) given() (args []string) {
+	if f.recipe != "" {
+		args = append(args, "--recipe", f.recipe)
+	}
+	if f.client != "" {
+		args = append(args, "--client", f.client)
+	}
+	return args
 }
 
 func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {

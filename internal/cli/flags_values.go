@@ -200,6 +200,11 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 	if slices.Contains(words, allModes) {
 		return modesOn(on), nil
 	}
+	for _, w := range words {
+		if _, _, host, _ := addressIn(w); host != "" {
+			return nil, usage(fmt.Errorf("%q is an address, not a mode", w), asRoutes([]string{w}))
+		}
+	}
 	return parseAll(words, mode.ParseName)
 }
 

@@ -78,6 +78,14 @@ const overTCP, overUDP = "tcp", "udp"
 // attachedTo parses PORT or ADDRESS:PORT, either with a protocol as in 53/udp. A port is that of
 // 127.0.0.1.
 func attachedTo(word, usual string) (at netip.AddrPort, over string, err error) {
+	if _, scheme, host, port := addressIn(word); scheme != "" && port != "" {
+		to := net.JoinHostPort(host, port)
+		if _, err := netip.ParseAddr(host); err != nil {
+			to = port
+		}
+		return at, "", usage(errors.New("--attach takes PORT or ADDRESS:PORT, not a URL"),
+			"sudo "+sample.CommandLine([]string{"trace", "--attach", to}))
+	}
 	word, over, given := strings.Cut(word, "/")
 	if given && over != overTCP && over != overUDP {
 		return at, over, usage(fmt.Errorf("--attach cannot follow requests over %.20q, only over tcp "+

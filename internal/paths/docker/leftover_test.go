@@ -149,9 +149,9 @@ func TestBesideRefuses(t *testing.T) {
 		{name: "no-switch", mode: mode.OVS, has: func(t *testing.T) {
 			t.Setenv("OVS_RUNDIR", t.TempDir())
 		},
-			want: "does not run on this machine", hint: "systemctl start openvswitch-switch"},
+			want: "does not run on this machine", hint: "start "},
 		{name: "no-programs", mode: mode.OVS, has: hidePrograms, want: "is not installed",
-			hint: "apt-get install"},
+			hint: "install "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if b.engine != nil {

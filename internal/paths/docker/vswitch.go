@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -137,10 +138,10 @@ func (s *site) tryOVS() error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return &machine.UnsupportedError{Missing: "Open vSwitch is not installed",
-			Remedy: "sudo apt-get install openvswitch-switch", Err: err}
+			Remedy: remedy.Install("openvswitch-switch"), Err: err}
 	case err != nil:
 		return &machine.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
-			Remedy: "sudo systemctl start openvswitch-switch; --on lab has one of its own",
+			Remedy: remedy.Start("openvswitch-switch") + "; --on lab has one of its own",
 			Err:    err}
 	}
 	return s.addSwitch(deviceName+dockerapi.NewID(), &s.path.Undo)

@@ -194,7 +194,7 @@ func (s server) answers(ctx context.Context, api *client.Client, limit time.Dura
 	_, err := api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &machine.UnsupportedError{Missing: fmt.Sprintf("it does not answer within %s", limit),
-			Remedy: s.restart + ", then toll clean again"}
+			Remedy: s.restart() + ", then toll clean again"}
 	}
 	return err
 }

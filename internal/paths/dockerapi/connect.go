@@ -31,6 +31,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 // Daemon is a connection to a daemon, with the journal of a run.
@@ -46,19 +47,28 @@ type Daemon struct {
 	http *http.Client
 }
 
-// service has the words for a kind of daemon: its name, its command, remedies that start and
-// restart it, the first version that toll supports, and the environment variable with the default
-// address.
-type service struct{ what, short, start, restart, first, given string }
+// service has the words for a kind of daemon: its name, its command, its services of systemd that start
+// and restart it, the variable with its address, the first version that toll supports, and that variable
+// with the default address.
+type service struct{ what, short, socketUnit, unit, variable, first, given string }
+
+// start returns the remedy that starts the daemon.
+func (s service) start() string {
+	own := ""
+	if s == podmanService {
+		own = " (without root: " + remedy.StartOwn(s.socketUnit) + ")"
+	}
+	return remedy.Start(s.socketUnit) + own + ", or set " + s.variable + " to its address; --on lab needs none"
+}
+
+func (s service) restart() string { return remedy.Restart(s.unit) }
 
 var (
 	dockerService = service{what: "Docker daemon", short: "docker",
-		start:   "sudo systemctl start docker, or set DOCKER_HOST to the daemon's address; --on lab needs none",
-		restart: "sudo systemctl restart docker", first: "Docker Engine 20.10",
+		socketUnit: "docker", unit: "docker", variable: "DOCKER_HOST", first: "Docker Engine 20.10",
 		given: "DOCKER_HOST=" + DefaultHost}
 	podmanService = service{what: "Podman service", short: "podman",
-		start:   "sudo systemctl start podman.socket (without root: systemctl --user start podman.socket), or CONTAINER_HOST with the service's address; --on lab needs none",
-		restart: "sudo systemctl restart podman", first: "Podman 4.0",
+		socketUnit: "podman.socket", unit: "podman", variable: "CONTAINER_HOST", first: "Podman 4.0",
 		given: "CONTAINER_HOST=" + defaultPodman}
 )
 
@@ -179,13 +189,13 @@ func reachable(of service, file string) error {
 			"'s socket " + file,
 			Remedy: "run toll as root: sudo toll …", Err: err}
 	}
-	remedy := of.start
+	fix := of.start()
 	own := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "docker.sock")
 	if _, err := os.Stat(own); err == nil && own != file && of == dockerService {
-		remedy = "DOCKER_HOST=unix://" + own + ", of your rootless Docker"
+		fix = "DOCKER_HOST=unix://" + own + ", of your rootless Docker"
 	}
 	return &machine.UnsupportedError{Missing: "no " + of.what + " listens at " + file,
-		Remedy: remedy, Err: err}
+		Remedy: fix, Err: err}
 }
 
 // meet reads the daemon's facts. It returns a *machine.UnsupportedError if the daemon's containers are
@@ -215,7 +225,7 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the %s at %s does not answer within %s", of.what, d.Host, answer),
-			Remedy: of.restart + ", or --on lab", Err: err}
+			Remedy: of.restart() + ", or --on lab", Err: err}
 	case err != nil:
 		return &machine.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
 			" does not answer like one",

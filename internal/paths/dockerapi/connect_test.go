@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
@@ -77,14 +78,14 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 			}
 		}, missing: "does not answer like one", remedy: "docker info"},
 		{name: "hangs", says: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			missing: "does not answer within 300ms", remedy: "sudo systemctl restart docker"},
+			missing: "does not answer within 300ms", remedy: remedy.Restart("docker")},
 		{name: "hangs-later", says: func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/_ping" {
 				fmt.Fprint(w, `{"OSType": "linux", `)
 				_ = http.NewResponseController(w).Flush()
 				<-r.Context().Done()
 			}
-		}, missing: "does not answer within 300ms", remedy: "sudo systemctl restart docker"},
+		}, missing: "does not answer within 300ms", remedy: remedy.Restart("docker")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("DOCKER_HOST", serve(t, c.says))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -161,7 +162,7 @@ func tryOVS() error {
 	for _, p := range ovs.Programs() {
 		if _, err := ovs.Find(p); err != nil {
 			return &machine.UnsupportedError{Missing: "Open vSwitch is not installed (" + p + ")",
-				Remedy: "sudo apt-get install openvswitch-switch", Err: err}
+				Remedy: remedy.Install("openvswitch-switch"), Err: err}
 		}
 	}
 	if link.HasOVS() {

@@ -24,6 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -92,7 +93,7 @@ func (p *Peer) shell(ctx context.Context, here *netns.NS,
 		return nil,
 			&machine.UnsupportedError{
 				Missing: "ssh is not installed here, and toll needs it to reach the peer",
-				Remedy:  "install OpenSSH's client: apt-get install openssh-client", Err: err}
+				Remedy:  remedy.Install("openssh-client"), Err: err}
 	}
 	c, err := newConnection(p.Host)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
@@ -31,7 +32,7 @@ func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (c
 	if err != nil {
 		return 0, &machine.UnsupportedError{
 			Missing: "nsenter, which enters the engine's user namespace, is not installed",
-			Remedy:  "sudo apt install util-linux, or run toll as root", Err: err}
+			Remedy:  remedy.Install("util-linux") + ", or run toll as root", Err: err}
 	}
 	variable, stop, err := local.ServeIO()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 // The programs' names.
@@ -49,7 +50,7 @@ func Find(program string) (file string, err error) {
 		}
 	}
 	return "", &machine.UnsupportedError{Missing: program + " is not installed",
-		Remedy: "sudo apt install " + packages[program] + ", or your distribution's package of it"}
+		Remedy: remedy.Install(packages[program])}
 }
 
 // Tun is the device file with which programs make tap devices.

@@ -1,0 +1,50 @@
+// Package remedy says how to install a package or start a service on this machine: by a command that
+// exists here, or in words.
+package remedy
+
+import (
+	"os"
+	"os/exec"
+)
+
+// Install returns the remedy that installs a package, given by its name in Debian.
+func Install(name string) string {
+	if has("apt-get") {
+		return asRoot("apt-get install " + name)
+	}
+	return "install " + name + " (Debian's name of the package)"
+}
+
+// Start returns the remedy that starts a service of systemd.
+func Start(service string) string { return control("start", service) }
+
+// StartOwn returns the remedy that starts a service of the user's own systemd.
+func StartOwn(service string) string {
+	if has("systemctl") {
+		return "systemctl --user start " + service
+	}
+	return "start the user's service " + service
+}
+
+// Restart returns the remedy that restarts a service of systemd.
+func Restart(service string) string { return control("restart", service) }
+
+func control(verb, service string) string {
+	if has("systemctl") {
+		return asRoot("systemctl " + verb + " " + service)
+	}
+	return verb + " the service " + service
+}
+
+func has(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil
+}
+
+// asRoot returns the command as the user can enter it.
+func asRoot(command string) string {
+	if os.Geteuid() == 0 && !has("sudo") {
+		return command
+	}
+	return "sudo " + command
+}
