@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -283,19 +284,19 @@ func noReply(protocol string, err error) error {
 }
 
 // untrustedError means that the certificate of a server of HTTPS is not accepted.
-type untrustedError struct{ why string }
+type untrustedError struct{ why, hint string }
 
 func (u untrustedError) Error() string { return "the server's certificate: " + u.why }
 
-func (untrustedError) Hint() string {
-	return "name its CA as in sudo SSL_CERT_FILE=CA.pem toll trace …, or let a client make the requests: " +
+func (u untrustedError) Hint() string {
+	return u.hint + "; or let a client make the requests: toll trace HOST:PORT " +
 		"--client 'curl -kso /dev/null https://{addr}/'"
 }
 
 // untrusted explains an error of a handshake.
 func untrusted(err error) error {
 	if cert := (*tls.CertificateVerificationError)(nil); errors.As(err, &cert) {
-		return untrustedError{printable.Line(cert.Err.Error())}
+		return untrustedError{printable.Line(cert.Err.Error()), openai.CertificateHint(err)}
 	}
 	return err
 }

@@ -153,7 +153,8 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 				return nil, 0, e.onlyHTTP2()
 			}
 			// The text may quote the server's certificate.
-			return nil, 0, fmt.Errorf("open TLS: %s", e.secrets.name(err.Error()))
+			return nil, 0, &hinted{"open TLS: " + e.secrets.name(err.Error()),
+				e.secrets.Hide(CertificateHint(err))}
 		}
 		c.Conn, c.tls = t, tls.VersionName(t.ConnectionState().Version)
 	}

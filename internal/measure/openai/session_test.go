@@ -303,6 +303,20 @@ func TestTLS(t *testing.T) {
 	e := endpoint(t, server.URL, Options{})
 	if _, err := e.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Fatalf("a foreign certificate: %v", err)
+	} else if h := new(hinted); !errors.As(err, &h) || !strings.Contains(h.hint, "SSL_CERT_FILE") {
+		t.Errorf("no hint: %v", err)
+	}
+	other := *server.Certificate()
+	for want, names := range map[string][]string{"such as a.example": {"a.example"},
+		"subjectAltName": nil} {
+		other.DNSNames, other.IPAddresses = names, nil
+		if got := CertificateHint(&tls.CertificateVerificationError{Err: x509.HostnameError{
+			Certificate: &other, Host: "b.example"}}); !strings.Contains(got, want) {
+			t.Errorf("for another name than %v: %q", names, got)
+		}
+	}
+	if got := CertificateHint(io.EOF); got != "" {
+		t.Errorf("for another error: %q", got)
 	}
 	e.roots = x509.NewCertPool()
 	e.roots.AddCert(server.Certificate())
