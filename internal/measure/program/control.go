@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/pipe"
@@ -43,6 +44,14 @@ type Error struct{ State State }
 const saidBytes = 600
 
 func (e *Error) Error() string { return e.State.Error + e.State.said() }
+
+// Hint returns what to do about a program that failed without a message, or "".
+func (e *Error) Hint() string {
+	if e.State.Exit == "" || strings.TrimSpace(e.State.Stderr+e.State.Stdout) != "" {
+		return ""
+	}
+	return "it printed nothing: start the command by hand to see why, curl with -S"
+}
 
 // said returns how the program ended, if it failed, and its last lines.
 func (s State) said() string {

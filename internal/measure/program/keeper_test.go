@@ -782,6 +782,9 @@ func TestSaid(t *testing.T) {
 			if got := c.in.said(); got != c.want {
 				t.Errorf("Said = %q, want %q", got, c.want)
 			}
+			if hint := (&Error{c.in}).Hint(); (hint != "") != (c.name == "silent") {
+				t.Errorf("hint %q", hint)
+			}
 		})
 	}
 }
