@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,7 +118,8 @@ func (m *machine) plug(c card, quiet bool) {
 		}
 	}
 	for _, r := range c.routes {
-		commands = append(commands, fmt.Sprintf("ip route add %s via %s", r, c.own[0].Addr()))
+		i := slices.IndexFunc(c.own, func(p netip.Prefix) bool { return p.Addr().Is4() == r.Addr().Is4() })
+		commands = append(commands, fmt.Sprintf("ip route add %s via %s", r, c.own[i].Addr()))
 	}
 	if len(m.cards) == 1 {
 		for i, a := range c.other {

@@ -37,7 +37,7 @@ func (f *Facts) places(six bool) []place {
 	var out []place
 	for _, d := range f.Devices {
 		own := d.own(six)
-		if d.Kind == "loopback" || len(own) == 0 && !f.hasResident(d, six) {
+		if len(own) == 0 && !f.hasResident(d, six) {
 			continue
 		}
 		here.addrs = append(here.addrs, own...)
@@ -132,14 +132,14 @@ func (f *Facts) machines(six bool) []place {
 	if six {
 		far = anybody6
 	}
-	hosts := f.hosting()
+	hosts, virtual := f.hosting(), f.virtual(six)
 	for _, d := range f.Devices {
 		own := d.own(six)
 		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || hosts(d) || !d.Up ||
 			f.endsIn(d) {
 			continue
 		}
-		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: own,
+		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: append(own, virtual...),
 			client: replica.Client{Card: d.Name}}
 		if d.Uplink && (!six || d.Uplink6) {
 			behind := near
@@ -168,10 +168,21 @@ func (f *Facts) hosting() func(Device) bool {
 	}
 }
 
-// own returns the device's addresses, without link-local ones.
+// virtual returns the machine's addresses that are in no network of a card: others reach them by
+// routes, or because a load balancer or a BGP router sends packets here.
+func (f *Facts) virtual(six bool) (out []netip.Addr) {
+	for _, d := range f.Devices {
+		if d.Kind == "loopback" || d.Kind == "dummy" {
+			out = append(out, d.own(six)...)
+		}
+	}
+	return out
+}
+
+// own returns the device's addresses, without link-local ones and those that every machine has.
 func (d Device) own(six bool) (out []netip.Addr) {
 	for _, p := range d.Addrs {
-		if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
+		if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() && !p.Addr().IsLoopback() {
 			out = append(out, p.Addr())
 		}
 	}

@@ -114,7 +114,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 // those of their own bridge: of cards, and of the server's bridge.
 func (f *Facts) elsewhere(hosts func(Device) bool, six bool, home string) (out []netip.Addr) {
 	for _, d := range f.Devices {
-		if d.Kind != "loopback" && (d.Name == home || !hosts(d)) {
+		if d.Name == home || !hosts(d) {
 			out = append(out, d.own(six)...)
 		}
 	}

@@ -237,6 +237,9 @@ func reasons(r *ports.Report) []document.Section {
 				add(reason{name, "blocked; toll ports PORT says by what"}, name, d.client)
 			}
 			for _, doubt := range d.path.Doubt {
+				if doubt.Code == ports.RouteThere && len(row.Paths[d.client].Doubt) == 0 {
+					continue // the table has a route to another address, without a ?
+				}
 				add(reason{"", "not known, " + doubt.Words}, name, d.client)
 			}
 		}
