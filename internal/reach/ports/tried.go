@@ -25,13 +25,15 @@ type Tried struct {
 	// Moved lists ports that answer as before, but by another server, or with another address of the
 	// client. Changes has those gained and lost.
 	Moved []Change `json:"moved"`
-	// Still lists the ports that other machines reach before and after.
+	// Still lists the ports that other machines reach before and after. Those that are not Sure may be
+	// reached.
 	Still []Exposed `json:"still"`
 
 	moved  int      // number of connections in Moved
 	others string   // words for other machines
 	kept   []Change // who reaches which port before and after
 	one    bool     // the report is about one port
+	unsure bool     // a connection may be answered before and after
 }
 
 // NewTried returns the result of commands.
@@ -166,12 +168,16 @@ func (r *Report) Try(before *Report, t *Tried) {
 	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range order {
 		a, b := was[k], is[k]
-		if !a.path.Answers() || !b.path.Answers() || len(a.path.Doubt)+len(b.path.Doubt) > 0 {
+		if !a.path.mayAnswer() || !b.path.mayAnswer() {
 			continue
 		}
+		sure := len(a.path.Doubt)+len(b.path.Doubt) == 0
 		if b.path.Client.class() == machines && !b.path.own {
-			t.keeps(Exposed{Port: k.port, Proto: k.proto, Server: b.server, Reach: machines, Sure: true},
+			t.keeps(Exposed{Port: k.port, Proto: k.proto, Server: b.server, Reach: machines, Sure: sure},
 				b.path.Dial)
+		}
+		if t.unsure = t.unsure || !sure; !sure {
+			continue
 		}
 		if b.path.Client.class() != machines || !b.path.own {
 			partly := has[k.at(b.server)] < had[k.at(a.server)]
@@ -186,6 +192,9 @@ func (r *Report) Try(before *Report, t *Tried) {
 	join(t.kept, order)
 }
 
+// mayAnswer reports whether the path leads to an answer, or is not known not to.
+func (p Path) mayAnswer() bool { return p.Answers() || p.Kind != "" && len(p.Doubt) > 0 }
+
 // keeps adds a port that other machines reach before and after, at the dialled address.
 func (t *Tried) keeps(x Exposed, dial string) {
 	i := slices.IndexFunc(t.Still, func(y Exposed) bool {
@@ -194,7 +203,12 @@ func (t *Tried) keeps(x Exposed, dial string) {
 	if i < 0 {
 		i, t.Still = len(t.Still), append(t.Still, x)
 	}
-	t.Still[i].Dial = once(t.Still[i].Dial, dial)
+	switch y := &t.Still[i]; {
+	case x.Sure == y.Sure:
+		y.Dial = once(y.Dial, dial)
+	case x.Sure:
+		y.Sure, y.Dial = true, []string{dial}
+	}
 }
 
 // moved returns how an answered connection differs from before. The code is "" if it does not.
@@ -229,6 +243,10 @@ func (t *Tried) Text(c *Changes) (out []string) {
 		out = append(out, fmt.Sprintf("The commands failed with exit code %d. What follows is what they "+
 			"changed nevertheless.", t.Code))
 	}
+	if t.byOwner() {
+		out = append(out, "A copy has no user but root, and there iptables takes no rule by another one "+
+			"(-m owner), although it would on this machine. Rules of nft (meta skuid) can be tried.")
+	}
 	lost := conditional("lose", c.Lost, "")
 	gained := conditional("gain", c.Gained, "before, ")
 	switch {
@@ -253,6 +271,12 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	return out
 }
 
+// byOwner reports whether a command may have failed only because a copy has no users but root.
+func (t *Tried) byOwner() bool {
+	return t.Code != 0 && strings.Contains(t.Output, "Invalid argument") &&
+		(strings.Contains(t.Commands, "-owner") || strings.Contains(t.Output, "-owner"))
+}
+
 // mostLines is how many lines of the commands' output are shown, and mostRunes how much of each.
 const mostLines, mostRunes = 20, 300
 
@@ -274,14 +298,13 @@ func (t *Tried) rest(c *Changes) string {
 	kept := grouped(t.kept)
 	slices.SortStableFunc(kept, func(a, b group) int { return a.rank() - b.rank() })
 	switch {
+	case t.one && len(kept) == 0 && t.unsure:
+		all = append(all, "It is not known whether a client would reach it.")
 	case t.one && len(kept) == 0:
 		all = append(all, "No client would reach it.")
 	case t.one:
-	case len(t.Still) == 0:
-		all = append(all, printable.Capital(t.others)+" would still reach no port.")
 	default:
-		all = append(all, printable.Capital(t.others)+" would still reach "+
-			few(exposedNames(t.Still))+".")
+		all = append(all, t.stillReached())
 	}
 	inside := slices.ContainsFunc(c.Lost, func(x Change) bool {
 		return slices.ContainsFunc(x.Who, isContainer)
@@ -297,6 +320,29 @@ func (t *Tried) rest(c *Changes) string {
 		text += fmt.Sprintf("; %d not certain", c.Open)
 	}
 	return strings.Join(append(all, text+"."), " ")
+}
+
+// stillReached says which ports other machines reach before and after, or may reach.
+func (t *Tried) stillReached() string {
+	var sure, perhaps []Exposed
+	for _, x := range t.Still {
+		if x.Sure {
+			sure = append(sure, x)
+		} else {
+			perhaps = append(perhaps, x)
+		}
+	}
+	who := printable.Capital(t.others)
+	switch {
+	case len(t.Still) == 0:
+		return who + " would still reach no port."
+	case len(perhaps) == 0:
+		return who + " would still reach " + few(exposedNames(sure)) + "."
+	case len(sure) == 0:
+		return who + " may still reach " + few(exposedNames(perhaps)) + "."
+	}
+	return who + " would still reach " + few(exposedNames(sure)) + ", and may reach " +
+		few(exposedNames(perhaps)) + "."
 }
 
 // conditional returns a sentence for each group of ports that the same clients would gain or lose
