@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -16,7 +17,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-const savedSchema = "bridgetoll.machine/1"
+const (
+	savedKind   = "bridgetoll.machine/"
+	savedSchema = savedKind + "1"
+)
 
 type saved struct {
 	Schema  string           `json:"schema"`
@@ -77,6 +81,10 @@ func Load(r io.Reader) (*ports.Facts, *replica.Machine, error) {
 			cmp.Or(printable.Line(wrong.Field), "a machine"))
 	case err != nil:
 		return nil, nil, err
+	case in.Schema != savedSchema && strings.HasPrefix(in.Schema, savedKind):
+		return nil, nil, replica.NewForeignError(fmt.Errorf("another version of toll wrote it, as %s, "+
+			"and this one reads %s", printable.Line(in.Schema), savedSchema),
+			"that toll reads it; sudo toll ports --save FILE writes a new one")
 	case in.Schema != savedSchema:
 		return nil, nil, fmt.Errorf("its schema is %q, not %q", printable.Line(in.Schema),
 			savedSchema)

@@ -102,8 +102,8 @@ func TestLoadOthers(t *testing.T) {
 		"":   "unexpected end of JSON input",
 		"[]": "a JSON array cannot be read as a machine",
 		"{}": `its schema is "", not "bridgetoll.machine/1"`,
-		`{"schema":"bridgetoll.machine/2"}`: "its schema is \"bridgetoll.machine/2\", not " +
-			"\"bridgetoll.machine/1\"",
+		`{"schema":"bridgetoll.machine/2"}`: "another version of toll wrote it, as " +
+			"bridgetoll.machine/2, and this one reads bridgetoll.machine/1",
 		`{"schema":"bridgetoll.machine/1"}`:            "the file holds no machine",
 		`{"schema":"bridgetoll.machine/1","facts":{}}`: "the file holds no machine",
 	} {

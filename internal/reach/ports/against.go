@@ -13,9 +13,11 @@ import (
 
 // Changes is who gained and lost which port since an older report.
 type Changes struct {
-	Since  string   `json:"since"` // the older machine's file
-	Gained []Change `json:"gained"`
-	Lost   []Change `json:"lost"`
+	Since string `json:"since"` // the older machine's file
+	// Elsewhere is whether the file has none of this machine's network cards, so it may be another's.
+	Elsewhere bool     `json:"elsewhere,omitempty"`
+	Gained    []Change `json:"gained"`
+	Lost      []Change `json:"lost"`
 	// Same is the number of connections that end as before, Open of those about which one of the
 	// reports is not certain.
 	Same int `json:"same"`
@@ -101,7 +103,9 @@ func (c Client) kin() string {
 
 // Since compares the report with an older one, of the file since.
 func (r *Report) Since(old *Report, since string) {
-	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}}
+	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{},
+		Elsewhere: since != "" && len(old.cards) > 0 && len(r.cards) > 0 && !slices.ContainsFunc(old.cards,
+			func(card string) bool { return slices.Contains(r.cards, card) })}
 	before, was := old.outcomes()
 	order, is := r.outcomes()
 	had, has := reachedAt(was), reachedAt(is)
@@ -144,6 +148,23 @@ func (r *Report) Since(old *Report, since string) {
 	join(c.Gained, order)
 	join(c.Lost, order)
 	r.Changes = c
+}
+
+// cards returns the hardware addresses of the machine's network cards: of devices that are neither
+// made by software nor have their other end on the machine.
+func (f *Facts) cards() (out []string) {
+	if f.Copy == nil {
+		return nil
+	}
+	m := f.Copy.Machine
+	for _, l := range m.Spaces[0].Links {
+		_, end := m.Other(0, l)
+		card := l.Kind == "" || l.Kind == "device" || l.Pair() && end == nil
+		if card && slices.ContainsFunc(l.MAC, func(b byte) bool { return b != 0 }) {
+			out = append(out, string(l.MAC))
+		}
+	}
+	return out
 }
 
 // redirected reports whether rules lead the path to its server.
@@ -258,9 +279,13 @@ func together(x Change, clients []Path) (out []string) {
 }
 
 // Text returns the sentences about the changes.
-func (c *Changes) Text() []string {
-	out := append(sentencesOf("Gained", c.Gained, "before, "), sentencesOf("Lost", c.Lost, "")...)
-	if len(out) == 0 {
+func (c *Changes) Text() (out []string) {
+	if c.Elsewhere {
+		out = append(out, "The file may be of another machine: it has none of the network cards here.")
+	}
+	out = append(out, sentencesOf("Gained", c.Gained, "before, ")...)
+	out = append(out, sentencesOf("Lost", c.Lost, "")...)
+	if len(c.Gained)+len(c.Lost) == 0 {
 		out = append(out, "Nobody gained or lost a port.")
 	}
 	last := units.Plural(c.Same, "connection") + " as before"

@@ -1,10 +1,13 @@
 package ports
 
 import (
+	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
@@ -58,5 +61,34 @@ func TestSince(t *testing.T) {
 	unsure.Since(open(), "old.json")
 	if c := unsure.Changes; c.Open == 0 || len(c.Lost) > 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestSinceElsewhere(t *testing.T) {
+	of := func(links ...link.Saved) *Report {
+		r := try(healthy(), 0)
+		f := &Facts{Copy: &Copy{Machine: &replica.Machine{Spaces: []replica.Space{{Links: links}}}}}
+		r.cards = f.cards()
+		return r
+	}
+	mac := func(n byte) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, n} }
+	card, other := link.Saved{Name: "eth0", MAC: mac(1)}, link.Saved{Name: "eth0", MAC: mac(2)}
+	lo := link.Saved{Name: "lo", MAC: make(net.HardwareAddr, 6)}
+	bridge := link.Saved{Name: "docker0", Kind: "bridge", MAC: mac(3)}
+	for name, c := range map[string]struct {
+		old, now *Report
+		want     bool
+	}{
+		"the same card":           {of(lo, card, bridge), of(lo, other, card), false},
+		"another card":            {of(lo, card, bridge), of(lo, other, bridge), true},
+		"no card then":            {of(lo, bridge), of(lo, card), false},
+		"no card now":             {of(lo, card), of(lo, bridge), false},
+		"a card, no copy of then": {try(healthy(), 0), of(card), false},
+	} {
+		c.now.Since(c.old, "old.json")
+		text := strings.Join(c.now.Changes.Text(), " ")
+		if got := strings.HasPrefix(text, "The file may be of another machine"); got != c.want {
+			t.Errorf("%s: %s", name, text)
+		}
 	}
 }

@@ -48,7 +48,8 @@ type Report struct {
 	Tried   *Tried    `json:"tried,omitempty"`
 	Missing []Missing `json:"missing"`
 
-	guessed bool // nothing was tried in a copy of the machine
+	guessed bool     // nothing was tried in a copy of the machine
+	cards   []string // the hardware addresses of the machine's network cards
 }
 
 // Row is a port at a listening address.

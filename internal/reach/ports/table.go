@@ -13,7 +13,8 @@ import (
 // f.Copy, or what the sockets suggest if f.Copy is nil.
 func Judge(f *Facts, port uint16) *Report {
 	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{},
-		Missing: append([]Missing{}, f.Missing...), Address: []string{}, guessed: f.Copy == nil}
+		Missing: append([]Missing{}, f.Missing...), Address: []string{}, guessed: f.Copy == nil,
+		cards: f.cards()}
 	if f.Copy != nil {
 		r.Missing = append(r.Missing, f.Copy.Left...)
 	}

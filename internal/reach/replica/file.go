@@ -37,6 +37,21 @@ var errInvalid = errors.New("not a machine's network")
 
 type plain Machine
 
+// ForeignError means that another toll, or toll on another machine, can read what a toll saved.
+type ForeignError struct {
+	Reason error
+	hint   string
+}
+
+// NewForeignError returns an error with a remedy.
+func NewForeignError(reason error, hint string) error { return &ForeignError{reason, hint} }
+
+func (e *ForeignError) Error() string { return e.Reason.Error() }
+func (e *ForeignError) Unwrap() error { return e.Reason }
+
+// Hint returns who can read it.
+func (e *ForeignError) Hint() string { return e.hint }
+
 type versioned struct {
 	Version int `json:"version"`
 	*plain
@@ -65,8 +80,8 @@ func (m *Machine) UnmarshalJSON(b []byte) error {
 	case spaces.Version < 1:
 		return fmt.Errorf("%w: no version", errInvalid)
 	case spaces.Version > Version:
-		return fmt.Errorf("%w: its version is %d, and this toll reads up to %d",
-			errInvalid, spaces.Version, Version)
+		return &ForeignError{fmt.Errorf("%w: its version is %d, and this toll reads up to %d",
+			errInvalid, spaces.Version, Version), "a newer toll reads it"}
 	case len(spaces.Spaces) == 0 || len(spaces.Spaces) > maxNamespaces:
 		return fmt.Errorf("%w: it has %d network namespaces", errInvalid, len(spaces.Spaces))
 	}
@@ -76,8 +91,8 @@ func (m *Machine) UnmarshalJSON(b []byte) error {
 	}
 	got := (*Machine)(v.plain)
 	if got.Arch != "" && !alike(got.Arch, runtime.GOARCH) {
-		return fmt.Errorf("%w that %s can copy: it comes from %s", errInvalid, runtime.GOARCH,
-			printable.Words(got.Arch))
+		return &ForeignError{fmt.Errorf("%w that %s can copy: it comes from %s", errInvalid,
+			runtime.GOARCH, printable.Words(got.Arch)), "toll on a machine like that one reads it"}
 	}
 	for i := range got.Spaces {
 		if err := got.Spaces[i].check(len(got.Spaces)); err != nil {
