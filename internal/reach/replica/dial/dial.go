@@ -3,6 +3,7 @@
 package dial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,20 +165,23 @@ func (n *Net) prepare(calls []Call) error {
 		n.ready[ns] = true
 		err := ns.Do(func() error {
 			var err error
+			set := func(file, value string) {
+				err = cmp.Or(err, os.WriteFile("/proc/sys/net/"+file, []byte(value), 0))
+			}
 			for _, family := range []string{"ipv4", "ipv6"} {
-				dir := "/proc/sys/net/" + family + "/neigh/"
-				devices, _ := os.ReadDir(dir) // none without IPv6
+				devices, _ := os.ReadDir("/proc/sys/net/" + family + "/neigh") // none without IPv6
 				for _, d := range devices {
-					err = errors.Join(err,
-						os.WriteFile(dir+d.Name()+"/retrans_time_ms", []byte(retransmit), 0),
-						os.WriteFile(dir+d.Name()+"/proxy_delay", []byte("0"), 0))
+					set(family+"/neigh/"+d.Name()+"/retrans_time_ms", retransmit)
+					set(family+"/neigh/"+d.Name()+"/proxy_delay", "0")
 				}
 			}
-			const announce = "/proc/sys/net/ipv4/conf/all/arp_announce"
-			const ended = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
-			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0),
-				os.WriteFile(ended, []byte("0"), 0))
+			set("ipv4/conf/all/arp_announce", "2")
+			set("ipv4/tcp_max_tw_buckets", "0")
+			return err
 		})
+		if errors.Is(err, unix.EROFS) {
+			return fmt.Errorf("a container manager has mounted /proc/sys read-only: %w", err)
+		}
 		if err != nil {
 			return fmt.Errorf("change how neighbours are requested: %w", err)
 		}
