@@ -145,6 +145,9 @@ func (e *Evidence) Clear() (why string, ok bool) {
 	if e.Broken != "" {
 		return e.Broken, false
 	}
+	if e.Tokens == 0 && e.ByID+e.BySeed+e.ByText > 0 {
+		return "no token could be read at the server, which may compress its responses", false
+	}
 	if e.Tokens == 0 && e.Responses > 0 {
 		if float64(e.ByOrder) < least*float64(e.Responses) {
 			return fmt.Sprintf("only %d of %d exchanges were seen at every hop", e.ByOrder,
@@ -154,7 +157,8 @@ func (e *Evidence) Clear() (why string, ok bool) {
 	}
 	switch {
 	case len(e.Parts) == 0 || e.Matched == 0:
-		return "no response was seen at the server", false
+		return "no response was seen at the server, which may be asked over HTTP/2 or another protocol " +
+			"than HTTP/1.1", false
 	case float64(e.Matched) < least*float64(e.Tokens):
 		return fmt.Sprintf("only %d of %d tokens were seen at every hop", e.Matched, e.Tokens),
 			false
