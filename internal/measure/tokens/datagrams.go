@@ -90,6 +90,7 @@ type dialog struct {
 	queries []*query
 	waiting []*query // those without a reply
 	strays  int      // replies to no request
+	had     int64    // when the client had read all replies so far; 0: unknown
 }
 
 type dialogKey struct {

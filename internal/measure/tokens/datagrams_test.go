@@ -321,8 +321,43 @@ func TestServedAskers(t *testing.T) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		case c == nil || c.Requests != tt.requests || math.Abs(c.Whole.Mean-170e-6) > 1e-9 ||
-			math.Abs(c.Parts[0].Mean-20e-6) > 1e-9:
+			math.Abs(c.Parts[0].Mean-20e-6) > 1e-9 || math.Abs(c.Between.P50-9830e-6) > 1e-9:
 			t.Errorf("%s: %+v, %+v", name, e, c)
+		}
+	}
+}
+
+// TestServedAskersUntilTheNext has three queries of one socket, which are taken one by one: the second
+// one is asked 40 µs after the reply to the first one was read, the third one at another time.
+func TestServedAskersUntilTheNext(t *testing.T) {
+	at := func(x int64) int64 { return udpStarted.UnixNano() + x*us }
+	for name, tt := range map[string]struct {
+		third int64   // after the beginning, µs
+		mean  float64 // µs
+	}{"after the second": {500, 45}, "during the second": {250, 40}} {
+		l := NewServer()
+		l.Serve(udpPlace, nil)
+		var all Requests
+		for n, asked := range []int64{0, 200, tt.third} {
+			query, answer := dnsMessage(uint16(n), -1), dnsMessage(uint16(n), 0)
+			e := writes.Event{Kind: writes.Asked, Local: udpClient.Port(), LocalAddr: udpClient.Addr(),
+				Remote: udpServer.Port(), RemoteAddr: udpServer.Addr(), NetNS: 7,
+				Socket: udpClient.Port(), At: at(asked), Len: uint32(len(query)),
+				Seq: binary.BigEndian.Uint32(query)}
+			l.AddWrite(-1, e)
+			l.Add(2, udpPacket(at(asked+10), false, udpClient, udpServer, query))
+			left := map[int]int64{0: 100, 1: 390, 2: 600}[n]
+			l.Add(2, udpPacket(at(left), true, udpServer, udpClient, answer))
+			e.Kind, e.Local, e.Remote, e.Len = writes.Read, 0, 0, uint32(len(answer))
+			e.At = at(left + 60)
+			l.AddWrite(-1, e)
+			all.Take(l, udpPlace, 0)
+		}
+		e := &sample.Served{}
+		all.Note(e, udpStarted)
+		if c := e.Client; c == nil || c.Requests != 3 ||
+			math.Abs(c.Between.Mean-tt.mean*1e-6) > 1e-9 {
+			t.Errorf("%s: %+v", name, c)
 		}
 	}
 }

@@ -13,15 +13,16 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 			case before != 0 && q.request.at >= before:
 			case q.reply.at != 0:
 				r.connections[key{at, k.pair}] = true
-				r.addQuery(l, q, used)
+				r.addQuery(l, q, used, len(left) == 0)
 			case before != 0 || q.lost(l.latest):
+				d.had = 0
 				r.unanswered++
 			default:
 				left = append(left, q)
 			}
 		}
 		r.unmatched, d.strays = r.unmatched+d.strays, 0
-		if d.queries = left; len(left) == 0 {
+		if d.queries = left; len(left) == 0 && d.had < l.latest-longestDNS {
 			delete(l.dialogs, k)
 		}
 	}
@@ -29,7 +30,8 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 	l.askers.trim(l.latest - longestDNS)
 }
 
-func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int) {
+// addQuery adds a query. alone means that all queries before it in its dialog had their replies.
+func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int, alone bool) {
 	if len(r.all) == mostServed {
 		r.unmatched++
 		return
@@ -41,7 +43,12 @@ func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int) {
 		one.parts[inServer], one.parts[inQueue] = e.At-q.request.at, q.reply.at-e.At
 		one.wait(l.spentBy(e, q.request.at, e.At))
 	}
-	one.had = l.had(q)
+	if one.had = l.had(q); alone && q.of.had != 0 {
+		one.had.between = max(0, one.had.wrote-q.of.had)
+	}
+	if q.of.had = max(q.of.had, one.had.read); one.had.read == 0 {
+		q.of.had = 0
+	}
 	if code := q.reply.code(); code != "" {
 		r.codes[code]++
 	}
