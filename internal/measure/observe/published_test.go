@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
@@ -97,5 +98,13 @@ func TestAttachTellsWhereItLooked(t *testing.T) {
 	if got.Client != nil || got.Open == nil || *got.Open != 0 ||
 		!slices.Equal(got.Dialled, []uint16{got.Server.Port}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestLookForPortsOnce has a watch that records nothing of what clients do.
+func TestLookForPortsOnce(t *testing.T) {
+	s := &serving{Watch: &Watch{log: tokens.NewServer()}}
+	if err := s.lookForPorts(); err != nil || !s.ports.next.IsZero() {
+		t.Errorf("error %v, looks again at %v", err, s.ports.next)
 	}
 }
