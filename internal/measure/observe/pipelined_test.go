@@ -1,9 +1,16 @@
 package observe
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +49,69 @@ func TestAttachSaysWhatItCannotTell(t *testing.T) {
 		got, _ := attached(u, 1, 5*ms, time.Second, 1e9)
 		if got.Requests == 0 || got.Unread < got.Requests || got.Pipelined > 0 {
 			u.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestAttachTellsStreamsApart has gRPC's protocol: a connection with several requests at a time, which
+// are answered in another order than they come.
+func TestAttachTellsStreamsApart(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	const least, at, each = 5 * ms, 4, 20
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	var n atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(least * time.Duration(1+n.Add(1)%at))
+		_, _ = io.WriteString(w, "answer")
+	}))
+	s.Config.Protocols = &protocols
+	s.Start()
+	defer s.Close()
+	c := &http.Client{Transport: &http.Transport{Protocols: &protocols}}
+	defer c.CloseIdleConnections()
+	ask := func(u testing.TB) {
+		r, err := c.Post(s.URL, "text/plain", strings.NewReader("request"))
+		if err != nil {
+			u.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+	}
+	ask(t) // opens the connection
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		w, err := attach(u.Context(), os.Getpid(), probing(func() (net.Conn, error) {
+			return net.Dial("tcp", s.Listener.Addr().String())
+		}))
+		if err != nil {
+			u.Fatal(err)
+		}
+		w.most = 1e9
+		got := w.during(u, func() {
+			var all sync.WaitGroup
+			for range at {
+				all.Go(func() {
+					for range each {
+						ask(u)
+					}
+				})
+			}
+			all.Wait()
+		})
+		if got.Requests != at*each || got.Connections != 1 || got.Pipelined == 0 ||
+			got.Unread+got.Unmatched+got.Unanswered > 0 {
+			u.Errorf("%+v", got)
+		}
+		for _, x := range got.Slowest {
+			if x.Whole < least.Seconds() {
+				u.Errorf("%+v", x)
+			}
+		}
+		if mean := least.Seconds() * (1 + at) / 2; got.Whole.Mean < mean || got.Whole.Mean > 1.5*mean {
+			u.Errorf("the requests took %v s, want %v", got.Whole.Mean, mean)
 		}
 	})
 }

@@ -10,8 +10,10 @@ import (
 // frame is a request or a reply: its end is the offset behind it.
 type frame struct {
 	end     int64
-	login   bool // no request of the client's
-	several bool // statements that are answered together
+	login   bool   // no request of the client's
+	several bool   // statements that are answered together
+	start   int64  // of HTTP/2's only, as its stream
+	stream  uint32 // of several, which may alternate
 }
 
 // framer finds where the messages of one direction of a connection end.
@@ -46,6 +48,9 @@ func framersOf(b []byte) (asks, answers framer) {
 		postgresLength(b) < 1<<20:
 		p := newPostgres(false)
 		return p, p.answers
+	}
+	if asks, answers := newHTTP2(b); asks != nil {
+		return asks, answers
 	}
 	return nil, nil
 }

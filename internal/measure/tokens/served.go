@@ -95,6 +95,11 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			}
 			continue
 		}
+		if c.talk.interleaves() { // and could not be read
+			r.unmatched += len(c.turns)
+			c.turns = c.turns[:0]
+			c.drop(c.in.end, c.out.end)
+		}
 		n := len(c.turns)
 		if before == 0 && !c.over {
 			n = max(0, n-1)

@@ -18,8 +18,11 @@ func (t *talk) request(b []byte, n int64) {
 }
 
 func (t *talk) reply(b []byte, n int64) {
-	t.begun = true // a server that talks first speaks another protocol
-	if feed(t.answers, b, n); t.reads() &&
+	if !t.begun && greetsHTTP2(b) {
+		t.asks, t.answers = framersOf([]byte(http2Preface))
+	}
+	t.begun = true // another server that talks first speaks another protocol
+	if feed(t.answers, b, n); t.reads() && !t.interleaves() &&
 		len(t.answers.found().frames) > len(t.asks.found().frames) {
 		t.answers.found().failed = true // nobody asked for it
 	}
@@ -39,6 +42,12 @@ func (t *talk) reads() bool {
 	return t.asks != nil && !t.asks.found().failed && !t.answers.found().failed
 }
 
+// interleaves reports whether requests need not be answered in their order.
+func (t *talk) interleaves() bool {
+	_, yes := t.asks.(*http2)
+	return yes
+}
+
 // exchange is a request with its reply.
 type exchange struct {
 	turn
@@ -49,6 +58,9 @@ type exchange struct {
 // pairs returns the requests whose first byte was seen, those without a reply last.
 func (c *connection) pairs() (out []exchange) {
 	t := &c.talk
+	if t.interleaves() {
+		return c.streams(t.asks.(*http2), t.answers.(*http2))
+	}
 	asked, from, left := t.asked, t.from, t.left
 	answers := t.answers.found().frames
 	for i, f := range t.asks.found().frames {
@@ -73,6 +85,10 @@ func (c *connection) pairs() (out []exchange) {
 // takePairs is Take for a connection whose requests are told apart.
 func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 	t := &c.talk
+	if t.interleaves() {
+		r.takeStreams(l, c, k, before)
+		return
+	}
 	n := 0
 	for _, x := range c.pairs() {
 		if before != 0 && x.sent >= before {
