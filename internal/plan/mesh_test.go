@@ -47,33 +47,33 @@ func TestMeshRefuses(t *testing.T) {
 		nodes  int
 		change func(*MeshRequest)
 	}{
-		{"at least two nodes, not 1", 1, nil},
-		{"at least two nodes, not 0", 0, nil},
-		{"at most 1024", 1025, func(r *MeshRequest) {
+		{"a mesh needs at least two nodes, not 1", 1, nil},
+		{"a mesh needs at least two nodes, not 0", 0, nil},
+		{"1025 nodes: at most 1024 can be measured", 1025, func(r *MeshRequest) {
 			for i := range r.Nodes {
 				r.Nodes[i].Name = strings.Repeat("x", i+1)
 			}
 		}},
-		{`two nodes are called "aa"`, 3, func(r *MeshRequest) { r.Nodes[2].Name = "aa" }},
-		{"one has no name", 3, func(r *MeshRequest) { r.Nodes[2].Name = "" }},
-		{"without a backend", 3, func(r *MeshRequest) { r.On = "" }},
-		{"nothing to measure", 3, func(r *MeshRequest) { r.Loads = nil }},
-		{"load udp: a mesh takes rr and bulk", 3, func(r *MeshRequest) {
+		{`two nodes are called "aa", or one has no name`, 3, func(r *MeshRequest) { r.Nodes[2].Name = "aa" }},
+		{`two nodes are called "", or one has no name`, 3, func(r *MeshRequest) { r.Nodes[2].Name = "" }},
+		{"a mesh without a backend", 3, func(r *MeshRequest) { r.On = "" }},
+		{"nothing to measure: no placement, load or backend was given", 3, func(r *MeshRequest) { r.Loads = nil }},
+		{"load udp: a mesh takes rr and bulk, each once", 3, func(r *MeshRequest) {
 			r.Loads = []sample.Load{{Kind: "udp", Window: 1}}
 		}},
-		{"each once", 3, func(r *MeshRequest) { r.Loads = []sample.Load{rr, rr} }},
-		{"both directions anyway", 3, func(r *MeshRequest) {
+		{"load rr: a mesh takes rr and bulk, each once", 3, func(r *MeshRequest) { r.Loads = []sample.Load{rr, rr} }},
+		{"load bulk: a mesh measures both directions anyway, one after the other", 3, func(r *MeshRequest) {
 			r.Loads = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Reverse: true},
 				Window: 1}}
 		}},
 		{"-1 pairs at once: must not be negative", 3, func(r *MeshRequest) { r.AtOnce = -1 }},
 		{"-1 sweeps: must not be negative", 3, func(r *MeshRequest) { r.Sweeps = -1 }},
-		{"must be more than 0", 3, func(r *MeshRequest) { r.Budget = 0 }},
-		{"between 0 and 1", 3, func(r *MeshRequest) { r.Precision = 1 }},
-		{"must be positive", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "rr"}} }},
+		{"budget 0s: must be more than 0", 3, func(r *MeshRequest) { r.Budget = 0 }},
+		{"precision 1: must be between 0 and 1", 3, func(r *MeshRequest) { r.Precision = 1 }},
+		{"load rr: window 0s, warm-up 0s: must be positive", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "rr"}} }},
 	} {
 		if _, err := Mesh(meshRequest(tt.nodes, tt.change)); err == nil ||
-			!strings.Contains(err.Error(), tt.want) {
+			err.Error() != tt.want {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
 	}

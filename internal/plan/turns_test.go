@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -143,19 +142,19 @@ func TestMakeRefusesSlices(t *testing.T) {
 		want   string
 		change func(*Request)
 	}{
-		{"slice -1s", func(r *Request) { r.Loads[0].Slice = -1 }},
-		{"slice NaNs", func(r *Request) { r.Loads[0].Slice = math.NaN() }},
-		{"slices in an epoch of 0s", func(r *Request) { r.Epoch = 0 }},
-		{"slices in an epoch of NaNs", func(r *Request) { r.Epoch = math.NaN() }},
-		{"same -0.1", func(r *Request) { r.Same = -0.1 }},
-		{"same 1", func(r *Request) { r.Same = 1 }},
-		{"same NaN", func(r *Request) { r.Same = math.NaN() }},
+		{"load bulk: slice -1s: must not be negative", func(r *Request) { r.Loads[0].Slice = -1 }},
+		{"load bulk: slice NaNs: must not be negative", func(r *Request) { r.Loads[0].Slice = math.NaN() }},
+		{"load bulk: slices in an epoch of 0s: must be more than 0", func(r *Request) { r.Epoch = 0 }},
+		{"load bulk: slices in an epoch of NaNs: must be more than 0", func(r *Request) { r.Epoch = math.NaN() }},
+		{"same -0.1: must be from 0 to less than 1", func(r *Request) { r.Same = -0.1 }},
+		{"same 1: must be from 0 to less than 1", func(r *Request) { r.Same = 1 }},
+		{"same NaN: must be from 0 to less than 1", func(r *Request) { r.Same = math.NaN() }},
 	} {
 		_, err := Make(request(func(r *Request) {
 			r.Loads, r.Same, r.Epoch = []sample.Load{slicedBulk}, 0.03, 1
 			tt.change(r)
 		}))
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err == nil || err.Error() != tt.want {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func TestKitArgs(t *testing.T) {
@@ -55,7 +56,7 @@ func TestKitStartsAgain(t *testing.T) {
 			cmd := exec.Command("sh", "-c", `echo "$0" >&2`, c.says)
 			return cmd, local.Keep(cmd)
 		})
-		if err == nil || !strings.Contains(err.Error(), c.says) || tries != c.tries {
+		if err == nil || !testgolden.HasLine(err.Error(), c.says) || tries != c.tries {
 			t.Errorf("%q: %d tries, %v", c.says, tries, err)
 		}
 	}

@@ -24,15 +24,15 @@ func TestChoose(t *testing.T) {
 		{"prefix-of-two", "c", "", "2 nodes are called c"},
 		{"shared-name", "twin", "", "2 nodes are called twin"},
 		{"down-by-id", "a9", "", "node d is down"},
-		{"nobody", "z", "", `no node "z"`},
-		{"empty", "a,", "", `no node ""`},
+		{"nobody", "z", "", `the swarm has no node "z"`},
+		{"empty", "a,", "", `the swarm has no node ""`},
 		{"twice", "a,b4", "", "node b4 is named twice"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := choose(all, why, strings.Split(tt.wanted, ","))
 			var u *machine.UnsupportedError
 			if tt.fails != "" {
-				if !errors.As(err, &u) || !strings.Contains(u.Missing, tt.fails) || u.Remedy == "" {
+				if !errors.As(err, &u) || u.Missing != tt.fails || u.Remedy == "" {
 					t.Errorf("error %v, want %q and what to do", err, tt.fails)
 				}
 				return
@@ -58,10 +58,13 @@ func TestTooFewNodes(t *testing.T) {
 		want, remedy  string // "": enough
 	}{
 		{"two", []Node{a, b}, []Node{a, b}, "", ""},
-		{"one-named", []Node{a}, []Node{a, b}, "one node was named", "--nodes"},
+		{"one-named", []Node{a}, []Node{a, b}, "a swarm is measured between machines, and " +
+			"only one node was named", "--nodes"},
 		{"one-ready", []Node{a}, []Node{a},
-			"only node a takes tasks (node c is down; node d takes no tasks: its availability is drain)", "docker swarm join"},
-		{"none-ready", nil, nil, "no node takes tasks (node c is down; node d takes",
+			"a swarm is measured between machines, and only node a takes tasks (node c is " +
+				"down; node d takes no tasks: its availability is drain)", "docker swarm join"},
+		{"none-ready", nil, nil, "a swarm is measured between machines, and no node takes " +
+			"tasks (node c is down; node d takes no tasks: its availability is drain)",
 			"docker node ls"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +76,7 @@ func TestTooFewNodes(t *testing.T) {
 				return
 			}
 			var u *machine.UnsupportedError
-			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.want) ||
+			if !errors.As(err, &u) || err.Error() != tt.want ||
 				!strings.Contains(u.Remedy, tt.remedy) {
 				t.Errorf("%v, hint %q; want %q and %q", err, u.Hint(), tt.want, tt.remedy)
 			}

@@ -407,7 +407,7 @@ func TestReadTooLongLine(t *testing.T) {
 	_, err := Read(io.MultiReader(long, io.LimitReader(letters{}, maxLine+1),
 		strings.NewReader(`"}}`+"\n")))
 	var s *syntaxError
-	if !errors.As(err, &s) || s.Line != 2 || !strings.Contains(err.Error(), "longer than") {
+	if !errors.As(err, &s) || s.Line != 2 || err.Error() != "line 2: longer than 1 MiB" {
 		t.Errorf("error %v", err)
 	}
 }

@@ -79,7 +79,8 @@ func TestBadSteps(t *testing.T) {
 			t.Errorf("%.60s: error %v, want %q", step, err, why)
 		}
 	}
-	if _, err := Read(strings.NewReader(text + strings.Repeat("\n"+`{"step":{"round":2}}`, maxSteps))); err == nil || !strings.Contains(err.Error(), "more than 1000 steps") {
+	if _, err := Read(strings.NewReader(text + strings.Repeat("\n"+`{"step":{"round":2}}`, maxSteps))); err == nil || err.Error() !=
+		"line 1006: more than 1000 steps" {
 		t.Errorf("a thousand steps: %v", err)
 	}
 	// A header's own steps would have no cells.

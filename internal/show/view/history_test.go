@@ -112,7 +112,8 @@ func TestTrendsNameTheirBackend(t *testing.T) {
 		}
 	}
 	s := trendRows(trend.Of(l, nil).Lines)[0]
-	if !strings.Contains(s.Title.String(), "itself on docker, ") {
+	if s.Title.String() != "From the machine itself on docker, bulk, 1 stream: throughput, "+
+		"ratio to host, higher is better" {
 		t.Errorf("%q", s.Title)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func somePorts() *ports.Facts {
@@ -293,9 +294,10 @@ func TestExpectationsAsJUnit(t *testing.T) {
 		{Line: "containers reach 53/udp", Holds: ports.Maybe,
 			Because: ports.Reason{Words: "it is not known"}}}}
 	b := written(t, "junit", Ports(r), format.Options{})
-	for _, want := range []string{`tests="3" failures="1" errors="0" skipped="1"`,
-		`<failure message="one does">`, `<skipped message="it is not known">`} {
-		if !strings.Contains(b, want) {
+	for _, want := range []string{"  <testsuite name=\"toll ports\" tests=\"3\" " +
+		"failures=\"1\" errors=\"0\" skipped=\"1\">",
+		`      <failure message="one does"></failure>`, `      <skipped message="it is not known"></skipped>`} {
+		if !testgolden.HasLine(b, want) {
 			t.Errorf("no %s in\n%s", want, b)
 		}
 	}
