@@ -138,7 +138,7 @@ func TestBoxes(t *testing.T) {
 
 	e.says = strings.Repeat("hello\n", 200)
 	if _, _, err := a.MakeBox(bounded(t), Box{Name: "noise"}); err == nil ||
-		!strings.Contains(err.Error(), "no agent in 100 lines") {
+		err.Error() != "peer b: noise: protocol error: no agent in 100 lines" {
 		t.Errorf("noise is an agent: %v", err)
 	}
 	testwait.Until(t, testTime, "it is removed", func() bool { return e.count() == 0 })

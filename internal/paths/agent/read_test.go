@@ -169,7 +169,7 @@ func TestMeter(t *testing.T) {
 		t.Errorf("a word in the window: %+v", u.Control)
 	}
 	if _, err := b.ask(ctx, request{Use: 99}, 0); err == nil ||
-		!strings.Contains(err.Error(), "no such metering") {
+		err.Error() != "node b: no such metering" {
 		t.Error(err)
 	}
 }

@@ -46,8 +46,8 @@ func TestExec(t *testing.T) {
 		t.Errorf("over: %v", over)
 	}
 	end := stream.ended()
-	if end == nil || !strings.Contains(end.Error(), "exit code 3") ||
-		!strings.Contains(end.Error(), "after 3145728 bytes") || !plain(end.Error()) {
+	if end == nil || end.Error() != "command terminated with exit code 3: after 3145728 "+
+		"bytes: \\x1b[31mred" || !plain(end.Error()) {
 		t.Errorf("it ended by %q", end)
 	}
 }
@@ -129,8 +129,11 @@ func TestExecRefused(t *testing.T) {
 		return true
 	}
 	_, err := s.connect().exec(t.Context(), "p", "x")
-	if err == nil || !strings.Contains(err.Error(), "pods/exec") || !plain(err.Error()) ||
-		!strings.Contains(hint(err), "toll kubernetes manifest") {
+	if err == nil || err.Error() != "you may not get pods/exec in namespace measured "+
+		"(403): pods/exec is forbidden: User \"u\" cannot get resource \"pods/exec\" "+
+		"in API group \"\" in the namespace \"measured\"" || !plain(err.Error()) ||
+		hint(err) != "toll kubernetes manifest prints a role with the permissions that "+
+			"toll needs" {
 		t.Errorf("%v; hint: %s", err, hint(err))
 	}
 }

@@ -143,7 +143,8 @@ func TestFailedPods(t *testing.T) {
 	}
 	r.backend.Image = "example.org/toll"
 	if err := r.failed(&corev1.Pod{Status: waiting("ImagePullBackOff", "denied")}, n); err == nil ||
-		!strings.Contains(fmt.Sprint(err), "cannot get the image") {
+		fmt.Sprint(err) != "node n1 cannot get the image 127.0.0.1:1/bridgetoll:abc "+
+			"(ImagePullBackOff): denied" {
 		t.Errorf("of a registry: %v", err)
 	}
 }
@@ -241,9 +242,10 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	}
 	var u *machine.UnsupportedError
 	if err := without["n1"]; !errors.As(err, &u) ||
-		!strings.Contains(
-			u.Missing, "node n1 is s390x, and toll's own image is for "+runtime.GOARCH) ||
-		!strings.Contains(u.Remedy, "--image") {
+		u.Missing !=
+			"node n1 is s390x, and toll's own image is for "+runtime.GOARCH ||
+		u.Remedy != "--image with a multi-architecture image in a registry; or --nodes "+
+			"with nodes of one architecture" {
 		t.Errorf("got %v", err)
 	}
 	if got := s.verbs(pods); len(got) > 0 {

@@ -46,25 +46,29 @@ func TestRefuseOutside(t *testing.T) {
 		{"", mode.NodePort, mode.FromRemote, mode.ToAddress, false, ""},
 		{"", mode.NodePort, mode.FromRemote, mode.ToAddress, true, ""},
 		{"", mode.Host, mode.FromRemote, mode.ToAddress, false, ""},
-		{"", mode.Host, mode.FromRemote, mode.ToAddress, true, "mode host needs hostNetwork"},
-		{"", mode.NodePort, mode.FromRemoteContainer, mode.ToAddress, false, "not a pod"},
+		{"", mode.Host, mode.FromRemote, mode.ToAddress, true,
+			"mode host needs hostNetwork or hostPort, which --unprivileged rules out"},
+		{"", mode.NodePort, mode.FromRemoteContainer, mode.ToAddress, false,
+			"with --outside the client is this machine, not a pod"},
 		{"", mode.Pod, mode.FromRemote, mode.ToContainer, false,
-			"the address of pod exists only in the cluster"},
+			"the address of pod exists only in the cluster and cannot be reached from outside"},
 		{"", mode.ClusterIP, mode.FromRemote, mode.ToContainer, false,
-			"the address of clusterip exists only in the cluster"},
+			"the address of clusterip exists only in the cluster and cannot be reached " +
+				"from outside"},
 		{"a", mode.NodePortLocal, mode.FromRemote, mode.ToAddress, false, ""},
 		{"a b", mode.NodePort, mode.FromRemote, mode.ToAddress, false, ""},
 		{"a b", mode.Host, mode.FromRemote, mode.ToAddress, false, ""},
 		{"a b", mode.NodePortLocal, mode.FromRemote, mode.ToAddress, false,
-			"node b has no endpoint: the service's pod is on node a"},
+			"with externalTrafficPolicy: Local, node b has no endpoint: the service's pod " +
+				"is on node a"},
 		{"a b", mode.HostPort, mode.FromRemote, mode.ToAddress, false,
-			"node b has no such host port"},
+			"node b has no such host port: the pod is on node a"},
 	} {
 		k := &Kubernetes{Pods: cluster.Pods{Nodes: strings.Fields(tt.nodes), Outside: true, Unprivileged: tt.unprivileged}}
 		err := k.refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 		var u *machine.UnsupportedError
 		if (err == nil) != (tt.want == "") ||
-			err != nil && (!errors.As(err, &u) || !strings.Contains(u.Missing, tt.want) ||
+			err != nil && (!errors.As(err, &u) || u.Missing != tt.want ||
 				u.Remedy == "") {
 			t.Errorf("%s from %s with %q: %v, want %q", tt.mode, tt.from, tt.nodes, err, tt.want)
 		}
