@@ -73,7 +73,7 @@ func sources(t *testing.T, dir string) (out []string) {
 func TestWarningsAreExplained(t *testing.T) {
 	codes := regexp.MustCompile(`(?:Warning\{(?:Code: )?|Doubt\{|\badd\()"([a-z-]+)"`)
 	n := 0
-	for _, text := range sources(t, "judge/analysis") {
+	for _, text := range append(sources(t, "judge/analysis"), sources(t, "judge/mesh")...) {
 		_, list, _ := strings.Cut(text, "// The codes of warnings.")
 		list, _, _ = strings.Cut(list, "\n)")
 		for _, m := range regexp.MustCompile(`= "([a-z-]+)"`).FindAllStringSubmatch(list, -1) {
