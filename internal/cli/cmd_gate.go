@@ -145,7 +145,7 @@ func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gat
 		}
 		say(e.stderr, fmt.Sprintf("toll: a sentence is violated: measuring again, %d of at most %d",
 			i+1, times))
-		further, err := remeasure(c.Context(), e, file.Header)
+		further, err := remeasure(c.Context(), file.Header)
 		if err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func checkRepeated(args []string) error {
 	return nil
 }
 
-func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
+func remeasure(ctx context.Context, h sample.Header) (*sample.File, error) {
 	if h.Command == nil {
 		return nil,
 			usage(errors.New("the results file does not record the command that measured it"),

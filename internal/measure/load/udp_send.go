@@ -82,8 +82,8 @@ var errNoneSent = errors.New(
 	"no datagram was due in the window: raise the rate or lengthen the window")
 
 // run sends at rate (datagrams per second; 0: as fast as possible). It calls over after each system
-// call, until over returns true. missed is the number of datagrams skipped.
-func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) (missed int64) {
+// call, until over returns true, with the number of datagrams skipped.
+func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) {
 	t, m := s.t, s.f.msgs
 	per := len(m.bufs) * m.each
 	interval, early := 0.0, int64(0)
@@ -91,7 +91,7 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 		interval, early = float64(per)*1e9/rate, ahead(rate)
 	}
 	due := float64(clock.Now())
-	woke := int64(due)
+	woke, missed := int64(due), int64(0)
 	for {
 		if interval > 0 {
 			now := clock.Now()
@@ -103,7 +103,7 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 				pause(min(wait, longestPause))
 				now = clock.Now()
 				if over(now, missed) {
-					return missed
+					return
 				}
 			}
 			if now >= int64(due) {
@@ -116,11 +116,8 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 			}
 			due += interval
 		}
-		if !s.send(step) {
-			return missed
-		}
-		if over(clock.Now(), missed) {
-			return missed
+		if !s.send(step) || over(clock.Now(), missed) {
+			return
 		}
 	}
 }

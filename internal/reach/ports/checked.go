@@ -10,7 +10,7 @@ func (r *Report) TakeChecks() {
 		for i := range r.Ports {
 			row := &r.Ports[i]
 			p, ok := row.Paths[k.Client]
-			if !ok || row.Proto != "tcp" || p.Dial != k.Dial || !p.doubts(Untried) {
+			if !ok || row.Proto != "tcp" || p.Dial != k.Dial || !p.untried() {
 				continue
 			}
 			k.Agrees = true // with what it replaces
@@ -26,9 +26,9 @@ func (r *Report) TakeChecks() {
 	r.Answer = r.answer()
 }
 
-// doubts reports whether a doubt of the path has the code.
-func (p Path) doubts(code Code) bool {
-	return slices.ContainsFunc(p.Doubt, func(d Reason) bool { return d.Code == code })
+// untried reports whether the path is in doubt because it was not tried.
+func (p Path) untried() bool {
+	return slices.ContainsFunc(p.Doubt, func(d Reason) bool { return d.Code == Untried })
 }
 
 // after returns the path as a real connection found it.

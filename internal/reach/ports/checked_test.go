@@ -14,7 +14,7 @@ func TestTakeChecks(t *testing.T) {
 	r := Judge(f, 0)
 	at := slices.IndexFunc(r.Ports, func(row Row) bool { return row.Port == 22 })
 	before := r.Ports[at].Paths[OwnAddr]
-	if before.Kind != Unknown || !before.doubts(Untried) {
+	if before.Kind != Unknown || !before.untried() {
 		t.Fatalf("%+v", before)
 	}
 	remote := r.Ports[at].Paths[Remote]
@@ -29,7 +29,7 @@ func TestTakeChecks(t *testing.T) {
 		r.Checks = []Check{{Client: OwnAddr, Dial: before.Dial, Got: x.got, Expected: before.Kind}}
 		r.TakeChecks()
 		p := r.Ports[at].Paths[OwnAddr]
-		if p.Kind != x.kind || p.doubts(Untried) != x.untried ||
+		if p.Kind != x.kind || p.untried() != x.untried ||
 			len(p.Doubt) != x.doubts || p.Tried != x.got || !r.Checks[0].Agrees {
 			t.Errorf("%s: %+v, %+v", x.got, p, r.Checks)
 		}

@@ -75,7 +75,7 @@ func (f *Facts) insides(port uint16) []Inside {
 func (in *Inside) answers() bool {
 	return slices.ContainsFunc(inside, func(c Client) bool {
 		p := in.Paths[c]
-		return p.Answers() && !p.doubts(Untried)
+		return p.Answers() && !p.untried()
 	})
 }
 

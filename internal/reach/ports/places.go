@@ -259,11 +259,10 @@ func (r *Row) concerns(six bool) bool {
 	return r.Family == "both" || (r.Family == "ipv6") == six
 }
 
-// neighbour returns the server's bridge and network. If these are not known, it returns another
-// Docker network's.
-func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
+// neighbour returns the server's bridge. If it is not known, it returns another Docker network's.
+func (f *Facts) neighbour(r *Row, six bool) string {
 	if IsRelay(r.Holder.Kind) {
-		return "", netip.Prefix{}
+		return ""
 	}
 	bridge := ""
 	if c, ok := f.homeOf(r.Server); ok {
@@ -273,12 +272,11 @@ func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 		if !d.Docker || bridge != "" && d.Name != bridge {
 			continue
 		}
-		i := slices.IndexFunc(d.Addrs, func(p netip.Prefix) bool {
+		if slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool {
 			return p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast()
-		})
-		if i >= 0 {
-			return d.Name, d.Addrs[i]
+		}) {
+			return d.Name
 		}
 	}
-	return "", netip.Prefix{}
+	return ""
 }

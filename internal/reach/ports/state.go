@@ -171,7 +171,7 @@ func (f *Facts) unless(r *Row) string {
 func (f *Facts) otherSource(r *Row) string {
 	six := r.Family == "ipv6"
 	asked, uplink := f.address(six)
-	bridge, _ := f.neighbour(r, six)
+	bridge := f.neighbour(r, six)
 	var behind, from []string
 	for _, d := range f.Devices {
 		kind := r.Paths[OwnAddr].Kind

@@ -103,7 +103,7 @@ func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell
 	all.add(evidenceChart(cells))
 	all.add(tokenChart(cells))
 	all.add(curveChart(cells))
-	all.add(stripChart(cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun), r.Plan))
+	all.add(stripChart(cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun)))
 	all.add(partyChart(cells, w))
 	all.add(cpuChart(cells))
 	return all
@@ -134,8 +134,7 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 // or third one and so on is shown.
 const mostPoints = 400
 
-func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart,
-	ok bool) {
+func stripChart(cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	unit, axis := scaleOf(cells, metric), "round"
 	spec, baselines := strips{Axis: axis}, 0
 	var rows [][]string

@@ -191,7 +191,7 @@ func (p *printer) grid(g grid) {
 
 func (p *printer) above(t document.Table, r document.Row) {
 	if len(r.Above) > 0 {
-		p.wrapped(spaces(t.Level), p.text(r.Above), document.Words)
+		p.wrapped(spaces(t.Level), p.text(r.Above))
 	}
 }
 

@@ -22,7 +22,7 @@ func (p *printer) table(t document.Table) {
 	case t.Split == document.SplitFull:
 		p.splitFull(t)
 	case t.Instead != "":
-		p.wrapped(spaces(t.Level), t.Instead, document.Words)
+		p.wrapped(spaces(t.Level), t.Instead)
 	default:
 		p.parts([]document.Table{part(t, 1, t.At), part(t, t.At, len(t.Columns))},
 			document.Layout{})
@@ -268,12 +268,12 @@ func (p *printer) blocks(g grid) {
 			switch {
 			case text == "":
 			case i == 0:
-				p.wrapped(spaces(g.Level), p.styled(r.Style, text), document.Words)
+				p.wrapped(spaces(g.Level), p.styled(r.Style, text))
 			default:
 				if heads[i] != "" {
 					text = heads[i] + ": " + text
 				}
-				p.wrapped(spaces(g.Level+1), p.styled(c.Style, text), document.Words)
+				p.wrapped(spaces(g.Level+1), p.styled(c.Style, text))
 			}
 		}
 		p.underRow(g, n)

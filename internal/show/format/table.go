@@ -34,7 +34,7 @@ func (p *printer) document(d document.Document) {
 			p.line("")
 		}
 		if len(s.Title) > 0 {
-			p.wrapped(spaces(s.Level), p.text(s.Title), document.Words)
+			p.wrapped(spaces(s.Level), p.text(s.Title))
 		}
 		afterTable := false
 		for _, b := range s.Blocks {
@@ -54,7 +54,7 @@ func (p *printer) block(b document.Block) {
 		p.paragraph(b)
 	case document.List:
 		for _, item := range b.Items {
-			p.wrapped(spaces(b.Level), item, document.Words)
+			p.wrapped(spaces(b.Level), item)
 		}
 	case document.Command:
 		p.command(b.Line)
@@ -146,7 +146,7 @@ func (p *printer) route(r document.Route) {
 	}
 	if r.Ends != "" {
 		p.line(margin + "  ╳")
-		p.wrapped(margin, p.styled(document.Bad, r.Ends), document.Words)
+		p.wrapped(margin, p.styled(document.Bad, r.Ends))
 	}
 }
 

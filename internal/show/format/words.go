@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-func (p *printer) wrapped(indent, s, sep string) {
-	for _, l := range p.broken(indent, s, sep) {
+func (p *printer) wrapped(indent, s string) {
+	for _, l := range p.broken(indent, s, document.Words) {
 		p.line(l)
 	}
 }

@@ -23,7 +23,7 @@ func Details(r judge.Report, row PartRow) document.Document {
 	for _, c := range row.Cells {
 		d.Sections = append(d.Sections, cellHead(base, c))
 		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c),
-			parties(base, c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {
+			parties(c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {
 			if len(s.Blocks) > 0 {
 				d.Sections = append(d.Sections, s)
 			}
@@ -246,7 +246,7 @@ func humane(n uint64) string {
 	return ""
 }
 
-func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
+func parties(c analysis.Cell) (s document.Section) {
 	of := c.CPU
 	sum := of.Sum()
 	if !(sum > 0) {

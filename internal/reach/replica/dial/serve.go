@@ -115,13 +115,11 @@ func (s *server) run() {
 
 func (s *server) poke() { _, _ = unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-func (s *server) close() error {
-	if s.closing.Swap(true) {
-		return nil
+func (s *server) close() {
+	if !s.closing.Swap(true) {
+		s.poke()
+		<-s.done
 	}
-	s.poke()
-	<-s.done
-	return nil
 }
 
 func (s *server) release() {
