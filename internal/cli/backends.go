@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 type backend struct {
@@ -144,7 +145,7 @@ func meshBackends() (out []string) {
 	return out
 }
 
-func listBackends(all []backend, last string) string {
+func listBackends(all []backend, either bool) string {
 	var words []string
 	for _, b := range all {
 		text := b.name
@@ -153,9 +154,8 @@ func listBackends(all []backend, last string) string {
 		}
 		words = append(words, text)
 	}
-	if last == "" {
-		return strings.Join(words, ", ")
+	if either {
+		return printable.Either(words)
 	}
-	n := len(words) - 1
-	return strings.Join(words[:n], ", ") + last + words[n]
+	return strings.Join(words, ", ")
 }

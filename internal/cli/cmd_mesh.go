@@ -61,7 +61,7 @@ there by ssh, and the machines dial each other.`,
 	}
 	fl := c.Flags()
 	on := meshBackends()
-	f.addOn(fl, on[:1], on, "where the nodes are: "+either(on))
+	f.addOn(fl, on[:1], on, "where the nodes are: "+printable.Either(on))
 	f.mesh = true
 	f.addSettings(fl, comparesRuns)
 	f.addMeshModes(fl, &m)
@@ -69,7 +69,8 @@ there by ssh, and the machines dial each other.`,
 		help: "measure at most this many pairs at a time (default all pairs of a round)"})
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
-	f.addSweeps(fl, &m)
+	f.addRounds(fl)
+	fl.Lookup("rounds").Usage = "visit every pair this many times, regardless of budget and precision"
 	return c
 }
 
@@ -102,11 +103,6 @@ func (f *traffic) addMeshLoads(fl *pflag.FlagSet) {
 	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
 		return flag == "streams" || flag == "request" || flag == "reply"
 	})
-}
-
-func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
-	f.addRounds(fl)
-	fl.Lookup("rounds").Usage = "visit every pair this many times, regardless of budget and precision"
 }
 
 func (f *runFlags) runMesh(c *cobra.Command, e env, m meshFlags, machines []string) error {

@@ -32,12 +32,12 @@ type builderFlags struct {
 
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
 	f.addOn(fl, []string{sample.Lab}, backendNames(), "what builds the modes: "+
-		listBackends(backends, "")+", or several: "+strings.Join(backendNames()[:2], ","))
+		listBackends(backends, false)+", or several: "+strings.Join(backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
 }
 
 func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
-	f.addOn(fl, []string{sample.Lab}, backendNames(), "who builds: "+listBackends(backends, " or "))
+	f.addOn(fl, []string{sample.Lab}, backendNames(), "who builds: "+listBackends(backends, true))
 	f.addSettings(fl, k)
 }
 
@@ -54,7 +54,7 @@ func (f *builderFlags) onlyLocal(fl *pflag.FlagSet, but ...string) {
 		x.Hidden = x.Hidden || len(owners(x)) > 0 && !usedBy(x, names) &&
 			!slices.Contains(but, x.Name)
 	})
-	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), "") +
+	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), false) +
 		", or several: " +
 		strings.Join(names, ",")
 	offer(fl, "on", names)

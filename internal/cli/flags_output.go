@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -30,7 +31,7 @@ func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	names := format.Names(kind)
 	add(fl,
 		flagDef{name: formatName, group: toWrite, value: &o.format, word: "FORMAT",
-			help: either(names), main: measuring + " path", offer: names, use: shows},
+			help: printable.Either(names), main: measuring + " path", offer: names, use: shows},
 		flagDef{name: outputFlag, group: toWrite, value: text(&o.file, ""), word: "FILE",
 			help: "write to this file instead of the standard output", main: "path",
 			use: shows | trusts},
@@ -134,15 +135,6 @@ func (o *outputFlags) print(e env, d document.Document) error {
 // printing is called with each document that is printed, for tests that lay documents out in other
 // widths.
 var printing = func(document.Document) {}
-
-// either joins words for a sentence: "a, b or c".
-func either(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
 
 const (
 	formatName = "format"

@@ -7,7 +7,7 @@ import (
 )
 
 // NamespaceID returns the calling namespace's number, from 0 on, for the namespace of process pid,
-// or -1 if no device has linked the two.
+// or -1 if no device of the one has its other end or parent in the other.
 func NamespaceID(pid int) (int, error) {
 	id, err := netlink.GetNetNsIdByPid(pid)
 	if err != nil {

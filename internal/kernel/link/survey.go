@@ -82,16 +82,6 @@ func Survey() ([]Device, error) {
 	return out, nil
 }
 
-// SpaceID returns the ID that this namespace has for the network namespace of process pid. It
-// returns -1 if it has none; then no device of this namespace has its other end or parent there.
-func SpaceID(pid int) (int, error) {
-	id, err := netlink.GetNetNsIdByPid(pid)
-	if err != nil {
-		return -1, fmt.Errorf("find the network namespace of process %d: %w", pid, err)
-	}
-	return id, nil
-}
-
 func isAll(n *net.IPNet) bool {
 	ones, _ := n.Mask.Size()
 	return ones == 0 && n.IP.IsUnspecified()

@@ -3,11 +3,11 @@ package cluster
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Check builds a path, closes it and returns the error. What the path shares with others stays
@@ -49,7 +49,6 @@ func Refuse(s path.Spec) error {
 // NoMode returns the error for a mode that the backend's modes lack. It begins with lacks, such as
 // "a swarm has no services".
 func NoMode(lacks string, m mode.Name, modes []string) error {
-	last := len(modes) - 1
 	return &machine.UnsupportedError{Missing: lacks + " in mode " + string(m),
-		Remedy: strings.Join(modes[:last], ", ") + " or " + modes[last] + "; or --on lab", Lack: machine.LackMode}
+		Remedy: printable.Either(modes) + "; or --on lab", Lack: machine.LackMode}
 }

@@ -136,7 +136,7 @@ func (c *collector) peerSpaces(devices []link.Device) map[int]string {
 			wanted[d.Space] = true
 		}
 	}
-	machine, errMachine := link.SpaceID(c.pid)
+	machine, errMachine := link.NamespaceID(c.pid)
 	if errMachine == nil && wanted[machine] {
 		out[machine] = c.f.Space
 	}
@@ -149,7 +149,7 @@ func (c *collector) peerSpaces(devices []link.Device) map[int]string {
 			continue
 		}
 		asked[p.space] = true
-		if id, err := link.SpaceID(p.PID); err == nil && wanted[id] {
+		if id, err := link.NamespaceID(p.PID); err == nil && wanted[id] {
 			out[id] = p.space
 		}
 	}

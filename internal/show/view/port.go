@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -292,10 +293,7 @@ func orList(words []string) string {
 	if more := len(words) - most; more > 1 {
 		words = append(slices.Clone(words[:most]), fmt.Sprintf("%d more", more))
 	}
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	return printable.Either(words)
 }
 
 func arrivalText(d dial, by []ports.Hop) string {

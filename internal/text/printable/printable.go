@@ -34,12 +34,17 @@ func Capital(s string) string {
 }
 
 // List returns the names in a sentence: "a, b and c".
-func List(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
+func List(names []string) string { return joined(names, " and ") }
+
+// Either returns the words in a sentence: "a, b or c".
+func Either(words []string) string { return joined(words, " or ") }
+
+func joined(words []string, last string) string {
+	n := len(words) - 1
+	if n < 1 {
+		return strings.Join(words, "")
 	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return strings.Join(words[:n], ", ") + last + words[n]
 }
 
 // Limit returns s, cut after most characters.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -155,12 +156,7 @@ func (e *UnknownError) meant(word string) string {
 		}
 		return strings.Join(parts, " ")
 	}
-	near := Words(word, e.Known)
-	if len(near) < 2 {
-		return strings.Join(near, "")
-	}
-	last := len(near) - 1
-	return strings.Join(near[:last], ", ") + " or " + near[last]
+	return printable.Either(Words(word, e.Known))
 }
 
 // Parse returns the element of known that equals word. what is the kind of list. The error is an
