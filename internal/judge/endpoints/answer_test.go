@@ -197,6 +197,10 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(1020)},
 			"Other suspects: <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 1020 times, so the client sent 938 segments again: let the server listen with a larger backlog"},
+		"overflows alone": {map[string]analysis.Metric{
+			workload.Resent: total(938), workload.ClientSent: total(2000),
+			workload.ServerOverflows: total(800)},
+			"Looked for: no other segment was lost or out of order and"},
 		"overflows and loss": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(20)},

@@ -146,20 +146,32 @@ func (w *writer) absent(fs []analysis.Finding) string {
 		}
 		none := suspectOf(f).None
 		if f.What == workload.Resent {
-			n := 0.0
-			for _, c := range w.cells(f) {
-				n += total(c, workload.Resent) + total(c, workload.OutOfOrder)
-			}
-			switch {
-			case n == 1:
-				none = "only 1 segment was lost or out of order"
-			case n > 0:
-				none = "only " + whole(n) + " segments were lost or out of order"
-			}
+			none = w.fewLost(f)
 		}
 		out = append(out, none)
 	}
 	return printable.List(out)
+}
+
+// fewLost returns how many segments were lost or out of order. It leaves out those that a full listen
+// queue explains, which is another suspect.
+func (w *writer) fewLost(f analysis.Finding) string {
+	n, other := 0.0, ""
+	for _, c := range w.cells(f) {
+		n += total(c, workload.OutOfOrder)
+		if endpoints.QueueFull(c) {
+			other = "other "
+		} else {
+			n += total(c, workload.Resent)
+		}
+	}
+	switch n {
+	case 0:
+		return "no " + other + "segment was lost or out of order"
+	case 1:
+		return "only 1 " + other + "segment was lost or out of order"
+	}
+	return "only " + whole(n) + " " + other + "segments were lost or out of order"
 }
 
 // unexamined returns which routes' servers were not examined, or "" for all.
