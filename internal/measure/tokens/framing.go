@@ -12,8 +12,8 @@ type frame struct {
 	end     int64
 	login   bool   // no request of the client's
 	several bool   // statements that are answered together
-	start   int64  // of HTTP/2's only, as its stream
-	stream  uint32 // of several, which may alternate
+	start   int64  // 0: the end of the one before
+	stream  uint32 // of HTTP/2's, which may alternate
 }
 
 // framer finds where the messages of one direction of a connection end.
@@ -248,13 +248,15 @@ type postgres struct {
 	head     []byte
 	kind     byte
 	executes int
+	start    int64     // of the next request
+	empty    bool      // nothing of it has come but Flush
 	answers  *postgres // of the requests
 }
 
 // newPostgres returns a framer of requests with one of their replies. starts means that the
 // connection begins.
 func newPostgres(starts bool) *postgres {
-	p := &postgres{asks: true, starts: starts, answers: &postgres{}}
+	p := &postgres{asks: true, starts: starts, empty: true, answers: &postgres{}}
 	p.end, p.answers.end = p.ended, p.answers.ended
 	return p
 }
@@ -321,11 +323,15 @@ func (p *postgres) ended() {
 	switch {
 	case p.asks && p.kind == 0:
 		p.frames = append(p.frames, frame{end: p.at, login: true})
-	case p.asks && p.kind == 'E':
-		p.executes++
+	case p.asks && p.kind == 'H' && p.empty: // psycopg's, behind Sync
+		p.start = p.at
 	case p.asks && strings.IndexByte("QFS", p.kind) >= 0:
-		p.frames = append(p.frames, frame{end: p.at, several: p.executes > 1})
-		p.executes = 0
+		p.frames = append(p.frames, frame{start: p.start, end: p.at, several: p.executes > 1})
+		p.executes, p.empty = 0, true
+	case p.asks:
+		if p.empty = false; p.kind == 'E' {
+			p.executes++
+		}
 	case !p.asks && p.kind == 'Z':
 		p.frames = append(p.frames, frame{end: p.at})
 	}

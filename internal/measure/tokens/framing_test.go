@@ -94,10 +94,14 @@ func TestFramersSkip(t *testing.T) {
 func FuzzFramers(f *testing.F) {
 	f.Add([]byte("*1\r\n$4\r\nPING\r\n"), []byte("*99\r\n%1\r\n"), int64(3))
 	f.Add([]byte(message('Q', "select 1")), []byte(message('Z', "I")), int64(0))
+	ask, answer, end := http2Of(1)
+	f.Add([]byte(http2Preface+ask), []byte(answer+end), int64(0))
 	f.Fuzz(func(t *testing.T, asks, answers []byte, missing int64) {
 		var k talk
 		k.request(asks, missing)
 		k.reply(answers, missing)
+		k.request(asks, 0)
+		k.reply(answers, 0)
 		if k.reads() {
 			for _, x := range k.asks.found().frames {
 				if x.end <= 0 {

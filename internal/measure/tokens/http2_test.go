@@ -136,6 +136,23 @@ func TestServedStreamsInPart(t *testing.T) {
 	}
 }
 
+// TestServedFlush has a client of PostgreSQL that sends Flush behind Sync, as psycopg's pipelines do.
+func TestServedFlush(t *testing.T) {
+	l := NewServer()
+	l.Serve(theServer, nil)
+	c := &conversation{log: l, asked: 100, replied: 9000,
+		client: netip.AddrPortFrom(relayAt2, 41000)}
+	for range 3 {
+		c.send(false, message('P', "select"), message('B', ""), message('H', ""), message('S', ""))
+		c.send(false, message('H', ""))
+		c.send(true, message('1', ""), message('Z', "I"))
+	}
+	if e := c.served(); e.Requests != 3 || e.Pipelined+e.Unanswered+e.Unmatched != 0 ||
+		math.Abs(e.Whole.Max-20e-6) > 1e-9 {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestIsHTTP2(t *testing.T) {
 	ask, _, _ := http2Of(1)
 	for b, want := range map[string]bool{

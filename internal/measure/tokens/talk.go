@@ -64,11 +64,12 @@ func (c *connection) pairs() (out []exchange) {
 	asked, from, left := t.asked, t.from, t.left
 	answers := t.answers.found().frames
 	for i, f := range t.asks.found().frames {
-		first, ok := c.in.at(asked + 1)
+		start := max(asked, f.start)
+		first, ok := c.in.at(start + 1)
 		if !ok {
 			break
 		}
-		x := exchange{turn{sent: first.at, before: asked, asked: f.end, from: from}, f, first.at < left}
+		x := exchange{turn{sent: first.at, before: start, asked: f.end, from: from}, f, first.at < left}
 		if i < len(answers) {
 			x.to = answers[i].end
 			if m, ok := c.out.at(x.to); ok {
