@@ -44,8 +44,8 @@ const (
 // newHTTP2 returns framers of requests, which b begins, and replies, or nil if b is not HTTP/2.
 func newHTTP2(b []byte) (asks, answers *http2) {
 	asks, answers = &http2{}, &http2{}
-	if rest, ok := bytes.CutPrefix(b, []byte(http2Preface)); ok {
-		b, asks.before = rest, []byte(http2Preface)
+	if bytes.HasPrefix(b, []byte(http2Preface)) {
+		asks.before = []byte(http2Preface)
 	} else if !areHTTP2(b) {
 		return nil, nil
 	}
