@@ -101,7 +101,7 @@ func TestTraps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes := regexp.MustCompile(`(?m)^\t\w+(?: Code)? += "(.*)"$`).FindAllStringSubmatch(string(b), -1)
+	codes := regexp.MustCompile(`(?m)^\t\w+(?: +Code)? += "(.*)"$`).FindAllStringSubmatch(string(b), -1)
 	if len(codes) != len(ofTraps) {
 		t.Errorf("%d codes, %d sentences", len(codes), len(ofTraps))
 	}
