@@ -3,7 +3,7 @@
 # default.
 #
 # redis-py sends it again ten times, over new connections, before it raises TimeoutError: a server
-# whose answers come late has added 11. `retry_on_timeout=False` changes nothing (only a warning of its
+# whose answers come late has added 11. `retry_on_timeout=False` changes nothing (a warning of its
 # deprecation says that "TimeoutError is included by default"); a `Retry` of 0 times does.
 #
 # redis 8.1.0 (PyPI), 2026-11-29
