@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -71,23 +72,21 @@ func sources(t *testing.T, dir string) (out []string) {
 }
 
 func TestWarningsAreExplained(t *testing.T) {
-	codes := regexp.MustCompile(`(?:Warning\{(?:Code: )?|Doubt\{|\badd\()"([a-z-]+)"`)
 	n := 0
-	for _, text := range append(sources(t, "judge/analysis"), sources(t, "judge/mesh")...) {
-		_, list, _ := strings.Cut(text, "// The codes of warnings.")
-		list, _, _ = strings.Cut(list, "\n)")
-		for _, m := range regexp.MustCompile(`= "([a-z-]+)"`).FindAllStringSubmatch(list, -1) {
-			finds(t, "warning", m[1])
-			n++
-		}
-	}
-	for _, dir := range []string{"judge", "record/workload"} {
+	for dir, head := range map[string]string{"judge/analysis": "// The codes of warnings.",
+		"record/workload": "// The codes of doubts."} {
 		for _, text := range sources(t, dir) {
-			for _, m := range codes.FindAllStringSubmatch(text, -1) {
+			_, list, _ := strings.Cut(text, head)
+			list, _, _ = strings.Cut(list, "\n)")
+			for _, m := range regexp.MustCompile(`= "([a-z-]+)"`).FindAllStringSubmatch(list, -1) {
 				finds(t, "warning", m[1])
 				n++
 			}
 		}
+	}
+	for _, code := range []string{analysis.Busy, analysis.Varying, analysis.DoubtfulRoutes} {
+		finds(t, "warning", code)
+		n++
 	}
 	if n < 30 {
 		t.Errorf("%d codes were found", n)
