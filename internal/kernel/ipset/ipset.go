@@ -169,8 +169,8 @@ func addresses(a netlink.Attribute) (netlink.Attribute, error) {
 	})
 }
 
-// AddLists adds to which, indexes of saved sets, those of the lists that have one as a member. Lists
-// cannot have lists as members.
+// AddLists adds to which, indexes of saved sets, those of the lists that have one as a member.
+// Lists cannot have lists as members.
 func AddLists(saved []raw.Message, which map[uint16]bool) {
 	var lists []set
 	chosen := map[string]bool{}

@@ -106,11 +106,14 @@ type savedRule struct {
 	number       int
 	attrs        attributes
 	exprs        []expression
-	limits       map[string]string // the kinds of the table's limiting objects, by name, and of its maps
+	limits       map[string]string // the kinds of the table's limiting objects and maps, by name
 	updated      map[string]bool   // the table's sets that rules update
 	idle         bool              // the rule does nothing to packets that match
 	known        xtables.Known
 }
+
+// inRules has the messages that eachRule needs.
+var inRules = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWSET, unix.NFT_MSG_NEWRULE}
 
 // eachRule yields the rules, in order, one after the other, because a machine may have tens of
 // thousands: without what decoded adds, and without idle, which needs the later rules of the chain.
@@ -123,7 +126,7 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 				continue
 			}
 			kind := m.Type & 0xff
-			if kind != unix.NFT_MSG_NEWOBJ && kind != unix.NFT_MSG_NEWSET && kind != unix.NFT_MSG_NEWRULE {
+			if !slices.Contains(inRules, kind) {
 				continue
 			}
 			a, err := decode(m.Data[headerSize:])
@@ -139,7 +142,8 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 				objects[table][a.text(unix.NFTA_OBJ_NAME)] = limiting[a.number(unix.NFTA_OBJ_TYPE)]
 				continue
 			case unix.NFT_MSG_NEWSET:
-				objects[table][inMap+a.text(unix.NFTA_SET_NAME)] = limiting[a.number(unix.NFTA_SET_OBJ_TYPE)]
+				of := limiting[a.number(unix.NFTA_SET_OBJ_TYPE)]
+				objects[table][inMap+a.text(unix.NFTA_SET_NAME)] = of
 				continue
 			}
 			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,

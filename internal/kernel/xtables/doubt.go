@@ -22,8 +22,8 @@ type Known struct {
 }
 
 // stateless lists the matches that are the same in a copy. It lacks owner, cgroup, cpu, socket,
-// recent, limit, hashlimit, connlimit, connbytes, quota, osf, string, time, geoip and unknown matches,
-// and those of MatchDoubt.
+// recent, limit, hashlimit, connlimit, connbytes, quota, osf, string, time, geoip and unknown
+// matches, and those of MatchDoubt.
 var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
 	"connmark", "conntrack", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
 	"frag", "hbh", "helper", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",

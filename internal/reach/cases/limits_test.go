@@ -46,8 +46,8 @@ R`})
 			[]string{"toll: error: --try: cannot try commands in a copy: ", "toll: hint: "}},
 		{"no /proc", places["no /proc"] + "toll ports --try 'echo ran'", 3,
 			[]string{"toll: error: --try: cannot try commands in a copy: "}},
-		{"read-only /proc/sys", "mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; " +
-			"exec toll ports", 0, []string{"a container manager has mounted /proc/sys read-only: open "}},
+		{"read-only /proc/sys", "mount --bind /proc/sys /proc/sys; " +
+			"mount -o remount,bind,ro /proc/sys; exec toll ports", 0, []string{"a container manager has mounted /proc/sys read-only: open "}},
 		{"a remedy without a user namespace", places["no user namespace"] + "toll ports 9100", 4,
 			[]string{"This may admit ", "(not tried: "}},
 		{"a remedy without /proc", places["no /proc"] + "toll ports 9100", 4,
