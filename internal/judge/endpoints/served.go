@@ -92,14 +92,14 @@ func noClient(s *sample.Served) string {
 		return "what clients do could not be recorded (that needs BPF, and Linux 6.16 or later)"
 	case n > shown:
 		return fmt.Sprintf("no program of this machine that dials port %d, or another one of %d that lead "+
-			"there, sent the requests", s.Server.Port, n)
+			"there, was seen to send the requests and read the replies", s.Server.Port, n)
 	}
 	var ports []string
 	for _, p := range s.Dialled {
 		ports = append(ports, strconv.Itoa(int(p)))
 	}
 	return "no program of this machine that dials port " + strings.Join(ports, " or ") +
-		" sent the requests"
+		" was seen to send the requests and read the replies"
 }
 
 // alone reports whether the server's part is without its TCP.

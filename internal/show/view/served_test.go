@@ -148,7 +148,7 @@ The slowest requests
   11087 requests over 4 connections in 1.2 s, 9239 a second, followed in 12 spells, 12 % of 10.1 s,
     so that the server loses little: 130 µs each at the server's network device, the server 90.0 µs.
   The clients, and what is between them and that device, are not in it: no program of this machine
-    that dials port 5432 or 6432 sent the requests.
+    that dials port 5432 or 6432 was seen to send the requests and read the replies.
   1000 requests had no reply at the end of the spell in which they came.
 
            mean   p50   p99  largest
