@@ -129,8 +129,10 @@ func (j *Run) TooBusyFor(i int) bool {
 }
 
 // Failure returns, in one line, why cell i has no result.
-func (j *Run) Failure(i int) string {
-	f := j.failure(i)
+func (j *Run) Failure(i int) string { return j.failure(i).Why() }
+
+// Why returns the reason with its evidence, in one line.
+func (f Failed) Why() string {
 	if f.Evidence == "" {
 		return f.Reason
 	}

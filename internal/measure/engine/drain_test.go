@@ -88,8 +88,8 @@ func TestBudgetsAreKept(t *testing.T) {
 		}
 		warned := false
 		for _, w := range c.Warnings {
-			warned = warned || w.Code == "ports-exhausted" &&
-				strings.Contains(w.Text, "3 of 3 visits") && strings.Contains(w.Text, "4000")
+			warned = warned || w.Code == workload.PortsExhausted && w.Found.N == 3 &&
+				w.Found.Of == 3 && w.Found.Values[workload.PortsExhausted] == ports
 		}
 		if !warned {
 			t.Errorf("%s: warnings %+v", c.Mode, c.Warnings)

@@ -132,12 +132,12 @@ func commandParts(c string) (out []string) {
 func (p *printer) route(r document.Route) {
 	margin := spaces(r.Level)
 	bar := margin + "  │"
-	kinds := 0
+	kinds, counted := 0, false
 	for _, s := range r.Steps {
-		kinds = max(kinds, width(s.Kind))
+		kinds, counted = max(kinds, width(s.Kind)), counted || len(s.Counters) > 0
 	}
 	for i, s := range r.Steps {
-		if i > 0 {
+		if i > 0 && counted {
 			p.line(bar)
 		}
 		p.paragraph(document.Paragraph{Level: r.Level, Break: r.Break,

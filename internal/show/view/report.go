@@ -354,14 +354,15 @@ func mebibytes(n int64) string { return units.Digits(float64(n)/(1<<20)) + " MiB
 // absent lists cells without a result. Those with the same reason are listed together.
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
-	if len(r.Failed) > 0 {
+	switch {
+	case len(r.Failed) > 1 && len(r.Cells) == 0 && allFailedBy(r.Failed[0], r.Failed):
+		out = append(out, list(document.Failed, "Failed", []string{fmt.Sprintf("all %d rows: %s",
+			len(r.Failed), r.Failed[0].Why())}))
+	case len(r.Failed) > 0:
 		var why causes
 		for _, f := range r.Failed {
 			text := fmt.Sprintf(" from %s, %s%s: %s", f.From.Words(), f.Load, r.Plan.SayPin(f.Pin),
-				f.Reason)
-			if f.Evidence != "" {
-				text += ": " + f.Evidence
-			}
+				f.Why())
 			why.add(analysis.RowName(f.Cell)+sayOn(r, f.On), text)
 		}
 		items := why.items(func(names []string) string { return strings.Join(names, ", ") })
@@ -374,4 +375,9 @@ func absent(r *analysis.Report) []document.Section {
 		out = append(out, list(document.Skipped, "Not measured here", items))
 	}
 	return out
+}
+
+// allFailedBy reports whether all failed for the same reason as f.
+func allFailedBy(f analysis.Failed, all []analysis.Failed) bool {
+	return !slices.ContainsFunc(all, func(o analysis.Failed) bool { return o.Why() != f.Why() })
 }

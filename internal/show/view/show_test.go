@@ -303,6 +303,24 @@ func TestFailedWithoutEvidence(t *testing.T) {
 	}
 }
 
+// TestNothingMeasured has a run that ended before its first visit.
+func TestNothingMeasured(t *testing.T) {
+	r := head()
+	r.Cells = nil
+	for _, m := range []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT} {
+		r.Failed = append(r.Failed, analysis.Failed{Cell: sample.Cell{Mode: m, From: "host",
+			To: "container", Load: "bulk", On: "lab"}, Reason: "it was never visited"})
+	}
+	got := table(t, r, format.Options{})
+	if !testgolden.HasLine(got, "  all 3 rows: it was never visited") {
+		t.Error(got)
+	}
+	r.Failed[1].Reason = "the visit failed"
+	if got = table(t, r, format.Options{}); testgolden.HasLine(got, "  all 3 rows: it was never visited") {
+		t.Error("rows failed for several reasons: ", got)
+	}
+}
+
 func TestJSON(t *testing.T) {
 	r := usual()
 	r.Cells = []analysis.Cell{r.Cells[0], r.Cells[3]} // the baseline and one with a warning
