@@ -174,30 +174,20 @@ func (s Saved) decoded(known xtables.Known) iter.Seq[*savedRule] {
 // update them, or each element has a limit of its own.
 func (s Saved) updated() map[string]map[string]bool {
 	out := map[string]map[string]bool{}
-	for _, m := range s.Messages {
-		if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
-			continue
-		}
-		kind := m.Type & 0xff
-		limited := kind == unix.NFT_MSG_NEWSET && mentions(m.Data, "limit\x00", "quota\x00")
-		if !limited && (kind != unix.NFT_MSG_NEWRULE || !mentions(m.Data, "dynset")) {
-			continue
-		}
-		a, err := decode(m.Data[headerSize:])
-		if err != nil {
-			continue
-		}
-		table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
+	note := func(family uint8, a attributes, set string) {
+		table := familyName(family) + " " + a.text(unix.NFTA_RULE_TABLE)
 		if out[table] == nil {
 			out[table] = map[string]bool{}
 		}
-		if limited {
-			out[table][a.text(unix.NFTA_SET_NAME)] = true
-			continue
-		}
+		out[table][set] = true
+	}
+	for family, a := range s.each(unix.NFT_MSG_NEWSET, "limit\x00", "quota\x00") {
+		note(family, a, a.text(unix.NFTA_SET_NAME))
+	}
+	for family, a := range s.each(unix.NFT_MSG_NEWRULE, "dynset") {
 		for _, e := range expressions(a) {
 			if e.name == "dynset" {
-				out[table][e.attrs.text(unix.NFTA_DYNSET_SET_NAME)] = true
+				note(family, a, e.attrs.text(unix.NFTA_DYNSET_SET_NAME))
 			}
 		}
 	}
@@ -221,11 +211,13 @@ func (s Saved) Filled() (out []uint16) {
 	return out
 }
 
-// each yields the family and the attributes of the messages of a kind.
-func (s Saved) each(kind uint16) iter.Seq2[uint8, attributes] {
+// each yields the family and the attributes of the messages of a kind: of all, or of those that mention
+// one of the words.
+func (s Saved) each(kind uint16, words ...string) iter.Seq2[uint8, attributes] {
 	return func(yield func(uint8, attributes) bool) {
 		for _, m := range s.Messages {
-			if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|kind || len(m.Data) < headerSize {
+			if m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|kind || len(m.Data) < headerSize ||
+				len(words) > 0 && !mentions(m.Data, words...) {
 				continue
 			}
 			if a, err := decode(m.Data[headerSize:]); err == nil && !yield(m.Data[0], a) {
