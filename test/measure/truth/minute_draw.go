@@ -70,8 +70,9 @@ func drawMinute(rows []minuteRow, s scale, e sample.Environment) string {
 			`<text class="tick" x="%.1f" y="%d">%.1f</text>`+"\n", class, at(ratio), top, y,
 			at(ratio), y+18, ratio)
 	}
+	release, _, _ := strings.Cut(e.Kernel, "-")
 	about := fmt.Sprintf("95 %% intervals: toll in %s, the others in %d pairs of seconds; "+
-		"%s, %d CPUs, Linux %s", short(s.minute.each), s.pairs, e.CPUModel, e.CPUs, e.Kernel)
+		"%s, %d CPUs, Linux %s", short(s.minute.each), s.pairs, e.CPUModel, e.CPUs, release)
 	return fmt.Sprintf(pictureFrame, width, y+30, html.EscapeString(about), axis.String()+
 		marks.String())
 }
