@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -34,6 +35,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 		"device, %s.", units.Plural(s.Requests, "request"),
 		over, s.Followed, float64(s.Requests)/s.Followed,
 		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
+	a.Add(slowed(s))
 	a.Add(atClients(s))
 	a.Add(tail(s))
 	a.Add(slowest(s))
@@ -133,8 +135,25 @@ func spells(s *sample.Served) string {
 	if s.Spells == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", followed in %s, %.2g %% of %.3g s, so that the server loses little",
-		units.Plural(s.Spells, "spell"), 100*s.Followed/s.Elapsed, s.Elapsed)
+	little := ", so that the server loses little"
+	if slowed(s) != "" {
+		little = ""
+	}
+	return fmt.Sprintf(", followed in %s, %.2g %% of %.3g s%s",
+		units.Plural(s.Spells, "spell"), 100*s.Followed/s.Elapsed, s.Elapsed, little)
+}
+
+// slowed says that the server answered less while it was followed, or "" if it did not, or if that
+// is not known.
+func slowed(s *sample.Served) string {
+	const least, certain = 5, 0.95 // spells; of the pace in rests
+	x := stats.Summarize(s.Pace)
+	if x.N < least || !(x.High < certain) {
+		return ""
+	}
+	return fmt.Sprintf("Following slowed it: in the spells it sent %.0f %% (%.0f to %.0f) less a second "+
+		"than between them. Without toll, requests that wait for others take that much less time.",
+		100*(1-x.Median), 100*(1-x.High), 100*(1-x.Low))
 }
 
 // slow is from how many medians on a request is slow.

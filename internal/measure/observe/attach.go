@@ -38,6 +38,7 @@ type serving struct {
 	at     hop
 	ports  published
 	most   float64 // records a second
+	pace   float64 // bytes a second that the server sent in the last spell; 0: unknown
 	all    tokens.Requests
 	served sample.Served
 }
@@ -116,14 +117,20 @@ func (s *serving) spells(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
+		rests, err := s.sends()
+		if err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(rest):
 		}
-		if err := errors.Join(s.lookForPorts(), s.resume()); err != nil {
+		ends, err := s.sends()
+		if err := errors.Join(err, s.lookForPorts(), s.resume()); err != nil {
 			return err
 		}
+		s.compare(s.pace, ends.pace(rests))
 	}
 }
 
@@ -135,6 +142,10 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 	before := s.recorded
 	s.mu.Unlock()
 	began := time.Now()
+	begins, err := s.sends()
+	if err != nil {
+		return 0, err
+	}
 	for length := s.spell(); ; length = time.Second {
 		last := time.Now()
 		select {
@@ -147,6 +158,11 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 			return 0, err
 		}
 		if over := ctx.Err() != nil; over || s.restAfter(length, n-before) > 0 {
+			ends, err := s.sends()
+			if err != nil {
+				return 0, err
+			}
+			s.pace = ends.pace(begins)
 			n, err = s.end(began, over && s.served.Spells == 0)
 			return s.restAfter(length, n-before), err
 		}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,6 +147,9 @@ func TestAttachInSpells(t *testing.T) {
 		if got.Spells == 0 || got.Followed > got.Elapsed/2 || got.Requests > made/2 ||
 			got.Requests == 0 {
 			u.Errorf("%+v of %d", got, made)
+		}
+		if len(got.Pace) == 0 || slices.Min(got.Pace) <= 0 {
+			u.Errorf("the spells' pace is %v", got.Pace)
 		}
 		// Of one client, with each spell's first request.
 		if most := got.Followed/(5*ms).Seconds() + float64(got.Spells); float64(got.Requests) > most {

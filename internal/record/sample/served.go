@@ -26,6 +26,9 @@ type Served struct {
 	// spells. Spells is their number; 0: they were followed all the time.
 	Followed float64 `json:"followed_s"`
 	Spells   int     `json:"spells,omitempty"`
+	// Pace has, for spells, the bytes a second that the server sent in it, relative to those in the rest
+	// after it; nil: unknown, because connections come and go, or it is UDP.
+	Pace []float64 `json:"pace,omitempty"`
 	// Requests were seen from their first byte to the last one of the reply. Unmatched ones were not
 	// divided, because packets of them are missing or the reply began before the request's end.
 	// Unanswered ones came, and were not answered by the end of the spell or of the watching.

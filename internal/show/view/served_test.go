@@ -50,6 +50,9 @@ func TestServed(t *testing.T) {
 	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
 	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
 	sampled.Dialled = []uint16{5432, 6432}
+	slowed := sampled
+	slowed.Writes, slowed.Unanswered, slowed.Slowest = false, 0, nil
+	slowed.Pace = []float64{0.7, 0.72, 0.75, 0.76, 0.77, 0.78, 0.8}
 	names := sample.Served{Server: sample.EvidenceHop{Process: "dnsmasq", Port: 53}, UDP: true,
 		Elapsed: 10, Followed: 10, Requests: 4000, Connections: 3990, Unmatched: 50, Unanswered: 3,
 		Errors: map[string]int{"SERVFAIL": 2, "REFUSED": 40},
@@ -143,6 +146,24 @@ The slowest requests
      came  whole  server
   after s     µs      µs
      1.25    150     150
+`},
+		"slowed": {slowed, `Where does the time of requests to postgres at port 5432 go?
+  11087 requests over 4 connections in 1.2 s, 9239 a second, followed in 12 spells, 12 % of 10.1 s:
+    130 µs each at the server's network device, the server with its TCP 90.0 µs.
+  Following slowed it: in the spells it sent 24 % (22 to 28) less a second than between them.
+    Without toll, requests that wait for others take that much less time.
+  The clients, and what is between them and that device, are not in it: no program of this machine
+    that dials port 5432 or 6432 was seen to send the requests and read the replies.
+  The server's writes could not be read, so its TCP and its device's queue are in its part.
+
+           mean   p50   p99  largest
+  part       µs    µs    µs       µs
+  server   90.0  78.0  1117     6000
+  request   130  80.0  1120    41000
+
+The slowest requests
+     came  whole  server
+  after s     µs      µs
 `},
 		"sampled": {sampled, `Where does the time of requests to postgres at port 5432 go?
   11087 requests over 4 connections in 1.2 s, 9239 a second, followed in 12 spells, 12 % of 10.1 s,
