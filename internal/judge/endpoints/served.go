@@ -35,7 +35,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 		"device, %s.", units.Plural(s.Requests, "request"),
 		over, s.Followed, float64(s.Requests)/s.Followed,
 		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
-	a.Add(slowed(s))
+	a.Add(slowed(Slowed(s)))
 	a.Add(atClients(s))
 	a.Add(tail(s))
 	a.Add(slowest(s))
@@ -136,24 +136,31 @@ func spells(s *sample.Served) string {
 		return ""
 	}
 	little := ", so that the server loses little"
-	if slowed(s) != "" {
+	if Slowed(s).N > 0 {
 		little = ""
 	}
 	return fmt.Sprintf(", followed in %s, %.2g %% of %.3g s%s",
 		units.Plural(s.Spells, "spell"), 100*s.Followed/s.Elapsed, s.Elapsed, little)
 }
 
-// slowed says that the server answered less while it was followed, or "" if it did not, or if that
-// is not known.
-func slowed(s *sample.Served) string {
-	const least, certain = 5, 0.95 // spells; of the pace in rests
+// Slowed returns by how much less the server sent a second while it was followed, as a share, or N 0
+// if that is not certain.
+func Slowed(s *sample.Served) stats.Summary {
+	const least, certain = 5, 0.05 // spells; of the pace in rests
 	x := stats.Summarize(s.Pace)
-	if x.N < least || !(x.High < certain) {
+	if x.N < least || !(1-x.High > certain) {
+		return stats.Summary{}
+	}
+	return stats.Summary{Median: 1 - x.Median, Low: 1 - x.High, High: 1 - x.Low, N: x.N}
+}
+
+func slowed(x stats.Summary) string {
+	if x.N == 0 {
 		return ""
 	}
 	return fmt.Sprintf("Following slowed it: in the spells it sent %.0f %% (%.0f to %.0f) less a second "+
 		"than between them. Without toll, requests that wait for others take that much less time.",
-		100*(1-x.Median), 100*(1-x.High), 100*(1-x.Low))
+		100*x.Median, 100*x.Low, 100*x.High)
 }
 
 // slow is from how many medians on a request is slow.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	judged "github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -86,7 +87,7 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 			"the planted, which has side effects. A part that moved farther, but whose interval over "+
 			"rounds is not all beyond that, is too wide to tell. The client's part may grow with a long "+
 			"reply, which it reads. The last row is a server that answers 300 clients one after another: "+
-			"`--attach` must say what these measure themselves.", t.scale.tracePlant.n, t.scale.tracePlant.each,
+			"`--attach` must say what these measure themselves, less what it says that following slows.", t.scale.tracePlant.n, t.scale.tracePlant.each,
 			t.scale.traceReference, percent*plantedShare, routeLimit/microsecond,
 			wakeLimit/microsecond, percent*sideShare),
 		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}
@@ -254,7 +255,7 @@ func (t *trial) attached(ctx context.Context) (v verdict, cells []string, err er
 	if err := json.Unmarshal(out, &served); err != nil || served.Requests == 0 {
 		return no, nil, fmt.Errorf("%d requests: %w", served.Requests, err)
 	}
-	got := served.Whole.Mean
+	got := served.Whole.Mean * (1 - endpoints.Slowed(&served).Median)
 	t.say("trace-routes: %d clients: %s by themselves, %s attached", crowdSize, micros(costs),
 		micros(got))
 	return holdsIf(math.Abs(got-costs) <= plantedShare*costs), []string{micros(costs), micros(got),
