@@ -141,11 +141,8 @@ func (f *placeFlags) add(fl *pflag.FlagSet) {
 	if f.beyond {
 		peerHelp += "; with --from host, the server is looked for there, as root"
 	}
+	addFamilies(fl, &f.ipv4, &f.ipv6, "dial names")
 	add(fl,
-		flagDef{name: "ipv4", short: "4", group: toMeasure, value: toggle(&f.ipv4),
-			help: "dial names over IPv4; with -6, over both, to see what IPv6 costs"},
-		flagDef{name: "ipv6", short: "6", group: toMeasure, value: toggle(&f.ipv6),
-			help: "dial names over IPv6"},
 		flagDef{name: peerFlag, group: where, value: text(&f.peer.host, ""), word: "HOST",
 			help: peerHelp + ")", main: "stream sql", use: trusts})
 	f.peer.how.add(fl)

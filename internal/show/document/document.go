@@ -38,6 +38,15 @@ type Document struct {
 	Conditions []Condition
 }
 
+// Add appends sections, except those that have neither a title nor blocks.
+func (d *Document) Add(sections ...Section) {
+	for _, s := range sections {
+		if len(s.Title) > 0 || len(s.Blocks) > 0 {
+			d.Sections = append(d.Sections, s)
+		}
+	}
+}
+
 // Condition is something that a user expects to hold.
 type Condition struct {
 	Text  string

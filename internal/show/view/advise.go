@@ -39,7 +39,7 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 		if t := rankedTable(a); len(t.Rows) > 0 {
 			title := document.Strongly("What was tried"+withMode(a, several)).Then(
 				", in % of the value without it; the best first", document.Faint)
-			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
+			out = append(out, section(title, t))
 		}
 	}
 	for _, l := range recommended(r.Advice) {
@@ -49,13 +49,10 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 		if details {
 			out = append(out, effectSections(a, base, withMode(a, several))...)
 		}
-		if s, ok := unavailable(a, withMode(a, several)); ok {
-			out = append(out, s)
-		}
+		out = append(out, unavailable(a, withMode(a, several)))
 	}
 	if details {
-		said := document.Section{Blocks: []document.Block{
-			faint(adviseLegend + lossless(base))}}
+		said := section(nil, faint(adviseLegend+lossless(base)))
 		for _, text := range elsewhere(r.Advice) {
 			said.Add(faint(text))
 		}
@@ -64,8 +61,7 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 	if w := warnings(base); len(w) > 0 {
 		out = append(out, fewest(w[0]))
 	}
-	last := document.Section{Blocks: []document.Block{
-		faint(analysis.Witnessed(base))}}
+	last := section(nil, faint(analysis.Witnessed(base)))
 	for _, text := range elsewhere(r.Advice) {
 		last.Add(faint(text))
 	}
@@ -228,15 +224,14 @@ func permanentSection(l advise.Lever) document.Section {
 	return s
 }
 
-func unavailable(a advise.Advice, with string) (document.Section, bool) {
+func unavailable(a advise.Advice, with string) document.Section {
 	var why causes
 	for _, l := range a.Levers {
 		if l.Reason != "" {
 			why.add(l.Name, without("", l.Reason, l.Remedy))
 		}
 	}
-	items := why.items(printable.List)
-	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
+	return list(document.Skipped, "Not tried"+with+", or failed", why.items(printable.List))
 }
 
 func effectSections(a advise.Advice, base *analysis.Report, with string) []document.Section {
@@ -258,7 +253,7 @@ func effectSections(a advise.Advice, base *analysis.Report, with string) []docum
 			title := document.Strongly(kind.title).Then(
 				", "+at.words+sayOn(base, at.on)+", gain in %",
 				document.Faint)
-			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
+			out = append(out, section(title, t))
 		}
 	}
 	if len(a.Recommended) > 0 && len(a.Together) > 0 {

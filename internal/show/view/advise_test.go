@@ -128,7 +128,7 @@ func TestCauseOfSeveralLeversOnce(t *testing.T) {
 	few := func(all, in int) string {
 		return fmt.Sprintf("of %d slices only %d were on time", all, in)
 	}
-	s, ok := unavailable(advise.Advice{Levers: []advise.Lever{{Name: "gro", Reason: same},
+	s := unavailable(advise.Advice{Levers: []advise.Lever{{Name: "gro", Reason: same},
 		{Name: "rps", Reason: same, Remedy: "run toll as root"}, {Name: "mtu", Reason: same},
 		{Name: "xps"}, {Name: "tso", Reason: few(12, 3)}, {Name: "gso", Reason: few(9, 0)},
 		{Name: "sg", Reason: few(10, 1)}, {Name: "lro", Reason: "exit status 1"},
@@ -136,7 +136,7 @@ func TestCauseOfSeveralLeversOnce(t *testing.T) {
 	want := []string{"gro and mtu: " + same, "rps: " + same + "; hint: run toll as root",
 		"tso, gso and sg: of 9–12 slices only 0–3 were on time", "lro: exit status 1",
 		"ufo: exit status 2"}
-	if got := s.Blocks[0].(document.List).Items; !ok || !slices.Equal(got, want) {
+	if got := s.Blocks[0].(document.List).Items; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }

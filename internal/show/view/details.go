@@ -18,16 +18,11 @@ func Details(r judge.Report, row PartRow) document.Document {
 	base := r.Base()
 	d := reportDocument(r)
 	if t := row.Trace; t != nil {
-		d.Sections = append(d.Sections, segmentTable(*t, row.Segments)...)
+		d.Add(segmentTable(*t, row.Segments)...)
 	}
 	for _, c := range row.Cells {
-		d.Sections = append(d.Sections, cellHead(base, c))
-		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c),
-			parties(c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {
-			if len(s.Blocks) > 0 {
-				d.Sections = append(d.Sections, s)
-			}
-		}
+		d.Add(cellHead(base, c), strip(base, c), percentiles(base, c), hopTable(c), parties(c),
+			cpuTable(c), cardSection(cardsOf(base, c)), doubts(c))
 	}
 	return d
 }
@@ -188,7 +183,7 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: row})
 	}
-	s = document.Section{Title: document.Strongly("Latency"), Blocks: []document.Block{t}}
+	s = section(document.Strongly("Latency"), t)
 	text := "The median is that of the rounds; the other percentiles are of all rounds together."
 	if l := r.LoadAt(c); l.Slice > 0 {
 		text = fmt.Sprintf(
@@ -226,9 +221,8 @@ func hopTable(c analysis.Cell) (s document.Section) {
 	if !c.Witnessed {
 		text = document.Text{{Text: "Not witnessed.", Style: document.Bad}}
 	}
-	return document.Section{Title: document.Strongly("Path").Then(
-		", all good visits together", document.Faint),
-		Blocks: []document.Block{t, document.Paragraph{Level: 1, Text: text}}}
+	return section(document.Strongly("Path").Then(", all good visits together", document.Faint),
+		t, document.Paragraph{Level: 1, Text: text})
 }
 
 func humane(n uint64) string {
@@ -272,15 +266,15 @@ func parties(c analysis.Cell) (s document.Section) {
 			Cells: document.Texts(p.name, units.Digits(p.x*scale), fmt.Sprintf("%.0f", percent*p.x/sum),
 				strings.Repeat("█", n))})
 	}
-	return document.Section{Title: document.Strongly("CPU time"), Blocks: []document.Block{t}}
+	return section(document.Strongly("CPU time"), t)
 }
 
 func cpuTable(c analysis.Cell) (s document.Section) {
 	if len(c.CPUs) == 0 {
 		return s
 	}
-	s = document.Section{Title: document.Strongly("CPUs").Then(
-		", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.AllCPUs, c.CPUs)}}
+	s = section(document.Strongly("CPUs").Then(", in the windows", document.Faint),
+		cpuUses(c.AllCPUs, c.CPUs))
 	if m := c.ProxyCore; m != nil {
 		s.Add(proxyCore(m.Median))
 	}
@@ -350,13 +344,10 @@ func allCPUs(cells []analysis.Cell) (t document.Table, ok bool) {
 	return t, len(t.Rows) > 0
 }
 
-func doubts(c analysis.Cell) (s document.Section) {
+func doubts(c analysis.Cell) document.Section {
 	var items []string
 	for _, w := range c.Warnings {
 		items = append(items, w.Text)
-	}
-	if len(items) == 0 {
-		return s
 	}
 	return list(document.Warnings, "Warnings", items)
 }

@@ -23,33 +23,22 @@ func Difference(r *difference.Report) document.Document {
 	sentence.FillDifference(r)
 	d := document.Document{Kind: document.ADifference, JSON: r,
 		Page: func() document.Page { return chart.Difference(r) }}
-	d.Sections = append(d.Sections, differenceHead(r), otherSettings(r))
-	for _, g := range cellGroups(r.Cells) {
-		if t := ratioChanges(g); len(t.Rows) > 0 {
-			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g), r.Baseline)
-			d.Sections = append(d.Sections, document.Section{
-				Title: document.Strongly(title), Blocks: []document.Block{t}})
-		}
-	}
-	for _, x := range r.Traces {
-		d.Sections = append(d.Sections, partChanges(x))
-	}
+	d.Add(differenceHead(r), otherSettings(r))
+	d.Add(changes(r, ratioChanges)...)
 	for k, g := range cellGroups(r.Cells) {
 		t := valueChanges(g)
 		if len(t.Rows) == 0 {
 			continue
 		}
-		s := document.Section{Title: document.Strongly(
-			placeAndLoad(r, g) + ": absolute, not judged"), Blocks: []document.Block{t}}
+		s := section(document.Strongly(placeAndLoad(r, g)+": absolute, not judged"), t)
 		if k == 0 {
 			s.Blocks = []document.Block{paragraph(1,
 				"Absolute figures from different times are not comparable, because they depend on the machine's state."), t}
 		}
-		d.Sections = append(d.Sections, s)
+		d.Add(s)
 	}
-	d.Sections = append(d.Sections, aloneSections(r)...)
-	d.Sections = append(d.Sections, document.Section{
-		Blocks: []document.Block{faint(differenceLegend(r))}})
+	d.Add(aloneSections(r)...)
+	d.Add(section(nil, faint(differenceLegend(r))))
 	return d
 }
 
@@ -59,20 +48,27 @@ func Difference(r *difference.Report) document.Document {
 func DifferenceSummary(r *difference.Report) document.Document {
 	d := Difference(r)
 	d.Sections = []document.Section{differenceHead(r), fewest(otherSettings(r))}
+	d.Add(changes(r, decisiveChanges)...)
+	d.Add(countedAlone(r)...)
+	d.Add(section(nil, faint(
+		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All "+
+			"figures, absolute ones too, and how they are judged: --details")))
+	return d
+}
+
+// changes returns a section for each table of ratios that has rows, and one for each trace.
+func changes(r *difference.Report,
+	table func([]difference.Cell) document.Table) (out []document.Section) {
 	for _, g := range cellGroups(r.Cells) {
-		if t := decisiveChanges(g); len(t.Rows) > 0 {
-			d.Sections = append(d.Sections, document.Section{Title: document.Strongly(fmt.Sprintf(
-				"%s: ratio to %s", placeAndLoad(r, g), r.Baseline)), Blocks: []document.Block{t}})
+		if t := table(g); len(t.Rows) > 0 {
+			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g), r.Baseline)
+			out = append(out, section(document.Strongly(title), t))
 		}
 	}
 	for _, x := range r.Traces {
-		d.Sections = append(d.Sections, partChanges(x))
+		out = append(out, partChanges(x))
 	}
-	d.Sections = append(d.Sections, countedAlone(r)...)
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(
-		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All " +
-			"figures, absolute ones too, and how they are judged: --details")}})
-	return d
+	return out
 }
 
 // countedAlone returns what aloneSections does, with one line for each reason.
@@ -101,9 +97,7 @@ func countedAlone(r *difference.Report) []document.Section {
 			items = append(items, fmt.Sprintf("%s of %s: %s", units.Plural(rows[why], "row"),
 				printable.List(of), why))
 		}
-		if len(items) > 0 {
-			out = append(out, list(document.Skipped, side.title, items))
-		}
+		out = append(out, list(document.Skipped, side.title, items))
 	}
 	return out
 }
@@ -118,9 +112,8 @@ func differenceHead(r *difference.Report) document.Section {
 		facts = append(facts, fmt.Sprintf("%s in %.0f s", units.Plural(s.Rounds, "round"), s.Elapsed))
 		return plainFacts(strings.Join(facts, document.Facts))
 	}
-	out := document.Section{Blocks: []document.Block{
-		document.Paragraph{Text: document.Strongly(changedMost(r))},
-		paragraph(0, verdictTally(r)), side("old", r.Old), side("new", r.New)}}
+	out := section(nil, document.Paragraph{Text: document.Strongly(changedMost(r))},
+		paragraph(0, verdictTally(r)), side("old", r.Old), side("new", r.New))
 	if r.New.Started.Before(r.Old.Started) && !r.New.Started.IsZero() {
 		out.Add(paragraph(0, fmt.Sprintf(
 			"The new run is older than the old one: did you mean toll diff %s %s?",
@@ -364,9 +357,7 @@ func aloneSections(r *difference.Report) []document.Section {
 			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From),
 				c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
 		}
-		if len(items) > 0 {
-			out = append(out, list(document.Skipped, side.title, items))
-		}
+		out = append(out, list(document.Skipped, side.title, items))
 	}
 	return out
 }

@@ -24,11 +24,10 @@ func Fast(s *fast.Status) document.Document {
 				Cells: document.Texts(r.Dial.String(), r.Target.String(), orDash(r.Container),
 					fmt.Sprint(r.Taken))})
 		}
-		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
+		d.Add(section(nil, t))
 	}
 	if len(s.Links) > 0 {
-		d.Sections = append(d.Sections, document.Section{
-			Blocks: []document.Block{linkTable(s.Links)}})
+		d.Add(section(nil, linkTable(s.Links)))
 	}
 	var left []string
 	for _, l := range s.Left {
@@ -38,16 +37,12 @@ func Fast(s *fast.Status) document.Document {
 		}
 		left = append(left, without(what, l.Why, l.Remedy))
 	}
-	if len(left) > 0 {
-		d.Sections = append(d.Sections, list(document.Skipped, "Ports without a shortcut", left))
-	}
+	d.Add(list(document.Skipped, "Ports without a shortcut", left))
 	left = nil
 	for _, l := range s.LinksLeft {
 		left = append(left, without(l.What, l.Why, l.Remedy))
 	}
-	if len(left) > 0 {
-		d.Sections = append(d.Sections, list(document.Skipped, "Links that are not raised", left))
-	}
+	d.Add(list(document.Skipped, "Links that are not raised", left))
 	var why []string
 	for r, n := range s.Why {
 		why = append(why, fmt.Sprintf("%d: %s", n, r))
@@ -55,11 +50,8 @@ func Fast(s *fast.Status) document.Document {
 	slices.SortFunc(why, func(a, b string) int {
 		return strings.Compare(a[strings.Index(a, ":"):], b[strings.Index(b, ":"):])
 	})
-	if len(why) > 0 {
-		d.Sections = append(d.Sections, list(
-			document.Notes, "Connections to these ports that did not take the shortcut", why))
-	}
-	d.Sections = append(d.Sections, list(document.Notes, "Notes", append(s.Notes, saving(s)...)))
+	d.Add(list(document.Notes, "Connections to these ports that did not take the shortcut", why))
+	d.Add(list(document.Notes, "Notes", append(s.Notes, saving(s)...)))
 	return d
 }
 

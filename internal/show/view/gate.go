@@ -17,20 +17,17 @@ func Gate(r *gate.Report) document.Document {
 	sentence.FillGate(r)
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
+	d.Add(section(nil,
 		plainFacts(strings.Join(append(facts, units.Plural(r.Rounds, "round")), document.Facts)),
-		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}}},
-	}})
+		document.Paragraph{Text: document.Strongly(ruleTally(r))}))
 	for _, x := range r.Rules {
-		d.Sections = append(d.Sections, rule(x))
+		d.Add(rule(x))
 		d.Conditions = append(d.Conditions, document.Condition{Text: x.Sentence,
 			Holds: outcomeStyles[x.Outcome], Why: outcomeText(x)})
 	}
-	d.Sections = append(d.Sections, document.Section{
-		Blocks: []document.Block{
-			faint("A sentence is about every row that it matches. It holds or is violated if " +
-				"that is true of the whole interval: 99 % by slices, 95 % for ratios by rounds, widened by the noise that the " +
-				"control shows. Otherwise it is unclear.")}})
+	d.Add(section(nil, faint("A sentence is about every row that it matches. It holds or is violated if "+
+		"that is true of the whole interval: 99 % by slices, 95 % for ratios by rounds, widened by the noise that the "+
+		"control shows. Otherwise it is unclear.")))
 	return d
 }
 

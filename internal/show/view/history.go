@@ -122,13 +122,11 @@ func Trends(l trend.List, names []string, details bool) document.Document {
 		if l.Higher {
 			better = "higher is better"
 		}
-		d.Sections = append(d.Sections, document.Section{
-			Title: document.Strongly(title), Blocks: []document.Block{
-				paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work)), trendTable(l)}})
+		d.Add(section(document.Strongly(title), paragraph(1, fmt.Sprintf("ratio to %s, %s; %s",
+			l.Baseline, better, l.Work)), trendTable(l)))
 	}
-	d.Sections = append(d.Sections, document.Section{
-		Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. " +
-			"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.")}})
+	d.Add(section(nil, faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
+		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.")))
 	return d
 }
 

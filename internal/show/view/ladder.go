@@ -78,7 +78,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	}
 	title := document.Strongly(printable.Capital(w.Noun)+" from "+s.Way()+sayOn(r, s.On)).
 		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(metric, l)), document.Faint)
-	return document.Section{Title: title, Blocks: []document.Block{t}}
+	return section(title, t)
 }
 
 func pricedCell(p analysis.Price, unit string) document.Cell {
@@ -157,8 +157,7 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	title := fmt.Sprintf("%s → %s%s: %s", printable.Capital(placeWords(steps[0].From)),
 		servedAt(steps, func(s ladder.Step) mode.Target { return s.To }),
 		sayOn(r, steps[0].On), strings.Join(loads, "; "))
-	return document.Section{Title: document.Strongly(title),
-		Blocks: []document.Block{stepTable(r, steps)}}
+	return section(document.Strongly(title), stepTable(r, steps))
 }
 
 func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {

@@ -75,9 +75,8 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	}
 	what := map[string]string{workload.LatencyP50: "round trips",
 		workload.Throughput: "throughput"}[t.metric]
-	s := document.Section{Title: document.Strongly(
-		fmt.Sprintf("What the %s network costs on each link: %s, %s", m.Mode, what, t.unit)),
-		Blocks: []document.Block{out}}
+	s := section(document.Strongly(fmt.Sprintf("What the %s network costs on each link: %s, %s",
+		m.Mode, what, t.unit)), out)
 	text := "Typical: " + c.String() + "."
 	if left > 0 {
 		text = fmt.Sprintf("And %s more: --format csv or json has all. ", units.Plural(left, "link")) +
@@ -138,8 +137,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 		row.Cells = append(row.Cells, numberCell(fmt.Sprint(pairs), float64(pairs), "pairs"))
 		t.Rows = append(t.Rows, row)
 	}
-	s := document.Section{Title: document.Strongly("Links by the nodes' labels, median"),
-		Blocks: []document.Block{t}}
+	s := section(document.Strongly("Links by the nodes' labels, median"), t)
 	if left := len(m.Groups) - len(t.Rows); left > 0 {
 		s.Add(faint(fmt.Sprintf("And %d more: --format csv or json has all.", left)))
 	}
@@ -219,7 +217,7 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	s := document.Section{Title: document.Strongly("The nodes"), Blocks: []document.Block{t}}
+	s := section(document.Strongly("The nodes"), t)
 	if left := len(m.Nodes) - mostFindings; left > 0 {
 		s.Add(faint(fmt.Sprintf("And %d more: --format json has all.", left)))
 	}

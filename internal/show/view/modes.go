@@ -41,7 +41,7 @@ type ModePath struct {
 func Modes(list []Mode) document.Document {
 	d := document.Document{Kind: document.ModeList, JSON: list}
 	for _, m := range list {
-		d.Sections = append(d.Sections, modeSection(m))
+		d.Add(modeSection(m))
 	}
 	return d
 }
@@ -79,11 +79,11 @@ func ModeLines(list []Mode) document.Document {
 		for _, r := range missing {
 			not.Add(paragraph(1, printable.List(r.of)+": "+r.why))
 		}
-		d.Sections = append(d.Sections, not)
+		d.Add(not)
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{paragraph(1,
+	d.Add(section(nil, paragraph(1,
 		"usual: compared if no mode is named. toll modes MODE… has what these modes give up, and "+
-			"their paths; --details those of all.")}})
+			"their paths; --details those of all.")))
 	return d
 }
 

@@ -110,8 +110,7 @@ func across(r *analysis.Report, cells []analysis.Cell, fields []field) document.
 		t.Rows[i].Style = document.Plain // each cell has its own
 	}
 	t.Split, t.At = document.SplitInTwo, at
-	return document.Section{Title: overviewTitle(r, cells[0], fields),
-		Blocks: []document.Block{t}}
+	return section(overviewTitle(r, cells[0], fields), t)
 }
 
 func unlessBaseline(c analysis.Cell) int {
@@ -273,7 +272,7 @@ func remarks(r *analysis.Report) []document.Section {
 		return []document.Section{said}
 	}
 	return append(append([]document.Section{said}, out...),
-		document.Section{Blocks: []document.Block{run}})
+		section(nil, run))
 }
 
 // grave lists the warnings after which figures may be wrong or missing. The answer has that of a busy

@@ -229,9 +229,8 @@ func Beside(r judge.Report) (before, behind []document.Section) {
 		before = append(before, answerSection(base.Answer))
 	}
 	if len(base.Findings) > 0 && base.Answer == nil {
-		behind = append(behind, document.Section{
-			Blocks: []document.Block{document.List{
-				Topic: document.Findings, Items: base.Findings, Level: 1}}})
+		behind = append(behind, section(nil, document.List{Topic: document.Findings,
+			Items: base.Findings, Level: 1}))
 	}
 	return before, append(append(behind, absent(base)...), warnings(base)...)
 }

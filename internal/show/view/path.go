@@ -40,9 +40,7 @@ func Path(t *Trace) document.Document {
 	d := document.Document{Kind: document.APath, JSON: t, Sections: []document.Section{
 		{Title: title}, {Blocks: []document.Block{route}},
 		witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t)}}
-	if cards := cardSection(t.Cards); len(cards.Blocks) > 0 {
-		d.Sections = append(d.Sections, cards)
-	}
+	d.Add(cardSection(t.Cards))
 	return d
 }
 

@@ -65,9 +65,8 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	}
 	out := []document.Section{head, first}
 	if len(p.Skipped) > 0 {
-		out = append(out, document.Section{Title: document.Plainly("Not measured here:"),
-			Blocks: []document.Block{document.List{
-				Topic: document.Skipped, Items: NotMeasured(p.Skipped, nil), Level: 1}}})
+		out = append(out, section(document.Plainly("Not measured here:"), document.List{
+			Topic: document.Skipped, Items: NotMeasured(p.Skipped, nil), Level: 1}))
 	}
 	return out
 }

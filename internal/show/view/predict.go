@@ -26,16 +26,15 @@ func Prediction(r *predict.Prediction) document.Document {
 	d := document.Document{Kind: document.APrediction, JSON: r, Figures: numbers.Prediction(r),
 		Page: func() document.Page { return chart.Prediction(r) }}
 	if r.Answer != nil {
-		d.Sections = append(d.Sections, answerSection(r.Answer))
+		d.Add(answerSection(r.Answer))
 	}
-	said := document.Section{Blocks: []document.Block{
-		plainFacts(strings.Join(machineFacts(r.Environment), document.Facts))}}
+	said := section(nil, plainFacts(strings.Join(machineFacts(r.Environment), document.Facts)))
 	if !r.Started.IsZero() {
 		said.Add(paragraph(0, fmt.Sprintf("From the run of %s (UTC): %s", minute(r.Started),
 			printable.Line(sample.CommandLine(r.Command)))))
 	}
 	said.Add(paragraph(0, workloadWords(r.Workload)))
-	d.Sections = append(d.Sections, said)
+	d.Add(said)
 	for rows := r.Rows; len(rows) > 0; {
 		n := slices.IndexFunc(rows, func(x predict.Row) bool {
 			return x.From != rows[0].From || x.On != rows[0].On
@@ -61,7 +60,7 @@ func Prediction(r *predict.Prediction) document.Document {
 	items = append(items,
 		"Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time of pages is that of the whole machine, for both "+
 			"ends of a connection, that of tokens is the client's, server's and proxy's. ≤: nothing measurable, at most this much. ?: unclear; measure longer, or on a quieter machine.")
-	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))
+	d.Add(list(document.Notes, "Arithmetic", append(items, r.Notes...)))
 	return d
 }
 

@@ -26,9 +26,9 @@ func publishedDocument(r *published.Report, details bool) document.Document {
 			return chart.Published(r)
 		}, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
 	for _, s := range r.Studies {
-		d.Sections = append(d.Sections, publishedStudy(s, len(r.Files) > 0, details)...)
+		d.Add(publishedStudy(s, len(r.Files) > 0, details)...)
 	}
-	d.Sections = append(d.Sections, publishedFoot(r, details)...)
+	d.Add(publishedFoot(r, details)...)
 	return d
 }
 
@@ -187,8 +187,5 @@ func publishedFoot(r *published.Report, details bool) []document.Section {
 			items = append(items, f.Name+": "+w.Text)
 		}
 	}
-	if len(items) > 0 {
-		out = append(out, list(document.Warnings, "Warnings", items))
-	}
-	return out
+	return append(out, list(document.Warnings, "Warnings", items))
 }

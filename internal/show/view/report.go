@@ -21,9 +21,9 @@ import (
 func Report(r judge.Report) document.Document {
 	d, base := reportDocument(r), told(r)
 	if base.Answer != nil {
-		d.Sections = append(d.Sections, answerSection(base.Answer))
+		d.Add(answerSection(base.Answer))
 	}
-	d.Sections = append(d.Sections, viewOf(base).sections(r)...)
+	d.Add(viewOf(base).sections(r)...)
 	return d
 }
 
@@ -121,10 +121,7 @@ func headOf(r *analysis.Report, what, run string) document.Section {
 		facts = append(facts, what)
 	}
 	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
-	return document.Section{Blocks: []document.Block{
-		plainFacts(strings.Join(facts, document.Facts)),
-		plainFacts(run),
-	}}
+	return section(nil, plainFacts(strings.Join(facts, document.Facts)), plainFacts(run))
 }
 
 func placeFacts(r *analysis.Report) []string {
@@ -156,9 +153,16 @@ func faintFacts(text string) document.Paragraph {
 	return p
 }
 
+func section(title document.Text, blocks ...document.Block) document.Section {
+	return document.Section{Title: title, Blocks: blocks}
+}
+
+// list returns a section with the items, or an empty section without items.
 func list(topic document.Topic, title string, items []string) document.Section {
-	return document.Section{Title: document.Strongly(title),
-		Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
+	if len(items) == 0 {
+		return document.Section{}
+	}
+	return section(document.Strongly(title), document.List{Topic: topic, Items: items, Level: 1})
 }
 
 // without returns the item of a list for something missing. remedy may be "".
@@ -242,8 +246,7 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	for i := range t.Rows {
 		t.Rows[i].Above = v.above(cells, i)
 	}
-	s := document.Section{Title: document.Strongly(v.cellTitle(r, cells)),
-		Blocks: []document.Block{t}}
+	s := section(document.Strongly(v.cellTitle(r, cells)), t)
 	if more := heads.Of(r.Plan.Loads.Of(c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
 		if len(cols) > 0 {
@@ -297,10 +300,7 @@ func foot(r *analysis.Report) []document.Section {
 		}
 		said.Add(faint(v.legend(r)))
 	}
-	out := []document.Section{said}
-	if cards := cardSection(r.Environment.Cards); len(cards.Blocks) > 0 {
-		out = append(out, cards)
-	}
+	out := []document.Section{said, cardSection(r.Environment.Cards)}
 	return append(append(out, absent(r)...), warnings(r)...)
 }
 

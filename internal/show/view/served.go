@@ -42,7 +42,7 @@ func Served(s *sample.Served) document.Document {
 		add("request at the client", c.Whole)
 		add(chart.ServedWords(c.Between.Part), c.Between)
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
+	d.Add(section(nil, t))
 	slow := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
 		figures("came", "after s"), figures("whole", "µs")}}
 	for _, p := range s.Parts {
@@ -60,11 +60,9 @@ func Served(s *sample.Served) document.Document {
 		}
 		slow.Rows = append(slow.Rows, row)
 	}
-	d.Sections = append(d.Sections, document.Section{Title: document.Strongly("The slowest requests"),
-		Blocks: []document.Block{slow}})
+	d.Add(section(document.Strongly("The slowest requests"), slow))
 	if s.Environment.Kernel != "" {
-		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-			faintFacts(strings.Join(machineFacts(s.Environment), document.Facts))}})
+		d.Add(section(nil, faintFacts(strings.Join(machineFacts(s.Environment), document.Facts))))
 	}
 	return d
 }

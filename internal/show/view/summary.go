@@ -23,28 +23,29 @@ func Summary(r judge.Report) document.Document {
 	}
 	d := reportDocument(r)
 	if v.summary != nil {
-		d.Sections = append([]document.Section{answerSection(base.Answer)}, v.summary(r)...)
+		d.Add(answerSection(base.Answer))
+		d.Add(v.summary(r)...)
 		return d
 	}
 	if v.overview {
-		d.Sections = append(d.Sections, overview(base)...)
-		d.Sections = append(append(d.Sections, remarks(base)...), answerSection(base.Answer))
+		d.Add(overview(base)...)
+		d.Add(remarks(base)...)
+		d.Add(answerSection(base.Answer))
 		return d
 	}
 	for _, p := range Parts(r) {
-		d.Sections = append(d.Sections, p.Section)
+		d.Add(p.Section)
 	}
-	d.Sections = append(d.Sections, absent(base)...)
+	d.Add(absent(base)...)
 	hidden := []string{v.hides, thinTail, glued}
 	if slices.ContainsFunc(base.Found, func(f analysis.Finding) bool { return f.Code == analysis.Busy }) {
 		hidden = append(hidden, analysis.Busy) // the answer begins with it
 	}
 	if w := warningsBut(base, hidden...); len(w) > 0 {
-		d.Sections = append(d.Sections, fewest(w[0]))
+		d.Add(fewest(w[0]))
 	}
 	if notes := v.briefNotes; notes != "" && len(base.Cells) > 0 {
-		d.Sections = append(d.Sections, document.Section{
-			Blocks: []document.Block{faint(notes)}})
+		d.Add(section(nil, faint(notes)))
 	}
 	facts := document.Section{}
 	if text := v.proven(base); text != "" {
@@ -56,7 +57,7 @@ func Summary(r judge.Report) document.Document {
 			facts.Add(faint(text))
 		}
 	}
-	d.Sections = append(d.Sections, facts, answerSection(base.Answer))
+	d.Add(facts, answerSection(base.Answer))
 	return d
 }
 
@@ -68,8 +69,8 @@ const (
 )
 
 func answerSection(a *analysis.Answer) document.Section {
-	return document.Section{Title: document.Strongly(a.Question),
-		Blocks: []document.Block{document.List{Topic: document.Answer, Items: a.Text, Level: 1}}}
+	return section(document.Strongly(a.Question),
+		document.List{Topic: document.Answer, Items: a.Text, Level: 1})
 }
 
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {

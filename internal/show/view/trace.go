@@ -78,7 +78,7 @@ func traceSummary(r *trace.Report) []document.Section {
 	if w := warnings(base); len(w) > 0 {
 		out = append(out, fewest(w[0]))
 	}
-	last := document.Section{Blocks: []document.Block{faint(viewOf(base).notes)}}
+	last := section(nil, faint(viewOf(base).notes))
 	for _, text := range base.Findings {
 		last.Add(faint(text))
 	}
@@ -102,11 +102,8 @@ func traceSections(r *trace.Report) []document.Section {
 }
 
 func traceSection(r *analysis.Report, t trace.Trace) []document.Section {
-	out := append([]document.Section{tracePart(r, t).Section}, segmentTable(t, "")...)
-	if s := stepGroups(t); len(s.Blocks) > 0 {
-		out = append(out, s)
-	}
-	return out
+	return append(append([]document.Section{tracePart(r, t).Section}, segmentTable(t, "")...),
+		stepGroups(t))
 }
 
 // tracedNote returns in which parts of a trip a ladder's step has its price, the largest parts
@@ -337,7 +334,7 @@ func segmentTable(t trace.Trace, row string) []document.Section {
 
 // stepGroups lists how the groups of steps differ from the largest, and which steps no hop
 // explains.
-func stepGroups(t trace.Trace) (s document.Section) {
+func stepGroups(t trace.Trace) document.Section {
 	var items []string
 	for i, g := range t.Groups {
 		var what []string
@@ -357,9 +354,6 @@ func stepGroups(t trace.Trace) (s document.Section) {
 		if len(what) > 0 {
 			items = append(items, tenths(g.Share)+" of the trips: "+strings.Join(what, "; "))
 		}
-	}
-	if len(items) == 0 {
-		return s
 	}
 	return list(document.Notes, "Groups of steps of "+t.Label+"'s trips", items)
 }

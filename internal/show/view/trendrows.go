@@ -37,8 +37,7 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		for _, l := range of[title] {
 			t.Rows = append(t.Rows, trendRow(l))
 		}
-		out = append(out, document.Section{Title: document.Strongly(title),
-			Blocks: []document.Block{t}})
+		out = append(out, section(document.Strongly(title), t))
 	}
 	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
@@ -46,7 +45,7 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), units.Agree(n, "is", "are")) +
 			legend
 	}
-	return append(out, document.Section{Blocks: []document.Block{faint(legend)}})
+	return append(out, section(nil, faint(legend)))
 }
 
 func trendTitle(l trend.Trend, all []trend.Trend) string {
