@@ -305,39 +305,39 @@ func TestMakeRefuses(t *testing.T) {
 		change func(*Request)
 		want   string
 	}{
-		{"no-placement", func(r *Request) { r.From = nil }, "no placement, load or backend"},
-		{"no-load", func(r *Request) { r.Loads = nil }, "no placement, load or backend"},
-		{"no-backend", func(r *Request) { r.On = nil }, "no placement, load or backend"},
-		{"negative-rounds", func(r *Request) { r.Rounds = -1 }, "-1 rounds"},
-		{"no-budget", func(r *Request) { r.Budget = 0 }, "budget 0s"},
-		{"negative-budget", func(r *Request) { r.Budget = -3 }, "budget -3s"},
-		{"budget-not-a-number", func(r *Request) { r.Budget = math.NaN() }, "budget NaNs"},
-		{"no-precision", func(r *Request) { r.Precision = 0 }, "precision 0"},
-		{"precision-of-all", func(r *Request) { r.Precision = 1 }, "precision 1"},
-		{"precision-not-a-number", func(r *Request) { r.Precision = math.NaN() }, "precision NaN"},
+		{"no-placement", func(r *Request) { r.From = nil }, "nothing to measure: no placement, load or backend was given"},
+		{"no-load", func(r *Request) { r.Loads = nil }, "nothing to measure: no placement, load or backend was given"},
+		{"no-backend", func(r *Request) { r.On = nil }, "nothing to measure: no placement, load or backend was given"},
+		{"negative-rounds", func(r *Request) { r.Rounds = -1 }, "-1 rounds: must not be negative"},
+		{"no-budget", func(r *Request) { r.Budget = 0 }, "budget 0s: must be more than 0"},
+		{"negative-budget", func(r *Request) { r.Budget = -3 }, "budget -3s: must be more than 0"},
+		{"budget-not-a-number", func(r *Request) { r.Budget = math.NaN() }, "budget NaNs: must be more than 0"},
+		{"no-precision", func(r *Request) { r.Precision = 0 }, "precision 0: must be between 0 and 1"},
+		{"precision-of-all", func(r *Request) { r.Precision = 1 }, "precision 1: must be between 0 and 1"},
+		{"precision-not-a-number", func(r *Request) { r.Precision = math.NaN() }, "precision NaN: must be between 0 and 1"},
 		{"no-window", func(r *Request) {
 			r.Loads = []sample.Load{{Kind: "rr"}}
-		}, "load rr: window 0s"},
+		}, "load rr: window 0s, warm-up 0s: must be positive"},
 		{"negative-warm-up", func(r *Request) {
 			r.Loads = []sample.Load{{Kind: "rr", Window: 1, Warmup: -1}}
-		}, "warm-up -1s"},
+		}, "load rr: window 1s, warm-up -1s: must be positive"},
 		{"second-load-bad", func(r *Request) {
 			r.Loads = []sample.Load{bulk, {Kind: "rr"}}
-		}, "load rr"},
+		}, "load rr: window 0s, warm-up 0s: must be positive"},
 		{"no-cell", func(r *Request) {
 			r.Modes, r.From, r.Baseline = []mode.Name{mode.Shared},
 				[]mode.Placement{mode.FromRemote}, mode.Shared
-		}, "nothing to measure: shared from another machine: there is no such path"},
+		}, "nothing to measure: shared from another machine: there is no such path: it can be reached from container"},
 		{"no-cell-and-nothing-skipped", func(r *Request) {
 			r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none"
-		}, "no usual mode has a path from the machine itself"},
+		}, "nothing to measure: no usual mode has a path from the machine itself"},
 		{"no-way-out", func(r *Request) {
 			r.Modes, r.From, r.To = nil, []mode.Placement{mode.FromRemote}, []mode.Target{mode.ToOutside}
 		}, "nothing to measure: no usual mode has a path from another machine to outside"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || err.Error() != tt.want {
 				t.Errorf("error %v, want %q; cells %v", err, tt.want, showAll(p.Cells))
 			}
 		})

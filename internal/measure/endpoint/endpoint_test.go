@@ -43,42 +43,38 @@ func TestParseAddresses(t *testing.T) {
 			[]Address{{Name: "s", URL: "postgres:///shop?host=/run"}}, ""},
 		{"most", many, nil, ""},
 
-		{"too-many", append(slices.Clone(many), "http://h"), nil, "33 endpoints, at most 32"},
+		{"too-many", append(slices.Clone(many), "http://h"), nil, "33 endpoints, at most 32 can be compared"},
 		{"empty", []string{"http://h", ""}, nil, "endpoint 2 has no address"},
 		{"empty-named", []string{"a="}, nil, "endpoint 1 has no address"},
-		{"empty-name", []string{"=http://h"}, nil, "endpoint 1 is neither"},
-		{"long-name", []string{strings.Repeat("n", 41) + "=x"}, nil, "endpoint 1 is neither"},
-		{"odd-name", []string{"a b=http://h"}, nil, "endpoint 1 is neither"},
-		{"no-scheme", []string{"h:80"}, nil, "endpoint 1 is neither"},
-		{"no-host", []string{"postgres:///shop"}, nil, "endpoint 1 has no host to be called by"},
-		{"newline", []string{"http://h\n"}, nil, "endpoint 1 is neither"},
+		{"empty-name", []string{"=http://h"}, nil, "endpoint 1 is neither NAME=URL nor a URL with a host"},
+		{"long-name", []string{strings.Repeat("n", 41) + "=x"}, nil, "endpoint 1 is neither NAME=URL nor a URL with a host"},
+		{"odd-name", []string{"a b=http://h"}, nil, "endpoint 1 is neither NAME=URL nor a URL with a host"},
+		{"no-scheme", []string{"h:80"}, nil, "endpoint 1 is neither NAME=URL nor a URL with a host"},
+		{"no-host", []string{"postgres:///shop"}, nil, "endpoint 1 has no host to be called by: name it, as in db=URL"},
+		{"newline", []string{"http://h\n"}, nil, "endpoint 1 is neither NAME=URL nor a URL with a host"},
 		{"twice", []string{"http://h/v1", "http://h/v2"}, nil,
-			"two endpoints are called h: name them"},
+			"two endpoints are called h: name them, as in published=URL"},
 		{"twice-named", []string{"h:1", "a=http://h", "a=http://g"}[1:], nil,
-			"two endpoints are called a"},
-		{"name-of-a-host", []string{"http://h", "h=http://g"}, nil, "two endpoints are called h"},
+			"two endpoints are called a: name them, as in published=URL"},
+		{"name-of-a-host", []string{"http://h", "h=http://g"}, nil, "two endpoints are called h: name them, as in published=URL"},
 
 		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil,
-			"endpoint 1 has an @ after its host"},
+			"endpoint 1 has an @ after its host: write %40 there, and no password at all"},
 		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil,
-			"endpoint 1 has an @ after its host"},
+			"endpoint 1 has an @ after its host: write %40 there, and no password at all"},
 		{"password-question", []string{"a=http://app:12?hunter22@db/v1"}, nil,
-			"endpoint 1 has an @ after its host"},
+			"endpoint 1 has an @ after its host: write %40 there, and no password at all"},
 		{"password-slashes", []string{"//app:12/hunter22@db"}, nil,
-			"endpoint 1 has an @ after its host"},
+			"endpoint 1 has an @ after its host: write %40 there, and no password at all"},
 		{"password-no-port", []string{"http://app:hunter/22@db"}, nil,
-			"endpoint 1 has an @ after its host"},
+			"endpoint 1 has an @ after its host: write %40 there, and no password at all"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseAddresses(tt.words)
 			switch {
 			case tt.err != "":
-				if err == nil || !strings.Contains(err.Error(), tt.err) || got != nil {
+				if err == nil || err.Error() != tt.err || got != nil {
 					t.Errorf("%+v, %v; want %q", got, err, tt.err)
-				}
-				if err != nil && (strings.Contains(err.Error(), "hunter") ||
-					strings.Contains(err.Error(), "12")) {
-					t.Errorf("the error has the password: %v", err)
 				}
 			case err != nil:
 				t.Error(err)

@@ -121,10 +121,10 @@ func TestByFamily(t *testing.T) {
 		{"http://llm:80", Families{Four: true, Six: true}, "x-ipv4 x-ipv6"},
 		{"postgres://app@db/shop", Families{Four: true, Six: true}, "x-ipv4 x-ipv6"},
 		{"http://[::1]:80", Families{Four: true, Six: true}, "x"},
-		{"http://[::1]:80", Families{Four: true}, "::1 is not of the address family"},
-		{"http://127.0.0.1", Families{Six: true}, "127.0.0.1 is not of the address family"},
-		{"postgres:///shop", Families{Six: true}, "a URL with one host"},
-		{"::", Families{Six: true}, "a URL with one host"},
+		{"http://[::1]:80", Families{Four: true}, "x: ::1 is not of the address family that -4 or -6 asks for"},
+		{"http://127.0.0.1", Families{Six: true}, "x: 127.0.0.1 is not of the address family that -4 or -6 asks for"},
+		{"postgres:///shop", Families{Six: true}, "x: an address family needs a URL with one host"},
+		{"::", Families{Six: true}, "x: an address family needs a URL with one host"},
 	} {
 		at, err := ByFamily([]Address{{Name: "x", URL: tt.url}}, tt.f)
 		var names []string
@@ -135,7 +135,7 @@ func TestByFamily(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != tt.want && (err == nil || !strings.Contains(got, tt.want)) {
+		if got != tt.want {
 			t.Errorf("%s %v: %s, want %s", tt.url, tt.f, got, tt.want)
 		}
 	}

@@ -240,7 +240,7 @@ func TestVisitsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
 		r := tryApart(t, f, rounds(1))
 		tried := map[sample.Turn]bool{}
 		for _, v := range r.file.Visits {
-			if v.Repeats != 2 || !strings.Contains(v.Failure, "carried 1 bytes") {
+			if v.Repeats != 2 || v.Failure != "the channel to the agents carried 1 bytes in the window" {
 				t.Errorf("%d repeats, failure %q", v.Repeats, v.Failure)
 			}
 			tried[v.Turn] = true
@@ -371,8 +371,8 @@ func TestLoadsOfOneClockAreSkippedAfar(t *testing.T) {
 	for _, s := range r.file.Header.Plan.Skipped {
 		why[s.Load] = s.Reason
 	}
-	if r.err != nil || !strings.Contains(why["stream"], "clocks of both ends") ||
-		!strings.Contains(why["exec"], "programs") || len(r.file.Visits) != 6 {
+	if r.err != nil || why["stream"] != "the delay of each token is between the clocks of both ends, and those of two machines are not one" ||
+		why["exec"] != "toll run starts programs on this machine only" || len(r.file.Visits) != 6 {
 		t.Errorf("%v, skipped %v, %d visits", r.err, why, len(r.file.Visits))
 	}
 	for _, v := range r.file.Visits {

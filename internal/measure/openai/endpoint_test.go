@@ -39,22 +39,22 @@ func TestURLs(t *testing.T) {
 
 func TestWrongURLs(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                          "http://",
-		"localhost:8080":            "http://",
-		"a/v1":                      "http://",
-		"ftp://a/v1":                "http://",
-		"http:///v1":                "no host",
-		"http://:80/v1":             "no host",
-		"http://a/v2":               "not that of an OpenAI-compatible endpoint",
-		"http://u:hunter2@a/v1":     "environment",
-		"http://hunter2@a/v1":       "environment",
+		"":                          "the URL must begin with http:// or https://",
+		"localhost:8080":            "the URL must begin with http:// or https://",
+		"a/v1":                      "the URL must begin with http:// or https://",
+		"ftp://a/v1":                "the URL must begin with http:// or https://",
+		"http:///v1":                "the URL has no host",
+		"http://:80/v1":             "the URL has no host",
+		"http://a/v2":               `the URL's path "/v2" is not that of an OpenAI-compatible endpoint, which ends in /v1, /chat/completions or /completions`,
+		"http://u:hunter2@a/v1":     "the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment",
+		"http://hunter2@a/v1":       "the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment",
 		"http://u:hun/ter2@a/v1":    "cannot parse the URL",
 		"http://u:hunter2@a:b/v1":   "cannot parse the URL",
-		"http://a:b/v1":             "invalid port",
-		"http://a/v1\r\nX: hunter2": "control character",
+		"http://a:b/v1":             `read the URL: invalid port ":b" after host`,
+		"http://a/v1\r\nX: hunter2": "read the URL: net/url: invalid control character in URL",
 	} {
 		_, err := New(in, Options{})
-		if err == nil || !strings.Contains(err.Error(), want) ||
+		if err == nil || err.Error() != want ||
 			strings.Contains(err.Error(), "ter2") {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}

@@ -153,47 +153,47 @@ func TestUnreadable(t *testing.T) {
 		"server:80 --client 'curl -so /dev/null http://{addr}/'"
 	for _, tt := range []struct{ name, raw, want, hint string }{
 		{"text", ofType("Content-Type: text/html\r\n") + inChunks("hello", " you"),
-			"the server does not stream: it answered text/html and not text/event-stream: hello you",
+			"ask http://server/v1/chat/completions: the server does not stream: it answered text/html and not text/event-stream: hello you",
 			webServer},
 		{"web-server", "HTTP/1.1 501 No\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
-			"the server answered 501 No: an HTML page", webServer},
+			"ask http://server/v1/chat/completions: the server answered 501 No: an HTML page", webServer},
 		{"proxy", "HTTP/1.1 502 No\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
-			"the server answered 502 No: an HTML page", ""},
+			"ask http://server/v1/chat/completions: the server answered 502 No: an HTML page", ""},
 		{"no-path", "HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\n\r\n" +
-			`{"detail":"Not Found"}`, "the server answered 404 Not Found: Not Found", webServer},
+			`{"detail":"Not Found"}`, "ask http://server/v1/chat/completions: the server answered 404 Not Found: Not Found", webServer},
 		{"no-model", "HTTP/1.1 404 Not Found\r\nContent-Length: 28\r\n\r\n" +
-			`{"error":"no such Model: a"}`, "answered 404 Not Found: no such Model: a", ""},
+			`{"error":"no such Model: a"}`, "ask http://server/v1/chat/completions: the server answered 404 Not Found: no such Model: a", ""},
 		{"html", head + inChunks("<html>busy</html>"),
-			"the server does not stream: it sent no events as text/event-stream: <html>busy", ""},
+			"ask http://server/v1/chat/completions: the server does not stream: it sent no events as text/event-stream: <html>busy</html>", ""},
 		{"completion", head + inChunks(`{"choices":[{"message":{"content":"a"}}]}`),
-			"it sent no events as text/event-stream: {", "--load batch asks for whole responses"},
+			`ask http://server/v1/chat/completions: the server does not stream: it sent no events as text/event-stream: {"choices":[{"message":{"content":"a"}}]}`, "--load batch asks for whole responses"},
 		{"ollama", ofType("Content-Type: application/x-ndjson\r\n") +
 			inChunks("{\"done\":false}\n", "{\"done\":true}\n"),
-			"the server sends lines of JSON (application/x-ndjson), not events: {",
+			`ask http://server/v1/chat/completions: the server sends lines of JSON (application/x-ndjson), not events: {"done":false} {"done":true}`,
 			"Ollama's OpenAI-compatible interface is at its /v1: http://server/v1"},
 		{"text-events", head + inChunks("data: model overloaded\n\n"),
-			"neither [DONE] nor a finish_reason came; one of its events was no completion chunk: data: model overloaded",
+			"ask http://server/v1/chat/completions: the server ended its response after 0 tokens without saying why: neither [DONE] nor a finish_reason came; one of its events was no completion chunk: data: model overloaded",
 			""},
-		{"field", head + inChunks("busy\n\n"), "it sent no event, but: busy", ""},
+		{"field", head + inChunks("busy\n\n"), "ask http://server/v1/chat/completions: the server ended its response after 0 tokens without saying why: neither [DONE] nor a finish_reason came; it sent no event, but: busy", ""},
 		{"chunk", head + inChunks("data: {\"choices\":5}\n\n"),
-			`an event that is not a completion chunk: {"choices":5}`, ""},
+			`ask http://server/v1/chat/completions: the server sent an event that is not a completion chunk: {"choices":5}`, ""},
 		{"error-without-text", head + inChunks("event: error\ndata:\n\n"),
-			"broke off after 0 tokens: an event of the type error", ""},
+			"ask http://server/v1/chat/completions: the server broke off after 0 tokens: an event of the type error", ""},
 		{"brotli", withHeader("Content-Encoding: br") + inChunks(done),
-			"compresses the response with br, which was not offered", ""},
+			"ask http://server/v1/chat/completions: the server or a gateway in front of it compresses the response with br, which was not offered", ""},
 		{"envoy-cut", withHeader("Server: envoy") + inChunk(says("a")),
-			"closed the connection after 1 token, before the end of its response",
+			"ask http://server/v1/chat/completions: the server closed the connection after 1 token, before the end of its response",
 			"Envoy ends responses after the timeout of its route, 15 s if none is set, also while " +
 				"tokens come: timeout: 0s there turns it off"},
 		{"nginx-cut", withHeader("Server: nginx") + inChunk(says("a")),
-			"closed the connection after 1 token, before the end of its response", ""},
-		{"no-gzip", withHeader("Content-Encoding: gzip") + inChunks("hello hello"), "gzip: invalid header", ""},
+			"ask http://server/v1/chat/completions: the server closed the connection after 1 token, before the end of its response", ""},
+		{"no-gzip", withHeader("Content-Encoding: gzip") + inChunks("hello hello"), "ask http://server/v1/chat/completions: read the response after 0 tokens: gzip: invalid header", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := endpoint(t, "http://server", Options{})
 			piped(e, tt.raw)
 			_, err := session(t, e).Ask(t.Context())
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || err.Error() != tt.want {
 				t.Errorf("%v\nwant %q", err, tt.want)
 			}
 			hint := ""

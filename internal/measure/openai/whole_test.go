@@ -39,8 +39,8 @@ func TestAskWhole(t *testing.T) {
 		}
 	}
 	for _, a := range asked {
-		if !strings.Contains(a, `"stream":false`) || strings.Contains(a, "stream_options") ||
-			!strings.HasSuffix(a, "application/json") {
+		if a != `{"model":"m","messages":[{"role":"user","content":"Count from one to one thousand in words, `+
+			`without a pause."}],"max_tokens":128,"temperature":0,"seed":1,"stream":false}application/json` {
 			t.Errorf("it asked %s", a)
 		}
 	}

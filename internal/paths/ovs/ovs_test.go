@@ -96,7 +96,7 @@ func TestRunIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
 	if out, err := run("ovs-fails", "x"); err == nil ||
-		!strings.Contains(err.Error(), "ovs-fails x: exit status 1: no such bridge") {
+		err.Error() != "ovs-fails x: exit status 1: no such bridge" {
 		t.Errorf("%q, %v", out, err)
 	}
 	if out, err := run("ovs-good"); out != "1" || err != nil {

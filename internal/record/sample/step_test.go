@@ -65,17 +65,17 @@ func TestSteps(t *testing.T) {
 func TestBadSteps(t *testing.T) {
 	text := strings.TrimSuffix(stepped(t), "\n")
 	for step, why := range map[string]string{
-		`{"step":{"round":0,"active":[]}}`:                        "impossible first round 0 of a step",
-		`{"step":{"round":99999999,"active":[]}}`:                 "impossible first round 99999999 of a step",
-		`{"step":{"round":2,"active":[3]}}`:                       "cell 3 is not in the plan, which has 3 cells",
-		`{"step":{"round":2,"active":[-1]}}`:                      "cell -1 is not in the plan, which has 3 cells",
-		`{"step":{"round":2,"cells":[{"shape":{"servers":-1}}]}}`: "impossible shape",
+		`{"step":{"round":0,"active":[]}}`:                        "line 7: impossible first round 0 of a step",
+		`{"step":{"round":99999999,"active":[]}}`:                 "line 7: impossible first round 99999999 of a step",
+		`{"step":{"round":2,"active":[3]}}`:                       "line 7: cell 3 is not in the plan, which has 3 cells",
+		`{"step":{"round":2,"active":[-1]}}`:                      "line 7: cell -1 is not in the plan, which has 3 cells",
+		`{"step":{"round":2,"cells":[{"shape":{"servers":-1}}]}}`: "line 7: impossible shape -1×0×0",
 		`{"step":{"round":2,"active":[` + strings.Repeat("0,", 1e4) +
-			`0]}}`: "more than 10000 cells",
-		`{"visit":{"round":1,"cell":3}}`: "cell 3 is not in the plan, which has 3 cells",
+			`0]}}`: "line 7: more than 10000 cells",
+		`{"visit":{"round":1,"cell":3}}`: "line 7: cell 3 is not in the plan, which has 3 cells",
 	} {
 		if _, err := Read(strings.NewReader(text + "\n" + step + "\n")); err == nil ||
-			!strings.Contains(err.Error(), why) {
+			err.Error() != why {
 			t.Errorf("%.60s: error %v, want %q", step, err, why)
 		}
 	}
