@@ -151,15 +151,16 @@ func (p *portReader) expression(e expression) bool {
 	case "payload":
 		return p.payload(e, load)
 	case "ct":
-		p.acted = p.acted || e.attrs.get(unix.NFTA_CT_SREG) != nil
+		if !p.writes(e, unix.NFTA_CT_SREG) {
+			return false
+		}
 		switch e.attrs.number(unix.NFTA_CT_KEY) {
 		case unix.NFT_CT_PROTO_SRC, unix.NFT_CT_PROTO_DST:
 			return load(portAndMore)
 		}
 		return load(otherData)
 	case "meta":
-		p.acted = p.acted || e.attrs.get(unix.NFTA_META_SREG) != nil
-		return load(otherData)
+		return p.writes(e, unix.NFTA_META_SREG) && load(otherData)
 	case "bitwise", "byteorder":
 		c := p.registers[from]
 		return c != onePort && c != portAndMore && load(otherData)
@@ -192,6 +193,17 @@ func (p *portReader) expression(e expression) bool {
 	return slices.Contains(portless, e.name) && load(otherData)
 }
 
+// writes notes whether an expression sets a mark or the like from a register. It returns false if that
+// has a port: rules that compare the mark then tell ports apart that they do not name.
+func (p *portReader) writes(e expression, source uint16) bool {
+	if e.attrs.get(source) == nil {
+		return true
+	}
+	p.acted = true
+	c := p.registers[slot(e.attrs.number(source))]
+	return c != onePort && c != portAndMore
+}
+
 func (p *portReader) cut(n uint16) { p.use.Cuts = append(p.use.Cuts, n) }
 
 // test notes that only packets with a port match, unless an expression before has an effect on all.
@@ -214,13 +226,28 @@ func (p *portReader) payload(e expression, load func(content) bool) bool {
 	const ports = 4 // bytes of both ports
 	switch base := e.attrs.number(unix.NFTA_PAYLOAD_BASE); {
 	case base != unix.NFT_PAYLOAD_TRANSPORT_HEADER:
-		return base != unix.NFT_PAYLOAD_INNER_HEADER && load(otherData)
+		return base != unix.NFT_PAYLOAD_INNER_HEADER && !p.behind(base, offset, size) && load(otherData)
 	case size == 2 && (offset == offsetSport || offset == offsetDport):
 		return load(onePort)
 	case offset < ports:
 		return load(portAndMore)
 	}
 	return load(otherData)
+}
+
+// behind reports whether bytes may be behind the header from which they are counted, among the ports.
+func (p *portReader) behind(base, offset, size uint32) bool {
+	const ethernetSize, headerSize4, headerSize6, addressSize = 14, 20, 40, 16
+	switch {
+	case base == unix.NFT_PAYLOAD_LL_HEADER:
+		return offset+size > ethernetSize
+	case p.rule.header[0] == unix.NFPROTO_IPV4:
+		return offset+size > headerSize4
+	case p.rule.header[0] == unix.NFPROTO_IPV6:
+		return offset+size > headerSize6
+	}
+	address6 := (offset == offsetSrc6 || offset == offsetDst6) && size <= addressSize
+	return offset+size > headerSize4 && !address6
 }
 
 func (p *portReader) compare(e expression, from uint32, part int) bool {

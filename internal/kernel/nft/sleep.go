@@ -3,6 +3,8 @@ package nft
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -14,9 +16,9 @@ type tableKey struct {
 	name   string
 }
 
-// tables reports for each table whether it only filters. The other tables have NAT, or see packets
+// filters reports for each table whether it only filters. The other tables have NAT, or see packets
 // before NAT does: their rules may set marks that the rules of NAT match.
-func (s Saved) tables() map[tableKey]bool {
+func (s Saved) filters() map[tableKey]bool {
 	out := map[tableKey]bool{}
 	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
 		hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK))
@@ -32,14 +34,18 @@ func (s Saved) tables() map[tableKey]bool {
 }
 
 // Sleep makes the tables that only filter dormant, so packets pass as if they did not exist, until
-// the same thread calls wake. The calling thread's namespace must have these rules.
+// the same thread calls wake. The calling thread's namespace must have these rules. Tables that are
+// dormant stay so. The others wake in their order: of chains with the same priority, the kernel calls
+// the one first that woke last.
 func (s Saved) Sleep() (wake func() error, err error) {
+	filters := s.filters()
 	set := func(flags uint32) error {
 		var parts []part
-		for t, filters := range s.tables() {
+		for family, a := range s.each(unix.NFT_MSG_NEWTABLE) {
+			t := tableKey{family, a.text(unix.NFTA_TABLE_NAME)}
 			ip := t.family == unix.NFPROTO_IPV4 || t.family == unix.NFPROTO_IPV6 ||
 				t.family == unix.NFPROTO_INET
-			if filters && ip {
+			if filters[t] && ip && a.number(unix.NFTA_TABLE_FLAGS)&tableDormant == 0 {
 				parts = append(parts, part{kind: unix.NFT_MSG_NEWTABLE, family: t.family,
 					attrs: attributes{{unix.NFTA_TABLE_NAME, []byte(t.name + "\x00")},
 						{unix.NFTA_TABLE_FLAGS, binary.BigEndian.AppendUint32(nil, flags)}}})
@@ -58,13 +64,53 @@ func (s Saved) Sleep() (wake func() error, err error) {
 		}
 		return errors.Join(err, unix.Close(control.fd))
 	}
-	return func() error { return set(0) }, set(unix.NFT_TABLE_F_DORMANT)
+	return func() error { return set(0) }, set(tableDormant)
+}
+
+// Awake returns what of the rules, without their counters, the tables have that Sleep leaves active.
+func (s Saved) Awake() (out [][]byte) {
+	filters := s.filters()
+	counting := []string{"counter", "last"}
+	for _, m := range s.Messages {
+		if len(m.Data) < headerSize {
+			continue
+		}
+		a, err := decode(m.Data[headerSize:])
+		if err == nil && filters[tableKey{m.Data[0], a.text(unix.NFTA_TABLE_NAME)}] {
+			continue
+		}
+		what := binary.BigEndian.AppendUint16(nil, m.Type)
+		switch {
+		case err != nil:
+			what = append(what, m.Data...)
+		case m.Type&0xff == unix.NFT_MSG_NEWRULE:
+			what = append(what, m.Data[0])
+			what = fmt.Appendf(what, "%q", []string{a.text(unix.NFTA_RULE_TABLE),
+				a.text(unix.NFTA_RULE_CHAIN)})
+			for _, e := range expressions(a) {
+				if !slices.Contains(counting, e.name) {
+					what = fmt.Appendf(what, " %s %q", e.name, e.list.data)
+				}
+			}
+		case m.Type&0xff == unix.NFT_MSG_NEWCHAIN:
+			what = append(what, m.Data[0])
+			for _, x := range a {
+				if x.kind != unix.NFTA_CHAIN_COUNTERS {
+					what = fmt.Appendf(what, " %d %q", x.kind, x.data)
+				}
+			}
+		default:
+			what = append(what, m.Data...)
+		}
+		out = append(out, what)
+	}
+	return out
 }
 
 // Words calls f for all 16-bit numbers, among them ports, in the rules and sets of tables that
 // Sleep leaves active.
 func (s Saved) Words(f func(uint16)) {
-	filters := s.tables()
+	filters := s.filters()
 	for _, m := range s.Messages {
 		rule := m.Type == unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWRULE
 		if !rule && m.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWSETELEM ||

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -25,6 +26,21 @@ func TestSleep(t *testing.T) {
 			t.Errorf("port %s: %v", port, err)
 		}
 	}
+	// Of these tables the kernel calls the last one first. If it calls them in another order, a packet
+	// does not get the mark with which the first one drops it.
+	var inOrder strings.Builder
+	for i := range 8 {
+		rule := "reject with tcp reset"
+		if i > 0 {
+			rule = fmt.Sprintf("meta mark set %d", 100+i)
+		}
+		match := fmt.Sprintf("meta mark %d", 101+i)
+		if i == 7 {
+			match = "meta mark 0"
+		}
+		fmt.Fprintf(&inOrder, "table ip mark%d {\n\tchain in { type filter hook input priority 5; "+
+			"tcp dport 12 %s %s; }\n}\n", i, match, rule)
+	}
 	if err := ns.Do(func() error {
 		cmd := exec.Command("sh", "-ec", "ip link set lo up; nft -f -")
 		cmd.Stdin = strings.NewReader(`table inet fw {
@@ -40,11 +56,15 @@ table ip mine {
 	chain out { type nat hook output priority -100; meta mark 5 tcp dport 8 redirect to :7; }
 	chain in { type filter hook input priority 0; tcp dport 10 reject with tcp reset; }
 }
-`)
+table ip off {
+	flags dormant
+	chain in { type filter hook input priority 0; tcp dport 11 reject with tcp reset; }
+}
+` + inOrder.String())
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for _, p := range []string{"7", "9", "10"} {
+		for _, p := range []string{"7", "9", "10", "11", "12"} {
 			l, err := net.Listen("tcp4", "127.0.0.1:"+p)
 			if err != nil {
 				return err
@@ -54,6 +74,8 @@ table ip mine {
 		for _, p := range []string{"7", "8", "9", "10"} {
 			refused(true, p)
 		}
+		refused(false, "11")
+		refused(true, "12")
 		saved, err := Save()
 		if err != nil {
 			return err
@@ -66,6 +88,8 @@ table ip mine {
 		refused(false, "8")
 		refused(true, "9")
 		refused(true, "10")
+		refused(false, "11")
+		refused(false, "12")
 		words := map[uint16]bool{}
 		saved.Words(func(n uint16) { words[n] = true })
 		if words[4242] || !words[8] || !words[10] {
@@ -75,6 +99,8 @@ table ip mine {
 			return err
 		}
 		refused(true, "7")
+		refused(false, "11")
+		refused(true, "12")
 		return nil
 	}); err != nil {
 		t.Fatal(err)
