@@ -128,7 +128,7 @@ func (r *Report) Since(old *Report, since string) {
 			partly := had[k.at(b.server)] > 0
 			because := a.path.reason()
 			if a.path.Kind == "" {
-				because = b.path.absent(k, was, NoneWasThere, NoRouteLed)
+				because = r.absent(b.path, k, old, was, absentThen)
 			}
 			c.Gained = addChange(c.Gained, k, b, partly, because)
 		default:
@@ -136,7 +136,7 @@ func (r *Report) Since(old *Report, since string) {
 			because := b.path.reason()
 			switch {
 			case b.path.Kind == "":
-				because = a.path.absent(k, is, NoneThere, NoRouteThere)
+				because = old.absent(a.path, k, r, is, absentNow)
 				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
 			case a.path.redirected() && because.Code == NoSocket:
 				because.Code = NotRedirected
@@ -192,25 +192,64 @@ func reachedAt(all map[compared]outcomeOf) map[reachable]int {
 	return out
 }
 
-// absent returns the reason, with one of the codes, that no client is at the path's place in the
-// other report. It is none if one is, or if nobody serves the port there.
-func (p Path) absent(k compared, other map[compared]outcomeOf, none, noRoute Code) Reason {
-	served := false
-	for x, o := range other {
-		if o.path.place() == p.place() {
-			return Reason{}
-		}
+// absence has the codes of reasons that a connection is not in the other report.
+type absence struct{ served, container, route, address, device, down Code }
+
+var (
+	absentNow  = absence{NotServed, NoneThere, NoRouteThere, AddressGone, DeviceGone, DeviceDown}
+	absentThen = absence{"", NoneWasThere, NoRouteLed, AddressNew, DeviceNew, DeviceWasDown}
+)
+
+// absent returns the reason, with one of the codes, that a connection of r is not in the other
+// report, whose outcomes are all: nobody serves the port there, or the client's place or the dialled
+// address is not there. It is none if that is not known.
+func (r *Report) absent(p Path, k compared, other *Report, all map[compared]outcomeOf,
+	codes absence) Reason {
+	served, place := false, false
+	for x, o := range all {
+		place = place || o.path.place() == p.place()
 		served = served || x.port == k.port && x.proto == k.proto
 	}
+	to, _ := netip.ParseAddrPort(p.Dial)
 	switch {
 	case !served:
-		return Reason{}
+		return Reason{Code: codes.served}
+	case place:
+		return r.without(to.Addr(), "", other, codes)
 	case p.Client.class() == containers:
-		return Reason{Code: none}
-	case strings.HasPrefix(p.From, behindRouter):
-		return Reason{Code: noRoute}
+		return Reason{Code: codes.container}
+	case p.card == "":
+		return Reason{}
 	}
-	return Reason{} // a card that came or went
+	why := r.without(netip.Addr{}, p.card, other, codes)
+	if why.Code == "" && strings.HasPrefix(p.From, behindRouter) {
+		why.Code = codes.route
+	}
+	return why
+}
+
+// without returns the reason, with one of the codes, that the other report has no address of r, or
+// lacks one of a device's, or the device. It is none if it has all.
+func (r *Report) without(a netip.Addr, device string, other *Report, codes absence) Reason {
+	for _, d := range r.devices {
+		if d.Name != device && (device != "" || !d.has(a)) {
+			continue
+		}
+		i := slices.IndexFunc(other.devices, func(o Device) bool { return o.Name == d.Name })
+		if i < 0 {
+			return Reason{Code: codes.device, Of: d.Name}
+		}
+		if o := other.devices[i]; d.Up && !o.Up {
+			return Reason{Code: codes.down, Of: d.Name}
+		}
+		for _, p := range d.Addrs {
+			there := slices.ContainsFunc(other.devices, func(o Device) bool { return o.has(p.Addr()) })
+			if !there && (device != "" || p.Addr() == a) {
+				return Reason{Code: codes.address, Of: d.Name, At: p.Addr().String()}
+			}
+		}
+	}
+	return Reason{}
 }
 
 // addChange adds a change to the one of the same port and cause.

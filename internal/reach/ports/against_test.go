@@ -25,6 +25,10 @@ func TestSince(t *testing.T) {
 	for i := range alone.Devices {
 		alone.Devices[i].Uplink, alone.Devices[i].Uplink6 = false, false
 	}
+	renumbered, down, bare := healthy(), healthy(), healthy()
+	renumbered.Devices[1].Addrs = []netip.Prefix{netip.MustParsePrefix("198.18.0.9/24")}
+	down.Devices[1].Up = false
+	bare.Devices = slices.Delete(bare.Devices, 1, 2)
 	const rest = "connections as before."
 	for name, c := range map[string]struct {
 		old, now *Report
@@ -36,12 +40,22 @@ func TestSince(t *testing.T) {
 		"gained": {shut(), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp (web:80) by other " +
 			"machines: before, lost dropped filter INPUT 1 -j DROP."}},
 		"gone": {open(), try(fewer, 0), []string{
-			"Lost: 22/tcp (sshd) by other machines, a container on bridge and this machine."}},
+			"Lost: 22/tcp (sshd) by other machines, a container on bridge and this machine: not-served."}},
 		"no default route": {open(), try(alone, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
 			"(web:80) by a machine behind eth0's router: no-default-route."}},
 		"a default route": {try(alone, 0), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp " +
 			"(web:80) by a machine behind eth0's router: before, no-default-route-led."}},
 		"a new address": {open(), try(moved, 0), []string{"Nobody gained or lost a port."}},
+		"the machine's": {open(), try(renumbered, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
+			"(web:80) at 198.18.0.1 by other machines, a container on bridge and this machine: " +
+			"address-gone eth0 198.18.0.1."}},
+		"a device down": {open(), try(down, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
+			"(web:80) by other machines: device-down eth0."}},
+		"none any more": {open(), try(bare, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
+			"(web:80) at 198.18.0.1 by a container on bridge and this machine: device-gone eth0.",
+			"Lost: 22/tcp (sshd) and 8080/tcp (web:80) by other machines: device-gone eth0."}},
+		"a new device": {try(bare, 0), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp " +
+			"(web:80) by other machines: before, device-new eth0."}},
 	} {
 		c.now.Since(c.old, "old.json")
 		c.now.Say(coded{})

@@ -82,10 +82,17 @@ const (
 // The codes of why a client gained or lost an answer, or gets another one.
 const (
 	ItIsLost      Code = "it-is-lost"
+	NotServed     Code = "not-served" // any more
 	NoneThere     Code = "no-container-there"
 	NoneWasThere  Code = "no-container-was-there"
 	NoRouteThere  Code = "no-default-route"
 	NoRouteLed    Code = "no-default-route-led"
+	AddressGone   Code = "address-gone" // At, of device Of
+	AddressNew    Code = "address-new"
+	DeviceGone    Code = "device-gone" // Of
+	DeviceNew     Code = "device-new"
+	DeviceDown    Code = "device-down"
+	DeviceWasDown Code = "device-was-down"
 	NotRedirected Code = "not-redirected" // any more, and no socket at At
 	OtherServer   Code = "other-server"   // Of instead of By
 	SeenAs        Code = "seen-as"        // At

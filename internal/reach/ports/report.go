@@ -50,6 +50,7 @@ type Report struct {
 
 	guessed bool     // nothing was tried in a copy of the machine
 	cards   []string // the hardware addresses of the machine's network cards
+	devices []Device // the machine's
 }
 
 // Row is a port at a listening address.
@@ -175,6 +176,7 @@ type Path struct {
 	localnet   string         // the device that does not carry 127.0.0.1
 	answered   netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
 	own        bool           // Dial is the container's own address
+	card       string         // the device behind which the client is; "": on this machine
 	self       bool           // the client is the server's own container
 	moved      bool           // rules redirect to another socket of the machine than the dialled one
 }

@@ -14,7 +14,7 @@ import (
 func Judge(f *Facts, port uint16) *Report {
 	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{},
 		Missing: append([]Missing{}, f.Missing...), Address: []string{}, guessed: f.Copy == nil,
-		cards: f.cards()}
+		cards: f.cards(), devices: f.Devices}
 	if f.Copy != nil {
 		r.Missing = append(r.Missing, f.Copy.Left...)
 	}
