@@ -62,6 +62,17 @@ func ParseHops(m raw.Message) []Hop {
 	return []Hop{{int(f.number(unix.RTA_OIF)), f.gateway()}}
 }
 
+// Branches reports whether a route or a group has several next hops, of which the kernel chooses one
+// by the addresses and perhaps the ports of packets.
+func Branches(m raw.Message) bool {
+	if m.Type != unix.RTM_NEWNEXTHOP {
+		return len(ParseHops(m)) > 1
+	}
+	const entry = 8 // struct nexthop_grp
+	f, err := fieldsOf(m.Data, nexthopHeader)
+	return err == nil && len(f[nexthopGroup]) > entry
+}
+
 func (f fields) gateway() netip.Addr {
 	a, ok := netip.AddrFromSlice(f[unix.RTA_GATEWAY])
 	if via := f[unix.RTA_VIA]; !ok && len(via) > 2 { // struct rtvia: family, address

@@ -60,7 +60,8 @@ func (e *NoJailError) Hint() string {
 //
 //	out, err := s.Run(ctx, replica.Command{Script: []byte("iptables -I INPUT -p tcp --dport 80 -j DROP")})
 //
-// after which Dial shows what it changed. There is no way back but a new Session. Nothing outside
+// after which Dial shows what it changed, as if no connection had been made before. There is no way
+// back but a new Session. Nothing outside
 // the copy changes. The command finds this machine's programs, /etc and the current directory, whose
 // files it may change for itself only, and the copied namespaces, as nsenter -t PID -n by Space.PID
 // and ip -n NAME by Space.Names. It finds no other processes, and no daemon can be asked: docker,
@@ -76,10 +77,8 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 	if c.Space < 0 || c.Space >= len(s.machine.Spaces) {
 		return Output{}, fmt.Errorf("there is no namespace %d", c.Space)
 	}
-	for _, x := range s.copies {
-		if x.open != nil {
-			return Output{}, &NoJailError{x.open}
-		}
+	if err := s.Jailed(); err != nil {
+		return Output{}, err
 	}
 	before := loaded()
 	s.ran = append(s.ran, c)
@@ -109,6 +108,16 @@ func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 		}
 	}
 	return out, nil
+}
+
+// Jailed returns a *NoJailError if the copy is known to have no jail for commands.
+func (s *Session) Jailed() error {
+	for _, x := range s.copies {
+		if x.open != nil {
+			return &NoJailError{x.open}
+		}
+	}
+	return nil
 }
 
 // split makes copies differ by the doubtful rules that commands made. If there is one copy, it makes

@@ -46,6 +46,8 @@ var odd = []string{
 	"nft add rule inet x in meta l4proto tcp ct original proto-dst $P reject with tcp reset",
 	"nft add rule inet x in tcp dport & 3 == 1 drop",
 	"nft add rule inet x forward th dport $Q drop",
+	"nft add rule inet x in meta l4proto tcp meta mark set @th,0,32 meta mark & 65535 == $P drop",
+	"nft add rule inet x in meta nfproto ipv4 @nh,176,16 $P drop",
 }
 
 // randomSite makes a machine that publishes ports of containers as Docker does, whose firewall has

@@ -96,7 +96,18 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 const enough = 7
 
 func random(s replica.Space) bool {
-	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random)
+	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random) || spreads(s)
+}
+
+// spreads reports whether routes with several next hops send connections of one client to different
+// ones.
+func spreads(s replica.Space) bool {
+	byPort := func(family string) bool {
+		policy := s.Sysctls["net/"+family+"/fib_multipath_hash_policy"]
+		return policy != "" && policy != "0"
+	}
+	return (byPort("ipv4") || byPort("ipv6")) &&
+		slices.ContainsFunc(slices.Concat(s.Nexthops, s.Routes), link.Branches)
 }
 
 // standard returns the devices and the parameters of a new namespace.

@@ -45,6 +45,25 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	return s, c.await()
 }
 
+// removeGuests removes the new containers, so that commands find only devices of the machine.
+func (c *machine) removeGuests() error {
+	for at := range c.outer {
+		err := c.spaces[at.space].Do(func() error { return link.Remove(guestPort(at.index)) })
+		if err != nil {
+			return err
+		}
+		delete(c.runs, at)
+	}
+	for _, s := range c.guests {
+		for _, p := range s.world.near { // the next ones get the same addresses
+			delete(c.survey.taken, p.Addr())
+		}
+	}
+	clear(c.outer)
+	clear(c.guests)
+	return nil
+}
+
 // asResidents gives a new container at a bridge what the containers there have: an address in their
 // networks, also where the machine has none, and their default route. Docker gives containers of
 // internal networks none. Without containers the machine is the router.
@@ -99,6 +118,8 @@ func (c *machine) port(bridge device) link.Saved {
 		}
 	}
 	p.Index += 1 + len(c.guests)
-	p.Name = fmt.Sprintf("veth%07x", p.Index)
+	p.Name = guestPort(p.Index)
 	return p
 }
+
+func guestPort(index int) string { return fmt.Sprintf("veth%07x", index) }

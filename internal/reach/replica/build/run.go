@@ -2,10 +2,14 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
 )
@@ -14,6 +18,9 @@ import (
 func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Output, error) {
 	if command.Space < 0 || command.Space >= len(c.spaces) {
 		return replica.Output{}, fmt.Errorf("there is no namespace %d", command.Space)
+	}
+	if err := c.forget(); err != nil {
+		return replica.Output{}, fmt.Errorf("forget earlier connections: %w", err)
 	}
 	dir := make([]byte, unix.PathMax)
 	n, err := unix.Getcwd(dir)
@@ -42,4 +49,30 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 		err = c.reread(which)
 	}
 	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
+}
+
+// forget removes what connections have left in the copy, as if none had been made: the new containers,
+// tracked connections and known neighbours.
+func (c *machine) forget() error {
+	if err := c.removeGuests(); err != nil {
+		return err
+	}
+	spaces := slices.Clone(c.spaces)
+	for _, s := range c.survey.segments {
+		spaces = append(spaces, s.world.ns)
+	}
+	for _, ns := range spaces {
+		err := ns.Do(func() error {
+			err := conntrack.Flush()
+			if errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+				err = nil
+			}
+			return errors.Join(err, link.ForgetNeighbours())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.net.Forget()
+	return nil
 }

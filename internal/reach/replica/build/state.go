@@ -50,6 +50,11 @@ func (c *machine) read(space int, s *replica.Space) error {
 	if err != nil {
 		return err
 	}
+	maps.DeleteFunc(c.runs, func(at device, _ bool) bool { // those that need not be awaited any more
+		return at.space == space && !slices.ContainsFunc(found, func(l link.Saved) bool {
+			return l.Index == at.index && l.Up && (l.Lower || l.Kind != "bridge")
+		})
+	})
 	s.Links = c.merge(space, s.Links, found)
 	var names []string
 	for _, l := range s.Links {

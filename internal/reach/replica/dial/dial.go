@@ -190,6 +190,9 @@ func (n *Net) prepare(calls []Call) error {
 	return nil
 }
 
+// Forget lets the next calls change the settings again, in case something else has changed them.
+func (n *Net) Forget() { clear(n.ready) }
+
 // doubtful returns the indexes of the calls of whose outcomes a busy machine may have caused one.
 // Even an unreachable neighbour may only be late.
 func doubtful(all [][]replica.Outcome) (out []int) {

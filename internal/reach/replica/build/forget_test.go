@@ -1,0 +1,96 @@
+package build
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+)
+
+// changes are commands on a random machine. $P is a port, $Q a port of a container, $C a container's
+// address. Those of odd are further ones.
+var changes = []string{
+	"ip link set veth2 nomaster",
+	"ip link add br1 type bridge; ip link set br1 up; ip link set veth2 master br1",
+	"ip link set veth2 down; ip link set veth2 up",
+	"ip addr add 192.0.2.11/24 dev eth0; ip addr del 192.0.2.10/24 dev eth0",
+	"ip neigh add 172.17.0.2 lladdr 02:00:00:00:00:99 dev docker0",
+	"ip route add blackhole 172.17.0.3",
+	"ip rule add from 172.17.0.0/16 to 192.0.2.0/24 blackhole",
+	"sysctl -w net.ipv4.ip_forward=0",
+	"sysctl -w net.ipv4.conf.docker0.rp_filter=1 net.ipv4.conf.all.rp_filter=1",
+	"iptables -I INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT; iptables -P INPUT DROP",
+	"iptables -t nat -F",
+	"for v in /sys/class/net/docker0/brif/*; do bridge link set dev ${v##*/} isolated on; done",
+	"ip link set docker0 down",
+	"ip link del docker0; ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; " +
+		"ip link set docker0 up; ip link set veth2 master docker0",
+}
+
+// A command finds the copy, and later connections meet it, as if no connection had been made before.
+func TestRunForgets(t *testing.T) {
+	for n := range *machines {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(n), 59))
+			s, sockets := randomSite(t, r)
+			m := s.machine()
+			var all []replica.Dial
+			for i, from := range []replica.Client{{}, {Card: "eth0"}, {Bridge: "docker0"}, {Space: 1}} {
+				for _, to := range []string{"192.0.2.10", "172.17.0.1", "127.0.0.1", "172.17.0.2", "172.17.0.3"} {
+					for _, port := range []int{22, 80, 81, 20000, 20001, 20002, 20003, 20008} {
+						all = append(all, replica.Dial{Client: from, Proto: "tcp", Explain: port%2 == 0 && i > 0,
+							OnlyLost: true, To: netip.MustParseAddrPort(fmt.Sprint(to, ":", port))})
+					}
+				}
+			}
+			dial := func(in *replica.Session) []replica.Answer {
+				t.Helper()
+				got, err := in.Dial(t.Context(), all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			for range 3 {
+				used, fresh := s.start(m, sockets...), s.start(m, sockets...)
+				dial(used)
+				if _, err := used.Scan(t.Context(), replica.Client{Card: "eth0"},
+					netip.MustParseAddr("192.0.2.10")); err != nil {
+					t.Fatal(err)
+				}
+				from := append(odd, changes...)
+				if r.IntN(2) == 0 {
+					from = changes
+				}
+				script := strings.NewReplacer("$P", fmt.Sprint(20000+r.IntN(10)), "$Q",
+					fmt.Sprint(80+r.IntN(4)), "$C", fmt.Sprint("172.17.0.", 2+r.IntN(2))).
+					Replace(from[r.IntN(len(from))])
+				if rule, ok := strings.CutPrefix(script, "nft "); ok {
+					script = "nft '" + rule + "'"
+				}
+				script = "ls /sys/class/net; ip -o addr | cut -d ' ' -f 2-7; ip neigh\n" + script
+				was, is := s.run(used, 0, script), s.run(fresh, 0, script)
+				if !reflect.DeepEqual(was, is) {
+					t.Errorf("%s: %+v, in a fresh copy %+v", script, was, is)
+				}
+				got, want := dial(used), dial(fresh)
+				for i := range all {
+					for _, a := range []*replica.Answer{&got[i], &want[i]} {
+						if l := a.Lost; l != nil && l.Reply { // to a port that the kernel chose
+							l.Dst = netip.AddrPortFrom(l.Dst.Addr(), 0)
+						}
+					}
+					if !reflect.DeepEqual(got[i].Outcomes, want[i].Outcomes) ||
+						!reflect.DeepEqual(got[i].Lost, want[i].Lost) {
+						t.Errorf("%s: %+v to %s: %+v, %+v, in a fresh copy %+v, %+v", script, all[i].Client,
+							all[i].To, got[i].Outcomes, got[i].Lost, want[i].Outcomes, want[i].Lost)
+					}
+				}
+			}
+		})
+	}
+}
