@@ -43,9 +43,16 @@ func Survey() ([]Device, error) {
 	}
 	uplinks, uplinks6 := map[int]bool{}, map[int]bool{}
 	for _, r := range routes {
-		if r.Dst == nil || isAll(r.Dst) {
-			uplinks[r.LinkIndex] = true
-			uplinks6[r.LinkIndex] = uplinks6[r.LinkIndex] || r.Family == unix.AF_INET6
+		if r.Dst != nil && !isAll(r.Dst) {
+			continue
+		}
+		by := []int{r.LinkIndex}
+		for _, hop := range r.MultiPath {
+			by = append(by, hop.LinkIndex)
+		}
+		for _, i := range by {
+			uplinks[i] = true
+			uplinks6[i] = uplinks6[i] || r.Family == unix.AF_INET6
 		}
 	}
 	names := map[int]string{}
