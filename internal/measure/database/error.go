@@ -85,7 +85,7 @@ func (s *Session) explain(op string, err error) *Error {
 	default:
 		e.msg, e.hint = s.d.driverSaid(err)
 	}
-	if it := speaks(wrote, read); it != "" && !strings.Contains(it, p.name) {
+	if it := Speaks(wrote, read); it != "" && !strings.Contains(it, p.name) {
 		e.msg, e.hint = "this is not "+p.name+": "+it, "check the port"
 	}
 	e.final = answered && !said.later || cause != nil && !errors.Is(cause, net.ErrClosed) &&
@@ -187,8 +187,9 @@ var protocols = []struct{ begin, is string }{
 	{"R\x00\x00", "it speaks PostgreSQL"},
 }
 
-// speaks recognizes another kind of server by its first bytes, or returns "".
-func speaks(wrote, read []byte) string {
+// Speaks says what a server speaks by the first bytes that it sent, after wrote: "it speaks MySQL". It
+// returns "" if they do not tell.
+func Speaks(wrote, read []byte) string {
 	for _, p := range protocols {
 		if bytes.HasPrefix(read, []byte(p.begin)) {
 			return p.is

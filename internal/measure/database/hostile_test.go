@@ -311,14 +311,14 @@ func TestHostileSQLServer(t *testing.T) {
 }
 
 func TestSpeaks(t *testing.T) {
-	got := speaks([]byte("a long question"), []byte("a long question"))
+	got := Speaks([]byte("a long question"), []byte("a long question"))
 	if got != "it sends back what it gets" {
 		t.Error(got)
 	}
-	if got := speaks(nil, []byte(mysqlGreeting)); got != "it speaks MySQL" {
+	if got := Speaks(nil, []byte(mysqlGreeting)); got != "it speaks MySQL" {
 		t.Error(got)
 	}
-	if got := speaks([]byte("question"), bytes.Repeat([]byte{0}, 20)); got != "" {
+	if got := Speaks([]byte("question"), bytes.Repeat([]byte{0}, 20)); got != "" {
 		t.Error(got)
 	}
 }
@@ -340,7 +340,7 @@ func TestCancelDial(t *testing.T) {
 	if _, err := l.dial(t.Context(), "tcp", addr); !errors.Is(err, errDial) {
 		t.Errorf("a second dial: %v, want %v", err, errDial)
 	}
-	if _, read, _ := l.heads(); speaks(nil, read) != "it speaks SSH" {
+	if _, read, _ := l.heads(); Speaks(nil, read) != "it speaks SSH" {
 		t.Errorf("the link's first bytes are %q", read)
 	}
 }

@@ -36,6 +36,7 @@ type dialogue struct {
 	local  uint16
 	remote string // address and port
 	server string // what it says that it is; "": unknown
+	status int    // of the last reply of HTTP
 	// replies tells how its requests over UDP were answered.
 	replies tokens.Replies
 }
@@ -225,7 +226,7 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 	if g.url.Scheme == "https" {
 		secured := tls.Client(c, &tls.Config{ServerName: g.url.Hostname()})
 		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(untrusted(err), c.Close())
+			return nil, errors.Join(untrusted(err, g.host), c.Close())
 		}
 		rw = secured
 	}
@@ -239,6 +240,7 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 			return noReply("HTTP", err)
 		}
 		_, err = io.Copy(io.Discard, r.Body)
+		t.status = r.StatusCode
 		if t.server = r.Header.Get("Server"); err == nil && r.Close {
 			err = closesError{}
 		}
@@ -293,10 +295,15 @@ func (u untrustedError) Hint() string {
 		"--client 'curl -kso /dev/null https://{addr}/'"
 }
 
-// untrusted explains an error of a handshake.
-func untrusted(err error) error {
+// untrusted explains an error of a handshake with a host.
+func untrusted(err error, host string) error {
 	if cert := (*tls.CertificateVerificationError)(nil); errors.As(err, &cert) {
 		return untrustedError{printable.Line(cert.Err.Error()), openai.CertificateHint(err)}
+	}
+	if record := (tls.RecordHeaderError{}); errors.As(err, &record) {
+		if is := database.Speaks(nil, record.RecordHeader[:]); is != "" {
+			return foreignError{is, host}
+		}
 	}
 	return err
 }
@@ -336,7 +343,7 @@ func (p *ping) open(ctx context.Context) (*dialogue, error) {
 		case err != nil:
 			return noReply("Redis", err)
 		case text != want:
-			return fmt.Errorf("%s was answered %q", words[0], printable.Line(text))
+			return unlikeError{words[0], printable.Line(text)}
 		}
 		return nil
 	}
@@ -352,6 +359,21 @@ func (p *ping) open(ctx context.Context) (*dialogue, error) {
 	t.server = "Redis"
 	t.ask = func(context.Context) error { return send("+PONG", "PING") }
 	return t, nil
+}
+
+// unlikeError means that a server answered a command of Redis, but not as it should.
+type unlikeError struct{ command, text string }
+
+func (r unlikeError) Error() string { return fmt.Sprintf("%s was answered %q", r.command, r.text) }
+
+// redis reports whether the answer is an error of Redis' protocol.
+func (r unlikeError) redis() bool { return strings.HasPrefix(r.text, "-") }
+
+func (r unlikeError) Hint() string {
+	if strings.HasPrefix(r.text, "-NOAUTH") {
+		return "put the password into an environment variable and name it: --secret-env VARIABLE"
+	}
+	return ""
 }
 
 // guess finds what a server speaks.
@@ -372,7 +394,8 @@ func (g *guess) open(ctx context.Context) (*dialogue, error) {
 	if g.is == nil {
 		g.is = &ping{g.wire, "", g.password}
 		if t, err := g.is.open(ctx); err == nil {
-			if t.ask(ctx) == nil {
+			err := t.ask(ctx)
+			if refused := (unlikeError{}); err == nil || errors.As(err, &refused) && refused.redis() {
 				return t, nil
 			}
 			t.close()

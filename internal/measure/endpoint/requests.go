@@ -114,7 +114,7 @@ func (r *followed) few(ctx context.Context) (*dialogue, error) {
 	defer t.close()
 	for range mostUnanswered {
 		if err = t.ask(ctx); !errors.Is(err, errLost) {
-			return t, err
+			return t, r.native(ctx, t, err)
 		}
 	}
 	return t, fmt.Errorf("%d queries, each of them with %w", mostUnanswered, err)

@@ -1,0 +1,72 @@
+package endpoint
+
+import (
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A server of another protocol is named, with what to type for it.
+func TestForeignServers(t *testing.T) {
+	mute := func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer refuses.Close()
+	database := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { // PostgreSQL's answer
+		b := make([]byte, 64)
+		if n, _ := c.Read(b); string(b[:n]) == sslRequest {
+			_, _ = io.WriteString(c, "N")
+		}
+	})
+	shell := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = io.WriteString(c, "SSH-2.0-x\r\n")
+		_, _ = io.Copy(io.Discard, c)
+	})
+	greets := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = io.WriteString(c, "J\x00\x00\x00\n8.0.36\x00")
+		_, _ = io.Copy(io.Discard, c)
+	})
+	locked := listen(t, "tcp", "127.0.0.1:0", redis("open"))
+	pages := refuses.Listener.Addr().String()
+	silent := listen(t, "tcp", "127.0.0.1:0", mute)
+	tls := secure.Listener.Addr().String()
+	for _, tt := range []struct{ url, err, hint string }{
+		{tls, "it speaks TLS", "sudo toll trace https://" + tls + "/"},
+		{"http://" + tls, "it speaks TLS", "sudo toll trace https://" + tls + "/"},
+		{database, "it speaks PostgreSQL", "sudo toll trace postgres://USER@" + database + "/DATABASE"},
+		{"http://" + database, "it speaks PostgreSQL", "postgres://USER@"},
+		{greets, "it speaks MySQL", "mysql://USER@" + greets},
+		{shell, "it speaks SSH", "sudo toll trace " + shell + " --client 'COMMAND {host} {port}'"},
+		{"https://" + pages, "it speaks HTTP", "sudo toll trace http://" + pages + "/"},
+		{locked, "NOAUTH", "--secret-env VARIABLE"},
+		{silent, "(it answers neither PING nor GET /: give a URL)", "--client"},
+		{pages, "", ""},
+	} {
+		t.Run(tt.url, func(t *testing.T) {
+			s, err := speakerOf(Address{URL: tt.url}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = (&followed{speaker: s}).few(t.Context())
+			if tt.err == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.err) ||
+				!strings.Contains(hintOf(err), tt.hint) {
+				t.Errorf("%v: hint %q", err, hintOf(err))
+			}
+		})
+	}
+}
