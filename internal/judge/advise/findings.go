@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // The codes of findings. Rows has the index of the advice, What is the name of one of its levers.
@@ -35,7 +34,7 @@ func certain(e Effect) bool {
 
 // Findings returns what the searches show. It claims no more than the verdicts do.
 func Findings(r *Report) (out []analysis.Finding) {
-	if r.Plan.EndedBy == sample.EndedByInterrupt {
+	if r.Plan.Interrupted() {
 		out = append(out, analysis.Finding{Code: Interrupted})
 	}
 	if r.TooBusy() {

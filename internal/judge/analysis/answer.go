@@ -181,8 +181,9 @@ func (t Tally) Finding() (f Finding, ok bool) {
 	return f, t.open > 0
 }
 
-// SayUnclear returns how many verdicts are unclear, and what would decide them.
-func SayUnclear(f Finding) string {
+// SayUnclear returns how many verdicts are unclear, and what would decide them after a run that was
+// interrupted or not.
+func SayUnclear(f Finding, interrupted bool) string {
 	verb := "are"
 	if f.N == 1 {
 		verb = "is"
@@ -191,7 +192,10 @@ func SayUnclear(f Finding) string {
 	if f.Of == 1 {
 		said = "The verdict is unclear"
 	}
-	if f.Code == TooFewRounds {
+	switch {
+	case interrupted:
+		return said + ": the run was interrupted."
+	case f.Code == TooFewRounds:
 		return fmt.Sprintf(
 			"%s, because there are too few rounds: a verdict takes at least %d (--rounds, --budget).", said, stats.MinJudged)
 	}

@@ -96,6 +96,9 @@ type Plan struct {
 // paces.
 func (p Plan) OnlyUnpaced(c Cell) bool { return c.Tune != "" && string(c.Tune) == p.Unpaced }
 
+// Interrupted reports whether the user ended the run, so that a longer budget would not have helped.
+func (p Plan) Interrupted() bool { return p.EndedBy == sample.EndedByInterrupt }
+
 // CutShort reports whether failures ended the run. Earlier answers of third parties' endpoints are
 // still results.
 func (p Plan) CutShort() bool { return p.EndedBy == sample.EndedByFailure }

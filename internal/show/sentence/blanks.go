@@ -39,10 +39,18 @@ func joined(all []words) words {
 
 var general = words{
 	"witnessed": func(w *writer, _ []analysis.Finding) string { return analysis.Witnessed(w.r) },
-	"unclear":   of(analysis.SayUnclear),
+	"unclear": func(w *writer, fs []analysis.Finding) string {
+		return analysis.SayUnclear(fs[0], w.r.Plan.Interrupted())
+	},
 	"open": func(_ *writer, fs []analysis.Finding) string {
-		said, _, _ := strings.Cut(analysis.SayUnclear(fs[0]), ":")
+		said, _, _ := strings.Cut(analysis.SayUnclear(fs[0], false), ":")
 		return said
+	},
+	"Whole_run": func(w *writer, _ []analysis.Finding) string {
+		if w.r.Plan.Interrupted() { // a longer budget would not have helped
+			return "A run that is not interrupted"
+		}
+		return "A longer --budget"
 	},
 	"congestion": func(w *writer, _ []analysis.Finding) string { return w.r.Environment.Congestion },
 	"warning":    (*writer).busy,

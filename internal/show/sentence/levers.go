@@ -29,8 +29,7 @@ var ofLevers = []template{
 	{code: advise.NothingCertain, text: "{of}Nothing is certain to help yet.", most: all},
 	{code: advise.NothingHelps, text: "{of}Nothing that was tried helps here without doing harm.",
 		most: all},
-	{code: advise.EffectsUnclear, text: "{of}The effect of {some} is not certain: use a longer " +
-		"--budget or a quieter machine.", most: all},
+	{code: advise.EffectsUnclear, text: "{of}The effect of {some} is not certain{use_longer}.", most: all},
 	{code: advise.Use, text: "{of}Use {gist}: {outcome}.", most: all},
 	{code: advise.UseHere, text: "{of}Use {gist}, only for what stays on this machine: {outcome}.",
 		most: all},
@@ -61,6 +60,9 @@ var leverWords = words{
 			return "all of it"
 		}
 		return fmt.Sprintf("%d of %d levers", fs[0].N, fs[0].Of)
+	},
+	"use_longer": func(w *writer, _ []analysis.Finding) string {
+		return told(!w.r.Plan.Interrupted(), ": use a longer --budget or a quieter machine")
 	},
 	"together": func(w *writer, fs []analysis.Finding) string {
 		return changes(w.advice(fs).Together, stats.Better)

@@ -64,7 +64,7 @@ func TestLeverTemplates(t *testing.T) {
 		if tt.f.What = "big"; tt.f.Rows == nil {
 			tt.f.Rows = []int{0}
 		}
-		w := &writer{study: r}
+		w := &writer{r: r.Base(), study: r}
 		if got := w.fill(find(tt.f.Code).text, []analysis.Finding{tt.f}); got != tt.want {
 			t.Errorf("%s:\ngot  %q\nwant %q", tt.f.Code, got, tt.want)
 		}

@@ -28,15 +28,15 @@ const (
 var ofTraces = []template{
 	{code: trace.Added, text: "{added_to}: {sums}.", most: all},
 	{code: trace.NotDivided, text: "{added_to}. Where is not known: {refused}.", most: all},
-	{code: trace.TooShort, text: " A longer --budget has them.", continues: true},
+	{code: trace.TooShort, text: " {Whole_run} has them.", continues: true},
 	{code: trace.RequestAdded, text: "{added_to}{by_parts}.", most: all},
 	{code: trace.RequestUnsure, text: "{unsure}: ", most: all},
 	{code: trace.RequestTakes, text: "Over {traced} a request takes {request}: {named}.", most: all},
 	{code: trace.RequestSeems, text: "{unsure}: ", most: all},
-	{code: trace.CostUnknown, text: "what tracing itself adds is not known after {trips}. A longer " +
-		"--budget tells.", continues: true},
+	{code: trace.CostUnknown, text: "what tracing itself adds is not known after {trips}. " +
+		"{Whole_run} tells.", continues: true},
 	{code: trace.CostUnsure, text: "after {trips}, what tracing itself adds ({cost}) is known less " +
-		"exactly than the largest part. A longer --budget tells.", continues: true},
+		"exactly than the largest part. {Whole_run} tells.", continues: true},
 	{code: trace.TailIn, text: " The p99 is {whole}, {took} of it in {in}.", continues: true},
 	{code: trace.SlowestIn, text: " The slowest took {whole}, {took} of them in {in}.",
 		continues: true},

@@ -135,7 +135,8 @@ func TestTraceTemplates(t *testing.T) {
 			short + ". No CPU limit stopped it: other programs had the CPU."},
 	} {
 		told[tt.f.Code] = true
-		w := &writer{study: tracedAll(), trace: &tracedAll().Traces[tt.row]}
+		r := tracedAll()
+		w := &writer{r: r.Base(), study: r, trace: &r.Traces[tt.row]}
 		if tt.f.Rows == nil {
 			tt.f.Rows = []int{0}
 		}
