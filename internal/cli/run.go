@@ -138,7 +138,11 @@ func (f *runFlags) fitBudget(e env, fl *pflag.FlagSet, p *sample.Plan) error {
 // user need not wait for the report to read it.
 func warnSkipped(e env, p sample.Plan, asked []mode.Name) {
 	for _, s := range plan.Unmeasured(p, asked) {
-		warn(e, fmt.Sprintf("%s is not measured: %s", s.Mode, s.Reason))
+		hint := ""
+		if s.Remedy != "" {
+			hint = " (hint: " + s.Remedy + ")"
+		}
+		warn(e, fmt.Sprintf("%s is not measured: %s%s", s.Mode, s.Reason, hint))
 	}
 }
 

@@ -3,6 +3,7 @@ package sentence
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -40,6 +41,11 @@ func joined(all []words) words {
 var general = words{
 	"witnessed": func(w *writer, _ []analysis.Finding) string { return analysis.Witnessed(w.r) },
 	"unclear": func(w *writer, fs []analysis.Finding) string {
+		if slices.ContainsFunc(w.r.Found, func(f analysis.Finding) bool {
+			return f.Code == analysis.Busy
+		}) { // which says to measure again
+			return ""
+		}
 		return analysis.SayUnclear(fs[0], w.r.Plan.Interrupted())
 	},
 	"open": func(_ *writer, fs []analysis.Finding) string {

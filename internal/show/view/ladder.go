@@ -36,7 +36,8 @@ func sides(steps []ladder.Step) [][]ladder.Step {
 	return out
 }
 
-func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.Section {
+// briefStep returns the table of a load; parts says what each step adds below its row.
+func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load, parts bool) document.Section {
 	w, s := workload.Of(l), steps[0]
 	metric := w.Primary
 	unit, by := fitting(r, l.Kind, metric)
@@ -56,7 +57,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		if c, ok := cellOf(r, s, l.Kind); ok {
 			row.Cells[1] = scaled(metric, by)(c)
 		}
-		if s.Below != "" {
+		if s.Below != "" && parts {
 			row.Note = "+ " + s.Part
 			if i == 0 || steps[i-1].Label != s.Below { // the ladder branches
 				row.Note = s.Below + " " + row.Note
@@ -64,6 +65,8 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 			if l.Kind == workload.RR && s.Trace != nil {
 				row.Note += ". " + tracedNote(*s.Trace)
 			}
+		}
+		if s.Below != "" {
 			row.Cells[2], row.Cells[3] = nothing, nothing
 		}
 		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {

@@ -40,13 +40,26 @@ func TestAnswersAreShort(t *testing.T) {
 		}
 		r.Found = append([]analysis.Finding{{Code: endpoints.Uncounted}}, endpoints.Findings(r, nil)...)
 	}
+	busy := *chat // with an unclear verdict, as a busy machine makes
+	busy.Cells = slices.Clone(chat.Cells)
+	busy.Cells[1] = chatRoute("gateway", "127.0.0.1:8080", 1.1, stats.Unclear)
+	busy.Cells[1].Evidence = chat.Cells[1].Evidence
+	busy.Cells[0].Together, busy.Cells[1].Together = new(0.5), new(0.4)
+	busy.Warnings = []analysis.Warning{{Code: analysis.Busy, Text: "the machine was busy before the " +
+		"first request: other programs kept 2.0 of 2 CPUs busy (load average 21.2, CPU pressure 100 " +
+		"%). Times include those of waiting for a CPU"}}
+	busy.Found = append([]analysis.Finding{{Code: endpoints.Uncounted}, {Code: analysis.Busy}},
+		endpoints.Findings(&busy, nil)...)
 	for name, tt := range map[string]struct {
 		report *analysis.Report
 		most   int
-	}{"compare": {usualOnTwoCPUs(), 24}, "stream": {chat, 40}, "sql": {sql, 40}} {
+	}{"busy": {&busy, 40}, "compare": {usualOnTwoCPUs(), 24}, "stream": {chat, 40}, "sql": {sql, 40}} {
 		text := summary(t, tt.report, format.Options{Width: 80})
 		if n := strings.Count(text, "\n"); n > tt.most {
 			t.Errorf("%s: %d lines, at most %d:\n%s", name, n, tt.most, text)
+		}
+		if again := strings.Count(text, "measure longer"); name == "busy" && again > 0 {
+			t.Errorf("measuring again is advised twice:\n%s", text)
 		}
 	}
 }

@@ -102,15 +102,17 @@ func (r *PartRow) take(t document.Table, n int) {
 func ladderParts(report *ladder.Report) []Part {
 	r := report.Base()
 	var out []Part
+	named := map[int]bool{}
 	for _, l := range r.Plan.Loads {
-		for _, side := range sides(report.Steps) {
+		for i, side := range sides(report.Steps) {
 			if !slices.ContainsFunc(side, func(s ladder.Step) bool {
 				_, ok := cellOf(r, s, l.Kind)
 				return ok
 			}) {
 				continue
 			}
-			p := Part{Section: briefStep(r, side, l)}
+			p := Part{Section: briefStep(r, side, l, !named[i])}
+			named[i] = true // the tables of other loads have the same steps
 			for _, s := range side {
 				p.Rows = append(p.Rows, stepRow(r, s, l.Kind))
 			}

@@ -111,12 +111,22 @@ func alike(dials []dial) (out [][]dial) {
 }
 
 func sameRoute(a, b ports.Path) bool {
+	if unserved(a) || unserved(b) {
+		return unserved(a) && unserved(b)
+	}
 	_, restA := arrival(a)
 	_, restB := arrival(b)
 	return a.Kind == b.Kind && a.Why == b.Why && a.Remedy == b.Remedy && a.Masqueraded == b.Masqueraded &&
 		slices.Equal(a.Servers, b.Servers) && slices.Equal(a.Doubt, b.Doubt) &&
 		slices.Equal(a.Depends, b.Depends) && slices.Equal(a.Cost, b.Cost) &&
 		slices.Equal(restA, restB) && hidden(a) == hidden(b)
+}
+
+// unserved reports whether a path ends at an address where no socket listens, for certain.
+func unserved(p ports.Path) bool {
+	_, rest := arrival(p)
+	return p.Kind == ports.Nothing && p.Why.Code == ports.NoSocket && len(rest) == 0 &&
+		len(p.Doubt) == 0 && p.Remedy == ""
 }
 
 // hidden reports whether the server is known to see another address than the client's.
@@ -175,8 +185,13 @@ func routes(dials []dial, who string) (out document.Section) {
 	if len(path.Servers) > 1 {
 		head = head.Then("; in turn "+strings.Join(path.Servers, ", ")+" answer", document.Plain)
 	}
-	out.Add(document.Paragraph{Level: 1, Text: head})
 	hops, to, seen := approaches(dials)
+	if unserved(path) { // there is no route to draw
+		out.Add(document.Paragraph{Level: 1, Text: head.Then(", no socket listens on "+orList(to),
+			document.Plain)})
+		return out
+	}
+	out.Add(document.Paragraph{Level: 1, Text: head})
 	route := document.Route{Level: 2, Ends: path.Why.Words,
 		Steps: []document.RoutePoint{{Kind: "client",
 			Text: document.Plainly("connects to " + orList(to))}}}

@@ -314,3 +314,26 @@ func TestTraceNamed(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Addresses at which no socket listens are one line, whoever dials them.
+func TestUnservedAddressesAreOneLine(t *testing.T) {
+	nothing := func(client ports.Client, at, place string) ports.Path {
+		return ports.Path{Client: client, Kind: ports.Nothing, Dial: at, From: place,
+			Why: ports.Reason{Code: ports.NoSocket, At: at, Words: "no socket listens on " + at}}
+	}
+	blocked := nothing(ports.Remote, "10.0.0.1:80", "a machine at eth0")
+	blocked.Why.Code, blocked.Kind = ports.Lost, ports.Blocked
+	row := ports.Row{Dials: []ports.Path{nothing(ports.OwnAddr, "192.0.2.1:80", ""),
+		nothing(ports.Neighbour, "192.0.2.1:80", "a container on br0"),
+		nothing(ports.Neighbour, "10.0.0.1:80", "a container on br0"), blocked}}
+	groups := alike(dialsOf(row))
+	if len(groups) != 2 || len(groups[0]) != 3 {
+		t.Fatalf("%v", groups)
+	}
+	got := routes(groups[0], clientsText(groups[0], "")).Blocks
+	const want = "this machine, dialling its own address; a container on br0: nothing, no socket " +
+		"listens on 192.0.2.1:80 or 10.0.0.1:80"
+	if len(got) != 1 || got[0].(document.Paragraph).Text.String() != want {
+		t.Errorf("%v", got)
+	}
+}

@@ -52,7 +52,11 @@ func Summary(r judge.Report) document.Document {
 		facts.Add(faint(text))
 	}
 	facts.Add(faintFacts(provenance(base)))
-	for _, text := range []string{base.Pinned(), base.Together()} {
+	said := []string{base.Pinned()}
+	if base.Study != sample.StudyEndpoints { // which has it in the details
+		said = append(said, base.Together())
+	}
+	for _, text := range said {
 		if text != "" {
 			facts.Add(faint(text))
 		}
@@ -228,9 +232,5 @@ func fewest(s document.Section) document.Section {
 }
 
 func provenance(r *analysis.Report) string {
-	facts := append([]string{runText(r)}, placeFacts(r)...)
-	if r.Study == sample.StudyEndpoints {
-		facts = []string{briefRun(r.Plan)} // toll built nothing
-	}
-	return strings.Join(append(facts, viewOf(r).detailed+": --details"), document.Facts)
+	return briefRun(r.Plan) + document.Facts + viewOf(r).detailed + ", machine: --details"
 }
