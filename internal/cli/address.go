@@ -45,6 +45,32 @@ func addressIn(word string) (name, scheme, host, port string) {
 	return name, u.Scheme, u.Hostname(), port
 }
 
+// asURLs returns the command line of toll stream or sql with URLs in place of [NAME=]HOST:PORT, or ""
+// if there is none among the words.
+func asURLs(command string, words []string) string {
+	args, found := []string{command}, false
+	for _, w := range words {
+		if strings.ContainsAny(w, "@?") { // it may have a secret, which is not repeated
+			return ""
+		}
+		name, scheme, host, port := addressIn(w)
+		if scheme == "" && host != "" {
+			found = true
+			if w = "http://" + net.JoinHostPort(host, port); command == "sql" {
+				w = "postgres://USER@" + net.JoinHostPort(host, port) + "/DATABASE"
+			}
+			if name != "" {
+				w = name + "=" + w
+			}
+		}
+		args = append(args, w)
+	}
+	if !found {
+		return ""
+	}
+	return sample.CommandLine(args)
+}
+
 // asRoutes returns the command line of toll run with [NAME=]HOST:PORT in place of URLs, or "" if a word
 // has no port. Without programs it has some that fit the first URL.
 func asRoutes(words []string, program ...string) string {

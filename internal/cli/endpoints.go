@@ -225,6 +225,9 @@ func parseEndpoints(words []string, command, what, example string) ([]endpoint.A
 	if len(words) == 0 {
 		return nil, usage(fmt.Errorf("%s takes at least one %s", command, what), example)
 	}
+	if urls := asURLs(command, words); urls != "" {
+		return nil, usage(fmt.Errorf("%s takes URLs", command), urls)
+	}
 	w, err := endpoint.ParseAddresses(words)
 	if err != nil {
 		return nil, usage(err, example)
