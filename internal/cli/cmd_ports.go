@@ -147,7 +147,7 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	}
 	sentence.FillPorts(r)
 	wrong := r.Contradict()
-	err = f.out.print(e, view.Ports(r))
+	err = f.out.print(e, typed(view.Ports(r), e))
 	if err == nil {
 		err = f.try.failed(r)
 	}

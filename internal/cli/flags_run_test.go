@@ -27,13 +27,40 @@ func TestCommandOf(t *testing.T) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
+	e.args = []string{"mesh"}
+	mesh := sample.Plan{Mesh: &sample.Mesh{}, Loads: []sample.Load{{Kind: workload.RR}}}
+	if got := commandOf(mesh, e); got != nil {
+		t.Errorf("mesh: %q", got)
+	}
+}
+
+// What may hold a password is in no results file: the command lines of the user's own programs,
+// requests, and URLs with a user or a query.
+func TestCommandOfServers(t *testing.T) {
+	e := env{stdout: io.Discard, stderr: io.Discard}
+	e.root = newRoot(e)
 	for name, p := range map[string]sample.Plan{
 		"endpoints": {Study: sample.StudyEndpoints, Loads: []sample.Load{{Kind: workload.Chat}}},
 		"programs":  {Loads: []sample.Load{{Kind: workload.Exec}}},
-		"mesh":      {Mesh: &sample.Mesh{}, Loads: []sample.Load{{Kind: workload.RR}}},
 	} {
-		if got := commandOf(p, env{args: []string{"run"}}); got != nil {
-			t.Errorf("%s: %q", name, got)
+		for _, tt := range []struct {
+			args []string
+			kept bool
+		}{
+			{[]string{"stream", "a=http://127.0.0.1:8000", "--sessions", "4", "--secret-env=KEY",
+				"-4"}, true},
+			{[]string{"run", "--recipe", "redis", "a=127.0.0.1:6379"}, true},
+			{[]string{"run", "--client", "secret", "127.0.0.1:6379"}, false},
+			{[]string{"run", "--server=secret"}, false},
+			{[]string{"stream", "http://127.0.0.1", "--prompt", "secret"}, false},
+			{[]string{"sql", "postgres://127.0.0.1/shop", "--query", "secret"}, false},
+			{[]string{"stream", "http://127.0.0.1/?key=secret"}, false},
+			{[]string{"sql", "postgres://app:secret@127.0.0.1/shop"}, false},
+			{[]string{"run", "--", "secret"}, false},
+		} {
+			if e.args = tt.args; (commandOf(p, e) != nil) != tt.kept {
+				t.Errorf("%s: %q", name, tt.args)
+			}
 		}
 	}
 }

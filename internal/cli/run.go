@@ -252,13 +252,29 @@ func (f *writing) saveHint(err error) string {
 }
 
 // commandOf returns the command line without output flags. It returns nil for a mesh, and for the
-// user's own programs or servers, whose command lines may contain passwords.
+// user's own programs or servers if the command line may contain a password.
 func commandOf(p sample.Plan, e env) []string {
+	args := withoutOutput(e)
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
-	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {
+	if p.Mesh != nil || (p.Foreign() || slices.ContainsFunc(p.Loads, foreign)) && !harmless(args) {
 		return nil
 	}
-	return withoutOutput(e)
+	return args
+}
+
+// harmlessFlags lists the flags of measurements of servers whose values are no text of the user's.
+var harmlessFlags = []string{"baseline", "budget", "compressed", "from", "ipv4", "ipv6", "load",
+	"no-root", "queries", "recipe", "requests", "rounds", "secret-env", "seed", "sessions", "timeout",
+	"tokens", "window"}
+
+// harmless reports whether a command line has only flags of that list, and no URL with a query, a
+// user or a fragment, nor words with spaces.
+func harmless(args []string) bool {
+	return !slices.ContainsFunc(args, func(arg string) bool {
+		name, is := strings.CutPrefix(arg, "--")
+		name, _, _ = strings.Cut(name, "=")
+		return is && !slices.Contains(harmlessFlags, name) || strings.ContainsAny(arg, "?@# ")
+	})
 }
 
 // typed heads the document's page with the command as it was typed, without output flags.

@@ -15,7 +15,11 @@ import (
 // Ports shows the programs that answer on ports, and for a single port each path.
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r, Page: func() document.Page {
-		return document.Page{Title: "Who reaches each port", Command: "toll ports"}
+		title := "Who reaches each port"
+		if r.Port != 0 {
+			title = fmt.Sprintf("Who reaches port %d", r.Port)
+		}
+		return document.Page{Title: title, Command: "toll ports"}
 	}}
 	if compared := comparedSections(r); compared != nil {
 		d.Sections = append(compared, missing(r)...)
