@@ -304,14 +304,15 @@ func (w Division) gathered() bool {
 }
 
 // Blamed returns the parts that make responses, first tokens or slow gaps long: the server for
-// slow gaps only, because any response is its work.
+// slow gaps only, because any response is its work. A time whose interval includes 0 is no reason.
 func (w Division) Blamed() (out []sample.EvidencePart) {
 	pace := max(w.Gap, w.ServerGap)
 	for _, p := range w.Parts {
 		named := false
 		if p.Part != sample.EvidenceServer {
 			long := p.First >= min(LittleShare*w.Sum(Last), pace)
-			named = p.Last > partShare*w.Sum(Last) || long && p.First > partShare*w.Sum(First)
+			named = p.Last > max(partShare*w.Sum(Last), p.LastHalf) ||
+				long && p.First > max(partShare*w.Sum(First), p.FirstHalf)
 		}
 		share := p.Excess / (w.Sum(Last) * float64(w.Responses))
 		if p.Part == sample.EvidenceServer {

@@ -58,6 +58,14 @@ func TestEvidence(t *testing.T) {
 			func(e *sample.Evidence) { e.Parts[1].LastHalf, e.Parts[4].LastHalf = 0.004, 0.0212 },
 			"The relay nginx at port 80, over r: of 839 ms to the last token (mean) the server needs 577 ms " +
 				"±4.00 ms, nginx holds 262 ms ±21.2 ms.", nil},
+		"not known to differ from 0": {judgetest.Evidence(quick, [7]float64{1: 577, 4: 262}, none),
+			func(e *sample.Evidence) { e.Parts[1].LastHalf, e.Parts[4].LastHalf = 0.004, 0.263 },
+			"Neither, over r: of 839 ms to the last token (mean) the server needs 577 ms ±4.00 ms, " +
+				"and nginx holds 262 ms ±263 ms.", nil},
+		"a first token not known to differ from 0": {
+			judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none),
+			func(e *sample.Evidence) { e.Parts[4].FirstHalf = 0.251 },
+			"Neither, over r: ", nil},
 		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
