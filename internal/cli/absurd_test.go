@@ -121,7 +121,8 @@ var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309
 // The command line refuses no text for these flags.
 var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query",
 	"image", "proxy", "congestion", "parent", "metric",
-	"peer"} // TestParseHost has the invalid hosts
+	"peer", // TestParseHost has the invalid hosts
+	"pod"}  // endpoints.txtar has invalid names
 
 func TestAbsurdFlags(t *testing.T) {
 	// At their bounds these mean: no slices, no limit, and no more rounds than necessary.

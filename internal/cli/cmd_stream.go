@@ -136,8 +136,10 @@ func (f *chatFlags) check() error {
 	if n := len(f.prompt); n == 0 || n > maxPrompt {
 		return usage(fmt.Errorf("--prompt has %d bytes: must be from 1 to %d", n, maxPrompt), "")
 	}
-	_, err := parseAll(f.kinds, closed("load", chatLoads...))
-	return err
+	if _, err := parseAll(f.kinds, closed("load", chatLoads...)); err != nil {
+		return err
+	}
+	return f.places.pod.check()
 }
 
 // readRequest reads the file of --prompt @FILE.

@@ -32,6 +32,7 @@ import (
 type places struct {
 	from []*vantage.Vantage
 	peer *peer.Peer // nil if neither a place nor a server is on the peer
+	pod  observer   // nil: the server is in no pod
 }
 
 // reach starts an agent on the peer. close ends it.
@@ -40,7 +41,9 @@ func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	if err != nil {
 		return endpoint.Peer{}, err
 	}
-	return endpoint.Peer{Place: a, About: about, Err: a.Err}, nil
+	return endpoint.Peer{Place: a, About: about, Err: a.Err,
+		Denied: "toll must be root on " + a.Name() + " to capture packets there (--peer " +
+			"root@…, or --peer-sudo)"}, nil
 }
 
 // enter calls enterEngine for Docker and Podman if one of the places is in a container.
@@ -56,11 +59,14 @@ func (p places) enter(ctx context.Context) (entered bool, err error) {
 	return false, nil
 }
 
-func (p places) close() error {
-	if p.peer == nil {
-		return nil
+func (p places) close() (err error) {
+	if p.pod != nil {
+		err = p.pod.Close()
 	}
-	return p.peer.Close()
+	if p.peer != nil {
+		err = errors.Join(err, p.peer.Close())
+	}
+	return err
 }
 
 // endpoints measures the endpoints of w, with the request's study, loads and trace.
@@ -130,8 +136,9 @@ type placeFlags struct {
 	from       []string
 	ipv4, ipv6 bool
 	peer       peerFlags
-	// beyond means that the peer may also be where servers are looked for.
+	// beyond means that servers may also be looked for on the peer, or on the node of a pod.
 	beyond bool
+	pod    podFlags
 }
 
 func (f *placeFlags) add(fl *pflag.FlagSet) {
@@ -146,6 +153,9 @@ func (f *placeFlags) add(fl *pflag.FlagSet) {
 		flagDef{name: peerFlag, group: where, value: text(&f.peer.host, ""), word: "HOST",
 			help: peerHelp + ")", main: "stream sql", use: trusts})
 	f.peer.how.add(fl)
+	if f.beyond {
+		f.pod.add(fl)
+	}
 }
 
 func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Address,
@@ -159,7 +169,10 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 		return nil, from, err
 	}
 	c.Reach = from.reach
-	if f.beyond && from.peer != nil {
+	switch from.pod = f.pod.observer(); {
+	case from.pod != nil:
+		c.Beyond = from.observe
+	case f.beyond && from.peer != nil:
 		c.Beyond = from.reach
 	}
 	w, err := endpoint.New(c, at)

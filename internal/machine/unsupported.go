@@ -25,6 +25,10 @@ const (
 	LackPlacement Lack = "placement" // a backend has no client, or no second machine, there
 	LackIPv6      Lack = "ipv6"
 	LackDNS       Lack = "dns"
+	// LackPermission means that a cluster's roles do not permit what was asked of it.
+	LackPermission Lack = "permission"
+	// LackPodSecurity means that a namespace of a cluster does not admit a pod.
+	LackPodSecurity Lack = "pod-security"
 )
 
 func (e *UnsupportedError) Error() string {

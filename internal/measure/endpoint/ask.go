@@ -41,6 +41,8 @@ type Peer struct {
 	path.Place
 	About string       // describes the machine for reports
 	Err   func() error // why it is gone, or nil
+	// Denied is the error if toll may not capture packets there.
+	Denied string
 }
 
 // Asker sends requests to endpoints.

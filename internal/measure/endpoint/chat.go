@@ -134,7 +134,7 @@ func (c *Chat) lookBeyond(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.watch.Beyond(p.Name(), process, p.Err)
+	c.watch.Beyond(p.Name(), process, p.Err, p.Denied)
 	return nil
 }
 

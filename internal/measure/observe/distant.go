@@ -22,14 +22,16 @@ type distant struct {
 	process *path.Process
 	line    *pipe.Line[news]
 	gone    func() error
-	err     error // why it observes nothing any more
+	denied  string // the error if toll may not capture packets there
+	err     error  // why it observes nothing any more
 }
 
 // Beyond makes the Watch look for servers on another machine, too, by a process there that runs
 // Serve. name is the machine's in reports; gone returns why the machine cannot be reached any more,
-// or nil. Close ends the process.
-func (w *Watch) Beyond(name string, p *path.Process, gone func() error) {
-	w.far = &distant{name: name, process: p, line: pipe.New[news](p.In, p.Out), gone: gone}
+// or nil; denied is the error if toll may not capture packets there. Close ends the process.
+func (w *Watch) Beyond(name string, p *path.Process, gone func() error, denied string) {
+	w.far = &distant{name: name, process: p, line: pipe.New[news](p.In, p.Out), gone: gone,
+		denied: denied}
 }
 
 // patienceFar is how long the observer may take for an order.
@@ -64,19 +66,11 @@ func (d *distant) do(ctx context.Context, o order) (n news, err error) {
 	}
 	switch {
 	case n.Denied:
-		return n, &deniedError{d.name}
+		return n, errors.New(d.denied)
 	case n.Error != "":
 		return n, fmt.Errorf("%s: %s", d.name, n.Error)
 	}
 	return n, nil
-}
-
-// deniedError means that toll may not capture packets on another machine.
-type deniedError struct{ name string }
-
-func (e *deniedError) Error() string {
-	return "toll must be root on " + e.name + " to capture packets there (--peer root@…, or " +
-		"--peer-sudo)"
 }
 
 func (d *distant) end() error {

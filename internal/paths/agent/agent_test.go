@@ -38,6 +38,7 @@ const (
 	sleepArg = "sleep"
 	relayArg = "relay"
 	hubArg   = "hub"
+	sitArg   = "sit"
 )
 
 func TestMain(m *testing.M) {
@@ -50,6 +51,8 @@ func TestMain(m *testing.M) {
 		exit(agentMain(args[1:]))
 	case hubArg:
 		exit(hubMain())
+	case sitArg:
+		exit(Sit(context.Background(), time.Second))
 	case echoArg:
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		if len(args) > 1 && err == nil {

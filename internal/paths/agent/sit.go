@@ -12,8 +12,8 @@ import (
 )
 
 // Sit is the first process of a container in which agents are started from outside. It reaps ended
-// processes. After patience without another process it returns, so the container ends some time
-// after the toll that uses it.
+// processes. After patience without another process in the container it returns, so the container
+// ends some time after the toll that uses it.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)
@@ -53,8 +53,13 @@ func reap() {
 	}
 }
 
-// other returns the PID of another process in this container, or 0.
+// other returns the PID of another process in this container, or 0. A container may see the
+// processes of others, too, but has a mount namespace of its own.
 func other() (int, error) {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return 0, err
+	}
 	d, err := os.Open("/proc")
 	if err != nil {
 		return 0, err
@@ -66,7 +71,11 @@ func other() (int, error) {
 	}
 	for _, n := range names {
 		pid, err := strconv.Atoi(n)
-		if err == nil && pid != os.Getpid() && runs(n) {
+		if err != nil || pid == os.Getpid() || !runs(n) {
+			continue
+		}
+		mounts, err := os.Readlink("/proc/" + n + "/ns/mnt")
+		if mounts == own || errors.Is(err, unix.EACCES) {
 			return pid, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -15,6 +16,8 @@ type Kubernetes struct {
 	// New returns the backend. The caller closes it.
 	New func(Pods) interface {
 		path.Builder
+		// Observer returns an agent on the node of Pods.Server, which runs until Close.
+		Observer(ctx context.Context) (*agent.Agent, error)
 		Close() error
 	}
 	// Check returns an error if a name of the manifest is not valid.
@@ -45,6 +48,9 @@ type Pods struct {
 	Nodes []string
 	// Most limits the number of nodes that are used, from the first on; 0: all.
 	Most int
+	// Server is the pod, as [NAMESPACE/]NAME, on whose node Observer's agent is; "": none. Then no
+	// paths are built.
+	Server string
 	// Image is toll's image in a registry; "": toll's own, which every node must have.
 	Image string
 	// Unprivileged means that no pod has privileges, so only counters in the pods are read.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
@@ -13,6 +14,7 @@ func Backend() cluster.Kubernetes {
 		Inner: Inner,
 		New: func(p cluster.Pods) interface {
 			path.Builder
+			Observer(ctx context.Context) (*agent.Agent, error)
 			Close() error
 		} {
 			return &Kubernetes{Pods: p}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -15,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/cli"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
@@ -30,6 +33,9 @@ const testVersion = "test"
 // TestMain is also the program in the test's image: an agent with workers.
 func TestMain(m *testing.M) {
 	pathtest.Main()
+	if os.Getenv(asToll) != "" {
+		os.Exit(cli.Main(Backend()))
+	}
 	if ours, err := Inner(os.Args[1:]); ours {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -43,6 +49,16 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == observe.Arg {
+		if observe.Serve(os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 2 && os.Args[1] == modelArg {
+		fmt.Fprintln(os.Stderr, http.ListenAndServe(os.Args[2], model()))
+		os.Exit(1)
 	}
 	if len(os.Args) > 1 && os.Args[1] == "image" {
 		_, archive, err := dockerapi.PackedArchive("", dockerapi.NodeRepository)
@@ -79,7 +95,7 @@ func asAgent(how, value string) error {
 		return err
 	}
 	c := agent.Config{Bundle: make([]byte, n), ID: value, Name: name, Version: testVersion,
-		Starts: []string{pathtest.Arg}}
+		Starts: []string{pathtest.Arg, observe.Arg}}
 	if _, err := io.ReadFull(in, c.Bundle); err != nil {
 		return err
 	}

@@ -136,7 +136,8 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the namespace %s forbids the pod (Pod Security): %s", c.Namespace, words),
 			Remedy: fmt.Sprintf(
-				"--unprivileged, with which toll reads only the pods' own counters; or permit it: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
+				"--unprivileged, with which toll reads only the pods' own counters; or permit it: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace),
+			Lack: machine.LackPodSecurity}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "exceeded quota"):
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the namespace %s has no quota left: %s", c.Namespace, words),
@@ -148,7 +149,7 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 			where = ""
 		}
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
-			"you may not %s %s%s (403): %s", m[1], m[2], where, words),
+			"you may not %s %s%s (403): %s", m[1], m[2], where, words), Lack: machine.LackPermission,
 			Remedy: "toll kubernetes manifest prints a role with the permissions that toll needs"}
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		status.Status().Code == 422:

@@ -25,6 +25,8 @@ const (
 	calling role = "client"
 	// published pods run a server with a host port.
 	published role = "hostport"
+	// observing pods see every process and network namespace of their nodes.
+	observing role = "observer"
 )
 
 const serverPort = recipe.ServerPort
@@ -51,7 +53,8 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 			TerminationGracePeriodSeconds: &grace,
 			AutomountServiceAccountToken:  &no,
 			EnableServiceLinks:            &no,
-			HostNetwork:                   kind == onNode,
+			HostNetwork:                   kind == onNode || kind == observing,
+			HostPID:                       kind == observing,
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 					NodeSelectorTerms: []corev1.NodeSelectorTerm{
@@ -66,6 +69,9 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 				Resources:       corev1.ResourceRequirements{Requests: small, Limits: large},
 			}},
 		},
+	}
+	if kind == observing { // where a server runs, its node's taints keep others away
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
 	for key, value := range uninjected {
 		p.Labels[key], p.Annotations[key] = value, value
@@ -92,9 +98,14 @@ var (
 )
 
 // security returns a pod's security context. onNode pods may read the nodes' connection tracking
-// tables and rules (NET_ADMIN); the others have no capabilities.
+// tables and rules (NET_ADMIN). observing pods are privileged: they enter other pods' network
+// namespaces and load BPF programs, which the usual profiles of AppArmor and SELinux forbid, too.
+// The others have no capabilities.
 func security(kind role) *corev1.SecurityContext {
 	no, yes, user := false, true, int64(nobody)
+	if kind == observing {
+		return &corev1.SecurityContext{Privileged: &yes, ReadOnlyRootFilesystem: &yes}
+	}
 	s := &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}

@@ -80,20 +80,14 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	if r.version, err = c.version(ctx); err != nil {
 		return nil, err
 	}
-	all, err := c.nodes(ctx)
-	if err != nil && len(k.Nodes) > 0 {
-		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may read only some nodes
-			all, err = some, nil
-		}
+	var all []Node
+	if k.Server != "" {
+		r.nodes, err = c.beneath(ctx, k.Server)
+	} else {
+		all, r.nodes, err = k.chosen(ctx, c)
 	}
 	if err != nil {
 		return nil, err
-	}
-	if r.nodes, err = choose(all, k.Nodes); err != nil {
-		return nil, err
-	}
-	if most := k.Most; most > 0 && len(r.nodes) > most {
-		r.nodes = r.nodes[:most]
 	}
 	if r.image, err = k.image(); err != nil {
 		return nil, err
@@ -108,6 +102,26 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	}
 	r.hub = agent.NewHub(r.key, k.Version)
 	return r, nil
+}
+
+// chosen returns the nodes that the user may read, and the run's.
+func (k *Kubernetes) chosen(ctx context.Context, c *Client) (all, chosen []Node, err error) {
+	all, err = c.nodes(ctx)
+	if err != nil && len(k.Nodes) > 0 {
+		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may read only some nodes
+			all, err = some, nil
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if chosen, err = choose(all, k.Nodes); err != nil {
+		return nil, nil, err
+	}
+	if most := k.Most; most > 0 && len(chosen) > most {
+		chosen = chosen[:most]
+	}
+	return all, chosen, nil
 }
 
 func (k *Kubernetes) image() (string, error) {
@@ -216,7 +230,7 @@ func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error)
 		return err
 	}
 	name := "pod on node " + n.Name
-	if kind == onNode {
+	if kind == onNode || kind == observing {
 		name = "node " + n.Name
 	}
 	if kind == published || kind == serving {
