@@ -18,7 +18,8 @@ type foreignError struct{ is, host string }
 func (f foreignError) Error() string { return "the server does not speak that: " + f.is }
 
 // urls has the URLs of the protocols that toll speaks.
-var urls = []struct{ is, before, after string }{{"TLS", "https://", "/"}, {"HTTP", "http://", "/"}, {"Redis", "redis://", ""},
+var urls = []struct{ is, before, after string }{{"TLS", "https://", "/"},
+	{"HTTP", "http://", "/"}, {"Redis", "redis://", ""},
 	{"PostgreSQL", "postgres://USER@", "/DATABASE"}, {"MySQL", "mysql://USER@", "/DATABASE"}}
 
 func (f foreignError) Hint() string {
