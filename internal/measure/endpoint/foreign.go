@@ -15,7 +15,7 @@ import (
 // foreignError means that a server speaks another protocol than that of the requests.
 type foreignError struct{ is, host string }
 
-func (f foreignError) Error() string { return "the server does not speak that: " + f.is }
+func (f foreignError) Error() string { return "the server does not answer such requests: " + f.is }
 
 // urls has the URLs of the protocols that toll speaks.
 var urls = []struct{ is, before, after string }{{"TLS", "https://", "/"},
