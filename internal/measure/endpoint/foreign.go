@@ -43,7 +43,7 @@ func (r *followed) native(ctx context.Context, t *dialogue, err error) error {
 	if !ok || !refused && !errors.As(err, new(unansweredError)) {
 		return err
 	}
-	if is := s.speaks(ctx); is != "" && !(refused && strings.Contains(is, "HTTP")) {
+	if is := s.speaks(ctx); is != "" && (!refused || !strings.Contains(is, "HTTP")) {
 		return foreignError{is, s.at()}
 	}
 	return err
