@@ -226,6 +226,9 @@ func checkRepeated(args []string) error {
 	if err == nil {
 		err = c.ParseFlags(rest)
 	}
+	if err == nil && slices.ContainsFunc(c.Flags().Args(), isRoute) {
+		err = errors.New("it measures a server")
+	}
 	switch {
 	case errors.Is(err, pflag.ErrHelp): // cobra would print help and succeed
 		err = errors.New("it prints help")

@@ -11,6 +11,7 @@ func TestRepeatedCommands(t *testing.T) {
 	for line, says := range map[string]string{
 		"run --client id":                "it is not a measurement of modes",
 		"stream a=http://127.0.0.1:80":   "it is not a measurement of modes",
+		"trace a=redis://10.0.0.1:6379":  "it measures a server",
 		"clean":                          "it is not a measurement of modes",
 		"fast on all":                    "it is not a measurement of modes",
 		"compare --proxy=/bin/id":        "a results file may not set --proxy",
