@@ -43,6 +43,29 @@ const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) |
 	1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1) |
 	1<<(unix.RTNLGRP_IPV4_RULE-1) | 1<<(unix.RTNLGRP_IPV6_RULE-1)
 
+// Still begins to watch the devices, addresses, neighbours, routes and policy rules of the calling
+// thread's namespace. The returned function reports whether none has changed since; it is called
+// once, by any thread.
+func Still() (still func() bool, err error) {
+	const groups = watchGroups | 1<<(unix.RTNLGRP_NEIGH-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) |
+		1<<(unix.RTNLGRP_IPV6_IFADDR-1) | 1<<(unix.RTNLGRP_MDB-1) | 1<<(unix.RTNLGRP_NEXTHOP-1)
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		unix.NETLINK_ROUTE)
+	if err == nil {
+		if err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch network settings: %w", err)
+	}
+	return func() bool {
+		_, _, err := unix.Recvfrom(fd, make([]byte, 1), 0)
+		_ = unix.Close(fd)
+		return errors.Is(err, unix.EAGAIN)
+	}, nil
+}
+
 const watchBuffer = 1 << 20 // some thousand changes
 
 // NewWatch starts counting. The caller closes the Watch.

@@ -16,8 +16,8 @@ type tableKey struct {
 	name   string
 }
 
-// filters reports for each table whether it only filters. The other tables have NAT, or see packets
-// before NAT does: their rules may set marks that the rules of NAT match.
+// filters reports for each table whether it only filters IP packets. The other tables have NAT, or see
+// packets before NAT does: their rules may set marks that the rules of NAT match.
 func (s Saved) filters() map[tableKey]bool {
 	out := map[tableKey]bool{}
 	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
@@ -27,7 +27,8 @@ func (s Saved) filters() map[tableKey]bool {
 		}
 		t := tableKey{family, a.text(unix.NFTA_CHAIN_TABLE)}
 		only, known := out[t]
-		out[t] = (only || !known) && a.text(unix.NFTA_CHAIN_TYPE) == "filter" &&
+		ip := family == unix.NFPROTO_IPV4 || family == unix.NFPROTO_IPV6 || family == unix.NFPROTO_INET
+		out[t] = ip && (only || !known) && a.text(unix.NFTA_CHAIN_TYPE) == "filter" &&
 			int32(hook.number(unix.NFTA_HOOK_PRIORITY)) >= 0
 	}
 	return out
@@ -43,9 +44,7 @@ func (s Saved) Sleep() (wake func() error, err error) {
 		var parts []part
 		for family, a := range s.each(unix.NFT_MSG_NEWTABLE) {
 			t := tableKey{family, a.text(unix.NFTA_TABLE_NAME)}
-			ip := t.family == unix.NFPROTO_IPV4 || t.family == unix.NFPROTO_IPV6 ||
-				t.family == unix.NFPROTO_INET
-			if filters[t] && ip && a.number(unix.NFTA_TABLE_FLAGS)&tableDormant == 0 {
+			if filters[t] && a.number(unix.NFTA_TABLE_FLAGS)&tableDormant == 0 {
 				parts = append(parts, part{kind: unix.NFT_MSG_NEWTABLE, family: t.family,
 					attrs: attributes{{unix.NFTA_TABLE_NAME, []byte(t.name + "\x00")},
 						{unix.NFTA_TABLE_FLAGS, binary.BigEndian.AppendUint32(nil, flags)}}})
@@ -70,7 +69,7 @@ func (s Saved) Sleep() (wake func() error, err error) {
 // Awake returns what of the rules, without their counters, the tables have that Sleep leaves active.
 func (s Saved) Awake() (out [][]byte) {
 	filters := s.filters()
-	counting := []string{"counter", "last"}
+	counters := []string{"counter", "last"}
 	for _, m := range s.Messages {
 		if len(m.Data) < headerSize {
 			continue
@@ -88,7 +87,7 @@ func (s Saved) Awake() (out [][]byte) {
 			what = fmt.Appendf(what, "%q", []string{a.text(unix.NFTA_RULE_TABLE),
 				a.text(unix.NFTA_RULE_CHAIN)})
 			for _, e := range expressions(a) {
-				if !slices.Contains(counting, e.name) {
+				if !slices.Contains(counters, e.name) {
 					what = fmt.Appendf(what, " %s %q", e.name, e.list.data)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ table ip mangle {
 	chain in { type filter hook input priority 0; tcp dport 9 reject with tcp reset; }
 }
 table ip mine {
-	chain out { type nat hook output priority -100; meta mark 5 tcp dport 8 redirect to :7; }
+	chain out { type nat hook output priority -100; counter meta mark 5 tcp dport 8 redirect to :7; }
 	chain in { type filter hook input priority 0; tcp dport 10 reject with tcp reset; }
 }
 table ip off {
@@ -101,6 +102,28 @@ table ip off {
 		refused(true, "7")
 		refused(false, "11")
 		refused(true, "12")
+		for _, c := range []struct {
+			rule string
+			same bool
+		}{{"add rule inet fw in tcp dport 5 drop", true}, {"add rule ip mine in tcp dport 5 drop", false},
+			{"add rule ip mangle out counter accept", false}, {"add table ip new", false},
+			{"add chain inet fw n { type nat hook input priority 0 ; }", false}} {
+			before, err := Save()
+			if err != nil {
+				return err
+			}
+			refused(true, "8") // which counts packets
+			if out, err := exec.Command("nft", c.rule).CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w: %s", c.rule, err, out)
+			}
+			after, err := Save()
+			if err != nil {
+				return err
+			}
+			if same := reflect.DeepEqual(before.Awake(), after.Awake()); same != c.same {
+				t.Errorf("%s: what is awake is the same: %t", c.rule, same)
+			}
+		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)

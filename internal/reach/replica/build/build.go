@@ -56,11 +56,12 @@ type machine struct {
 	guests  map[device]*segment
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
-	times   int               // number of attempts of each connection
-	fresh   map[string]string // parameters of a new namespace
-	same    func() *alikes    // nil: to be found out
-	unread  map[int]bool      // namespaces whose rules a command may have changed
-	grants  int               // see jail.Run
+	times   int                  // number of attempts of each connection
+	fresh   map[string]string    // parameters of a new namespace
+	same    func() *alikes       // nil: to be found out
+	scans   map[scanned][]uint16 // the results, until what they depend on changes
+	unread  map[int]bool         // namespaces whose rules a command may have changed
+	grants  int                  // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex

@@ -310,12 +310,15 @@ func (c *machine) Towards(to netip.Addr) (device string, err error) {
 // Dial returns the reason.
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
 	err error) {
+	if err := c.findAlike(); err != nil { // while the scan waits for answers
+		return nil, err
+	}
+	if found, ok := c.scans[scanned{from, to}]; ok {
+		return found, nil
+	}
 	ns, source, nowhere := c.place(from, to)
 	if nowhere != nil {
 		return nil, nil //nolint:nilerr // see above
-	}
-	if err := c.findAlike(); err != nil { // while the scan waits for answers
-		return nil, err
 	}
 	for i, space := range c.spaces {
 		var wake func() error
@@ -333,7 +336,20 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 			}))
 		}()
 	}
-	return c.net.Scan(ctx, ns, source, to, c.ports())
+	found, err := c.net.Scan(ctx, ns, source, to, c.ports())
+	if err == nil {
+		if c.scans == nil {
+			c.scans = map[scanned][]uint16{}
+		}
+		c.scans[scanned{from, to}] = found
+	}
+	return found, err
+}
+
+// scanned identifies a scan.
+type scanned struct {
+	from replica.Client
+	to   netip.Addr
 }
 
 // notForwarding returns the parameters of the devices that do not forward IPv4, with another value.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,17 @@ func TestRunForgets(t *testing.T) {
 				was, is := s.run(used, 0, script), s.run(fresh, 0, script)
 				if !reflect.DeepEqual(was, is) {
 					t.Errorf("%s: %+v, in a fresh copy %+v", script, was, is)
+				}
+				var found [2][]uint16
+				for i, in := range []*replica.Session{used, fresh} {
+					var err error
+					if found[i], err = in.Scan(t.Context(), replica.Client{Card: "eth0"},
+						netip.MustParseAddr("192.0.2.10")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !slices.Equal(found[0], found[1]) {
+					t.Errorf("%s: a scan finds %v, in a fresh copy %v", script, found[0], found[1])
 				}
 				got, want := dial(used), dial(fresh)
 				for i := range all {

@@ -40,15 +40,37 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 		}
 		which = append(which, i)
 	}
+	still, err := c.watch(which)
+	if err != nil {
+		return replica.Output{}, err
+	}
 	r, err := jail.Run(ctx, c.spaces[command.Space], string(command.Script), string(dir[:n-1]), places,
 		c.grants)
+	moved := slices.DeleteFunc(slices.Clone(which), func(i int) bool { return still[i]() })
 	if jail.IsRefused(err) {
 		return replica.Output{}, &replica.NoJailError{Reason: err}
 	}
 	if err == nil {
-		err = c.reread(which)
+		err = c.reread(which, moved)
 	}
 	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
+}
+
+// watch begins to watch namespaces; see link.Still.
+func (c *machine) watch(which []int) (map[int]func() bool, error) {
+	out := map[int]func() bool{}
+	for _, i := range which {
+		err := c.spaces[i].Do(func() (err error) { out[i], err = link.Still(); return err })
+		if err != nil {
+			for _, still := range out {
+				if still != nil {
+					still()
+				}
+			}
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // forget removes what connections have left in the copy, as if none had been made: the new containers,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
@@ -16,21 +17,35 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
+// announced is a parameter that dial.Net sets, and that has no effect on scans.
+const announced = "net/ipv4/conf/all/arp_announce"
+
 // reread reads what a command may have changed in namespaces of the copy, without the rules; see
-// readRules.
-func (c *machine) reread(which []int) error {
+// readRules. In those of which something other than parameters has changed, it reads all.
+func (c *machine) reread(which, moved []int) error {
 	if c.same != nil {
 		c.same() // which reads what changes here
 		c.same = nil
 	}
 	for _, i := range which {
 		now := c.from.Spaces[i]
-		err := c.spaces[i].Do(func() error { return c.read(i, &now) })
+		changed := slices.Contains(moved, i)
+		err := c.spaces[i].Do(func() error { return c.read(i, &now, changed) })
 		if err != nil {
 			return fmt.Errorf("read the copy again: %w", err)
 		}
+		before := maps.Clone(c.from.Spaces[i].Sysctls)
+		if value, ok := now.Sysctls[announced]; ok && before != nil {
+			before[announced] = value
+		}
+		if changed || !maps.Equal(before, now.Sysctls) {
+			c.scans = nil
+		}
 		c.from.Spaces[i] = now
 		c.unread[i] = true
+		if !changed {
+			continue
+		}
 		for _, l := range c.from.Spaces[i].Links {
 			own := c.from.Spaces[i].Prefixes(l.Index)
 			if l.Kind == "bridge" { // new containers join it
@@ -44,8 +59,20 @@ func (c *machine) reread(which []int) error {
 	return nil
 }
 
-// read must be called in the namespace.
-func (c *machine) read(space int, s *replica.Space) error {
+// read reads the namespace in which it is called: its parameters and, if it has changed, all but the
+// rules.
+func (c *machine) read(space int, s *replica.Space, changed bool) error {
+	readSysctls := func() {
+		var names []string
+		for _, l := range s.Links {
+			names = append(names, l.Name)
+		}
+		s.Sysctls = sysctl.ReadAll(names)
+	}
+	if !changed {
+		readSysctls()
+		return nil
+	}
 	found, err := link.ReadLinks()
 	if err != nil {
 		return err
@@ -56,11 +83,7 @@ func (c *machine) read(space int, s *replica.Space) error {
 		})
 	})
 	s.Links = c.merge(space, s.Links, found)
-	var names []string
-	for _, l := range s.Links {
-		names = append(names, l.Name)
-	}
-	s.Sysctls = sysctl.ReadAll(names)
+	readSysctls()
 	return cmp.Or(s.ReadNetwork()...)
 }
 
@@ -82,6 +105,7 @@ func (c *machine) Doubts() (out []replica.Doubts, err error) {
 
 // Assume replaces the rules of Doubts. The copy keeps knowing them as they were made.
 func (c *machine) Assume(v replica.Variant) error {
+	c.scans = nil
 	if err := c.readRules(); err != nil {
 		return err
 	}
@@ -113,9 +137,14 @@ func (c *machine) readRules() error {
 		s := &c.from.Spaces[i]
 		err := c.spaces[i].Do(func() error {
 			var errs [3]error
+			old := *s
 			s.Nft, errs[0] = nft.Save()
 			s.Sets, errs[1] = ipset.Save()
 			s.Legacy, errs[2] = xtables.Save()
+			if len(c.scans) > 0 && !(reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake()) &&
+				reflect.DeepEqual(old.Sets, s.Sets) && reflect.DeepEqual(old.Legacy, s.Legacy)) {
+				c.scans = nil
+			}
 			return cmp.Or(errs[:]...)
 		})
 		if err != nil {
