@@ -2,7 +2,9 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -49,6 +51,26 @@ func TestSurvey(t *testing.T) {
 		end.Peer != port.Index {
 		t.Errorf("%+v, %+v", port, end)
 	}
+}
+
+// A default route may have several next hops.
+func TestUplinks(t *testing.T) {
+	netnstest.Do(t, func() error {
+		out, err := exec.Command("sh", "-ec", `for i in 1 2 3; do
+ip link add br$i type bridge; ip addr add 192.0.$i.1/24 dev br$i; ip link set br$i up
+done
+ip route add default nexthop via 192.0.1.2 dev br1 nexthop via 192.0.2.2 dev br2`).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		all, err := Survey()
+		for _, d := range all {
+			if want := d.Name == "br1" || d.Name == "br2"; d.Uplink != want || d.Uplink6 {
+				t.Errorf("%+v", d)
+			}
+		}
+		return err
+	})
 }
 
 func TestUsedAndRemove(t *testing.T) {

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -108,6 +109,22 @@ func TestTwoCards(t *testing.T) {
 	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.11:9000", 0)
 	s.expect(r, replica.Client{Card: "eth2"}, "198.51.100.10:9000", 0)
 	s.expect(r, replica.Client{Card: "eth2"}, "192.0.2.10:9000", 0)
+}
+
+// Where ports decide between next hops, connections of one client may take different ways.
+func TestSeveralNextHops(t *testing.T) {
+	s := newSite(t)
+	routes := []string{"route replace default via 192.0.2.20",
+		"route replace default nexthop via 192.0.2.20 dev eth0 nexthop via 172.17.0.2 dev docker0"}
+	for i, route := range routes {
+		s.ip(0, route)
+		for _, policy := range []int{0, 1} {
+			s.set(0, fmt.Sprint("net.ipv4.fib_multipath_hash_policy=", policy))
+			if got, want := random(s.machine().Spaces[0]), i == 1 && policy == 1; got != want {
+				t.Errorf("%s, policy %d: random: %t", route, policy, got)
+			}
+		}
+	}
 }
 
 // The other end is the only neighbour, as in a cloud or of a tunnel.
