@@ -61,11 +61,11 @@ func (e *NoJailError) Hint() string {
 //	out, err := s.Run(ctx, replica.Command{Script: []byte("iptables -I INPUT -p tcp --dport 80 -j DROP")})
 //
 // after which Dial shows what it changed, as if no connection had been made before. There is no way
-// back but a new Session. Nothing outside
-// the copy changes. The command finds this machine's programs, /etc and the current directory, whose
-// files it may change for itself only, and the copied namespaces, as nsenter -t PID -n by Space.PID
-// and ip -n NAME by Space.Names. It finds no other processes, and no daemon can be asked: docker,
-// systemctl and firewall-cmd fail. All processes that it leaves behind are killed.
+// back but a new Session. Nothing outside the copy changes. The command finds this machine's programs,
+// /etc and the current directory, whose files it may change for itself only, and the copied
+// namespaces, as nsenter -t PID -n by Space.PID and ip -n NAME by Space.Names. It finds no other
+// processes, and no daemon can be asked: docker, systemctl and firewall-cmd fail. All processes that
+// it leaves behind are killed.
 //
 // A command that fails has an Output.Code; then err is nil. err wraps a *NoJailError, and nothing
 // was run, if the command cannot be confined. After other errors the Session is unusable.
