@@ -141,8 +141,9 @@ func (c *machine) readRules() error {
 			s.Nft, errs[0] = nft.Save()
 			s.Sets, errs[1] = ipset.Save()
 			s.Legacy, errs[2] = xtables.Save()
-			if len(c.scans) > 0 && !(reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake()) &&
-				reflect.DeepEqual(old.Sets, s.Sets) && reflect.DeepEqual(old.Legacy, s.Legacy)) {
+			if len(c.scans) > 0 && (!reflect.DeepEqual(old.Sets, s.Sets) ||
+				!reflect.DeepEqual(old.Legacy, s.Legacy) ||
+				!reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake())) {
 				c.scans = nil
 			}
 			return cmp.Or(errs[:]...)
