@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -278,12 +279,8 @@ func loadMachine(e env, flag, name string, in io.Reader) (*ports.Facts, *replica
 	defer f.Close()
 	facts, m, err := collect.Load(f)
 	if err != nil {
-		hint := "--" + flag + " needs a file that toll ports --save wrote"
-		var large interface{ Hint() string }
-		if errors.As(err, &large) {
-			hint = large.Hint()
-		}
-		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
+		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
+			cmp.Or(ownHint(err), "--"+flag+" needs a file that toll ports --save wrote")}
 	}
 	return facts, m, err
 }

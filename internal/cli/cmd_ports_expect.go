@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -84,12 +85,8 @@ func (w *comparedWith) readLines(c *cobra.Command, e env, client netip.Addr) err
 		if name == "-" {
 			name = "standard input"
 		}
-		hint := "a line is such as: other machines reach only 22/tcp 443/tcp"
-		var meant interface{ Hint() string }
-		if errors.As(err, &meant) {
-			hint = meant.Hint()
-		}
-		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
+		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
+			cmp.Or(ownHint(err), "a line is such as: other machines reach only 22/tcp 443/tcp")}
 	}
 	return nil
 }

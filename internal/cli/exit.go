@@ -82,16 +82,20 @@ func (f *failure) Error() string {
 func (f *failure) Unwrap() error { return f.err }
 
 // Hint returns the failure's remedy, or else the wrapped error's.
-func (f *failure) Hint() string {
-	var h interface{ Hint() string }
-	var name *net.DNSError
-	switch {
-	case f.hint == "" && errors.As(f.err, &h):
+func (f *failure) Hint() string { return cmp.Or(f.hint, ownHint(f.err)) }
+
+// ownHint returns the hint of an error that has one, or "".
+func ownHint(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
 		return h.Hint()
-	case f.hint == "" && errors.As(f.err, &name):
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return vantage.CheckName
 	}
-	return f.hint
+	return ""
 }
 
 func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
@@ -103,7 +107,7 @@ func hintOf(err, said error) string {
 	if !errors.As(err, &f) {
 		f = &failure{err: err}
 	}
-	hint := cmp.Or(f.Hint(), (&failure{err: said}).Hint())
+	hint := cmp.Or(f.Hint(), ownHint(said))
 	switch left := leftHint(err); {
 	case hint == "" || left == hint:
 		return cmp.Or(hint, left)

@@ -117,13 +117,8 @@ type sweepError struct{ error }
 func (e *sweepError) Unwrap() error { return e.error }
 
 func (s sweep) refuse(text string, err error) error {
-	hint := ""
-	var hinted interface{ Hint() string }
-	if errors.As(err, &hinted) {
-		hint = hinted.Hint()
-	}
 	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", s.axis.Name, text, err)},
-		cmp.Or(hint, "give values that --"+s.axis.Name+" accepts"))
+		cmp.Or(ownHint(err), "give values that --"+s.axis.Name+" accepts"))
 }
 
 // sweepPoint is a value of the swept option. The zero value changes nothing.

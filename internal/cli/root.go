@@ -162,14 +162,13 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	flag, cause, hint := bad.GetFlag(), bad.Unwrap(), seeHelp(c)
 	var (
 		outside boundsError
-		hinting interface{ Hint() string }
 		quotes  *csv.ParseError
 	)
 	switch {
 	case errors.As(cause, &outside):
 		return usage(fmt.Errorf("--%s %s: %w", flag.Name, bad.GetValue(), cause), "")
-	case errors.As(cause, &hinting) && hinting.Hint() != "":
-		hint = hinting.Hint()
+	case ownHint(cause) != "":
+		hint = ownHint(cause)
 	case errors.As(cause, &quotes): // from pflag's lists
 		cause = errors.New("must be words separated by commas, without quotation marks")
 	case flag.Value.Type() == "bool":
