@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
@@ -27,6 +29,8 @@ differs (machine, loads, paths), then the change of each mode's ratio to the bas
 with a 95 % interval and a verdict. Absolute figures follow; they are not judged, because
 they depend on the machine's state. If the baseline's own figure differs by more than
 10 %, the machine was in another state, and what looks worse or better counts as unclear.
+Of two files that toll trace --attach --format json wrote, it compares the parts of a
+request's time.
 
 With --fail-above it also fails if a mode of the old run has no result in the new one, or
 if nothing could be judged; each case has an exit code of its own.`,
@@ -44,11 +48,21 @@ if nothing could be judged; each case has an exit code of its own.`,
 			if err := out.check(place{"", args[0]}, place{"", args[1]}); err != nil {
 				return err
 			}
-			r, err := differenceOf(e, args[0], args[1], c.InOrStdin())
+			stdin := bufio.NewReader(c.InOrStdin())
+			judged := c.Flags().Changed("fail-above")
+			switch s, err := servedDifference(args[0], args[1], stdin); {
+			case err != nil:
+				return err
+			case s != nil && judged:
+				return usage(errors.New("--fail-above judges ratios, and requests that were watched have none"),
+					sample.CommandLine([]string{"diff", args[0], args[1]}))
+			case s != nil:
+				return out.print(e, view.ServedDifference(s))
+			}
+			r, err := differenceOf(e, args[0], args[1], stdin)
 			if err != nil {
 				return err
 			}
-			judged := c.Flags().Changed("fail-above")
 			if judged {
 				r.FailAbove(failAbove)
 			}
@@ -82,6 +96,22 @@ func twoOrNone(_ *cobra.Command, args []string) error {
 			"give the other as a file")
 	}
 	return nil
+}
+
+// servedDifference compares two files that toll trace --attach --format json wrote. It returns nil if
+// one of them is none.
+func servedDifference(before, after string, stdin *bufio.Reader) (*difference.Served, error) {
+	var read [2]*sample.Served
+	for i, name := range []string{before, after} {
+		s, err := readServed(name, stdin)
+		if err != nil {
+			return nil, &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), ""}
+		}
+		if read[i] = s; s == nil {
+			return nil, nil
+		}
+	}
+	return difference.JudgeServed(before, read[0], after, read[1]), nil
 }
 
 func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Report, error) {

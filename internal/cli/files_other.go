@@ -36,7 +36,7 @@ func notResults(name string, head []byte, err error) error {
 	return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
 }
 
-var schemaOf = regexp.MustCompile(`^\s*\{\s*"schema": ?"bridgetoll\.([a-z]+)/`)
+var schemaOf = regexp.MustCompile(`^\s*\{\s*"schema": ?"bridgetoll\.([a-z-]+)/`)
 
 // otherFile returns the words for a file of toll's that is no results file, and a hint; "" for others.
 func otherFile(head []byte) (what, hint string) {

@@ -179,6 +179,7 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	if len(all) == 0 {
 		return
 	}
+	slices.SortStableFunc(all, func(a, b served) int { return cmp.Compare(a.at, b.at) })
 	e.Whole = partOf("", all, served.whole)
 	for i, name := range servedParts {
 		if !seen(i) {
@@ -271,17 +272,24 @@ func timed(all []served) bool {
 	return false
 }
 
+// partOf returns the figures of a part of requests, which are in the order in which they came.
 func partOf(name string, all []served, of func(served) int64) sample.ServedPart {
+	const tenths = 10
 	xs := make([]int64, len(all))
 	sum := 0.0
 	for i, s := range all {
 		xs[i] = of(s)
 		sum += seconds(xs[i])
 	}
-	slices.Sort(xs)
 	n := len(xs)
+	var medians []float64
+	for i := 0; i < tenths && n >= tenths*tenths; i++ {
+		some := slices.Sorted(slices.Values(xs[i*n/tenths : (i+1)*n/tenths]))
+		medians = append(medians, seconds(some[len(some)/2]))
+	}
+	slices.Sort(xs)
 	return sample.ServedPart{Part: name, Mean: sum / float64(n), P50: seconds(xs[n/2]),
-		P99: seconds(xs[n*99/100]), Max: seconds(xs[n-1])}
+		P99: seconds(xs[n*99/100]), Max: seconds(xs[n-1]), Tenths: medians}
 }
 
 // drop forgets the packets and writes before offsets of requests and replies.

@@ -100,6 +100,9 @@ type ServedPart struct {
 	P50  float64 `json:"p50_s"`
 	P99  float64 `json:"p99_s"`
 	Max  float64 `json:"max_s"`
+	// Tenths are the medians of each tenth of the requests, in the order in which they came; nil: there
+	// are too few.
+	Tenths []float64 `json:"p50_by_tenth_s,omitempty"`
 }
 
 // Answered is one request, with the times of Served.Parts.
@@ -153,7 +156,7 @@ func (s *Served) check() error {
 		return fmt.Errorf("%d parts and %d requests", len(parts), len(all))
 	}
 	for _, p := range parts {
-		if err := times(p.Mean, p.P50, p.P99, p.Max); err != nil {
+		if err := times(append(slices.Clone(p.Tenths), p.Mean, p.P50, p.P99, p.Max)...); err != nil {
 			return err
 		}
 	}
