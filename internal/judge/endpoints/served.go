@@ -120,9 +120,9 @@ func together(s *sample.Served) string {
 			"each counts once", units.Plural(s.Together, "request")))
 	}
 	if s.Unread > 0 {
-		say = append(say, fmt.Sprintf("pipelined requests could not be told apart in %s, because toll "+
-			"does not read their protocol: such requests would count as one",
-			units.Plural(s.Unread, "exchange")))
+		say = append(say, fmt.Sprintf("the protocol of %s is not one that toll reads: all that a client "+
+			"sends after the server did counts as one request, with pauses and pipelined requests in it, and "+
+			"what a server sends unasked as a reply", units.Plural(s.Unread, "exchange")))
 	}
 	if len(say) == 0 {
 		return ""
@@ -282,6 +282,11 @@ func incomplete(s *sample.Served) string {
 	}
 	if errors := DNSErrors(s.Errors); errors != "" {
 		say = append(say, "replies were errors, whose time counts: "+errors)
+	}
+	if s.TwoWay > 0 {
+		say = append(say, units.Plural(s.TwoWay, "connection")+units.Agree(s.TwoWay, " was", " were")+
+			" left out, on which both sides send messages that answer nothing, as in AMQP, MQTT, NATS, "+
+			"WebSocket and publish/subscribe")
 	}
 	if !s.Writes && s.Requests > 0 && s.UDP {
 		say = append(say, "when the server sent its replies could not be read, so its device's queue "+

@@ -3,6 +3,7 @@ package tokens
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -12,8 +13,9 @@ type frame struct {
 	end     int64
 	login   bool   // no request of the client's
 	several bool   // statements that are answered together
-	start   int64  // 0: the end of the one before
+	start   int64  // if it is behind the end of the one before
 	stream  uint32 // of HTTP/2's, which may alternate
+	open    bool   // a reply that may go on until the next one
 }
 
 // framer finds where the messages of one direction of a connection end.
@@ -28,6 +30,7 @@ type framed struct {
 	at     int64 // bytes so far
 	frames []frame
 	failed bool // the bytes are not the protocol's, or those that matter were not captured
+	twoWay bool // it failed because from now on both sides send what answers nothing
 }
 
 func (f *framed) found() *framed { return f }
@@ -44,10 +47,12 @@ func framersOf(b []byte) (asks, answers framer) {
 	case len(b) >= 8 && b[0] == 0 && postgresStart(b) != 0:
 		p := newPostgres(true)
 		return p, p.answers
-	case len(b) >= 5 && strings.IndexByte(postgresAsks, b[0]) >= 0 && postgresLength(b) >= 0 &&
-		postgresLength(b) < 1<<20:
+	case arePostgres(b):
 		p := newPostgres(false)
 		return p, p.answers
+	case areMySQL(b, false):
+		asks, answers := newMySQL(false)
+		return asks, answers
 	}
 	if asks, answers := newHTTP2(b); asks != nil {
 		return asks, answers
@@ -192,14 +197,26 @@ type http struct {
 
 func newHTTP(length func(lines []string) (int64, error)) *http {
 	h := &http{}
-	h.messages = messages{head: length, body: func([]byte, int64) error { return nil },
-		done: func(end int64) { h.frames = append(h.frames, frame{end: end}) }}
+	start := int64(0)
+	h.messages = messages{body: func([]byte, int64) error { return nil },
+		head: func(lines []string) (int64, error) {
+			n, err := length(lines)
+			if n == noBody { // the reply proper follows
+				start = h.offset
+			}
+			return n, err
+		},
+		done: func(end int64) {
+			h.frames = append(h.frames, frame{start: start, end: end})
+			start = 0
+		}}
 	return h
 }
 
 func (h *http) feed(b []byte) {
 	h.messages.feed(b)
 	h.failed = h.failed || h.err != nil || h.until // such a body ends with the connection
+	h.twoWay = errors.Is(h.err, errTwoWay)
 }
 
 func (h *http) skip(n int64) {
@@ -218,8 +235,7 @@ func (h *http) skip(n int64) {
 
 // requestLength refuses requests after which the replies' lengths have another meaning.
 func requestLength(lines []string) (int64, error) {
-	if strings.HasPrefix(lines[0], "HEAD ") || strings.HasPrefix(lines[0], "CONNECT ") ||
-		field(lines, "Upgrade") != "" {
+	if strings.HasPrefix(lines[0], "HEAD ") || strings.HasPrefix(lines[0], "CONNECT ") {
 		return 0, errForeign
 	}
 	return length(lines, 0)
@@ -228,6 +244,8 @@ func requestLength(lines []string) (int64, error) {
 func replyLength(lines []string) (int64, error) {
 	_, code, _ := strings.Cut(lines[0], " ")
 	switch {
+	case strings.HasPrefix(code, "101") && field(lines, "Upgrade") == "websocket":
+		return 0, errTwoWay
 	case !strings.HasPrefix(lines[0], "HTTP/1.1 ") || strings.HasPrefix(code, "101"):
 		return 0, errForeign
 	case strings.HasPrefix(code, "1"):
@@ -275,6 +293,24 @@ func postgresStart(b []byte) uint32 {
 		return code
 	}
 	return 0
+}
+
+// arePostgres reports whether bytes are requests, the last of which may go on.
+func arePostgres(b []byte) bool {
+	const head, longest = 5, 1 << 20
+	for n := 0; ; n++ {
+		if len(b) < head {
+			return n > 0 && len(b) == 0
+		}
+		size := postgresLength(b)
+		if strings.IndexByte(postgresAsks, b[0]) < 0 || size < 0 || size >= longest {
+			return false
+		}
+		if size >= int64(len(b)-head) {
+			return true
+		}
+		b = b[head+size:]
+	}
 }
 
 // postgresLength returns the length of a message behind its header.

@@ -57,6 +57,7 @@ type Requests struct {
 	pipelined   int            // requests that came before the reply to the one before had left
 	together    int            // exchanges with several statements
 	unread      int            // exchanges of protocols that are not read
+	twoWay      map[key]bool   // connections on which both sides send what answers nothing
 	sum         int64          // of their times, ns
 	sums        *Sums
 }
@@ -79,6 +80,7 @@ func NewServer() *Log {
 func (r *Requests) Take(l *Log, at Place, before int64) {
 	if r.sums == nil {
 		r.sums, r.connections, r.codes = NewSums(0), map[key]bool{}, map[string]int{}
+		r.twoWay = map[key]bool{}
 	}
 	r.takeDatagrams(l, at, before)
 	l.findClients(at)
@@ -94,6 +96,11 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 				delete(l.conns, k)
 			}
 			continue
+		}
+		if c.talk.twoWay() {
+			r.twoWay[k] = true
+			c.turns = c.turns[:0]
+			c.drop(c.in.end, c.out.end)
 		}
 		if c.talk.interleaves() { // and could not be read
 			r.unmatched += len(c.turns)
@@ -171,6 +178,7 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	e.Unmatched, e.Unanswered = r.unmatched+len(r.all)-len(all), r.unanswered
 	e.Errors = r.codes
 	e.Pipelined, e.Together, e.Unread = r.pipelined, r.together, r.unread
+	e.TwoWay = len(r.twoWay)
 	timed := timed(all)
 	seen := func(part int) bool {
 		return part == inWait && timed || part != inWait && (e.Writes || part != inTCP && part != inQueue)

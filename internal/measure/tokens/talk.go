@@ -4,6 +4,7 @@ package tokens
 type talk struct {
 	begun         bool
 	asks, answers framer // nil: the protocol is not one that is read
+	both          bool   // sides send what answers nothing
 	asked, from   int64  // offsets of the last pair that was taken
 	left          int64  // when its reply had left
 }
@@ -12,19 +13,28 @@ type talk struct {
 func (t *talk) request(b []byte, n int64) {
 	if !t.begun {
 		t.begun = true
+		t.both = areTwoWay(b)
 		t.asks, t.answers = framersOf(b)
 	}
 	feed(t.asks, b, n)
 }
 
 func (t *talk) reply(b []byte, n int64) {
-	if !t.begun && greetsHTTP2(b) {
+	switch {
+	case t.begun:
+	case greetsHTTP2(b):
 		t.asks, t.answers = framersOf([]byte(http2Preface))
+	case greetsMySQL(b):
+		t.asks, t.answers = newMySQL(true)
+	default: // another server that talks first speaks another protocol
+		t.both = areTwoWay(b)
 	}
-	t.begun = true // another server that talks first speaks another protocol
+	t.begun = true
 	if feed(t.answers, b, n); t.reads() && !t.interleaves() &&
 		len(t.answers.found().frames) > len(t.asks.found().frames) {
-		t.answers.found().failed = true // nobody asked for it
+		f := t.answers.found() // nobody asked for it
+		f.failed = true
+		_, f.twoWay = t.answers.(*resp) // who subscribed is sent arrays
 	}
 }
 
@@ -40,6 +50,11 @@ func feed(f framer, b []byte, n int64) {
 // reads reports whether the requests are told apart.
 func (t *talk) reads() bool {
 	return t.asks != nil && !t.asks.found().failed && !t.answers.found().failed
+}
+
+// twoWay reports whether both sides send what answers nothing, so that there are no requests.
+func (t *talk) twoWay() bool {
+	return t.both || t.asks != nil && (t.asks.found().twoWay || t.answers.found().twoWay)
 }
 
 // interleaves reports whether requests need not be answered in their order.
@@ -71,7 +86,7 @@ func (c *connection) pairs() (out []exchange) {
 		}
 		x := exchange{turn{sent: first.at, before: start, asked: f.end, from: from}, f, first.at < left}
 		if i < len(answers) {
-			x.to = answers[i].end
+			x.from, x.to, x.open = max(from, answers[i].start), answers[i].end, answers[i].open
 			if m, ok := c.out.at(x.to); ok {
 				left = m.at
 			}
@@ -95,10 +110,11 @@ func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 		if before != 0 && x.sent >= before {
 			break
 		}
-		if x.to == 0 {
-			if before != 0 && !x.login {
-				r.unanswered++
-			}
+		switch {
+		case x.to == 0 && before != 0 && !x.login:
+			r.unanswered++
+			continue
+		case x.to == 0, x.open && before == 0 && !c.over:
 			continue
 		}
 		n++

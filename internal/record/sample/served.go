@@ -42,6 +42,8 @@ type Served struct {
 	Together    int `json:"together,omitempty"`
 	Unread      int `json:"unread,omitempty"`
 	Connections int `json:"connections"`
+	// TwoWay connections were left out, because both sides send messages that answer nothing.
+	TwoWay int `json:"two_way,omitempty"`
 	// Open is the number of the server's TCP connections if no request was seen on any.
 	Open *int `json:"open_connections,omitempty"`
 	// Errors counts the replies of DNS with an error, by its name, such as SERVFAIL.

@@ -1,0 +1,191 @@
+package tokens
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+)
+
+// mysqlPacket is a packet of MySQL's protocol.
+func mysqlPacket(number byte, body string) string {
+	n := len(body)
+	return string([]byte{byte(n), byte(n >> 8), byte(n >> 16), number}) + body
+}
+
+const (
+	mysqlQuery = "\x03select 1"
+	mysqlPlain = "\x0d\xa2\x02\x00" // capabilities
+)
+
+func conversing() *conversation {
+	l := NewServer()
+	l.Serve(theServer, nil)
+	return &conversation{log: l, asked: 100, replied: 9000,
+		client: netip.AddrPortFrom(relayAt2, 41000)}
+}
+
+// open opens the connection, so that it is not older than the log.
+func (c *conversation) open() {
+	c.log.Add(2, &capture.Packet{At: c.at, Src: c.client, Dst: serverAt, Flags: capture.SYN,
+		Seq: c.asked - 1})
+	c.log.Add(2, &capture.Packet{At: c.at, Out: true, Src: serverAt, Dst: c.client,
+		Flags: capture.SYN | capture.ACK, Seq: c.replied - 1})
+}
+
+// mysqlRows returns the packets of a reply with n rows.
+func mysqlRows(n int) (out string) {
+	for i := range n {
+		out += mysqlPacket(byte(1+i), "\x011")
+	}
+	return out + mysqlPacket(byte(1+n), "\xfe\x00\x00")
+}
+
+// TestServedMySQL has connections that are new and that are older than the log. A command that nobody
+// answers comes long before the one that follows it.
+func TestServedMySQL(t *testing.T) {
+	greet := func(c *conversation) {
+		c.open()
+		c.send(true, mysqlPacket(0, "\x0a10.11.19-MariaDB\x00salt"))
+		c.send(false, mysqlPacket(1, mysqlPlain+"user"))
+		c.send(true, mysqlPacket(2, "\xfe method"))
+		c.send(false, mysqlPacket(3, "secret"))
+		c.send(true, mysqlPacket(4, "\x00\x00\x00"))
+	}
+	for name, begin := range map[string]func(*conversation){"new": greet,
+		"older": func(*conversation) {}} {
+		for _, captured := range []int{0, 300} {
+			c := conversing()
+			c.captured = captured
+			begin(c)
+			c.send(false, mysqlPacket(0, mysqlQuery))
+			c.send(true, mysqlRows(3))
+			c.send(false, mysqlPacket(0, "\x19\x01\x00\x00\x00")) // closes a statement
+			c.at += 1_000_000 * us
+			c.send(false, mysqlPacket(0, mysqlQuery))
+			c.send(true, mysqlRows(254)) // the end has number 255
+			c.send(false, mysqlPacket(0, mysqlQuery))
+			long := mysqlRows(600)
+			c.send(true, long[:3000])
+			c.send(true, long[3000:])
+			c.send(false, mysqlPacket(0, "\x03load data local infile 'a' into table a"))
+			c.send(true, mysqlPacket(1, "\xfba"))
+			for i := range 4 {
+				c.send(false, mysqlPacket(byte(2+i), strings.Repeat("a,b\n", 100)))
+			}
+			c.send(false, mysqlPacket(6, ""))
+			c.send(true, mysqlPacket(7, "\x00\x00\x00"))
+			c.send(false, mysqlPacket(0, mysqlQuery), mysqlPacket(0, mysqlQuery)) // pipelined
+			c.send(true, mysqlRows(2), mysqlRows(2))
+			c.send(false, mysqlPacket(0, "\x01"))
+			got := c.served()
+			pipelined := 1
+			if captured > 0 { // what follows a file is found again with the next packet's first command
+				pipelined = got.Pipelined
+			}
+			if got.Requests != 6 || got.Unread+got.Unmatched+got.Unanswered > 0 ||
+				got.Pipelined != pipelined {
+				t.Errorf("%s, %d captured: %+v", name, captured, got)
+			}
+			var took []float64
+			for _, x := range got.Slowest {
+				took = append(took, math.Round(x.Whole*1e6))
+			}
+			// The file's request ends with the acknowledgement.
+			if want := []float64{70, 20, 10, 10, 10, 10}; !slices.Equal(took, want) {
+				t.Errorf("%s, %d captured: the requests took %v µs, want %v", name, captured, took, want)
+			}
+		}
+	}
+}
+
+// TestServedMySQLSealed has packets that cannot be read behind the login.
+func TestServedMySQLSealed(t *testing.T) {
+	for name, capabilities := range map[string]string{"TLS": "\x0d\xaa\x02\x00",
+		"compressed": "\x2d\xa2\x02\x00"} {
+		c := conversing()
+		c.open()
+		c.send(true, mysqlPacket(0, "\x0a10.11.19-MariaDB\x00salt"))
+		c.send(false, mysqlPacket(1, capabilities+"user"))
+		c.send(true, "sealed")
+		c.send(false, "sealed")
+		c.send(true, "sealed")
+		if got := c.served(); got.Requests != 2 || got.Unread != 2 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestServedTwoWay has protocols in which what a server sends need not answer what a client sent.
+func TestServedTwoWay(t *testing.T) {
+	const deliver = "\x01\x00\x01\x00\x00\x00\x05abcde\xce"
+	upgrade := "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+	for name, begin := range map[string]func(*conversation){
+		"AMQP":       func(c *conversation) { c.send(false, "AMQP\x00\x00\x09\x01") },
+		"AMQP older": func(c *conversation) { c.send(false, deliver) },
+		"AMQP 1.0 older": func(c *conversation) {
+			c.send(false, "\x00\x00\x00\x0d\x02\x00\x00\x01\x00\x53\x15\xc0\x01")
+		},
+		"MQTT": func(c *conversation) { c.send(false, "\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00") },
+		"NATS": func(c *conversation) {
+			c.open()
+			c.send(true, `INFO {"server_id":"a"}`+"\r\n")
+			c.send(false, `CONNECT {"verbose":false}`+"\r\nPING\r\n")
+		},
+		"NATS older": func(c *conversation) { c.send(false, "PUB a 1\r\nb\r\n") },
+		"SSH": func(c *conversation) {
+			c.open()
+			c.send(true, "SSH-2.0-OpenSSH_9.2\r\n")
+		},
+		"WebSocket": func(c *conversation) {
+			c.send(false, "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			c.send(true, upgrade)
+		},
+		"publish/subscribe": func(c *conversation) {
+			c.send(false, "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n")
+			c.send(true, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+			c.send(true, "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n")
+		},
+		"MySQL's replication": func(c *conversation) {
+			c.send(false, mysqlPacket(0, "\x12\x04\x00\x00\x00"))
+			c.send(true, mysqlPacket(1, "event"))
+		},
+	} {
+		c := conversing()
+		begin(c)
+		for range 3 { // the client acknowledges, and later another message comes
+			c.send(true, deliver)
+			c.send(false, deliver)
+			c.at += 1_000_000 * us
+		}
+		got := c.served()
+		if got.TwoWay != 1 || got.Unread+got.Requests+got.Unanswered > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestServedContinues has a client that sends a body once the server wants it, and a request for
+// another protocol that the server does not speak.
+func TestServedContinues(t *testing.T) {
+	c := conversing()
+	c.send(false, "POST / HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+	c.send(true, "HTTP/1.1 100 Continue\r\n\r\n")
+	c.send(false, "body")
+	c.at += 100 * us
+	c.send(true, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	c.send(false, "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+	c.send(true, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	got := c.served()
+	if got.Requests != 2 || got.Unmatched+got.Unread > 0 {
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range []float64{20e-6, 110e-6, 0} { // request, server, reply
+		if x := got.Slowest[0]; math.Abs(x.Parts[i]-want) > 1e-9 {
+			t.Errorf("%s: %+v, want %v", got.Parts[i].Part, x, want)
+		}
+	}
+}
