@@ -24,6 +24,9 @@ func Inner(args []string) (ours bool, err error) {
 	if len(args) == 3 && args[0] == answerArg {
 		return true, answer(args[1], args[2])
 	}
+	if len(args) > 1 && args[0] == programArg {
+		return true, program(args[1:])
+	}
 	if len(args) != 2 || args[0] != burnArg {
 		return false, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	judged "github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -107,7 +108,8 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 		v, cells = no, []string{firstLine(err.Error()), "", ""}
 	}
 	out.add(v, append([]string{"parallel clients", strconv.Itoa(crowdSize)}, cells...)...)
-	return []table{out}, ctx.Err()
+	sums, err := t.sums(ctx)
+	return []table{out, sums}, err
 }
 
 // findInRoute returns the verdict of a planted difference, and the cells of its row.
@@ -180,7 +182,7 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 			}
 		}
 		for _, x := range rows {
-			a := amount{x.Added.Median, max(x.Added.High-x.Added.Median, x.Added.Median-x.Added.Low)}
+			a := amountOf(x.Added)
 			switch {
 			case len(rows) > 1 && x.Name == d.part, d.part == "" && x.Name == d.row:
 				m.right, found = append(m.right, a), true
@@ -195,6 +197,11 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 		return fmt.Errorf("no row %s %s", d.row, d.part)
 	}
 	return nil
+}
+
+// amountOf returns a price with the wider side of its interval.
+func amountOf(p analysis.Price) amount {
+	return amount{p.Median, max(p.High-p.Median, p.Median-p.Low)}
 }
 
 // wakes reports whether a process is woken up in a row.

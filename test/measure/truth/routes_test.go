@@ -152,3 +152,34 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestSums adds traces of a published route.
+func TestSums(t *testing.T) {
+	var s summed
+	for _, rest := range []string{`{"n":5,"median":1e-6,"low":-1e-7,"high":2e-6}`,
+		`{"n":5,"median":-1e-6,"low":-2e-6,"high":-1e-7}`,
+		`{"n":5,"median":1e-6,"low":1e-7,"high":2e-6}`} {
+		r, err := readTrace(fmt.Appendf(nil, `{"traces":[{"label":"published","rows":[{"name":"network"}],
+"untraced":{"median":4e-5,"low":3e-5,"high":5e-5},"unattributed":%s}]}`, rest))
+		if err == nil {
+			err = s.add(r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.agree != 1 || len(s.rest) != 3 || len(s.adds) != 3 || math.Abs(mean(s.adds).at-40e-6) > 1e-9 {
+		t.Errorf("%+v", s)
+	}
+	for name, text := range map[string]string{"none": `{"traces":[]}`,
+		"refused": `{"traces":[{"label":"published","refused":"lost","rows":[{"name":"network"}]}]}`,
+		"short":   `{"traces":[{"label":"published","rows":[{"name":"network"}]}]}`} {
+		r, err := readTrace([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.add(r); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package truth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	judged "github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// programArg makes this process another program.
+const programArg = "program"
+
+// relayedModes are the lab's paths to a published port, with the programs of engines.
+var relayedModes = []struct {
+	name string
+	mode mode.Name
+}{{"docker-proxy", mode.PublishProxy}, {"NAT", mode.PublishNAT},
+	{"RootlessKit", mode.RootlessPublish}, {"pasta", mode.Pasta}}
+
+// sumsShare is the share of runs in which the parts must add up.
+const sumsShare = 0.95
+
+// sums shows that the parts which toll trace ADDRESS finds in a route add up to what the route adds
+// without captures.
+func (t *trial) sums(ctx context.Context) (table, error) {
+	out := table{title: "Traces of routes: sums",
+		text: fmt.Sprintf("`toll trace plain=… published=…` to a server beside the client, and to one in "+
+			"a container behind a published port of the lab, %d traces of %s each. A trace agrees if the "+
+			"interval of what it cannot attribute has 0 in it. A row holds if %.0f %% do.",
+			t.scale.tracePlant.n, t.scale.tracePlant.each, percent*sumsShare),
+		head: []string{"over", "adds, µs", "not attributed, µs", "agree"}}
+	for _, m := range relayedModes {
+		spec := path.Spec{Mode: m.mode, From: mode.FromHost, To: mode.ToLoopback}
+		if err := t.lab.Check(ctx, spec); err != nil {
+			out.add(noWord, m.name, "not here: "+path.OneLine(err), "", "")
+			continue
+		}
+		s, err := t.sumsOver(ctx, spec)
+		if ctx.Err() != nil {
+			return table{}, err
+		}
+		if err != nil { // others may still add up
+			t.say("trace-routes: %s: %v", m.name, err)
+			out.add(no, m.name, firstLine(err.Error()), "", "")
+			continue
+		}
+		out.add(holdsIf(float64(s.agree) >= sumsShare*float64(len(s.rest))), m.name, mean(s.adds).String(),
+			mean(s.rest).String(), fmt.Sprintf("%d of %d", s.agree, len(s.rest)))
+	}
+	return out, nil
+}
+
+// summed has what traces say that a route adds, and what they could not attribute of that.
+type summed struct {
+	adds, rest []amount
+	agree      int
+}
+
+func (s *summed) add(r *judged.Report) error {
+	i := slices.IndexFunc(r.Traces, func(t judged.Trace) bool { return t.Label == "published" })
+	if i < 0 {
+		return fmt.Errorf("%d traces, none of the published route: failed: %v", len(r.Traces), r.Failed)
+	}
+	x := r.Traces[i]
+	if x.Words != "" || len(x.Rows) == 0 {
+		return fmt.Errorf("no parts: %s", x.Words)
+	}
+	if x.Unattributed.N == 0 {
+		return errors.New("the run was too short for what the route adds without captures")
+	}
+	s.adds, s.rest = append(s.adds, amountOf(x.Untraced)), append(s.rest, amountOf(x.Unattributed))
+	if x.Unattributed.Low <= 0 && x.Unattributed.High >= 0 {
+		s.agree++
+	}
+	return nil
+}
+
+// sumsOver traces the requests to a server at the end of a path.
+func (t *trial) sumsOver(ctx context.Context, spec path.Spec) (s summed, err error) {
+	p, err := t.lab.Build(ctx, spec)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	client, server := p.Clients[0], p.Servers[0]
+	plain := netip.AddrPortFrom(spec.Loopback(), client.Dial.Port()+1)
+	for _, end := range []struct {
+		path.Place
+		at netip.AddrPort
+	}{{server.Place, server.Listen}, {client.Place, plain}} {
+		stop, err := answerAt(end.Place, end.at)
+		if err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	toll, err := filepath.Abs(t.toll)
+	if err != nil {
+		return s, err
+	}
+	for i := range t.scale.tracePlant.n {
+		run, err := client.Start(path.Command{Env: []string{"TOLL_HISTORY=off"}, Args: []string{
+			programArg, toll, "trace", "plain=http://" + plain.String() + "/",
+			"published=http://" + client.Dial.String() + "/", "--budget", t.scale.tracePlant.each.String(),
+			"--seed", strconv.FormatUint(t.seed+uint64(i), 10), "--quiet", "--force", "--format", "json"}})
+		if err != nil {
+			return s, err
+		}
+		end := context.AfterFunc(ctx, func() { _ = run.Kill() })
+		said, errRead := io.ReadAll(run.Out)
+		errRun := run.Wait()
+		end()
+		var exit *exec.ExitError
+		if errors.As(errRun, &exit) && exit.ExitCode() == exitCells { // its report says why
+			errRun = nil
+		}
+		if err := errors.Join(errRead, errRun); err != nil {
+			return s, err
+		}
+		r, err := readTrace(said)
+		if err == nil {
+			err = s.add(r)
+		}
+		if err != nil {
+			return s, err
+		}
+		t.say("trace-routes: %s: run %d of %d: adds %s, not attributed %s", spec.Mode, i+1,
+			t.scale.tracePlant.n, s.adds[i], s.rest[i])
+	}
+	return s, nil
+}
+
+// answerAt starts a server in a place, and returns once it listens.
+func answerAt(at path.Place, addr netip.AddrPort) (stop func() error, err error) {
+	how, err := json.Marshal(answering{Spin: routeSpin})
+	if err != nil {
+		return nil, err
+	}
+	run, err := at.Start(path.Command{Args: []string{answerArg, string(how),
+		net.JoinHostPort(addr.Addr().String(), strconv.Itoa(int(addr.Port())))}})
+	if err != nil {
+		return nil, err
+	}
+	stop = func() error {
+		err := run.Kill()
+		_ = run.Wait()
+		return err
+	}
+	if _, err := io.ReadFull(run.Out, make([]byte, 1)); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// program replaces this process by another program.
+func program(args []string) error { return syscall.Exec(args[0], args, os.Environ()) }
