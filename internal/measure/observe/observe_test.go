@@ -692,3 +692,43 @@ func TestFollowBesideOthers(t *testing.T) {
 		t.Errorf("hops %+v", r.hops)
 	}
 }
+
+// A ring that lost packets may have lost those of a hop.
+func TestFollowAgain(t *testing.T) {
+	type attempt struct {
+		hops, full int
+		unseen     error
+	}
+	other := errors.New("other")
+	for name, tt := range map[string]struct {
+		attempts []attempt
+		hops     int
+		unseen   error
+	}{
+		"nothing lost":       {[]attempt{{1, 0, nil}}, 1, nil},
+		"a hop lost":         {[]attempt{{1, 2, nil}, {2, 0, nil}}, 2, nil},
+		"a hop lost later":   {[]attempt{{2, 1, nil}, {1, 1, nil}}, 2, nil},
+		"all lost later":     {[]attempt{{1, 1, nil}, {0, 1, ErrUnseen}}, 1, nil},
+		"all lost first":     {[]attempt{{0, 1, ErrUnseen}, {2, 1, nil}}, 2, nil},
+		"all lost":           {[]attempt{{0, 1, ErrUnseen}, {0, 1, ErrUnseen}}, 0, errFull},
+		"not there":          {[]attempt{{0, 0, ErrUnseen}}, 0, ErrUnseen},
+		"not there, by luck": {[]attempt{{0, 1, ErrUnseen}, {0, 0, ErrUnseen}}, 0, ErrUnseen},
+		"another reason":     {[]attempt{{0, 1, other}}, 0, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			r, unseen, err := surely(func(busy []int) (*route, []int, error, error) {
+				if n == len(tt.attempts) || n == 1 && len(busy) != tt.attempts[0].full {
+					t.Fatalf("attempt %d, for %d rings", n, len(busy))
+				}
+				a := tt.attempts[n]
+				n++
+				return &route{hops: make([]hop, a.hops)}, make([]int, a.full), a.unseen, nil
+			})
+			if err != nil || !errors.Is(unseen, tt.unseen) || tt.unseen == nil && unseen != nil ||
+				n != len(tt.attempts) || unseen == nil && len(r.hops) != tt.hops {
+				t.Errorf("%d hops after %d attempts: %v, %v", len(r.hops), n, unseen, err)
+			}
+		})
+	}
+}

@@ -52,22 +52,41 @@ type Ask func() (local uint16, sealed bool, err error)
 
 // Follow finds the hops of a route by a request, which ask makes with a mark from a client in the
 // network namespace of process from, 0 for this one. It returns ask's error. unseen is why the
-// route cannot be followed. If others' packets filled rings, it asks once more.
+// route cannot be followed. If rings lost packets, it asks once more.
 func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (unseen, err error) {
 	if from == 0 {
 		from = os.Getpid()
 	}
-	r, full, unseen, err := w.follow(ctx, name, from, nil, ask)
-	if errors.Is(unseen, ErrUnseen) && len(full) > 0 && err == nil {
-		r, full, unseen, err = w.follow(ctx, name, from, full, ask)
-		if errors.Is(unseen, ErrUnseen) && len(full) > 0 {
-			unseen = errFull
+	r, unseen, err := surely(func(busy []int) (*route, []int, error, error) {
+		return w.follow(ctx, name, from, busy, ask)
+	})
+	if unseen == nil && err == nil {
+		if unseen = w.settleOn(ctx, name, r); unseen == nil {
+			w.routes[name] = r
 		}
 	}
-	if unseen == nil && err == nil {
-		w.routes[name] = r
-	}
 	return unseen, err
+}
+
+// surely returns what follow does. If rings lost packets, the route may lack hops, and the last one
+// found would be called the server: then it calls follow again, for those rings, and returns the
+// route with more hops.
+func surely(follow func(busy []int) (r *route, full []int, unseen, err error)) (r *route, unseen,
+	err error) {
+	r, full, unseen, err := follow(nil)
+	if len(full) == 0 || err != nil || unseen != nil && !errors.Is(unseen, ErrUnseen) {
+		return r, unseen, err
+	}
+	again, full, unseenAgain, err := follow(full)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case unseen == nil && (unseenAgain != nil || len(again.hops) < len(r.hops)):
+		return r, nil, nil
+	case errors.Is(unseenAgain, ErrUnseen) && len(full) > 0:
+		unseenAgain = errFull
+	}
+	return again, unseenAgain, nil
 }
 
 // follow is Follow with larger rings in the busy namespaces. full are those whose ring lost packets.
@@ -111,7 +130,7 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 		}
 		return nil, full, err, nil
 	}
-	return r, full, w.settleOn(ctx, name, r), nil
+	return r, full, nil, nil
 }
 
 // settleOn describes the hops of a route, which are all on one machine. Otherwise it returns why they
