@@ -1,10 +1,13 @@
 """A server of event streams for the scripts in this folder.
 
 events.py PORT answers each request of /NAME or /NAME/… with the file NAME of its working
-directory, as an event stream in chunks of a few bytes.
+directory, as an event stream in chunks of a few bytes. A line "!SECONDS" of the file is not sent: what
+follows it comes that much later.
 """
 import http.server
+import re
 import sys
+import time
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -13,14 +16,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with open(self.path.split("/")[1], "rb") as file:
-            data = file.read()
+            parts = re.split(rb"(?m)^!([\d.]+)\n", file.read())
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for at in range(0, len(data), 50):
-            piece = data[at:at + 50]
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        for i, data in enumerate(parts):
+            if i % 2:
+                time.sleep(float(data))
+                continue
+            for at in range(0, len(data), 50):
+                piece = data[at:at + 50]
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
     do_POST = do_GET
