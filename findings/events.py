@@ -1,8 +1,8 @@
 """A server of event streams for the scripts in this folder.
 
 events.py PORT answers each request of /NAME or /NAME/… with the file NAME of its working
-directory, as an event stream in chunks of a few bytes. A line "!SECONDS" of the file is not sent: what
-follows it comes that much later.
+directory, as an event stream in chunks of a few bytes. A line "!SECONDS" of the file is not sent:
+what follows it comes that much later.
 """
 import http.server
 import re
