@@ -1,11 +1,11 @@
 #!/bin/bash
 # One would guess that the range from 0 to 5 s of a HdrHistogram log has the interval that the log
-# begins with, as HdrHistogram's libraries for Java and Python say: a range is relative to the start
-# of the log.
+# begins with, as HdrHistogram's libraries for Java and Python say: a range is relative to the
+# start of the log.
 #
-# Go's reader, told that the range is not absolute, adds the log's start to an interval's time instead
-# of taking it off: no interval is in the range. JavaScript's compares the range with the seconds
-# since 1970, and has none either.
+# Go's reader, told that the range is not absolute, adds the log's start to an interval's time
+# instead of taking it off: no interval is in the range. JavaScript's compares the range with the
+# seconds since 1970, and has none either.
 #
 # hdrhistogram-go 1.2.0 (Go), hdrhistogram 0.10.8 (PyPI), hdr-histogram-js 3.0.1 (npm), 2026-11-29
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/bin/bash
-# One would guess that the values 10, 20 and 30 of a DistributionSummary, sent in Micrometer's flavour
-# for Etsy's StatsD, are three values there, as those of a Timer are.
+# One would guess that the values 10, 20 and 30 of a DistributionSummary, sent in Micrometer's
+# flavour for Etsy's StatsD, are three values there, as those of a Timer are.
 #
-# They are a counter of 60: Micrometer sends them as type "h", which Etsy's StatsD does not have, and
-# it counts what is of a type that it does not know. No bad lines are counted.
+# They are a counter of 60: Micrometer sends them as type "h", which Etsy's StatsD does not have,
+# and it counts what is of a type that it does not know. No bad lines are counted.
 #
 # io.micrometer:micrometer-registry-statsd 1.17.2 (Maven), statsd 0.9.0 (npm), 2026-11-29
 set -euo pipefail

@@ -1,13 +1,13 @@
 #!/bin/bash
-# One would guess that gen_ai.client.operation.duration, of a streamed answer that takes 1 s, is 1 s:
-# OpenTelemetry defines it as the duration of the operation.
+# One would guess that gen_ai.client.operation.duration, of a streamed answer that takes 1 s, is 1
+# s: OpenTelemetry defines it as the duration of the operation.
 #
 # OpenTelemetry's own instrumentation of the openai library takes the time until create() returns,
-# which a streamed answer does at its headers: a few ms. The span of the same call ends with the stream.
-# There is no gen_ai.client.token.usage of a stream either.
+# which a streamed answer does at its headers: a few ms. The span of the same call ends with the
+# stream. There is no gen_ai.client.token.usage of a stream either.
 #
-# opentelemetry-instrumentation-openai-v2 2.4b0, opentelemetry-util-genai 0.4b0 (PyPI), 2026-11-29;
-# OpenTelemetry semantic conventions, generative AI client metrics
+# opentelemetry-instrumentation-openai-v2 2.4b0, opentelemetry-util-genai 0.4b0 (PyPI),
+# 2026-11-29; OpenTelemetry semantic conventions, generative AI client metrics
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

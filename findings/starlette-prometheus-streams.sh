@@ -1,6 +1,6 @@
 #!/bin/bash
-# One would guess that a request whose answer is streamed for 1 s takes 1 s of processing time, and is
-# in progress until then.
+# One would guess that a request whose answer is streamed for 1 s takes 1 s of processing time,
+# and is in progress until then.
 #
 # starlette-prometheus ends both with the headers: a few ms, and no request is in progress while a
 # hundred are streamed.

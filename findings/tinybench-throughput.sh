@@ -1,9 +1,10 @@
 #!/bin/bash
-# One would guess that ten calls that take 100 ms on average, one after the other, are ten a second.
+# One would guess that ten calls that take 100 ms on average, one after the other, are ten a
+# second.
 #
-# If one of them takes 991 ms and the others 1 ms, tinybench's throughput is 900 a second, also in the
-# table that it prints: the mean of each call's rate, 1000 ms by its time. A slow call in ten, which
-# takes nearly all of the time, takes a tenth of the throughput.
+# If one of them takes 991 ms and the others 1 ms, tinybench's throughput is 900 a second, also in
+# the table that it prints: the mean of each call's rate, 1000 ms by its time. A slow call in ten,
+# which takes nearly all of the time, takes a tenth of the throughput.
 #
 # tinybench 6.2.5 (npm), 2026-11-29
 set -euo pipefail
