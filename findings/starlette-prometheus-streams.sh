@@ -2,8 +2,8 @@
 # One would guess that a request whose answer is streamed for 1 s takes 1 s of processing time,
 # and is in progress until then.
 #
-# starlette-prometheus ends both with the headers: a few ms, and no request is in progress while a
-# hundred are streamed.
+# starlette-prometheus ends both with the headers: a few ms, and no request is in progress while it
+# is streamed.
 #
 # starlette-prometheus 0.10.0 (PyPI), 2026-11-29
 set -euo pipefail
