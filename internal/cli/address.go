@@ -56,7 +56,11 @@ func asURLs(command string, words []string) string {
 		name, scheme, host, port := addressIn(w)
 		if scheme == "" && host != "" {
 			found = true
-			if w = "http://" + net.JoinHostPort(host, port); command == "sql" {
+			w = "http://" + net.JoinHostPort(host, port)
+			if port == "443" || port == "8443" {
+				w = "https://" + net.JoinHostPort(host, port)
+			}
+			if command == "sql" {
 				w = "postgres://USER@" + net.JoinHostPort(host, port) + "/DATABASE"
 			}
 			if name != "" {

@@ -35,12 +35,14 @@ func Attach(ctx context.Context, dial func() (local uint16, err error),
 // serving watches a server in spells.
 type serving struct {
 	*Watch
-	at     hop
-	ports  published
-	most   float64 // records a second
-	pace   float64 // bytes a second that the server sent in the last spell; 0: unknown
-	all    tokens.Requests
-	served sample.Served
+	at    hop
+	ports published
+	most  float64 // records a second
+	pace  float64 // bytes a second that the server sent in the last spell; 0: unknown
+	// crowded means that its connections are too many to read what each was sent.
+	crowded bool
+	all     tokens.Requests
+	served  sample.Served
 }
 
 // attach begins to capture the packets of a server to which dial connects from the network
@@ -97,17 +99,22 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Serv
 
 // open returns the number of the server's connections.
 func (s *serving) open() (n int, err error) {
-	err = s.spaces[s.at.space].Visit(func() error {
+	err = s.ofServer(func(sock.Socket) { n++ })
+	return n, err
+}
+
+// ofServer calls do for each of the server's TCP connections.
+func (s *serving) ofServer(do func(sock.Socket)) error {
+	return s.spaces[s.at.space].Visit(func() error {
 		all, err := sock.Table()
 		for _, x := range all {
 			if x.Proto == "tcp" && !x.Listening && x.Local.Port() == s.at.to.Port() &&
 				(s.at.takes == nil || s.at.takes(x.Local.Addr().Unmap())) {
-				n++
+				do(x)
 			}
 		}
 		return err
 	})
-	return n, err
 }
 
 // spells follows the requests until ctx is done.
@@ -117,20 +124,16 @@ func (s *serving) spells(ctx context.Context) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		rests, err := s.sends()
-		if err != nil {
-			return err
-		}
+		rests := s.sends()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(rest):
 		}
-		ends, err := s.sends()
-		if err := errors.Join(err, s.lookForPorts(), s.resume()); err != nil {
+		s.compare(s.pace, s.sends().pace(rests))
+		if err := errors.Join(s.lookForPorts(), s.resume()); err != nil {
 			return err
 		}
-		s.compare(s.pace, ends.pace(rests))
 	}
 }
 
@@ -142,10 +145,7 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 	before := s.recorded
 	s.mu.Unlock()
 	began := time.Now()
-	begins, err := s.sends()
-	if err != nil {
-		return 0, err
-	}
+	begins := s.sends()
 	for length := s.spell(); ; length = time.Second {
 		last := time.Now()
 		select {
@@ -158,11 +158,7 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 			return 0, err
 		}
 		if over := ctx.Err() != nil; over || s.restAfter(length, n-before) > 0 {
-			ends, err := s.sends()
-			if err != nil {
-				return 0, err
-			}
-			s.pace = ends.pace(begins)
+			s.pace = s.sends().pace(begins)
 			n, err = s.end(began, over && s.served.Spells == 0)
 			return s.restAfter(length, n-before), err
 		}

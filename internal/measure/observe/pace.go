@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
@@ -9,28 +10,28 @@ import (
 // mostPaces bounds the spells whose pace is compared with that of the rest after it.
 const mostPaces = 300
 
-// sends has the payload bytes that a server had sent over each connection, by socket.
+// mostClients bounds the connections that are read. Those of more take a large part of a spell.
+const mostClients = 2000
+
+// sends has the payload bytes that a server had sent over each connection, by its client.
 type sends struct {
 	at   time.Time
-	sent map[uint32]uint64
+	sent map[netip.AddrPort]uint64
 }
 
-// sends reads what the server has sent; nil: over UDP, of which the kernel does not count it.
-func (s *serving) sends() (*sends, error) {
-	if s.udp {
-		return nil, nil
+// sends reads what the server has sent; nil: unknown, because the kernel does not count it, as over
+// UDP, or because the connections are too many.
+func (s *serving) sends() *sends {
+	if s.udp || s.crowded {
+		return nil
 	}
-	out := &sends{at: time.Now(), sent: map[uint32]uint64{}}
-	err := s.spaces[s.at.space].Visit(func() error {
-		all, err := sock.All()
-		for _, c := range all {
-			if c.LocalPort == s.at.to.Port() {
-				out.sent[c.Inode] = c.Sent
-			}
-		}
-		return err
-	})
-	return out, err
+	out := &sends{at: time.Now(), sent: map[netip.AddrPort]uint64{}}
+	err := s.ofServer(func(x sock.Socket) { out.sent[x.Remote] = x.Sent })
+	s.crowded = len(out.sent) > mostClients
+	if err != nil || s.crowded {
+		return nil
+	}
+	return out
 }
 
 // pace returns the bytes a second that the server sent since an earlier reading, over the
@@ -40,14 +41,14 @@ func (s *sends) pace(since *sends) float64 {
 		return 0
 	}
 	sum, both := uint64(0), 0
-	for inode, n := range s.sent {
-		if before, ok := since.sent[inode]; ok && n >= before {
+	for client, n := range s.sent {
+		if before, ok := since.sent[client]; ok && n >= before {
 			sum += n - before
 			both++
 		}
 	}
-	const most = 0.1 // of the connections
-	if all := max(len(s.sent), len(since.sent)); float64(both) < (1-most)*float64(all) {
+	const least = 0.98 // of the connections: less than what counts as slowed may be missing
+	if all := max(len(s.sent), len(since.sent)); float64(both) < least*float64(all) {
 		return 0
 	}
 	return float64(sum) / s.at.Sub(since.at).Seconds()
