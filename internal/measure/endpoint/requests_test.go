@@ -144,7 +144,7 @@ func TestDialogues(t *testing.T) {
 		{url: "http://me@" + pages, err: "a user in the URL: toll sends no credentials over HTTP"},
 		{url: "redis://:hunter2@" + cache, err: "a password in the URL: every user of the machine can read it, so use --secret-env"},
 		{url: "ftp://" + pages, err: "toll makes no requests to ftp:// (only to http, https, redis, postgres, mysql, sqlserver and dns)"},
-		{url: "https://" + cache, err: "the server does not speak that: it speaks Redis or POP3", hint: "give its URL: sudo toll trace redis://" + cache},
+		{url: "https://" + cache, err: "the server does not answer such requests: it speaks Redis or POP3", hint: "give its URL: sudo toll trace redis://" + cache},
 		{url: "https://" + sealed, err: "the server's certificate: x509: certificate signed by unknown authority", hint: "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is its own CA (sudo SSL_CERT_FILE=CA.pem toll …); or let a client make the requests: toll trace HOST:PORT --client 'curl -kso /dev/null https://{addr}/'"},
 		{url: "http://" + other, err: `no reply of HTTP: malformed HTTP response "\x00\x00\x00\x04\x00\x00\x00\x00\x00"`, hint: "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"},
 		{url: "redis://" + resets, err: "no reply: connection reset by peer", hint: "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"},
