@@ -17,19 +17,22 @@ type foreignError struct{ is, host string }
 
 func (f foreignError) Error() string { return "the server does not answer such requests: " + f.is }
 
-// urls has the URLs of the protocols that toll speaks.
-var urls = []struct{ is, before, after string }{{"TLS", "https://", "/"},
-	{"HTTP", "http://", "/"}, {"Redis", "redis://", ""},
+// urls has the URLs of the protocols that toll speaks, except that of TLS, which may carry others.
+var urls = []struct{ is, before, after string }{{"HTTP", "http://", "/"}, {"Redis", "redis://", ""},
 	{"PostgreSQL", "postgres://USER@", "/DATABASE"}, {"MySQL", "mysql://USER@", "/DATABASE"}}
 
 func (f foreignError) Hint() string {
+	client := "let a client of that protocol make the requests: sudo toll trace " + f.host +
+		" --client 'COMMAND {host} {port}'"
+	if f.is == speaksTLS {
+		return "if it is HTTP, give its URL: sudo toll trace https://" + f.host + "/; or " + client
+	}
 	for _, u := range urls {
 		if strings.Contains(f.is, u.is) {
 			return "give its URL: sudo toll trace " + u.before + f.host + u.after
 		}
 	}
-	return "let a client of that protocol make the requests: sudo toll trace " + f.host +
-		" --client 'COMMAND {host} {port}'"
+	return client
 }
 
 // native returns the error of a server that speaks another protocol than that of r's requests,
@@ -57,6 +60,8 @@ const askSilence = 2 * time.Second
 // sslRequest is PostgreSQL's question whether the server takes TLS, answered by one letter.
 const sslRequest = "\x00\x00\x00\x08\x04\xd2\x16\x2f"
 
+const speaksTLS = "it speaks TLS"
+
 // speaks asks a server what it speaks, by connections of their own: "it speaks PostgreSQL". It
 // returns "" if that does not show.
 func (w wire) speaks(ctx context.Context) string {
@@ -76,12 +81,19 @@ func (w wire) speaks(ctx context.Context) string {
 	var err error
 	done := w.with(ctx, func(c net.Conn) {
 		// Nothing is sent over it, so whose certificate it is does not matter.
-		err = tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) //nolint:gosec // see above
+		config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+		err = tls.Client(c, config).HandshakeContext(ctx)
 	})
-	if done && (err == nil || errors.As(err, new(tls.AlertError))) {
-		return "it speaks TLS"
+	if done && (err == nil || alerted(err)) {
+		return speaksTLS
 	}
 	return ""
+}
+
+// alerted reports whether a server of TLS refused the handshake, as without its name.
+func alerted(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" // crypto/tls has no type for it over TCP
 }
 
 // with calls do with a connection, which ends with it, and reports whether there was one.
@@ -92,7 +104,7 @@ func (w wire) with(ctx context.Context, do func(net.Conn)) bool {
 	if err != nil {
 		return false
 	}
-	_ = c.SetDeadline(time.Now().Add(askSilence))
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	do(c)
 	_ = c.Close()
 	return true

@@ -1,13 +1,18 @@
 package endpoint
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A server of another protocol is named, with what to type for it.
@@ -17,6 +22,13 @@ func TestForeignServers(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	defer secure.Close()
+	named := httptest.NewUnstartedServer(nil) // it refuses who does not name it
+	named.Config.ErrorLog = secure.Config.ErrorLog
+	named.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return nil, errors.New("no such name")
+	}}
+	named.StartTLS()
+	defer named.Close()
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 	}))
@@ -38,10 +50,12 @@ func TestForeignServers(t *testing.T) {
 	locked := listen(t, "tcp", "127.0.0.1:0", redis("open"))
 	pages := refuses.Listener.Addr().String()
 	silent := listen(t, "tcp", "127.0.0.1:0", mute)
-	tls := secure.Listener.Addr().String()
+	sealed, choosy := secure.Listener.Addr().String(), named.Listener.Addr().String()
+	https := "if it is HTTP, give its URL: sudo toll trace https://"
 	for _, tt := range []struct{ url, err, hint string }{
-		{tls, "it speaks TLS", "sudo toll trace https://" + tls + "/"},
-		{"http://" + tls, "it speaks TLS", "sudo toll trace https://" + tls + "/"},
+		{sealed, "it speaks TLS", https + sealed + "/; or let a client"},
+		{"http://" + sealed, "it speaks TLS", https + sealed + "/"},
+		{"http://" + choosy, "it speaks TLS", https + choosy + "/"},
 		{database, "it speaks PostgreSQL", "sudo toll trace postgres://USER@" + database + "/DATABASE"},
 		{"http://" + database, "it speaks PostgreSQL", "postgres://USER@"},
 		{greets, "it speaks MySQL", "mysql://USER@" + greets},
@@ -68,5 +82,28 @@ func TestForeignServers(t *testing.T) {
 				t.Errorf("%v: hint %q", err, hintOf(err))
 			}
 		})
+	}
+}
+
+// Who interrupts does not wait for a server that says nothing.
+func TestForeignInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	silent := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	s, err := speakerOf(Address{URL: "http://" + silent}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := s.(interface {
+		with(ctx context.Context, do func(net.Conn)) bool
+	})
+	if !asks.with(ctx, func(c net.Conn) {
+		_ = c.SetDeadline(time.Time{})
+		defer time.AfterFunc(10*time.Second, func() { _ = c.Close() }).Stop()
+		cancel()
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the read ended with %v", err)
+		}
+	}) {
+		t.Error("no connection")
 	}
 }
