@@ -66,6 +66,9 @@ func JudgeServed(oldName string, old *sample.Served, newName string, now *sample
 		p.Old, p.New = p.New, nil
 		r.Parts = append(r.Parts, p)
 	}
+	r.Parts = slices.DeleteFunc(r.Parts, func(p ServedPart) bool {
+		return (p.Old == nil || p.Old.Max == 0) && (p.New == nil || p.New.Max == 0)
+	})
 	return r
 }
 
@@ -82,15 +85,18 @@ func servedSide(name string, s *sample.Served) ServedSide {
 func servedParts(s *sample.Served) (out []ServedPart) {
 	add := func(client bool, all ...sample.ServedPart) {
 		for _, p := range all {
-			if p.Max > 0 {
-				out = append(out, ServedPart{Part: p.Part, Client: client, New: &p,
-					Change: analysis.Price{Unit: "s", Verdict: stats.Unclear}})
-			}
+			out = append(out, ServedPart{Part: p.Part, Client: client, New: &p,
+				Change: analysis.Price{Unit: "s", Verdict: stats.Unclear}})
 		}
 	}
-	add(false, append(slices.Clone(s.Parts), s.Whole)...)
+	if s.Requests > 0 {
+		add(false, append(slices.Clone(s.Parts), s.Whole)...)
+	}
 	if c := s.Client; c != nil {
-		add(true, append(slices.Clone(c.Parts), c.Whole, c.Between)...)
+		add(true, append(slices.Clone(c.Parts), c.Whole)...)
+		if c.Between.Max > 0 { // else no connection had two requests
+			add(true, c.Between)
+		}
 	}
 	return out
 }
@@ -104,9 +110,14 @@ func changeOf(old, now analysis.Price) analysis.Price {
 	return trace.Change(old, now)
 }
 
+// leastHalf is the least half of a median's interval, in s. With it, medians that are one tick of the
+// coarsest clock that kernels measure with (acpi_pm: 0.28 µs) apart are not certain to differ, however
+// alike the tenths are.
+const leastHalf = 0.15e-6
+
 // medianOf returns a part's median. N is 0 if its interval is not known.
 func medianOf(p *sample.ServedPart) analysis.Price {
-	half := stats.MeanHalf(p.Tenths)
+	half := max(stats.MeanHalf(p.Tenths), leastHalf)
 	out := analysis.Price{Unit: "s", Median: p.P50, Low: p.P50 - half, High: p.P50 + half}
 	if len(p.Tenths) >= stats.MinJudged {
 		out.N, out.Epochs = len(p.Tenths), len(p.Tenths)

@@ -70,3 +70,54 @@ func TestServedDifferenceOfFew(t *testing.T) {
 		}
 	}
 }
+
+// TestServedDifferenceOfNone has a part that took no time at one of the two times, one that took none
+// at either, and a server that answered nothing the second time.
+func TestServedDifferenceOfNone(t *testing.T) {
+	none := func(part string) sample.ServedPart {
+		return sample.ServedPart{Part: part, Tenths: make([]float64, 10)}
+	}
+	of := func(queue sample.ServedPart) *sample.Served {
+		return &sample.Served{Requests: 1000, Followed: 10, Whole: around("", 60), Parts: []sample.ServedPart{
+			around(sample.EvidenceServer, 50), none(sample.EvidenceTCP), queue}}
+	}
+	busy, idle := of(around(sample.EvidenceQueue, 5)), of(none(sample.EvidenceQueue))
+	for name, tt := range map[string]struct {
+		old, now *sample.Served
+		want     stats.Verdict
+	}{"gone": {busy, idle, stats.Gains}, "new": {idle, busy, stats.Costs}} {
+		parts := difference.JudgeServed("a", tt.old, "b", tt.now).Parts
+		if len(parts) != 3 {
+			t.Fatalf("%s: %+v", name, parts)
+		}
+		if p := parts[1]; p.Part != sample.EvidenceQueue || p.Old == nil || p.New == nil ||
+			p.Change.Verdict != tt.want {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	mute := of(none(sample.EvidenceQueue))
+	mute.Requests, mute.Whole = 0, none("")
+	for _, p := range difference.JudgeServed("a", busy, "b", mute).Parts {
+		if p.New != nil {
+			t.Errorf("of no requests: %+v", p)
+		}
+	}
+}
+
+// TestServedDifferenceOfATick has tenths that a coarse clock makes equal.
+func TestServedDifferenceOfATick(t *testing.T) {
+	const tick = 1e6 / 3579545 // µs, of acpi_pm
+	at := func(us float64) *sample.Served {
+		p := around(sample.EvidenceServer, us)
+		for i := range p.Tenths {
+			p.Tenths[i] = p.P50
+		}
+		return &sample.Served{Requests: 1000, Followed: 10, Whole: p, Parts: []sample.ServedPart{p}}
+	}
+	for ticks, want := range map[float64]stats.Verdict{1: stats.Unclear, 2: stats.Costs} {
+		r := difference.JudgeServed("a", at(50), "b", at(50+ticks*tick))
+		if p := r.Parts[0].Change; p.Verdict != want {
+			t.Errorf("%v ticks: %+v", ticks, p)
+		}
+	}
+}
