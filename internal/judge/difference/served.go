@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -46,7 +47,7 @@ type ServedPart struct {
 // JudgeServed compares what was watched at two times.
 func JudgeServed(oldName string, old *sample.Served, newName string, now *sample.Served) *Served {
 	r := &Served{Schema: ServedSchema, Old: servedSide(oldName, old), New: servedSide(newName, now),
-		Settings: apart(machine(old.Environment), machine(now.Environment)), Parts: []ServedPart{}}
+		Settings: apart(servedSettings(old), servedSettings(now)), Parts: []ServedPart{}}
 	if s, ok := busier(old.Environment, now.Environment); ok {
 		r.Settings = append(r.Settings, s)
 	}
@@ -70,6 +71,15 @@ func JudgeServed(oldName string, old *sample.Served, newName string, now *sample
 		return (p.Old == nil || p.Old.Max == 0) && (p.New == nil || p.New.Max == 0)
 	})
 	return r
+}
+
+func servedSettings(s *sample.Served) []fact {
+	over := "TCP"
+	if s.UDP {
+		over = "UDP"
+	}
+	return append([]fact{{"server", endpoints.PlaceOf(s.Server)}, {"over", over}},
+		machine(s.Environment)...)
 }
 
 func servedSide(name string, s *sample.Served) ServedSide {

@@ -26,7 +26,11 @@ func TestServedDifference(t *testing.T) {
 		Parts: []sample.ServedPart{around(sample.EvidenceServer, 70), around(sample.ServedCPU, 0.5)},
 		Client: &sample.ServedClient{Whole: around("", 100),
 			Parts: []sample.ServedPart{around(sample.ServedSent, 5)}}}
+	now.Server.Process, now.UDP = "named", true
 	r := difference.JudgeServed("a", old, "b", now)
+	if len(r.Settings) != 2 || r.Settings[0].What != "server" || r.Settings[1].New != "UDP" {
+		t.Errorf("settings %+v", r.Settings)
+	}
 	if r.Old.Rate != 100 || r.New.Rate != 300 {
 		t.Errorf("%v and %v requests a second", r.Old.Rate, r.New.Rate)
 	}

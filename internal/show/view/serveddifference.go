@@ -38,9 +38,10 @@ func ServedDifference(r *difference.Served) document.Document {
 		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{servedChanges(r)}})
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("change: of the " +
-		"median, with a 95 % interval that takes each tenth of the requests as one value; (?): too few " +
-		"requests for one. It says what differs between the two times, not why: other clients, other " +
-		"requests or a busier machine change all parts.")}})
+		"median, with a 95 % interval that takes each tenth of the requests as one value; what is called " +
+		"longer or shorter is so at 99 %; (?): too few requests for an interval, or a file of an older " +
+		"toll. It says what differs between the two times, not why: other clients, other requests or a " +
+		"busier machine change all parts.")}})
 	return d
 }
 
