@@ -35,7 +35,7 @@ func TestCommandOf(t *testing.T) {
 }
 
 // What may hold a password is in no results file: the command lines of the user's own programs,
-// requests, and URLs with a user or a query.
+// requests, and URLs with a user, a query or a path that may be a key.
 func TestCommandOfServers(t *testing.T) {
 	e := env{stdout: io.Discard, stderr: io.Discard}
 	e.root = newRoot(e)
@@ -55,6 +55,12 @@ func TestCommandOfServers(t *testing.T) {
 			{[]string{"stream", "http://127.0.0.1", "--prompt", "secret"}, false},
 			{[]string{"sql", "postgres://127.0.0.1/shop", "--query", "secret"}, false},
 			{[]string{"stream", "http://127.0.0.1/?key=secret"}, false},
+			{[]string{"stream", "http://127.0.0.1/secret/v1"}, false},
+			{[]string{"stream", "a=HTTPS://127.0.0.1/v1/secret"}, false},
+			{[]string{"stream", "a=https://127.0.0.1:8000/v1/chat/completions",
+				"http://[::1]/openai/v1/"}, true},
+			{[]string{"sql", "postgres://127.0.0.1/shop", "b=mysql://127.0.0.1"}, true},
+			{[]string{"sql", "postgres://127.0.0.1/secret/shop"}, false},
 			{[]string{"sql", "postgres://app:secret@127.0.0.1/shop"}, false},
 			{[]string{"run", "--", "secret"}, false},
 		} {

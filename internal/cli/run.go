@@ -267,14 +267,30 @@ var harmlessFlags = []string{"baseline", "budget", "compressed", "from", "ipv4",
 	"no-root", "queries", "recipe", "requests", "rounds", "secret-env", "seed", "sessions", "timeout",
 	"tokens", "window"}
 
+// harmlessParts lists what the paths of inference servers consist of; another part may be a key.
+var harmlessParts = []string{"", "api", "chat", "completions", "openai", "v1"}
+
 // harmless reports whether a command line has only flags of that list, and no URL with a query, a
-// user or a fragment, nor words with spaces.
+// user, a fragment or an unknown path, nor words with spaces.
 func harmless(args []string) bool {
 	return !slices.ContainsFunc(args, func(arg string) bool {
 		name, is := strings.CutPrefix(arg, "--")
 		name, _, _ = strings.Cut(name, "=")
-		return is && !slices.Contains(harmlessFlags, name) || strings.ContainsAny(arg, "?@# ")
+		return is && !slices.Contains(harmlessFlags, name) || strings.ContainsAny(arg, "?@# ") ||
+			unknownPath(arg)
 	})
+}
+
+// unknownPath reports whether a URL's path is neither a database nor an inference server's.
+func unknownPath(arg string) bool {
+	before, at, _ := strings.Cut(arg, "://")
+	_, path, _ := strings.Cut(at, "/")
+	parts := strings.Split(path, "/")
+	if scheme := strings.ToLower(before); !strings.HasSuffix(scheme, "http") &&
+		!strings.HasSuffix(scheme, "https") {
+		return len(parts) > 1
+	}
+	return slices.ContainsFunc(parts, func(p string) bool { return !slices.Contains(harmlessParts, p) })
 }
 
 // typed heads the document's page with the command as it was typed, without output flags.
