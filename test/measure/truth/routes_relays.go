@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	judged "github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -30,17 +32,16 @@ var relayedModes = []struct {
 }{{"docker-proxy", mode.PublishProxy}, {"NAT", mode.PublishNAT},
 	{"RootlessKit", mode.RootlessPublish}, {"pasta", mode.Pasta}}
 
-// sumsShare is the share of runs in which the parts must add up.
-const sumsShare = 0.95
-
 // sums shows that the parts which toll trace ADDRESS finds in a route add up to what the route adds
 // without captures.
 func (t *trial) sums(ctx context.Context) (table, error) {
 	out := table{title: "Traces of routes: sums",
 		text: fmt.Sprintf("`toll trace plain=… published=…` to a server beside the client, and to one in "+
 			"a container behind a published port of the lab, %d traces of %s each. A trace agrees if the "+
-			"interval of what it cannot attribute has 0 in it. A row holds if %.0f %% do.",
-			t.scale.tracePlant.n, t.scale.tracePlant.each, percent*sumsShare),
+			"interval of what it cannot attribute has 0 in it. A row holds if as many do as 95 %% "+
+			"intervals let, but for a chance of %.1f %%, and their mean is known to within %.0f %% of "+
+			"what the route adds.", t.scale.tracePlant.n, t.scale.tracePlant.each, percent*missRisk,
+			percent*plantedShare),
 		head: []string{"over", "adds, µs", "not attributed, µs", "agree"}}
 	for _, m := range relayedModes {
 		spec := path.Spec{Mode: m.mode, From: mode.FromHost, To: mode.ToLoopback}
@@ -57,8 +58,8 @@ func (t *trial) sums(ctx context.Context) (table, error) {
 			out.add(no, m.name, firstLine(err.Error()), "", "")
 			continue
 		}
-		out.add(holdsIf(float64(s.agree) >= sumsShare*float64(len(s.rest))), m.name, mean(s.adds).String(),
-			mean(s.rest).String(), fmt.Sprintf("%d of %d", s.agree, len(s.rest)))
+		out.add(s.verdict(), m.name, mean(s.adds).String(), mean(s.rest).String(),
+			fmt.Sprintf("%d of %d", s.agree, len(s.rest)))
 	}
 	return out, nil
 }
@@ -86,6 +87,16 @@ func (s *summed) add(r *judged.Report) error {
 		s.agree++
 	}
 	return nil
+}
+
+// verdict tests whether the parts add up in as many traces as their intervals promise. Wide intervals
+// do not show that: what is not attributed could be most of what the route adds.
+func (s *summed) verdict() verdict {
+	v := holdsIf(len(s.rest) > 0 && s.agree >= least(len(s.rest), stats.Confidence, missRisk))
+	if mean(s.rest).half > plantedShare*math.Abs(mean(s.adds).at) {
+		v = worst(v, tooWide)
+	}
+	return v
 }
 
 // sumsOver traces the requests to a server at the end of a path.

@@ -183,3 +183,28 @@ func TestSums(t *testing.T) {
 		}
 	}
 }
+
+func TestSumsVerdict(t *testing.T) {
+	for name, tt := range map[string]struct {
+		n, agree int
+		half     float64 // of each, where the route adds 40
+		want     verdict
+	}{
+		"all agree":           {5, 5, 6, yes},
+		"two miss by chance":  {5, 3, 6, yes},
+		"three miss":          {5, 2, 6, no},
+		"one of two misses":   {2, 1, 6, yes},
+		"both miss":           {2, 0, 6, no},
+		"all agree, too wide": {5, 5, 20, tooWide},
+		"miss, and too wide":  {5, 2, 20, no},
+		"none":                {0, 0, 0, no},
+	} {
+		s := summed{agree: tt.agree}
+		for range tt.n {
+			s.adds, s.rest = append(s.adds, amount{40, 1}), append(s.rest, amount{1, tt.half})
+		}
+		if got := s.verdict(); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
