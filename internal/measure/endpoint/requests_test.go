@@ -124,6 +124,8 @@ func TestDialogues(t *testing.T) {
 		l.Close()
 		six = "http://" + listen(t, "tcp", "[::1]:0", web(0, "page")) + "/"
 	}
+	const others = "let a client make the requests if the server speaks another protocol, such as " +
+		"HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"
 	for _, tt := range []struct {
 		url, password string
 		words         string
@@ -139,16 +141,27 @@ func TestDialogues(t *testing.T) {
 		{url: "redis://" + locked, err: `PING was answered "-NOAUTH Authentication required."`},
 		{url: "redis://" + locked, password: "x", err: `AUTH was answered "-WRONGPASS no"`},
 		{url: "redis://" + pages, err: "the server ended the connection instead of a reply"},
-		{url: "http://" + closing, err: "the server ends the connection after each reply, and requests are traced on one"},
-		{url: mute, err: "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)"},
+		{url: "http://" + closing,
+			err: "the server ends the connection after each reply, and requests are traced on one"},
+		{url: mute,
+			err: "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)"},
 		{url: "http://me@" + pages, err: "a user in the URL: toll sends no credentials over HTTP"},
-		{url: "redis://:hunter2@" + cache, err: "a password in the URL: every user of the machine can read it, so use --secret-env"},
-		{url: "ftp://" + pages, err: "toll makes no requests to ftp:// (only to http, https, redis, postgres, mysql, sqlserver and dns)"},
-		{url: "https://" + cache, err: "the server does not answer such requests: it speaks Redis or POP3", hint: "give its URL: sudo toll trace redis://" + cache},
-		{url: "https://" + sealed, err: "the server's certificate: x509: certificate signed by unknown authority", hint: "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is its own CA (sudo SSL_CERT_FILE=CA.pem toll …); or let a client make the requests: toll trace HOST:PORT --client 'curl -kso /dev/null https://{addr}/'"},
-		{url: "http://" + other, err: `no reply of HTTP: malformed HTTP response "\x00\x00\x00\x04\x00\x00\x00\x00\x00"`, hint: "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"},
-		{url: "redis://" + resets, err: "no reply: connection reset by peer", hint: "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"},
-		{url: "http://" + resets, err: "no reply: connection reset by peer", hint: "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"},
+		{url: "redis://:hunter2@" + cache,
+			err: "a password in the URL: every user of the machine can read it, so use --secret-env"},
+		{url: "ftp://" + pages,
+			err: "toll makes no requests to ftp:// (only to http, https, redis, postgres, mysql, sqlserver and dns)"},
+		{url: "https://" + cache, err: "the server does not answer such requests: it speaks Redis or POP3",
+			hint: "give its URL: sudo toll trace redis://" + cache},
+		{url: "https://" + sealed,
+			err: "the server's certificate: x509: certificate signed by unknown authority",
+			hint: "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is " +
+				"its own CA (sudo SSL_CERT_FILE=CA.pem toll …); or let a client make the requests: " +
+				"toll trace HOST:PORT --client 'curl -kso /dev/null https://{addr}/'"},
+		{url: "http://" + other,
+			err:  `no reply of HTTP: malformed HTTP response "\x00\x00\x00\x04\x00\x00\x00\x00\x00"`,
+			hint: others},
+		{url: "redis://" + resets, err: "no reply: connection reset by peer", hint: others},
+		{url: "http://" + resets, err: "no reply: connection reset by peer", hint: others},
 	} {
 		if tt.url == "" {
 			continue
