@@ -50,14 +50,8 @@ if nothing could be judged; each case has an exit code of its own.`,
 			}
 			stdin := bufio.NewReader(c.InOrStdin())
 			judged := c.Flags().Changed("fail-above")
-			switch s, err := servedDifference(args[0], args[1], stdin); {
-			case err != nil:
+			if done, err := out.printServed(e, args, stdin, judged); done || err != nil {
 				return err
-			case s != nil && judged:
-				return usage(errors.New("--fail-above judges ratios, and requests that were watched have none"),
-					sample.CommandLine([]string{"diff", args[0], args[1]}))
-			case s != nil:
-				return out.print(e, view.ServedDifference(s))
 			}
 			r, err := differenceOf(e, args[0], args[1], stdin)
 			if err != nil {
@@ -89,7 +83,8 @@ if nothing could be judged; each case has an exit code of its own.`,
 func twoOrNone(_ *cobra.Command, args []string) error {
 	if len(args) != 0 && len(args) != 2 {
 		return usage(fmt.Errorf("diff takes two results files or none, %d were given", len(args)),
-			"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one like it")
+			"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one "+
+				"like it")
 	}
 	if len(args) > 0 && args[0] == "-" && args[1] == "-" {
 		return usage(errors.New("only one of the two runs can be standard input"),
@@ -98,8 +93,8 @@ func twoOrNone(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// servedDifference compares two files that toll trace --attach --format json wrote. It returns nil if
-// one of them is none.
+// servedDifference compares two files that toll trace --attach --format json wrote. It returns nil
+// if one of them is none.
 func servedDifference(before, after string, stdin *bufio.Reader) (*difference.Served, error) {
 	var read [2]*sample.Served
 	for i, name := range []string{before, after} {
@@ -112,6 +107,22 @@ func servedDifference(before, after string, stdin *bufio.Reader) (*difference.Se
 		}
 	}
 	return difference.JudgeServed(before, read[0], after, read[1]), nil
+}
+
+// printServed compares two files of toll trace --attach, and reports whether they are. judged means
+// that --fail-above was given.
+func (f *outputFlags) printServed(e env, names []string, stdin *bufio.Reader,
+	judged bool) (done bool, err error) {
+	s, err := servedDifference(names[0], names[1], stdin)
+	switch {
+	case err != nil || s == nil:
+		return false, err
+	case judged:
+		return true, usage(errors.New(
+			"--fail-above judges ratios, and requests that were watched have none"),
+			sample.CommandLine(append([]string{"diff"}, names...)))
+	}
+	return true, f.print(e, view.ServedDifference(s))
 }
 
 func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Report, error) {
