@@ -24,7 +24,8 @@ func TestDistantServer(t *testing.T) {
 	client, other := joined(t)
 	dir := limited(t)
 	pid := startServer(t, other, "10.9.0.2:7001")
-	filtered(t, other, `table ip t { chain o { type filter hook output priority 0;
+	// A packet that the sender's own filter drops may be sent again uncounted, as if it were new.
+	filtered(t, client, `table ip t { chain i { type filter hook input priority 0;
 		tcp sport 7001 meta length 60-2000 numgen inc mod 19 18 drop; }; }`)
 	smi(t, pid)
 	err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0)
