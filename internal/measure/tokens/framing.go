@@ -16,6 +16,7 @@ type frame struct {
 	start   int64  // if it is behind the end of the one before
 	stream  uint32 // of HTTP/2's, which may alternate
 	open    bool   // a reply that may go on until the next one
+	news    bool   // Redis': it begins or is publish/subscribe, and more may follow unasked
 }
 
 // framer finds where the messages of one direction of a connection end.
@@ -95,10 +96,14 @@ func (c *counted) data(n int64) {
 // resp is Redis' protocol, versions 2 and 3. Its data are strings with their ends.
 type resp struct {
 	counted
-	asks bool
-	line []byte
-	want []int64 // elements that are missing, by depth
-	push bool    // the message answers nothing
+	asks   bool
+	line   []byte
+	want   []int64 // elements that are missing, by depth
+	push   bool    // the message answers nothing
+	named  bool    // the message's first element has begun
+	naming bool    // it is a string, which goes on
+	word   []byte  // how it begins, with its end
+	tells  bool    // a client asked for news
 }
 
 func newRESP(asks bool) *resp {
@@ -110,7 +115,27 @@ func newRESP(asks bool) *resp {
 const (
 	longestLine = 64 << 10
 	deepest     = 32
+	longestWord = 16
 )
+
+// take is counted.take, which notes the message's first word.
+func (r *resp) take(b []byte) []byte {
+	if r.naming {
+		n := min(int64(len(b)), r.left, int64(longestWord-len(r.word)))
+		r.word = append(r.word, b[:n]...)
+	}
+	return r.counted.take(b)
+}
+
+// isNews reports whether the message asks for publish/subscribe or monitoring, or is part of it.
+func (r *resp) isNews() bool {
+	switch strings.ToLower(string(r.word)) {
+	case "message\r\n", "pmessage\r\n", "smessage\r\n", "subscribe\r\n", "psubscribe\r\n",
+		"ssubscribe\r\n", "unsubscribe\r\n", "punsubscribe\r\n", "sunsubscribe\r\n", "monitor\r\n":
+		return true
+	}
+	return false
+}
 
 func (r *resp) feed(b []byte) {
 	for b = r.take(b); len(b) > 0 && !r.failed; b = r.take(b) {
@@ -136,7 +161,9 @@ func (r *resp) element(line []byte) {
 		return
 	}
 	if len(r.want) == 0 {
-		r.push = line[0] == '>'
+		r.push, r.named, r.word = line[0] == '>', false, r.word[:0]
+	} else if !r.named {
+		r.named, r.naming = true, line[0] == '$'
 	}
 	n := int64(0)
 	if strings.IndexByte("$=!*~>%|", line[0]) >= 0 {
@@ -178,14 +205,20 @@ func (r *resp) elements(n int64) {
 
 // ended handles the end of an element.
 func (r *resp) ended() {
+	r.naming = false
 	for n := len(r.want); n > 0; n-- {
 		if r.want[n-1]--; r.want[n-1] > 0 {
 			r.want = r.want[:n]
 			return
 		}
 	}
-	if r.want = r.want[:0]; !r.push {
-		r.frames = append(r.frames, frame{end: r.at})
+	news := r.isNews()
+	r.want, r.tells = r.want[:0], r.tells || r.asks && news
+	switch {
+	case !r.push:
+		r.frames = append(r.frames, frame{end: r.at, news: news})
+	case news: // of version 3, in which it also is the reply to who subscribes
+		r.failed, r.twoWay = true, true
 	}
 }
 

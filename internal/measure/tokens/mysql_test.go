@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // mysqlPacket is a packet of MySQL's protocol.
@@ -119,9 +121,13 @@ func TestServedMySQLSealed(t *testing.T) {
 	}
 }
 
-// TestServedTwoWay has protocols in which what a server sends need not answer what a client sent.
+// TestServedTwoWay has protocols in which what a server sends need not answer what a client sent. Some
+// begin with requests.
 func TestServedTwoWay(t *testing.T) {
 	const deliver = "\x01\x00\x01\x00\x00\x00\x05abcde\xce"
+	const redisGet, redisValue = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n", "$7\r\nmessage\r\n"
+	requests := map[string]int{"WebSocket": 1, "publish/subscribe": 2, "Redis' pushes": 1,
+		"Redis' monitoring": 2, "a subscription lost": 1, "MySQL's replication": 1}
 	upgrade := "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 	for name, begin := range map[string]func(*conversation){
 		"AMQP":       func(c *conversation) { c.send(false, "AMQP\x00\x00\x09\x01") },
@@ -141,15 +147,39 @@ func TestServedTwoWay(t *testing.T) {
 			c.send(true, "SSH-2.0-OpenSSH_9.2\r\n")
 		},
 		"WebSocket": func(c *conversation) {
+			c.send(false, "GET / HTTP/1.1\r\n\r\n")
+			c.send(true, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 			c.send(false, "GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 			c.send(true, upgrade)
 		},
 		"publish/subscribe": func(c *conversation) {
+			c.send(false, redisGet)
+			c.send(true, redisValue)
 			c.send(false, "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n")
 			c.send(true, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
 			c.send(true, "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n")
 		},
+		"Redis' pushes": func(c *conversation) {
+			c.send(false, redisGet)
+			c.send(true, redisValue)
+			c.send(false, "*2\r\n$10\r\npsubscribe\r\n$1\r\na\r\n")
+			c.send(true, ">3\r\n$10\r\npsubscribe\r\n$1\r\na\r\n:1\r\n")
+		},
+		"Redis' monitoring": func(c *conversation) {
+			c.send(false, redisGet)
+			c.send(true, redisValue)
+			c.send(false, "*1\r\n$7\r\nMONITOR\r\n")
+			c.send(true, "+OK\r\n", "+1.5 [0 127.0.0.1:60866] \"keys\" \"*\"\r\n")
+		},
+		"a subscription lost": func(c *conversation) {
+			c.send(false, redisGet)
+			c.send(true, redisValue)
+			c.lose("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n")
+			c.send(true, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+		},
 		"MySQL's replication": func(c *conversation) {
+			c.send(false, mysqlPacket(0, mysqlQuery))
+			c.send(true, mysqlRows(3))
 			c.send(false, mysqlPacket(0, "\x12\x04\x00\x00\x00"))
 			c.send(true, mysqlPacket(1, "event"))
 		},
@@ -162,7 +192,50 @@ func TestServedTwoWay(t *testing.T) {
 			c.at += 1_000_000 * us
 		}
 		got := c.served()
-		if got.TwoWay != 1 || got.Unread+got.Requests+got.Unanswered > 0 {
+		if got.TwoWay != 1 || got.Requests != requests[name] ||
+			got.Unread+got.Unanswered+got.Unmatched > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// lose sends a request that the capture loses.
+func (c *conversation) lose(text string) {
+	c.at += 10 * us
+	c.asked += uint32(len(text))
+}
+
+// TestServedLostRequests has a capture that lost a request. No reply can be told to be one to a later
+// request.
+func TestServedLostRequests(t *testing.T) {
+	for name, tt := range map[string]struct{ ask, answer string }{
+		"Redis": {"*2\r\n$3\r\nGET\r\n$1\r\na\r\n", "$1\r\nb\r\n"},
+		"Redis' arrays": {"*3\r\n$4\r\nMGET\r\n$1\r\na\r\n$1\r\nb\r\n",
+			"*2\r\n$5\r\nmessa\r\n$7\r\nmessage\r\n"},
+		"HTTP": {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab"},
+		"PostgreSQL": {message('Q', "select 1\x00"),
+			message('D', "1") + message('C', "SELECT 1") + message('Z', "I")},
+		"MySQL": {mysqlPacket(0, mysqlQuery), mysqlRows(3)},
+	} {
+		c := conversing()
+		c.send(false, tt.ask)
+		c.send(true, tt.answer)
+		c.send(false, tt.ask)
+		c.lose(tt.ask)
+		c.send(true, tt.answer, tt.answer[:7])
+		c.send(true, tt.answer[7:])
+		var all Requests
+		all.Take(c.log, theServer, 0)
+		for range 2 {
+			c.send(false, tt.ask)
+			c.send(true, tt.answer)
+		}
+		all.Take(c.log, theServer, 0)
+		all.Take(c.log, theServer, math.MaxInt64)
+		got := &sample.Served{}
+		all.Note(got, time.Unix(0, 0))
+		if got.Requests != 2 || got.Unmatched != 3 || got.TwoWay+got.Unread+got.Unanswered > 0 ||
+			math.Abs(got.Whole.Max-20e-6) > 1e-9 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

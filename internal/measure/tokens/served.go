@@ -97,10 +97,8 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			}
 			continue
 		}
-		if c.talk.twoWay() {
-			r.twoWay[k] = true
-			c.turns = c.turns[:0]
-			c.drop(c.in.end, c.out.end)
+		if c.talk.lost || c.talk.twoWay() {
+			r.takeLast(l, c, k, before)
 		}
 		if c.talk.interleaves() { // and could not be read
 			r.unmatched += len(c.turns)

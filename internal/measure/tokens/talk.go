@@ -7,6 +7,8 @@ type talk struct {
 	both          bool   // sides send what answers nothing
 	asked, from   int64  // offsets of the last pair that was taken
 	left          int64  // when its reply had left
+	lost          bool   // a request was not captured
+	counted       int    // replies to such requests that were counted and are kept
 }
 
 // request is given the next bytes of requests; n more of them were not captured.
@@ -30,12 +32,33 @@ func (t *talk) reply(b []byte, n int64) {
 		t.both = areTwoWay(b)
 	}
 	t.begun = true
-	if feed(t.answers, b, n); t.reads() && !t.interleaves() &&
-		len(t.answers.found().frames) > len(t.asks.found().frames) {
-		f := t.answers.found() // nobody asked for it
-		f.failed = true
-		_, f.twoWay = t.answers.(*resp) // who subscribed is sent arrays
+	if feed(t.answers, b, n); t.reads() && !t.interleaves() {
+		t.compare()
 	}
+}
+
+// compare handles a reply that nobody was seen to ask for.
+func (t *talk) compare() {
+	asks, answers := t.asks.found(), t.answers.found()
+	if len(answers.frames) <= len(asks.frames) {
+		return
+	}
+	if r, ok := t.asks.(*resp); ok && (r.tells || answers.frames[len(asks.frames)].news) {
+		answers.failed, answers.twoWay = true, true
+		return
+	}
+	t.lost, asks.failed = true, true
+}
+
+// unasked returns how many replies to requests that were not captured came since the last call.
+// The last one is kept, because more of it may come.
+func (t *talk) unasked() int {
+	f, asked := t.answers.found(), len(t.asks.found().frames)
+	n := len(f.frames) - asked - t.counted
+	if n > 0 {
+		f.frames, t.counted = append(f.frames[:asked], f.frames[len(f.frames)-1]), 1
+	}
+	return max(0, n)
 }
 
 func feed(f framer, b []byte, n int64) {
@@ -98,7 +121,7 @@ func (c *connection) pairs() (out []exchange) {
 	return out
 }
 
-// takePairs is Take for a connection whose requests are told apart.
+// takePairs is Take for a connection whose requests are told apart, or were until now.
 func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 	t := &c.talk
 	if t.interleaves() {
@@ -111,16 +134,18 @@ func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 			break
 		}
 		switch {
-		case x.to == 0 && before != 0 && !x.login:
+		case x.to == 0 && before != 0 && !x.login && t.reads():
 			r.unanswered++
 			continue
-		case x.to == 0, x.open && before == 0 && !c.over:
+		case x.to == 0, x.open && before == 0 && !c.over && t.reads():
 			continue
 		}
 		n++
 		if !x.login {
 			r.connections[k] = true
-			t.asks.found().failed = !r.add(l, c, x.turn) // the reply came first: it is another one's
+			if !r.add(l, c, x.turn) { // the reply came first: it is another one's
+				t.asks.found().failed = true
+			}
 			r.note(x)
 		}
 		t.asked, t.from = x.asked, x.to
@@ -135,6 +160,22 @@ func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 		c.drop(t.asked, t.from)
 	}
 	c.turns = c.turns[:0]
+}
+
+// takeLast is takePairs for a connection whose requests are not told apart any more.
+func (r *Requests) takeLast(l *Log, c *connection, k key, before int64) {
+	t := &c.talk
+	if t.asks != nil && !t.interleaves() {
+		r.takePairs(l, c, k, before)
+	}
+	switch {
+	case t.twoWay():
+		r.twoWay[k] = true
+	case t.lost:
+		r.unmatched += t.unasked()
+	}
+	c.turns = c.turns[:0]
+	c.drop(c.in.end, c.out.end)
 }
 
 func (r *Requests) note(x exchange) {
