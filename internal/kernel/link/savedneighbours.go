@@ -2,7 +2,6 @@ package link
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -64,33 +63,6 @@ func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []raw.Refuse
 				append(n.header(), marshal(list...)...))
 		},
 		neighbourText, indexOf}.all(ms)
-}
-
-// ForgetNeighbours removes the neighbours that the kernel has found in the calling thread's namespace.
-func ForgetNeighbours() error {
-	found, err := rawList("neighbours", unix.RTM_GETNEIGH, unix.RTM_DELNEIGH, bothFamilies,
-		unix.SizeofNdMsg, func(b []byte) bool {
-			return neighbourOf(b).state&(unix.NUD_PERMANENT|unix.NUD_NOARP) == 0
-		})
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	c, err := openSender()
-	if err != nil {
-		return err
-	}
-	for _, m := range found {
-		list, wrong := only(m.Data, unix.SizeofNdMsg, unix.NDA_DST)
-		n := neighbourOf(m.Data)
-		n.flags &= unix.NTF_PROXY
-		if wrong == nil {
-			wrong = c.send(m.Type, 0, append(n.header(), marshal(list...)...))
-		}
-		if wrong != nil && !errors.Is(wrong, unix.ENOENT) { // it ended meanwhile
-			err = errors.Join(err, wrong)
-		}
-	}
-	return errors.Join(err, c.Close())
 }
 
 func neighbourText(b []byte, names map[int]string) string {

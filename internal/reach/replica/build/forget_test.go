@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// changes are commands on a random machine. $P is a port, $Q a port of a container, $C a container's
-// address. Those of odd are further ones.
+// changes are commands on a random machine. $P is a port, $Q a port of a container, $C a
+// container's address. Those of odd are further ones.
 var changes = []string{
 	"ip link set veth2 nomaster",
 	"ip link add br1 type bridge; ip link set br1 up; ip link set veth2 master br1",
@@ -32,77 +34,124 @@ var changes = []string{
 		"ip link set docker0 up; ip link set veth2 master docker0",
 }
 
-// A command finds the copy, and later connections meet it, as if no connection had been made before.
+// unheard are changes that are hard to notice, or that what connections leave may hide.
+var unheard = []string{
+	// Packets to unknown addresses do not reach containers.
+	"for v in /sys/class/net/docker0/brif/*; do bridge link set dev ${v##*/} learning off; " +
+		"bridge link set dev ${v##*/} flood off; done",
+}
+
+// A command finds the copy, and later connections meet it, as if no connection had been made
+// before.
 func TestRunForgets(t *testing.T) {
 	for n := range *machines {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(n), 59))
 			s, sockets := randomSite(t, r)
 			m := s.machine()
-			var all []replica.Dial
-			for i, from := range []replica.Client{{}, {Card: "eth0"}, {Bridge: "docker0"}, {Space: 1}} {
-				for _, to := range []string{"192.0.2.10", "172.17.0.1", "127.0.0.1", "172.17.0.2", "172.17.0.3"} {
-					for _, port := range []int{22, 80, 81, 20000, 20001, 20002, 20003, 20008} {
-						all = append(all, replica.Dial{Client: from, Proto: "tcp", Explain: port%2 == 0 && i > 0,
-							OnlyLost: true, To: netip.MustParseAddrPort(fmt.Sprint(to, ":", port))})
-					}
-				}
-			}
-			dial := func(in *replica.Session) []replica.Answer {
-				t.Helper()
-				got, err := in.Dial(t.Context(), all)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return got
-			}
 			for range 3 {
-				used, fresh := s.start(m, sockets...), s.start(m, sockets...)
-				dial(used)
-				if _, err := used.Scan(t.Context(), replica.Client{Card: "eth0"},
-					netip.MustParseAddr("192.0.2.10")); err != nil {
-					t.Fatal(err)
-				}
 				from := append(odd, changes...)
 				if r.IntN(2) == 0 {
 					from = changes
 				}
-				script := strings.NewReplacer("$P", fmt.Sprint(20000+r.IntN(10)), "$Q",
+				s.forgets(m, sockets, strings.NewReplacer("$P", fmt.Sprint(20000+r.IntN(10)), "$Q",
 					fmt.Sprint(80+r.IntN(4)), "$C", fmt.Sprint("172.17.0.", 2+r.IntN(2))).
-					Replace(from[r.IntN(len(from))])
-				if rule, ok := strings.CutPrefix(script, "nft "); ok {
-					script = "nft '" + rule + "'"
-				}
-				script = "ls /sys/class/net; ip -o addr | cut -d ' ' -f 2-7; ip neigh\n" + script
-				was, is := s.run(used, 0, script), s.run(fresh, 0, script)
-				if !reflect.DeepEqual(was, is) {
-					t.Errorf("%s: %+v, in a fresh copy %+v", script, was, is)
-				}
-				var found [2][]uint16
-				for i, in := range []*replica.Session{used, fresh} {
-					var err error
-					if found[i], err = in.Scan(t.Context(), replica.Client{Card: "eth0"},
-						netip.MustParseAddr("192.0.2.10")); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if !slices.Equal(found[0], found[1]) {
-					t.Errorf("%s: a scan finds %v, in a fresh copy %v", script, found[0], found[1])
-				}
-				got, want := dial(used), dial(fresh)
-				for i := range all {
-					for _, a := range []*replica.Answer{&got[i], &want[i]} {
-						if l := a.Lost; l != nil && l.Reply { // to a port that the kernel chose
-							l.Dst = netip.AddrPortFrom(l.Dst.Addr(), 0)
-						}
-					}
-					if !reflect.DeepEqual(got[i].Outcomes, want[i].Outcomes) ||
-						!reflect.DeepEqual(got[i].Lost, want[i].Lost) {
-						t.Errorf("%s: %+v to %s: %+v, %+v, in a fresh copy %+v, %+v", script, all[i].Client,
-							all[i].To, got[i].Outcomes, got[i].Lost, want[i].Outcomes, want[i].Lost)
-					}
-				}
+					Replace(from[r.IntN(len(from))]))
 			}
 		})
+	}
+}
+
+func TestRunForgetsWhatIsHard(t *testing.T) {
+	s, sockets := randomSite(t, rand.New(rand.NewPCG(0, 59)))
+	m := s.machine()
+	for _, script := range unheard {
+		s.forgets(m, sockets, script)
+	}
+}
+
+func TestForgetRedirects(t *testing.T) {
+	s := newSite(t, noLinkLocal)
+	s.ip(1, "route add 172.17.0.3 via 172.17.0.1") // which sends a redirect
+	made, err := makeCopy(replica.Order{Machine: s.machine()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	c := made.(*machine)
+	redirected := func() bool {
+		return strings.Contains(s.in(c.spaces[1], "ip route show cache"), "172.17.0.3")
+	}
+	testwait.Until(t, time.Minute, "the container is redirected", func() bool {
+		if _, err := c.Dial(t.Context(), []replica.Dial{{Client: replica.Client{Space: 1}, Proto: "udp",
+			To: netip.MustParseAddrPort("172.17.0.3:80")}}); err != nil {
+			t.Fatal(err)
+		}
+		return redirected()
+	})
+	if err := c.forget(); err != nil {
+		t.Fatal(err)
+	}
+	if redirected() {
+		t.Error("the container's redirect is not forgotten")
+	}
+}
+
+// forgets compares what a command finds, and connections after it, with those in a fresh copy.
+func (s *site) forgets(m *replica.Machine, sockets []replica.Socket, script string) {
+	t := s.t
+	t.Helper()
+	var all []replica.Dial
+	for i, from := range []replica.Client{{}, {Card: "eth0"}, {Bridge: "docker0"}, {Space: 1}} {
+		for _, to := range []string{"192.0.2.10", "172.17.0.1", "127.0.0.1", "172.17.0.2", "172.17.0.3"} {
+			for _, port := range []int{22, 80, 81, 20000, 20001, 20002, 20003, 20008} {
+				all = append(all, replica.Dial{Client: from, Proto: "tcp", Explain: port%2 == 0 && i > 0,
+					OnlyLost: true, To: netip.MustParseAddrPort(fmt.Sprint(to, ":", port))})
+			}
+		}
+	}
+	dial := func(in *replica.Session) []replica.Answer {
+		t.Helper()
+		got, err := in.Dial(t.Context(), all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	scan := func(in *replica.Session) []uint16 {
+		t.Helper()
+		found, err := in.Scan(t.Context(), replica.Client{Card: "eth0"},
+			netip.MustParseAddr("192.0.2.10"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	used, fresh := s.start(m, sockets...), s.start(m, sockets...)
+	dial(used)
+	scan(used)
+	if rule, ok := strings.CutPrefix(script, "nft "); ok {
+		script = "nft '" + rule + "'"
+	}
+	script = "ls /sys/class/net; ip -o addr | cut -d ' ' -f 2-7; ip neigh\n" + script
+	was, is := s.run(used, 0, script), s.run(fresh, 0, script)
+	if !reflect.DeepEqual(was, is) {
+		t.Errorf("%s: %+v, in a fresh copy %+v", script, was, is)
+	}
+	if got, want := scan(used), scan(fresh); !slices.Equal(got, want) {
+		t.Errorf("%s: a scan finds %v, in a fresh copy %v", script, got, want)
+	}
+	got, want := dial(used), dial(fresh)
+	for i := range all {
+		for _, a := range []*replica.Answer{&got[i], &want[i]} {
+			if l := a.Lost; l != nil && l.Reply { // to a port that the kernel chose
+				l.Dst = netip.AddrPortFrom(l.Dst.Addr(), 0)
+			}
+		}
+		if !reflect.DeepEqual(got[i].Outcomes, want[i].Outcomes) ||
+			!reflect.DeepEqual(got[i].Lost, want[i].Lost) {
+			t.Errorf("%s: %+v to %s: %+v, %+v, in a fresh copy %+v, %+v", script, all[i].Client,
+				all[i].To, got[i].Outcomes, got[i].Lost, want[i].Outcomes, want[i].Lost)
+		}
 	}
 }

@@ -73,8 +73,8 @@ func (c *machine) watch(which []int) (map[int]func() bool, error) {
 	return out, nil
 }
 
-// forget removes what connections have left in the copy, as if none had been made: the new containers,
-// tracked connections and known neighbours.
+// forget removes what connections have left in the copy, as if none had been made: the new
+// containers, tracked connections, and what link.Forget removes.
 func (c *machine) forget() error {
 	if err := c.removeGuests(); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c *machine) forget() error {
 			if errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
 				err = nil
 			}
-			return errors.Join(err, link.ForgetNeighbours())
+			return errors.Join(err, link.Forget())
 		})
 		if err != nil {
 			return err
