@@ -38,42 +38,36 @@ type watched struct {
 	state string
 }
 
-// enum rtnetlink_groups
-const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) |
-	1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1) |
-	1<<(unix.RTNLGRP_IPV4_RULE-1) | 1<<(unix.RTNLGRP_IPV6_RULE-1)
+var watchGroups = []int{unix.RTNLGRP_LINK, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_ROUTE,
+	unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE}
 
-// Still begins to watch the devices, addresses, neighbours, routes and policy rules of the calling
-// thread's namespace. The returned function reports whether none has changed since; it is called
-// once, by any thread.
-func Still() (still func() bool, err error) {
-	const groups = watchGroups | 1<<(unix.RTNLGRP_NEIGH-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) |
-		1<<(unix.RTNLGRP_IPV6_IFADDR-1) | 1<<(unix.RTNLGRP_MDB-1) | 1<<(unix.RTNLGRP_NEXTHOP-1)
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
-		unix.NETLINK_ROUTE)
-	if err == nil {
-		if err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
-			_ = unix.Close(fd)
+// hear opens a socket that receives messages of a netlink protocol's groups, as far as the kernel
+// has these.
+func hear(protocol int, groups ...int) (fd int, err error) {
+	fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		protocol)
+	if err != nil {
+		return -1, fmt.Errorf("watch network settings: %w", err)
+	}
+	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	for _, g := range groups {
+		if err == nil || errors.Is(err, unix.EINVAL) { // it lacks the group before
+			err = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, g)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("watch network settings: %w", err)
+	if err != nil && !errors.Is(err, unix.EINVAL) {
+		return -1, errors.Join(fmt.Errorf("watch network settings: %w", err), unix.Close(fd))
 	}
-	return func() bool {
-		_, _, err := unix.Recvfrom(fd, make([]byte, 1), 0)
-		_ = unix.Close(fd)
-		return errors.Is(err, unix.EAGAIN)
-	}, nil
+	return fd, nil
 }
 
 const watchBuffer = 1 << 20 // some thousand changes
 
 // NewWatch starts counting. The caller closes the Watch.
 func NewWatch() (*Watch, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
-		unix.NETLINK_ROUTE)
+	fd, err := hear(unix.NETLINK_ROUTE, watchGroups...)
 	if err != nil {
-		return nil, fmt.Errorf("watch network settings: %w", err)
+		return nil, err
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
 		// up to net.core.rmem_max
@@ -81,13 +75,9 @@ func NewWatch() (*Watch, error) {
 	}
 	w := &Watch{fd: fd, links: map[int]watched{},
 		counts: Changes{Traffic: map[string]int{}, Links: map[string]int{}}}
-	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: watchGroups})
-	if err == nil {
-		var all []netlink.Link
-		all, err = dump(netlink.LinkList)
-		for _, l := range all {
-			w.links[l.Attrs().Index] = watchedOf(l)
-		}
+	all, err := dump(netlink.LinkList)
+	for _, l := range all {
+		w.links[l.Attrs().Index] = watchedOf(l)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("watch network settings: %w", err), unix.Close(fd))

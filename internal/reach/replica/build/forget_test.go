@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ var unheard = []string{
 	// Packets to unknown addresses do not reach containers.
 	"for v in /sys/class/net/docker0/brif/*; do bridge link set dev ${v##*/} learning off; " +
 		"bridge link set dev ${v##*/} flood off; done",
+	"bridge vlan set vid 1 dev veth2 state 0; bridge vlan set vid 1 dev veth3 state 0",
+	"ip xfrm policy add src 0.0.0.0/0 dst 192.0.2.0/24 dir out action block",
 }
 
 // A command finds the copy, and later connections meet it, as if no connection had been made
@@ -64,6 +67,9 @@ func TestRunForgets(t *testing.T) {
 
 func TestRunForgetsWhatIsHard(t *testing.T) {
 	s, sockets := randomSite(t, rand.New(rand.NewPCG(0, 59)))
+	_ = s.spaces[0].Do(func() error { // which the kernel may lack
+		return exec.Command("ip", "link", "set", "docker0", "type", "bridge", "vlan_filtering", "1").Run()
+	})
 	m := s.machine()
 	for _, script := range unheard {
 		s.forgets(m, sockets, script)
