@@ -193,8 +193,8 @@ func (p *portReader) expression(e expression) bool {
 	return slices.Contains(portless, e.name) && load(otherData)
 }
 
-// writes notes whether an expression sets a mark or the like from a register. It returns false if that
-// has a port: rules that compare the mark then tell ports apart that they do not name.
+// writes notes whether an expression sets a mark or the like from a register. It returns false if
+// that has a port: rules that compare the mark then tell ports apart that they do not name.
 func (p *portReader) writes(e expression, source uint16) bool {
 	if e.attrs.get(source) == nil {
 		return true
@@ -235,7 +235,8 @@ func (p *portReader) payload(e expression, load func(content) bool) bool {
 	return load(otherData)
 }
 
-// behind reports whether bytes may be behind the header from which they are counted, among the ports.
+// behind reports whether bytes may be behind the header from which they are counted, among the
+// ports.
 func (p *portReader) behind(base, offset, size uint32) bool {
 	const ethernetSize, headerSize4, headerSize6, addressSize = 14, 20, 40, 16
 	switch {
@@ -315,8 +316,8 @@ func (p *portReader) nat(e expression, low, high uint16) bool {
 
 // portlessXT lists matches and targets of xtables that neither read nor set ports.
 var portlessXT = []string{"addrtype", "ah", "connlabel", "connmark", "devgroup", "dscp", "ecn",
-	"esp", "icmp", "icmp6", "iprange", "length", "mac", "mark", "physdev", "pkttype", "policy", "realm",
-	"rpfilter", "state", "tcpmss", "tos", "ttl", "hl",
+	"esp", "icmp", "icmp6", "iprange", "length", "mac", "mark", "physdev", "pkttype", "policy",
+	"realm", "rpfilter", "state", "tcpmss", "tos", "ttl", "hl",
 	"CONNMARK", "DSCP", "HL", "MARK", "NOTRACK", "REJECT", "TCPMSS", "TOS", "TTL"}
 
 func (p *portReader) match(e expression) bool {

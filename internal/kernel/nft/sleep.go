@@ -16,8 +16,8 @@ type tableKey struct {
 	name   string
 }
 
-// filters reports for each table whether it only filters IP packets. The other tables have NAT, or see
-// packets before NAT does: their rules may set marks that the rules of NAT match.
+// filters reports for each table whether it only filters IP packets. The other tables have NAT, or
+// see packets before NAT does: their rules may set marks that the rules of NAT match.
 func (s Saved) filters() map[tableKey]bool {
 	out := map[tableKey]bool{}
 	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
@@ -36,8 +36,8 @@ func (s Saved) filters() map[tableKey]bool {
 
 // Sleep makes the tables that only filter dormant, so packets pass as if they did not exist, until
 // the same thread calls wake. The calling thread's namespace must have these rules. Tables that are
-// dormant stay so. The others wake in their order: of chains with the same priority, the kernel calls
-// the one first that woke last.
+// dormant stay so. The others wake in their order: of chains with the same priority, the kernel
+// calls the one first that woke last.
 func (s Saved) Sleep() (wake func() error, err error) {
 	filters := s.filters()
 	set := func(flags uint32) error {
@@ -66,7 +66,8 @@ func (s Saved) Sleep() (wake func() error, err error) {
 	return func() error { return set(0) }, set(tableDormant)
 }
 
-// Awake returns what of the rules, without their counters, the tables have that Sleep leaves active.
+// Awake returns the tables, chains, rules and sets that stay active during Sleep, in a form to
+// compare: those of two Saved are the same if these differ only in counters and in other tables.
 func (s Saved) Awake() (out [][]byte) {
 	filters := s.filters()
 	counters := []string{"counter", "last"}
