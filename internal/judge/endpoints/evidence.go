@@ -46,6 +46,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		out.Broken = cmp.Or(out.Broken, e.Broken)
 		out.Unsure = max(out.Unsure, e.Unsure)
 		out.ClientInWire = out.ClientInWire || e.ClientInWire
+		out.HopsUnsure = out.HopsUnsure || e.HopsUnsure
 		for i := range min(len(out.Hops), len(e.Hops)) {
 			out.Hops[i].Stopped += e.Hops[i].Stopped
 		}

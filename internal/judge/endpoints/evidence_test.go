@@ -142,6 +142,10 @@ func TestEvidence(t *testing.T) {
 			"The relay at port 80, over r: of 1.00 s to the last token (mean) the server needs 500 ms, the relay holds 500 ms.", nil},
 		"lost packets": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Lost = 3 },
 			"Over r, the captured packets allow no verdict: the capture lost 3 packets.", nil},
+		"hops that may be missing": {judgetest.Evidence(quick, fine, none),
+			func(e *sample.Evidence) { e.HopsUnsure = true }, "Neither, over r: ",
+			[]string{"Over r, the server may be a relay to another one, because captures lost packets " +
+				"while toll looked for it. Seen"}},
 		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
 			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
 		"a server on a peer": {judgetest.Evidence(quick, [7]float64{1: 300, 5: 262}, none),

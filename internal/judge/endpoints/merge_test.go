@@ -25,6 +25,7 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 	if e := merge(visits[2:]); len(e.Waits) != 1 || e.Waits[0].Tokens != 4 || e.Waits[0].Sum != 1 {
 		t.Errorf("%+v", e.Waits)
 	}
+	visits[3].Evidence.HopsUnsure = true
 	for i, v := range visits[2:] {
 		v.Evidence.End = 1 + 0.1*float64(i)
 		v.Evidence.Window, v.Evidence.Hops[0].Stopped = 2, 0.5
@@ -34,7 +35,7 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 	if math.Abs(e.End-1.1) > 1e-9 {
 		t.Errorf("the mean end: %v", e.End)
 	}
-	if e.Window != 12 || e.Hops[0].Stopped != 3 || e.Hops[1].Stopped != 0 ||
+	if !e.HopsUnsure || e.Window != 12 || e.Hops[0].Stopped != 3 || e.Hops[1].Stopped != 0 ||
 		e.Parts[1].LastHalf < 0.005 || e.Parts[1].LastHalf > 0.015 || e.Parts[1].FirstHalf > 1e-9 {
 		t.Errorf("%+v", e)
 	}
@@ -43,7 +44,7 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 	}
 	visits = visits[:3]
 	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||
-		!e.Writes {
+		!e.Writes || e.HopsUnsure {
 		t.Errorf("%+v", e)
 	}
 }

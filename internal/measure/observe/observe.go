@@ -69,6 +69,7 @@ type route struct {
 	hops   []hop // from the server on
 	client tokens.Client
 	server Server // if it is on another machine
+	unsure bool   // it may lack hops, because captures lost packets
 }
 
 type hop struct {

@@ -703,17 +703,21 @@ func TestFollowAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		attempts []attempt
 		hops     int
+		unsure   bool
 		unseen   error
 	}{
-		"nothing lost":       {[]attempt{{1, 0, nil}}, 1, nil},
-		"a hop lost":         {[]attempt{{1, 2, nil}, {2, 0, nil}}, 2, nil},
-		"a hop lost later":   {[]attempt{{2, 1, nil}, {1, 1, nil}}, 2, nil},
-		"all lost later":     {[]attempt{{1, 1, nil}, {0, 1, ErrUnseen}}, 1, nil},
-		"all lost first":     {[]attempt{{0, 1, ErrUnseen}, {2, 1, nil}}, 2, nil},
-		"all lost":           {[]attempt{{0, 1, ErrUnseen}, {0, 1, ErrUnseen}}, 0, errFull},
-		"not there":          {[]attempt{{0, 0, ErrUnseen}}, 0, ErrUnseen},
-		"not there, by luck": {[]attempt{{0, 1, ErrUnseen}, {0, 0, ErrUnseen}}, 0, ErrUnseen},
-		"another reason":     {[]attempt{{0, 1, other}}, 0, other},
+		"nothing lost":          {[]attempt{{1, 0, nil}}, 1, false, nil},
+		"a hop lost":            {[]attempt{{1, 2, nil}, {2, 0, nil}}, 2, false, nil},
+		"a hop lost later":      {[]attempt{{2, 1, nil}, {1, 1, nil}}, 2, true, nil},
+		"a hop lost, and later": {[]attempt{{1, 1, nil}, {2, 1, nil}}, 2, true, nil},
+		"all lost, by luck":     {[]attempt{{1, 1, nil}, {0, 0, ErrUnseen}}, 1, true, nil},
+		"fewer later":           {[]attempt{{2, 1, nil}, {1, 0, nil}}, 2, false, nil},
+		"all lost later":        {[]attempt{{1, 1, nil}, {0, 1, ErrUnseen}}, 1, true, nil},
+		"all lost first":        {[]attempt{{0, 1, ErrUnseen}, {2, 1, nil}}, 2, true, nil},
+		"all lost":              {[]attempt{{0, 1, ErrUnseen}, {0, 1, ErrUnseen}}, 0, false, errFull},
+		"not there":             {[]attempt{{0, 0, ErrUnseen}}, 0, false, ErrUnseen},
+		"not there, by luck":    {[]attempt{{0, 1, ErrUnseen}, {0, 0, ErrUnseen}}, 0, false, ErrUnseen},
+		"another reason":        {[]attempt{{0, 1, other}}, 0, false, other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
@@ -726,8 +730,8 @@ func TestFollowAgain(t *testing.T) {
 				return &route{hops: make([]hop, a.hops)}, make([]int, a.full), a.unseen, nil
 			})
 			if err != nil || !errors.Is(unseen, tt.unseen) || tt.unseen == nil && unseen != nil ||
-				n != len(tt.attempts) || unseen == nil && len(r.hops) != tt.hops {
-				t.Errorf("%d hops after %d attempts: %v, %v", len(r.hops), n, unseen, err)
+				n != len(tt.attempts) || unseen == nil && (len(r.hops) != tt.hops || r.unsure != tt.unsure) {
+				t.Errorf("%+v after %d attempts: %v, %v", r, n, unseen, err)
 			}
 		})
 	}

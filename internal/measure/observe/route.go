@@ -70,7 +70,7 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 
 // surely returns what follow does. If rings lost packets, the route may lack hops, and the last one
 // found would be called the server: then it calls follow again, for those rings, and returns the
-// route with more hops.
+// route with more hops. It is unsure unless the second one lost none.
 func surely(follow func(busy []int) (r *route, full []int, unseen, err error)) (r *route, unseen,
 	err error) {
 	r, full, unseen, err := follow(nil)
@@ -82,9 +82,12 @@ func surely(follow func(busy []int) (r *route, full []int, unseen, err error)) (
 	case err != nil:
 		return nil, nil, err
 	case unseen == nil && (unseenAgain != nil || len(again.hops) < len(r.hops)):
+		r.unsure = unseenAgain != nil || len(full) > 0
 		return r, nil, nil
 	case errors.Is(unseenAgain, ErrUnseen) && len(full) > 0:
 		unseenAgain = errFull
+	case unseenAgain == nil:
+		again.unsure = len(full) > 0
 	}
 	return again, unseenAgain, nil
 }

@@ -328,7 +328,7 @@ func (a *asked) take(hop int, s tokens.Seen, how tokens.How) {
 }
 
 func (v *Visit) evidence() *sample.Evidence {
-	e := &sample.Evidence{Responses: len(v.asked), Writes: true}
+	e := &sample.Evidence{Responses: len(v.asked), Writes: true, HopsUnsure: v.route.unsure}
 	for _, h := range v.route.hops {
 		e.Hops = append(e.Hops, h.about)
 	}

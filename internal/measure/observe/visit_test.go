@@ -32,3 +32,13 @@ func TestClockMoved(t *testing.T) {
 		t.Errorf("a clock that was set by 1 s moved by %v s", moved)
 	}
 }
+
+// TestEvidenceOfUnsureHops has a route that may lack hops.
+func TestEvidenceOfUnsureHops(t *testing.T) {
+	for _, unsure := range []bool{false, true} {
+		v := &Visit{w: &Watch{}, route: &route{hops: make([]hop, 1), unsure: unsure}}
+		if e := v.evidence(); e.HopsUnsure != unsure {
+			t.Errorf("%+v of %+v", e, v.route)
+		}
+	}
+}

@@ -39,6 +39,9 @@ type Evidence struct {
 	Unsure float64 `json:"unsure_s,omitempty"`
 	// ClientInWire means that no packets were captured at the client, whose part is in EvidenceWire.
 	ClientInWire bool `json:"client_in_wire,omitempty"`
+	// HopsUnsure means that captures lost packets each time when the hops were looked for: the server
+	// may be a relay, whose part is the server's behind it, too.
+	HopsUnsure bool `json:"hops_unsure,omitempty"`
 	// Broken is why nothing is known from another machine, as a clause; "": it answered.
 	Broken string `json:"broken,omitempty"`
 	// ServerGap and Gap are the median gaps between tokens at the server and at the client.

@@ -146,6 +146,10 @@ func (w parts) figures() string {
 	}
 	say = append(say, w.waits("tokens", w.Responses)...)
 	say = append(say, w.limits()...)
+	if w.HopsUnsure {
+		say = append(say, "the server may be a relay to another one, because captures lost packets "+
+			"while toll looked for it")
+	}
 	if w.Others > 0 {
 		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
 			w.Others))
