@@ -117,8 +117,8 @@ func TestVisitBatch(t *testing.T) {
 	if err := c.Check(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if m.requests.Load() != 1 {
-		t.Errorf("%d requests", m.requests.Load())
+	if n := m.requests.Load(); n != 1 && n != 2 { // the second one if the captures lost packets
+		t.Errorf("%d requests", n)
 	}
 	c.Whole = true
 	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
