@@ -9,6 +9,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 )
 
 // Forget removes what packets have left in the calling thread's namespace: neighbours that the
@@ -23,21 +25,32 @@ func forgetNeighbours() error {
 		unix.SizeofNdMsg, func(b []byte) bool {
 			return neighbourOf(b).state&(unix.NUD_PERMANENT|unix.NUD_NOARP) == 0
 		})
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return err
+	}
+	return sendEach(found, unix.ENOENT, func(c sender, m raw.Message) error {
+		list, err := only(m.Data, unix.SizeofNdMsg, unix.NDA_DST)
+		if err != nil {
+			return err
+		}
+		n := neighbourOf(m.Data)
+		n.flags &= unix.NTF_PROXY
+		return c.send(m.Type, 0, append(n.header(), marshal(list...)...))
+	})
+}
+
+// sendEach calls send for each of what was found, if there is any. gone is its error for what has
+// ended meanwhile.
+func sendEach[T any](found []T, gone error, send func(sender, T) error) error {
+	if len(found) == 0 {
+		return nil
 	}
 	c, err := openSender()
 	if err != nil {
 		return err
 	}
-	for _, m := range found {
-		list, wrong := only(m.Data, unix.SizeofNdMsg, unix.NDA_DST)
-		n := neighbourOf(m.Data)
-		n.flags &= unix.NTF_PROXY
-		if wrong == nil {
-			wrong = c.send(m.Type, 0, append(n.header(), marshal(list...)...))
-		}
-		if wrong != nil && !errors.Is(wrong, unix.ENOENT) { // it ended meanwhile
+	for _, x := range found {
+		if wrong := send(c, x); wrong != nil && !errors.Is(wrong, gone) {
 			err = errors.Join(err, wrong)
 		}
 	}
@@ -50,23 +63,19 @@ func forgetLearned() error {
 	if err != nil {
 		return fmt.Errorf("list links: %w", err)
 	}
-	c, err := openSender()
-	if err != nil {
-		return err
-	}
 	flush := marshal(nested(unix.IFLA_LINKINFO,
 		netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("bridge")},
 		nested(unix.IFLA_INFO_DATA, netlink.Attribute{Type: nl.IFLA_BR_FDB_FLUSH})))
-	for _, b := range all {
+	return sendEach(all, unix.ENODEV, func(c sender, b []byte) error {
 		s, wrong := parseLink(b)
 		if wrong == nil && s.Kind == "bridge" {
 			wrong = c.send(unix.RTM_NEWLINK, 0, append(linkHeader(s.Index, 0, 0), flush...))
 		}
-		if wrong != nil && !errors.Is(wrong, unix.ENODEV) { // it ended meanwhile
-			err = errors.Join(err, fmt.Errorf("flush addresses of bridge %s: %w", s.Name, wrong))
+		if wrong != nil {
+			return fmt.Errorf("flush addresses of bridge %s: %w", s.Name, wrong)
 		}
-	}
-	return errors.Join(err, c.Close())
+		return nil
+	})
 }
 
 // forgetExceptions removes exceptions from routes. Those of IPv6 are removed one by one, because a
@@ -80,17 +89,13 @@ func forgetExceptions() error {
 		unix.SizeofRtMsg, func(b []byte) bool {
 			return nl.DeserializeRtMsg(b).Flags&unix.RTM_F_CLONED != 0
 		})
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	c, err := openSender()
 	if err != nil {
 		return err
 	}
-	for _, m := range found {
-		if wrong := c.send(m.Type, 0, m.Data); wrong != nil && !errors.Is(wrong, unix.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("remove an exception from a route: %w", wrong))
+	return sendEach(found, unix.ESRCH, func(c sender, m raw.Message) error {
+		if err := c.send(m.Type, 0, m.Data); err != nil {
+			return fmt.Errorf("remove an exception from a route: %w", err)
 		}
-	}
-	return errors.Join(err, c.Close())
+		return nil
+	})
 }
