@@ -62,17 +62,20 @@ func (c *machine) reread(which, moved []int) error {
 // read reads the namespace in which it is called: its parameters and, if it has changed, all but the
 // rules.
 func (c *machine) read(space int, s *replica.Space, changed bool) error {
-	readSysctls := func() {
-		var names []string
-		for _, l := range s.Links {
-			names = append(names, l.Name)
+	if changed {
+		if err := c.readNetwork(space, s); err != nil {
+			return err
 		}
-		s.Sysctls = sysctl.ReadAll(names)
 	}
-	if !changed {
-		readSysctls()
-		return nil
+	var names []string
+	for _, l := range s.Links {
+		names = append(names, l.Name)
 	}
+	s.Sysctls = sysctl.ReadAll(names)
+	return nil
+}
+
+func (c *machine) readNetwork(space int, s *replica.Space) error {
 	found, err := link.ReadLinks()
 	if err != nil {
 		return err
@@ -83,7 +86,6 @@ func (c *machine) read(space int, s *replica.Space, changed bool) error {
 		})
 	})
 	s.Links = c.merge(space, s.Links, found)
-	readSysctls()
 	return cmp.Or(s.ReadNetwork()...)
 }
 
