@@ -88,9 +88,9 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 			"the planted, which has side effects. A part that moved farther, but whose interval over "+
 			"rounds is not all beyond that, is too wide to tell. The client's part may grow with a long "+
 			"reply, which it reads. The last row is a server that answers 300 clients one after another: "+
-			"`--attach` must say what these measure themselves, less what it says that following slows.", t.scale.tracePlant.n, t.scale.tracePlant.each,
-			t.scale.traceReference, percent*plantedShare, routeLimit/microsecond,
-			wakeLimit/microsecond, percent*sideShare),
+			"`--attach` must say what these measure themselves, less what it says that following slows.",
+			t.scale.tracePlant.n, t.scale.tracePlant.each, t.scale.traceReference,
+			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond, percent*sideShare),
 		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}
 	for _, d := range plantedRoutes {
 		v, cells, err := t.findInRoute(ctx, d)
@@ -159,13 +159,9 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 
 // addRoute adds a trace of the routes "plain" and "planted".
 func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
-	i := slices.IndexFunc(r.Traces, func(t judged.Trace) bool { return t.Label == "planted" })
-	if i < 0 {
-		return fmt.Errorf("%d traces, none of the planted route: failed: %v", len(r.Traces), r.Failed)
-	}
-	t := r.Traces[i]
-	if t.Words != "" || len(t.Rows) == 0 {
-		return fmt.Errorf("no parts: %s", t.Words)
+	t, err := traceOf(r, "planted")
+	if err != nil {
+		return err
 	}
 	found := false
 	for _, row := range t.Rows {
@@ -199,6 +195,19 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 	return nil
 }
 
+// traceOf returns a route's trace, which has parts.
+func traceOf(r *judged.Report, route string) (t judged.Trace, err error) {
+	i := slices.IndexFunc(r.Traces, func(t judged.Trace) bool { return t.Label == route })
+	if i < 0 {
+		return t, fmt.Errorf("%d traces, none of the %s route: failed: %v", len(r.Traces), route,
+			r.Failed)
+	}
+	if t = r.Traces[i]; t.Words != "" || len(t.Rows) == 0 {
+		return t, fmt.Errorf("no parts: %s", t.Words)
+	}
+	return t, nil
+}
+
 // amountOf returns a price with the wider side of its interval.
 func amountOf(p analysis.Price) amount {
 	return amount{p.Median, max(p.High-p.Median, p.Median-p.Low)}
@@ -223,12 +232,17 @@ func limitsFor(known amount) func(row string) float64 {
 	}
 }
 
+// traceArgs returns the arguments that trace a plain route and another one.
+func (t *trial) traceArgs(name, plain, other string, seed uint64) []string {
+	return []string{"trace", "plain=http://" + plain + "/", name + "=http://" + other + "/", "--budget",
+		t.scale.tracePlant.each.String(), "--seed", strconv.FormatUint(seed, 10), "--quiet", "--force",
+		"--format", "json"}
+}
+
 // trace returns toll's report of the two routes.
 func (w *routeWorld) trace(ctx context.Context, t *trial, seed uint64, plain, planted string) (
 	*judged.Report, error) {
-	out, err := w.toll(ctx, t, "trace", "plain=http://"+plain+"/", "planted=http://"+planted+"/",
-		"--budget", t.scale.tracePlant.each.String(), "--seed", strconv.FormatUint(seed, 10),
-		"--quiet", "--force", "--format", "json")
+	out, err := w.toll(ctx, t, t.traceArgs("planted", plain, planted, seed)...)
 	if err != nil {
 		return nil, err
 	}

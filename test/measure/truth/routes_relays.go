@@ -10,9 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 
@@ -71,13 +69,9 @@ type summed struct {
 }
 
 func (s *summed) add(r *judged.Report) error {
-	i := slices.IndexFunc(r.Traces, func(t judged.Trace) bool { return t.Label == "published" })
-	if i < 0 {
-		return fmt.Errorf("%d traces, none of the published route: failed: %v", len(r.Traces), r.Failed)
-	}
-	x := r.Traces[i]
-	if x.Words != "" || len(x.Rows) == 0 {
-		return fmt.Errorf("no parts: %s", x.Words)
+	x, err := traceOf(r, "published")
+	if err != nil {
+		return err
 	}
 	if x.Unattributed.N == 0 {
 		return errors.New("the run was too short for what the route adds without captures")
@@ -123,21 +117,16 @@ func (t *trial) sumsOver(ctx context.Context, spec path.Spec) (s summed, err err
 		return s, err
 	}
 	for i := range t.scale.tracePlant.n {
-		run, err := client.Start(path.Command{Env: []string{"TOLL_HISTORY=off"}, Args: []string{
-			programArg, toll, "trace", "plain=http://" + plain.String() + "/",
-			"published=http://" + client.Dial.String() + "/", "--budget", t.scale.tracePlant.each.String(),
-			"--seed", strconv.FormatUint(t.seed+uint64(i), 10), "--quiet", "--force", "--format", "json"}})
+		run, err := client.Start(path.Command{Env: []string{"TOLL_HISTORY=off"},
+			Args: append([]string{programArg, toll}, t.traceArgs("published", plain.String(),
+				client.Dial.String(), t.seed+uint64(i))...)})
 		if err != nil {
 			return s, err
 		}
 		end := context.AfterFunc(ctx, func() { _ = run.Kill() })
 		said, errRead := io.ReadAll(run.Out)
-		errRun := run.Wait()
+		errRun := reported(run.Wait())
 		end()
-		var exit *exec.ExitError
-		if errors.As(errRun, &exit) && exit.ExitCode() == exitCells { // its report says why
-			errRun = nil
-		}
 		if err := errors.Join(errRead, errRun); err != nil {
 			return s, err
 		}

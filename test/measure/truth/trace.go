@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,8 +77,7 @@ func (a amount) String() string {
 func (t *trial) tracing(ctx context.Context, args ...string) (*judged.Report, error) {
 	out, err := t.run(ctx, append([]string{"trace", "--quiet", "--force", "--busy", "--format",
 		"json", "--congestion", t.congestion}, args...)...)
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitCells) {
+	if err := reported(err); err != nil {
 		return nil, err
 	}
 	return readTrace(out)

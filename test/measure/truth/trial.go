@@ -117,7 +117,15 @@ func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	return c.stdout.Bytes(), err
 }
 
-const exitCells = 4
+// reported returns the error of a toll that ended, or nil if only cells failed: its report says why.
+func reported(err error) error {
+	const exitCells = 4
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == exitCells {
+		return nil
+	}
+	return err
+}
 
 // compare judges the results file of toll compare again. The report includes cells without a
 // result.
@@ -125,8 +133,7 @@ func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, 
 	file := filepath.Join(t.dir, "run.jsonl")
 	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--force", "--save", file},
 		args...)...)
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitCells) {
+	if err := reported(err); err != nil {
 		return nil, err
 	}
 	b, err := os.ReadFile(file)
