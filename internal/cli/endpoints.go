@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -31,8 +32,8 @@ import (
 
 type places struct {
 	from []*vantage.Vantage
-	peer *peer.Peer // nil if neither a place nor a server is on the peer
-	pod  observer   // nil: the server is in no pod
+	peer *peer.Peer      // nil if neither a place nor a server is on the peer
+	pod  cluster.Backend // nil: the server is in no pod
 }
 
 // reach starts an agent on the peer. close ends it.
@@ -169,7 +170,7 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 		return nil, from, err
 	}
 	c.Reach = from.reach
-	switch from.pod = f.pod.observer(); {
+	switch from.pod = f.pod.backend(); {
 	case from.pod != nil:
 		c.Beyond = from.observe
 	case f.beyond && from.peer != nil:

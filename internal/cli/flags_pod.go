@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
-	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -53,13 +52,8 @@ func (f *podFlags) check() error {
 	return handOver()
 }
 
-// observer is an agent on the node of a server's pod.
-type observer interface {
-	Observer(ctx context.Context) (*agent.Agent, error)
-	Close() error
-}
-
-func (f *podFlags) observer() observer {
+// backend returns what observes the server's pod, or nil.
+func (f *podFlags) backend() cluster.Backend {
 	if f.name == "" {
 		return nil
 	}

@@ -14,12 +14,7 @@ type Kubernetes struct {
 	// Inner runs a part of the backend that another toll started, if args request that.
 	Inner func(args []string) (ours bool, err error)
 	// New returns the backend. The caller closes it.
-	New func(Pods) interface {
-		path.Builder
-		// Observer returns an agent on the node of Pods.Server, which runs until Close.
-		Observer(ctx context.Context) (*agent.Agent, error)
-		Close() error
-	}
+	New func(Pods) Backend
 	// Check returns an error if a name of the manifest is not valid.
 	Check func(Manifest) error
 	// Write writes the manifest, which must have passed Check, as YAML for kubectl apply.
@@ -28,6 +23,14 @@ type Kubernetes struct {
 	// unless it is zero. others includes what tolls on other machines made.
 	Clean func(ctx context.Context, named Access, others bool) (removed []string, left []Left,
 		err error)
+}
+
+// Backend builds paths between a cluster's pods, or observes a server in one.
+type Backend interface {
+	path.Builder
+	// Observer returns an agent on the node of Pods.Server, which runs until Close.
+	Observer(ctx context.Context) (*agent.Agent, error)
+	Close() error
 }
 
 // Linked reports whether this program has the client.

@@ -3,22 +3,14 @@ package kubernetes
 import (
 	"context"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // Backend returns the backend for a program that links this package.
 func Backend() cluster.Kubernetes {
 	return cluster.Kubernetes{
 		Inner: Inner,
-		New: func(p cluster.Pods) interface {
-			path.Builder
-			Observer(ctx context.Context) (*agent.Agent, error)
-			Close() error
-		} {
-			return &Kubernetes{Pods: p}
-		},
+		New:   func(p cluster.Pods) cluster.Backend { return &Kubernetes{Pods: p} },
 		Check: checkManifest,
 		Write: writeManifest,
 		Clean: func(ctx context.Context, named cluster.Access, others bool) ([]string,
