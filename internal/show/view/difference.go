@@ -23,7 +23,7 @@ func Difference(r *difference.Report) document.Document {
 	sentence.FillDifference(r)
 	d := document.Document{Kind: document.ADifference, JSON: r,
 		Page: func() document.Page { return chart.Difference(r) }}
-	d.Add(differenceHead(r), otherSettings(r))
+	d.Add(differenceHead(r), otherSettings(r.Settings, r.Cells))
 	d.Add(changes(r, ratioChanges)...)
 	for k, g := range cellGroups(r.Cells) {
 		t := valueChanges(g)
@@ -47,7 +47,7 @@ func Difference(r *difference.Report) document.Document {
 // of all rows that only one run has.
 func DifferenceSummary(r *difference.Report) document.Document {
 	d := Difference(r)
-	d.Sections = []document.Section{differenceHead(r), fewest(otherSettings(r))}
+	d.Sections = []document.Section{differenceHead(r), fewest(otherSettings(r.Settings, r.Cells))}
 	d.Add(changes(r, decisiveChanges)...)
 	d.Add(countedAlone(r)...)
 	d.Add(section(nil, faint(
@@ -247,13 +247,13 @@ func failing(r *difference.Report) document.Paragraph {
 	return p
 }
 
-func otherSettings(r *difference.Report) document.Section {
+func otherSettings(settings []difference.Setting, cells []difference.Cell) document.Section {
 	items := []string{}
 	labels := map[string]bool{}
-	for _, c := range r.Cells {
+	for _, c := range cells {
 		labels[analysis.Label(c.Cell)] = true
 	}
-	for _, s := range r.Settings {
+	for _, s := range settings {
 		text := fmt.Sprintf("%s: %s → %s", s.What, orNone(s.Old), orNone(s.New))
 		switch n := len(s.Cells); {
 		case n == 0:

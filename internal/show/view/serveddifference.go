@@ -19,8 +19,7 @@ import (
 // ServedDifference shows what differs between the requests to a server at two times.
 func ServedDifference(r *difference.Served) document.Document {
 	d := document.Document{Kind: document.ADifference, JSON: r}
-	head := document.Section{Blocks: []document.Block{
-		document.Paragraph{Text: document.Strongly(changedParts(r))}}}
+	head := section(nil, document.Paragraph{Text: document.Strongly(changedParts(r))})
 	for _, side := range []struct {
 		what string
 		difference.ServedSide
@@ -32,16 +31,15 @@ func ServedDifference(r *difference.Served) document.Document {
 		}
 		head.Add(plainFacts(strings.Join(facts, document.Facts)))
 	}
-	settings := otherSettings(&difference.Report{Settings: r.Settings})
-	d.Sections = append(d.Sections, head, settings)
+	d.Add(head, otherSettings(r.Settings, nil))
 	if len(r.Parts) > 0 {
-		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{servedChanges(r)}})
+		d.Add(section(nil, servedChanges(r)))
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("change: of the " +
-		"median, with a 95 % interval that takes each tenth of the requests as one value; what is called " +
-		"longer or shorter is so at 99 %; (?): too few requests for an interval, or a file of an older " +
-		"toll. It says what differs between the two times, not why: other clients, other requests or a " +
-		"busier machine change all parts.")}})
+	d.Add(section(nil, faint("change: of the "+
+		"median, with a 95 % interval that takes each tenth of the requests as one value; what is called "+
+		"longer or shorter is so at 99 %; (?): too few requests for an interval, or a file of an older "+
+		"toll. It says what differs between the two times, not why: other clients, other requests or a "+
+		"busier machine change all parts.")))
 	return d
 }
 
