@@ -31,11 +31,12 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	if s.UDP {
 		over = "over UDP from " + units.Plural(s.Connections, "client port")
 	}
+	slower := Slowed(s)
 	a.Add(fmt.Sprintf("%s %s in %.3g s, %.0f a second%s: %s each at the server's network "+
 		"device, %s.", units.Plural(s.Requests, "request"),
 		over, s.Followed, float64(s.Requests)/s.Followed,
-		spells(s), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
-	a.Add(slowed(Slowed(s)))
+		spells(s, slower), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
+	a.Add(slowed(slower))
 	a.Add(atClients(s))
 	a.Add(tail(s))
 	a.Add(slowest(s))
@@ -131,12 +132,12 @@ func together(s *sample.Served) string {
 }
 
 // spells says that not all requests were followed, or "".
-func spells(s *sample.Served) string {
+func spells(s *sample.Served, slower stats.Summary) string {
 	if s.Spells == 0 {
 		return ""
 	}
 	little := ", so that the server loses little"
-	if Slowed(s).N > 0 {
+	if slower.N > 0 {
 		little = ""
 	}
 	return fmt.Sprintf(", followed in %s, %.2g %% of %.3g s%s",
