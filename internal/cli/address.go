@@ -56,12 +56,14 @@ func asURLs(command string, words []string) string {
 		name, scheme, host, port := addressIn(w)
 		if scheme == "" && host != "" {
 			found = true
-			w = "http://" + net.JoinHostPort(host, port)
-			if port == "443" || port == "8443" {
-				w = "https://" + net.JoinHostPort(host, port)
-			}
-			if command == "sql" {
-				w = "postgres://USER@" + net.JoinHostPort(host, port) + "/DATABASE"
+			at := net.JoinHostPort(host, port)
+			switch {
+			case command == "sql":
+				w = "postgres://USER@" + at + "/DATABASE"
+			case port == "443", port == "8443":
+				w = "https://" + at
+			default:
+				w = "http://" + at
 			}
 			if name != "" {
 				w = name + "=" + w
