@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -68,6 +69,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 			*x /= float64(max(1, seen))
 		}
 		p.FirstHalf, p.LastHalf = half(all, i, First), half(all, i, Last)
+		p.ExcessHalf = half(all, i, Excess) * float64(len(gaps)) // of the sum over visits
 	}
 	out.End /= float64(max(1, seen))
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
@@ -171,8 +173,8 @@ func (j study) noteEvidence(r *analysis.Report) {
 	poolServers(r.Cells)
 }
 
-// poolServers sets the share of the servers' slow gaps, so that chance does not let routes to one
-// server differ in whether it is slow.
+// poolServers sets the share of the servers' slow gaps with its interval, so that chance does not let
+// routes to one server differ in whether it is slow.
 func poolServers(cells []analysis.Cell) {
 	by := map[sample.EvidenceHop][]Division{}
 	for _, c := range cells {
@@ -183,14 +185,15 @@ func poolServers(cells []analysis.Cell) {
 		}
 	}
 	for _, routes := range by {
-		slow, whole := 0.0, 0.0
+		slow, squares, whole := 0.0, 0.0, 0.0
 		for _, w := range routes {
-			slow += w.Part(sample.EvidenceServer).Excess
+			p := w.Part(sample.EvidenceServer)
+			slow, squares = slow+p.Excess, squares+p.ExcessHalf*p.ExcessHalf
 			whole += w.Sum(Last) * float64(w.Responses)
 		}
 		for _, w := range routes {
 			if whole > 0 {
-				w.ServerSlow = slow / whole
+				w.ServerSlow, w.ServerSlowHalf = slow/whole, math.Sqrt(squares)/whole
 			}
 		}
 	}
@@ -315,12 +318,15 @@ func (w Division) Blamed() (out []sample.EvidencePart) {
 			named = p.Last > max(partShare*w.Sum(Last), p.LastHalf) ||
 				long && p.First > max(partShare*w.Sum(First), p.FirstHalf)
 		}
-		share := p.Excess / (w.Sum(Last) * float64(w.Responses))
+		whole := w.Sum(Last) * float64(w.Responses)
+		share, half := p.Excess/whole, p.ExcessHalf/whole
 		if p.Part == sample.EvidenceServer {
 			named = w.Together() || w.Limited(p)
-			share = cmp.Or(w.ServerSlow, share)
+			if w.ServerSlow > 0 {
+				share, half = w.ServerSlow, w.ServerSlowHalf
+			}
 		}
-		slow := p.Excess > partShare*w.Excess && share >= LittleShare
+		slow := p.Excess > partShare*w.Excess && share >= LittleShare && share > half
 		if named || slow {
 			out = append(out, p)
 		}

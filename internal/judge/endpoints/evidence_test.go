@@ -38,7 +38,7 @@ func TestEvidence(t *testing.T) {
 			nil},
 		"a bursty server": {judgetest.Evidence(quick, fine, [7]float64{1: 234}), nil,
 			"The server, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
-			[]string{"slow gaps add 234 ms a response: server 100 %"}},
+			[]string{"slow gaps add 234 ms a response: server 234 ms"}},
 		"a server with a CPU limit": {judgetest.Evidence(quick, fine, [7]float64{1: 234}),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.200 },
 			"The server's CPU limit, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
@@ -66,6 +66,13 @@ func TestEvidence(t *testing.T) {
 			judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none),
 			func(e *sample.Evidence) { e.Parts[4].FirstHalf = 0.251 },
 			"Neither, over r: ", nil},
+		"slow gaps known to an interval": {judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}),
+			func(e *sample.Evidence) { e.Parts[5].ExcessHalf = 0.099 }, "The network, over r: ",
+			[]string{"slow gaps add 110 ms a response: network 100 ms ±99.0 ms, client 10.0 ms"}},
+		"slow gaps not known to differ from 0": {
+			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
+			func(e *sample.Evidence) { e.Parts[1].ExcessHalf, e.Parts[5].ExcessHalf = 0.046, 0.060 },
+			"Neither, over r: ", []string{"network 55.0 ms ±60.0 ms, server 45.0 ms ±46.0 ms"}},
 		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
@@ -79,14 +86,14 @@ func TestEvidence(t *testing.T) {
 			judgetest.Evidence([7]float64{1: 2, 6: 1}, [7]float64{1: 540, 6: 1}, none), nil,
 			"Neither, over r: ", nil},
 		"the network": {judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}), nil,
-			"The network, over r: ", []string{"slow gaps add 110 ms a response: network 91 %, client 9 %"}},
+			"The network, over r: ", []string{"slow gaps add 110 ms a response: network 100 ms, client 10.0 ms"}},
 		"server and network": {judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}), nil,
-			"The server and the network, over r: ", []string{"network 55 %, server 45 %"}},
+			"The server and the network, over r: ", []string{"network 55.0 ms, server 45.0 ms"}},
 		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
 			[]string{"slow gaps add 10.0 ms a response"}},
 		"little of a gap": {judgetest.Evidence(quick, fine, [7]float64{1: 60, 6: 22}), nil,
 			"The server, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
-			[]string{"server 73 %, client 27 %"}},
+			[]string{"server 60.0 ms, client 22.0 ms"}},
 		"a relay that sends all at the end": {judgetest.Evidence([7]float64{1: 60, 4: 250},
 			[7]float64{1: 300, 4: 10}, none),
 			func(e *sample.Evidence) { e.Gap = 0 },
@@ -251,6 +258,35 @@ func TestRoutesAgreeOnTheirServer(t *testing.T) {
 			e := route(t, report, label).Evidence
 			if got := len(endpoints.Division{Evidence: e}.Blamed()) == 1; got != want {
 				t.Errorf("%s: %s: blamed is %t, share %g", name, label, got, e.ServerSlow)
+			}
+		}
+	}
+}
+
+// What two routes show of their server's slow gaps may be certain if neither route's own is.
+func TestRoutesPoolTheirServersIntervals(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		r := newRoutes(t, workload.Chat, "a", "b")
+		for round := range 6 {
+			for cell := range 3 {
+				r.chatted(round, cell, 50*time.Millisecond, 0)
+				e := judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 1500},
+					[7]float64{1: 400 * float64((round+cell)%2)})
+				if cell == 2 && another {
+					e.Hops[0].Port++
+				}
+				r.File.Visits[len(r.File.Visits)-1].Evidence = e
+			}
+		}
+		report := judged(r.File)
+		for _, label := range []string{"a", "b"} {
+			e := route(t, report, label).Evidence
+			if p := e.Parts[1]; p.ExcessHalf < p.Excess {
+				t.Errorf("%s: its own slow gaps are certain: %+v", label, p)
+			}
+			if got := len(endpoints.Division{Evidence: e}.Blamed()) == 1; got == another {
+				t.Errorf("%s: another server is %t, blamed is %t: %g ±%g", label, another, got,
+					e.ServerSlow, e.ServerSlowHalf)
 			}
 		}
 	}

@@ -30,6 +30,7 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 		v.Evidence.End = 1 + 0.1*float64(i)
 		v.Evidence.Window, v.Evidence.Hops[0].Stopped = 2, 0.5
 		v.Evidence.Parts[1].Last = 0.9 + 0.01*float64(i)
+		v.Evidence.Parts[1].Excess = 0.03 + 0.01*float64(i)
 	}
 	e := merge(append(visits[2:], visits[2:]...))
 	if math.Abs(e.End-1.1) > 1e-9 {
@@ -39,13 +40,39 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 		e.Parts[1].LastHalf < 0.005 || e.Parts[1].LastHalf > 0.015 || e.Parts[1].FirstHalf > 1e-9 {
 		t.Errorf("%+v", e)
 	}
-	if e := merge(visits[2:]); e.Parts[1].LastHalf != 0 {
+	// Of six visits' 30, 40 and 50 ms, twice each; Student's t of 5 degrees of freedom is 2.571.
+	if want := 6 * 2.571 * math.Sqrt(80e-6/6); math.Abs(e.Parts[1].Excess-0.24) > 1e-9 ||
+		math.Abs(e.Parts[1].ExcessHalf-want) > 1e-4 || e.Parts[4].ExcessHalf != 0 {
+		t.Errorf("slow gaps: %+v, want ±%v", e.Parts, want)
+	}
+	if e := merge(visits[2:]); e.Parts[1].LastHalf != 0 || e.Parts[1].ExcessHalf != 0 {
 		t.Errorf("an interval of three visits: %+v", e)
 	}
 	visits = visits[:3]
 	if e := merge(visits); e.Responses != 1 || e.Parts[1].Last != 0.9 || e.Excess != 0.030 ||
 		!e.Writes || e.HopsUnsure {
 		t.Errorf("%+v", e)
+	}
+}
+
+// Slow gaps in three rounds may be chance, those in four are not.
+func TestSlowGapsOfFewRounds(t *testing.T) {
+	for _, rounds := range []int{5, 8, 12, 30} {
+		for slow, want := range map[int]bool{1: false, 3: false, 4: true, rounds: true} {
+			var visits []*sample.Visit
+			for i := range rounds {
+				excess := [7]float64{}
+				if i < slow {
+					excess[5] = 900
+				}
+				v := &sample.Visit{}
+				v.Evidence = judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 1000}, excess)
+				visits = append(visits, v)
+			}
+			if got := len(Division{merge(visits)}.Blamed()) == 1; got != want {
+				t.Errorf("slow gaps in %d of %d rounds: blamed is %t", slow, rounds, got)
+			}
+		}
 	}
 }
 

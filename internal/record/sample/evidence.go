@@ -52,9 +52,11 @@ type Evidence struct {
 	Slow   int     `json:"slow"`
 	Excess float64 `json:"excess_s"`
 	// ServerSlow is the share of the responses' time that the server's part of slow gaps is, over all
-	// routes to this server; 0: unknown, as in files, or none.
-	ServerSlow float64        `json:"server_slow_share,omitempty"`
-	Parts      []EvidencePart `json:"parts"` // in the order in which a token passes them
+	// routes to this server; 0: unknown, as in files, or none. ServerSlowHalf is half the width of its
+	// 95 % interval by visits; 0: there are too few.
+	ServerSlow     float64        `json:"server_slow_share,omitempty"`
+	ServerSlowHalf float64        `json:"server_slow_half,omitempty"`
+	Parts          []EvidencePart `json:"parts"` // in the order in which a token passes them
 	// Waits are the tokens that waited for longer than 1 ms in the server's TCP, by cause.
 	Waits []EvidenceWait `json:"waits,omitempty"`
 	// Response is the response with the median time to its last token; nil: of no tokens.
@@ -133,10 +135,11 @@ type EvidencePart struct {
 	P90    float64 `json:"p90_s"`
 	P99    float64 `json:"p99_s"`
 	Excess float64 `json:"excess_s,omitempty"` // its part of Evidence.Excess
-	// FirstHalf and LastHalf are half the widths of the 95 % intervals of First and Last, by visits
-	// or by epochs; 0: there are too few.
-	FirstHalf float64 `json:"first_half_s,omitempty"`
-	LastHalf  float64 `json:"last_half_s,omitempty"`
+	// FirstHalf, LastHalf and ExcessHalf are half the widths of the 95 % intervals of First, Last and
+	// Excess, by visits or by epochs; 0: there are too few.
+	FirstHalf  float64 `json:"first_half_s,omitempty"`
+	LastHalf   float64 `json:"last_half_s,omitempty"`
+	ExcessHalf float64 `json:"excess_half_s,omitempty"`
 	// Epochs are the means of Last over groups of consecutive exchanges of about the same size; nil
 	// for responses, whose visits serve instead, and in reports.
 	Epochs []float64 `json:"epochs_s,omitempty"`

@@ -137,7 +137,8 @@ func (w parts) figures() string {
 		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
 			workload.Briefly(w.Excess/float64(w.Responses)),
 			w.list(endpoints.Excess, func(p sample.EvidencePart) string {
-				return fmt.Sprintf("%.0f %%", 100*p.Excess/w.Excess)
+				n := float64(w.Responses)
+				return give(p.Excess/n, p.ExcessHalf/n)
 			})))
 	}
 	if tail := w.Tail(); tail > 0 {
@@ -178,11 +179,14 @@ func (w parts) limits() (out []string) {
 }
 
 // mean returns the mean time until the last token as text, with its interval if that is known.
-func mean(p sample.EvidencePart) string {
-	if p.LastHalf == 0 {
-		return workload.Briefly(p.Last)
+func mean(p sample.EvidencePart) string { return give(p.Last, p.LastHalf) }
+
+// give returns a time as text, with half the width of its interval unless that is 0.
+func give(x, half float64) string {
+	if half == 0 {
+		return workload.Briefly(x)
 	}
-	return workload.Briefly(p.Last) + " ±" + workload.Briefly(p.LastHalf)
+	return workload.Briefly(x) + " ±" + workload.Briefly(half)
 }
 
 // names returns the names of the parts that are to blame.
