@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// partShare is the share of a time from which a part is named.
-	partShare = 0.25
+	// PartShare is the share of a time from which a part is named.
+	PartShare = 0.25
 	// LittleShare is the share of a response below which a part, or all slow gaps, do not matter.
 	LittleShare = 0.05
 	// TogetherGap is the median gap, in s, below which a server sends its tokens together.
@@ -315,8 +315,8 @@ func (w Division) Blamed() (out []sample.EvidencePart) {
 		named := false
 		if p.Part != sample.EvidenceServer {
 			long := p.First >= min(LittleShare*w.Sum(Last), pace)
-			named = p.Last > max(partShare*w.Sum(Last), p.LastHalf) ||
-				long && p.First > max(partShare*w.Sum(First), p.FirstHalf)
+			named = p.Last > max(PartShare*w.Sum(Last), p.LastHalf) ||
+				long && p.First > max(PartShare*w.Sum(First), p.FirstHalf)
 		}
 		whole := w.Sum(Last) * float64(w.Responses)
 		share, half := p.Excess/whole, p.ExcessHalf/whole
@@ -326,7 +326,7 @@ func (w Division) Blamed() (out []sample.EvidencePart) {
 				share, half = w.ServerSlow, w.ServerSlowHalf
 			}
 		}
-		slow := p.Excess > partShare*w.Excess && share >= LittleShare && share > half
+		slow := p.Excess > PartShare*w.Excess && share >= LittleShare && share > half
 		if named || slow {
 			out = append(out, p)
 		}
@@ -355,7 +355,7 @@ func (w Division) Limited(p sample.EvidencePart) bool {
 	}
 	share := w.Stopped(p.Hop)
 	stopped := share * w.Sum(Last) * float64(w.Responses)
-	return share > partShare || share > LittleShare && p.Excess > 0 && stopped > half*p.Excess
+	return share > PartShare || share > LittleShare && p.Excess > 0 && stopped > half*p.Excess
 }
 
 // Blocked reports whether a reader that does not read held the server's TCP up. Its program may have

@@ -107,6 +107,11 @@ func TestEvidence(t *testing.T) {
 			}, "Neither, over r: ", []string{"Over r, 3 tokens waited 37.0 ms each in " +
 				"the server's TCP for acknowledgements, without TCP_NODELAY (set it at the " +
 				"server). Seen"}},
+		"Nagle for less than a gap": {judgetest.Evidence(quick, fine, [7]float64{1: 6, 2: 17, 6: 7}),
+			func(e *sample.Evidence) {
+				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.0145}}
+			}, "Neither, over r: ", []string{"server's TCP 17.0 ms, client 7.00 ms, server 6.00 ms; " +
+				"2 tokens waited 7.25 ms each in the server's TCP for acknowledgements, without"}},
 		"a full queue": {judgetest.Evidence(quick, fine, [7]float64{2: 200}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},

@@ -81,12 +81,12 @@ func outsidePath(c, base analysis.Cell, x analysis.Ratio) elsewhere {
 	}
 	inside, whole := server.with(client), Division{fast.Evidence}.Sum(Last)
 	all := inside.more + path.more
-	if all < partShare*(factor-1)*whole || path.more > partShare*all {
+	if all < PartShare*(factor-1)*whole || path.more > PartShare*all {
 		return elsewhere{}
 	}
 	most := max(0, path.more+path.half())
 	e := elsewhere{sample.EvidenceServer, !inside.unknown && !path.unknown &&
-		most <= partShare*(inside.more-inside.half()+most)}
+		most <= PartShare*(inside.more-inside.half()+most)}
 	if client.more > server.more {
 		e.part = sample.EvidenceClient
 	}

@@ -419,7 +419,7 @@ func (t *talk) note(r *openai.Response, stall float64) {
 
 // spans returns the times from each response's first token to its last, and the slow gaps in them.
 func (t *talk) spans() (whole, slow []gpu.Span) {
-	pace := time.Duration(t.gap.ValueAtQuantile(50))
+	pace := time.Duration(min(t.gap.Mean(), float64(t.gap.ValueAtQuantile(50))))
 	for _, came := range t.arrivals {
 		whole = append(whole, gpu.Span{From: came[0], To: came[len(came)-1]})
 		for i, at := range came[1:] {

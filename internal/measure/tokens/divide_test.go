@@ -168,6 +168,9 @@ func TestSums(t *testing.T) {
 		"the relay":    {[]int64{0, 20, 20, 20, 20}, []int64{1, 1, 61, 41, 21}, 1, 0.060, 0},
 		"both":         {[]int64{0, 20, 60, 20, 20, 20}, []int64{1, 1, 61, 61, 61, 61}, 1, 0.100, 0.4},
 		"relay merges": {[]int64{0, 20, 20, 20, 20, 20}, []int64{41, 21, 1, 41, 21, 1}, 1, 0.040, 0},
+		// Half of the gaps are 0, and the median is one of the others.
+		"relay pairs":  {[]int64{0, 20, 20, 20, 20}, []int64{21, 1, 21, 1, 21}, 2, 0.040, 0},
+		"server pairs": {[]int64{0, 0, 40, 0, 40}, []int64{1, 1, 1, 1, 1}, 2, 0.040, 1},
 		"relay hides":  {[]int64{0, 4, 4, 40, 4, 4}, []int64{60, 76, 92, 72, 88, 104}, 0, 0, 0},
 	} {
 		s := NewSums(1)

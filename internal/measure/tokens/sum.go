@@ -174,7 +174,7 @@ func (s *Sums) gaps() (out []gap) {
 // A slow gap's excess is divided among the parts that grew, in proportion.
 func (s *Sums) excess(gaps []gap) (by []float64, total int64, slow int) {
 	by = make([]float64, len(s.names()))
-	pace := max(median(gaps, ofServer), median(gaps, ofClient))
+	pace := max(even(gaps, ofServer), even(gaps, ofClient))
 	for _, g := range gaps {
 		if !Slow(time.Duration(g.whole), time.Duration(pace)) {
 			continue
@@ -192,6 +192,16 @@ func (s *Sums) excess(gaps []gap) (by []float64, total int64, slow int) {
 		total, slow = total+g.whole-pace, slow+1
 	}
 	return by, total, slow
+}
+
+// even returns the gap of an even pace: the median, unless so many tokens come together that the
+// median is one of the pauses between them. Then it is the mean.
+func even(gaps []gap, of func(gap) int64) int64 {
+	sum := int64(0)
+	for _, g := range gaps {
+		sum += of(g)
+	}
+	return min(median(gaps, of), sum/int64(max(1, len(gaps))))
 }
 
 // median returns the upper median, or 0 without gaps.

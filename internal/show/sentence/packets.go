@@ -198,11 +198,13 @@ func (w parts) names() (out []string) {
 }
 
 // waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
-// server's TCP.
+// server's TCP: for long, or so that it explains much of the slow gaps.
 func (w parts) waits(what string, least int) (out []string) {
 	for _, x := range w.Waits {
 		each := x.Sum / float64(x.Tokens)
-		if x.Tokens < least || each < min(w.ServerGap, endpoints.LittleShare*w.Sum(endpoints.Last)) {
+		long := each >= min(w.ServerGap, endpoints.LittleShare*w.Sum(endpoints.Last))
+		much := w.Excess > 0 && x.Sum > endpoints.PartShare*w.Excess
+		if x.Tokens < least || !long && !much {
 			continue
 		}
 		out = append(out, endpoints.Waited(x, what))
