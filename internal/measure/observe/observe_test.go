@@ -179,12 +179,14 @@ func TestParts(t *testing.T) {
 		together bool
 		gateway  func(*gateway)
 		merges   bool // and hides the request's ID
+		zipped   bool // by the server
 	}
 	var held []string
 	for name, tt := range map[string]scenario{
 		"direct":         {pause: steady(10 * ms)},
 		"bursty, direct": {pause: bursty},
 		"together":       {pause: steady(10 * ms), together: true},
+		"compressed":     {pause: bursty, zipped: true},
 		"bursty, smoothed": {pause: bursty, gateway: func(g *gateway) {
 			g.write = func(text string, pass func(...string) error) error {
 				time.Sleep(11 * ms)
@@ -240,7 +242,11 @@ func TestParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			var server, relay truth
-			m.serve(t, "127.0.0.1:7001", model(&server, tt.pause, tt.together))
+			answer := model(&server, tt.pause, tt.together)
+			if tt.zipped {
+				answer = zipping(&server, tt.pause)
+			}
+			m.serve(t, "127.0.0.1:7001", answer)
 			url, logs := "http://127.0.0.1:7001", []*truth(nil)
 			if tt.gateway != nil {
 				g := &gateway{machine: m, to: "127.0.0.1:7001", log: &relay}
@@ -298,6 +304,53 @@ func TestNagle(t *testing.T) {
 		delete(waited, sample.WaitOther) // a busy machine
 		if len(waited) != 1 || w.Tokens < requests || w.Sum < 0.020*requests {
 			u.Errorf("%+v", e.Waits)
+		}
+	})
+}
+
+// A server that writes a token in one piece, too, waits for an acknowledgement if the one before is
+// not acknowledged: of a response over a kept connection, the second token. Of a short response that
+// is most of the time.
+func TestNagleOfSecondTokens(t *testing.T) {
+	const n, requests = 4, 6
+	m := newMachine(t)
+	var server truth
+	m.serve(t, "127.0.0.1:7001", func(c net.Conn) {
+		if err := c.(*net.TCPConn).SetNoDelay(false); err != nil {
+			return
+		}
+		prompts(c, func(p prompt) (err error) {
+			var at []int64
+			text := streamHead
+			for i := range p.Tokens {
+				time.Sleep(5 * ms)
+				at = append(at, time.Now().UnixNano())
+				_, err = io.WriteString(c, text+chunkOf(event(fmt.Sprintf("t%d ", i))))
+				text = ""
+			}
+			server.note(p.Seed, at)
+			_, errEnd := io.WriteString(c, chunkOf(ending)+"0\r\n\r\n")
+			return errors.Join(err, errEnd)
+		})
+	})
+	k := follow(t, m, "http://127.0.0.1:7001", n)
+	k.visit(t, 1, 1)
+	if k.watch.writes == nil {
+		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
+	}
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, all := k.visit(u, 1, requests)
+		like(u, e, divided(u, all, &server), 5)
+		whole := 0.0
+		for _, p := range e.Parts {
+			whole += p.Last
+		}
+		nagle := slices.IndexFunc(e.Waits, func(w sample.EvidenceWait) bool {
+			return w.Cause == sample.WaitNagle
+		})
+		if e.Parts[tokens.TCP].Last < whole/4 || nagle < 0 || e.Waits[nagle].Tokens < requests-1 ||
+			e.Parts[tokens.TCP].Excess < e.Excess/2 {
+			u.Errorf("%+v", e)
 		}
 	})
 }

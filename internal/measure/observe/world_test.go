@@ -2,6 +2,8 @@ package observe
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,6 +182,38 @@ func fat(log *truth, pause func(i int) time.Duration, together bool,
 			}
 			log.note(p.Seed, at)
 			_, err := io.WriteString(c, kept.String()+chunkOf(ending)+"0\r\n\r\n")
+			return err
+		})
+	}
+}
+
+// zipping is model, but it compresses its responses.
+func zipping(log *truth, pause func(i int) time.Duration) func(net.Conn) {
+	return func(c net.Conn) {
+		prompts(c, func(p prompt) error {
+			_, err := io.WriteString(c, strings.TrimSuffix(streamHead, "\r\n")+
+				"Content-Encoding: gzip\r\n\r\n")
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			send := func(text string) {
+				_, _ = io.WriteString(z, text)
+				_ = z.Flush()
+				if err == nil {
+					_, err = io.WriteString(c, chunkOf(packed.String()))
+				}
+				packed.Reset()
+			}
+			var at []int64
+			for i := range p.Tokens {
+				time.Sleep(pause(i))
+				at = append(at, time.Now().UnixNano())
+				send(event(fmt.Sprintf("t%d ", i)))
+			}
+			log.note(p.Seed, at)
+			send(ending)
+			if err == nil {
+				_, err = io.WriteString(c, "0\r\n\r\n")
+			}
 			return err
 		})
 	}

@@ -286,7 +286,7 @@ type Event struct {
 // reply is a response of a server or relay.
 type reply struct {
 	events []Event
-	coded  bool // its content is compressed, so it was not decoded
+	coded  bool // its content is compressed in a way that is not decoded
 	ended  bool
 }
 
@@ -295,6 +295,7 @@ func replies(begun func(*reply)) *messages {
 	var r *reply
 	var events *sse.Decoder
 	var text openai.Reader
+	var zipped *gunzip
 	m := &messages{}
 	m.head = func(lines []string) (int64, error) {
 		_, status, ok := strings.Cut(lines[0], " ")
@@ -304,7 +305,14 @@ func replies(begun func(*reply)) *messages {
 		if status[0] == '1' {
 			return noBody, nil
 		}
-		r = &reply{coded: openai.Coding(field(lines, "Content-Encoding")) != ""}
+		r, zipped = &reply{}, nil
+		switch openai.Coding(field(lines, "Content-Encoding")) {
+		case "":
+		case "gzip":
+			zipped = &gunzip{}
+		default:
+			r.coded = true
+		}
 		events, text = &sse.Decoder{}, openai.Reader{}
 		begun(r)
 		if strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {
@@ -317,13 +325,23 @@ func replies(begun func(*reply)) *messages {
 			return nil
 		}
 		start := end - int64(len(piece))
+		if zipped != nil {
+			var err error
+			if piece, err = zipped.feed(piece); err != nil {
+				r.coded = true
+				return nil
+			}
+			start = end // of the bytes that brought the text
+		}
 		for len(piece) > 0 {
 			// By lines, so that an event's offset is that behind its last byte.
 			n := bytes.IndexByte(piece, '\n') + 1
 			if n == 0 {
 				n = len(piece)
 			}
-			start += int64(n)
+			if zipped == nil {
+				start += int64(n)
+			}
 			err := events.Feed(piece[:n], func(e sse.Event) error {
 				if text.Add(e.Data) {
 					r.events = append(r.events, Event{text.Text, start})

@@ -1,7 +1,10 @@
 package tokens
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +67,7 @@ func TestReplies(t *testing.T) {
 		"trailers":     {chunks + chunk(": ping\n\n") + "0\r\nX-T: 1\r\n\r\n" + chunks, nil, []bool{true, false}},
 		"extensions":   {chunks + "3;name=\"x\"\r\nabc\r\n" + ended, nil, []bool{true}},
 		"no content":   {"HTTP/1.1 204 No Content\r\n\r\n" + chunks + ended, nil, []bool{true, true}},
-		"compressed": {headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"not gzip": {headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			chunk(a) + ended, nil, []bool{true}},
 		"no coding": {headOf + "Content-Encoding: Identity, none\r\n\r\n" + a,
 			[][2]int64{{4, size(headOf, "Content-Encoding: Identity, none\r\n\r\n", a)}}, []bool{false}},
@@ -84,6 +87,78 @@ func TestReplies(t *testing.T) {
 		chunks + "zz\r\n", chunks + chunk("a")[:4] + "more\r\n", strings.Repeat("x", 2*maxHead)} {
 		if _, err := decoded(foreign, "HTTP/1.1 200 OK\r\n\r\n"); err == nil {
 			t.Errorf("%.30q is read as HTTP", foreign)
+		}
+	}
+}
+
+// zipped returns a stream that a compressor flushes after each text, or, without flushing, at the end.
+func zipped(t *testing.T, flush bool, texts ...string) (pieces []string) {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	take := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces = append(pieces, b.String())
+		b.Reset()
+	}
+	for _, text := range texts {
+		_, err := io.WriteString(z, text)
+		if flush && err == nil {
+			err = z.Flush()
+		}
+		take(err)
+	}
+	take(z.Close())
+	return pieces
+}
+
+// Of a stream in gzip each event comes with the bytes that the compressor flushed behind it.
+func TestZippedReplies(t *testing.T) {
+	var texts []string
+	for i := range 2000 { // more than a compressor remembers
+		texts = append(texts, says(fmt.Sprintf("word %d ", i*i)))
+	}
+	const head = headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, flush := range []bool{true, false} {
+		pieces := zipped(t, flush, texts...)
+		if !flush { // fewer, or they are too long to be kept until the end
+			pieces = zipped(t, flush, texts[:100]...)
+		}
+		packets, ends := []string{head}, []int64{int64(len(head))}
+		for _, p := range pieces {
+			if p != "" {
+				packets = append(packets, chunk(p))
+				ends = append(ends, ends[len(ends)-1]+int64(len(chunk(p))))
+			}
+		}
+		all, err := decoded(append(packets, ended)...)
+		if err != nil || len(all) != 1 || all[0].coded || !all[0].ended {
+			t.Fatalf("flushed is %t: %+v, %v", flush, all, err)
+		}
+		got := all[0].events
+		if want := len(texts); flush && len(got) != want || !flush && len(got) != 100 {
+			t.Fatalf("flushed is %t: %d events of %d", flush, len(got), want)
+		}
+		for i, e := range got {
+			if flush && (e.Offset <= ends[i] || e.Offset > ends[i+1]) {
+				t.Fatalf("event %d is at %d, its packet from %d to %d", i, e.Offset, ends[i],
+					ends[i+1])
+			}
+		}
+		again, err := decoded(strings.Split(strings.Join(packets, "")+ended, "")...)
+		if err != nil || len(again) != 1 || len(again[0].events) != len(got) ||
+			again[0].events[len(got)-1].Text != got[len(got)-1].Text {
+			t.Errorf("flushed is %t, byte by byte: %+v, %v", flush, again, err)
+		}
+	}
+	for name, body := range map[string]string{"brotli": chunk(texts[0]),
+		"gzip": chunk("\x1f\x8b\x08\x00"+strings.Repeat("x", 100)) + chunk(texts[0])} {
+		all, err := decoded(headOf + "Content-Encoding: " + name + "\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n" + body + ended)
+		if err != nil || len(all) != 1 || !all[0].coded || len(all[0].events) > 0 || !all[0].ended {
+			t.Errorf("%s: %+v, %v", name, all, err)
 		}
 	}
 }
