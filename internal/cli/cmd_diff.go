@@ -29,8 +29,8 @@ differs (machine, loads, paths), then the change of each mode's ratio to the bas
 with a 95 % interval and a verdict. Absolute figures follow; they are not judged, because
 they depend on the machine's state. If the baseline's own figure differs by more than
 10 %, the machine was in another state, and what looks worse or better counts as unclear.
-Of two files that toll trace --attach --format json wrote, it compares the parts of a
-request's time.
+Of two runs of toll trace --attach, kept or written with --format json, it compares the
+parts of a request's time.
 
 With --fail-above it also fails if a mode of the old run has no result in the new one, or
 if nothing could be judged; each case has an exit code of its own.`,
@@ -93,7 +93,7 @@ func twoOrNone(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// servedDifference compares two files that toll trace --attach --format json wrote. It returns nil
+// servedDifference compares two files that toll trace --attach kept or wrote. It returns nil
 // if one of them is none.
 func servedDifference(before, after string, stdin *bufio.Reader) (*difference.Served, error) {
 	var read [2]*sample.Served

@@ -66,11 +66,7 @@ func newHistoryShow(e env) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			f, err := readResults(e, "@"+strings.TrimPrefix(args[0], "@"), nil)
-			if err != nil {
-				return err
-			}
-			return out.printReport(e, judgeFile(e, f))
+			return out.printFile(e, "@"+strings.TrimPrefix(args[0], "@"), nil)
 		}),
 	}
 	out.addDetails(c.Flags())

@@ -24,8 +24,8 @@ func newReport(e env) *cobra.Command {
 		Use:   "report FILE",
 		Short: "Read a results file and print its report",
 		Long: `report reads a results file of --save, on any machine, and prints what the run printed.
-"-" is standard input. The file of a run that was killed is read as far as it goes. What
-toll trace --attach --format json wrote is read, too.`,
+"-" is standard input. The file of a run that was killed is read as far as it goes. Requests
+of toll trace --attach, kept or written with --format json, are read, too.`,
 		Example: `  toll report run.jsonl
   toll report run.jsonl --format json --output run.json
   ssh server cat run.jsonl | toll report -`,
@@ -34,21 +34,7 @@ toll trace --attach --format json wrote is read, too.`,
 			if err := out.check(place{"", args[0]}); err != nil {
 				return err
 			}
-			stdin := bufio.NewReader(c.InOrStdin())
-			switch s, err := readServed(args[0], stdin); {
-			case err != nil:
-				return &failure{exitBadFile, fmt.Errorf("%s: %w", args[0], err), ""}
-			case s != nil:
-				if err := out.format.check(document.Requests); err != nil {
-					return err
-				}
-				return out.print(e, view.Served(s))
-			}
-			f, err := readResults(e, args[0], stdin)
-			if err != nil {
-				return err
-			}
-			return out.printReport(e, judgeFile(e, f))
+			return out.printFile(e, args[0], bufio.NewReader(c.InOrStdin()))
 		}),
 	}
 	out.addDetails(c.Flags())
@@ -56,27 +42,55 @@ toll trace --attach --format json wrote is read, too.`,
 	return c
 }
 
-// readServed reads what toll trace --attach --format json wrote, or returns nil if the file or the
-// standard input is none of that.
+// printFile prints the report of a results file, a kept run or the standard input, also if it has
+// requests that were watched.
+func (f *outputFlags) printFile(e env, name string, stdin *bufio.Reader) error {
+	switch s, err := readServed(name, stdin); {
+	case err != nil:
+		return &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), ""}
+	case s != nil:
+		if err := f.format.check(document.Requests); err != nil {
+			return err
+		}
+		return f.print(e, view.Served(s))
+	}
+	file, err := readResults(e, name, stdin)
+	if err != nil {
+		return err
+	}
+	return f.printReport(e, judgeFile(e, file))
+}
+
+// readServed reads what toll trace --attach kept or wrote with --format json, or returns nil if the
+// file or the standard input is none of that.
 func readServed(name string, stdin *bufio.Reader) (*sample.Served, error) {
 	in := stdin
 	if name != "-" {
-		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-			return nil, nil
+		f, kept, err := openRun(name)
+		if !kept {
+			if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+				return nil, nil
+			}
+			f, err = os.Open(name)
 		}
-		f, err := os.Open(name)
 		if err != nil {
 			return nil, nil //nolint:nilerr // readResults says why
 		}
 		defer f.Close()
 		in = bufio.NewReader(f)
 	}
-	const opens = 64
-	head, _ := in.Peek(opens) // fewer bytes are none of it, either
-	if m := schemaOf.FindSubmatch(head); m == nil || string(m[1]) != "requests" {
+	if !areRequests(in) {
 		return nil, nil
 	}
 	return sample.ReadServed(in)
+}
+
+// areRequests reports whether requests that were watched are next in an input.
+func areRequests(in *bufio.Reader) bool {
+	const opens = 64
+	head, _ := in.Peek(opens) // fewer bytes are none of it, either
+	m := schemaOf.FindSubmatch(head)
+	return m != nil && string(m[1]) == "requests"
 }
 
 func judgeFile(e env, f *sample.File) judge.Report {

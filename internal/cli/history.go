@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,20 +61,34 @@ func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
 			return out, nil
 		}
 	}
-	in, err := s.Open(r)
+	f, err := s.Open(r)
 	if err != nil {
 		return trend.Summary{}, err
 	}
-	defer in.Close()
-	f, err := sample.Read(in)
+	defer f.Close()
+	out, err := summarize(bufio.NewReader(f))
 	if err != nil {
 		return trend.Summary{}, err
 	}
-	out := trend.Summarize(f.Header, judge.Judge(f).Base(), version)
 	if b, err := json.Marshal(out); err == nil {
 		_ = s.Summarize(r, b) // only saves time later
 	}
 	return out, nil
+}
+
+func summarize(in *bufio.Reader) (trend.Summary, error) {
+	if areRequests(in) {
+		served, err := sample.ReadServed(in)
+		if err != nil {
+			return trend.Summary{}, err
+		}
+		return trend.SummarizeServed(served, version), nil
+	}
+	f, err := sample.Read(in)
+	if err != nil {
+		return trend.Summary{}, err
+	}
+	return trend.Summarize(f.Header, judge.Judge(f).Base(), version), nil
 }
 
 // openRun opens a kept run. is reports whether name has the form of a run's name, such as @1, and
@@ -106,7 +121,24 @@ func openRun(name string) (f *os.File, is bool, err error) {
 // keep keeps a run in the history and returns its number, or 0 if it is not kept. A failure is
 // only a warning.
 func keep(e env, results []byte, f *sample.File, r judge.Report) (n int) {
-	if historyEnv.set() || r.Empty() {
+	if r.Empty() {
+		return 0
+	}
+	return store(e, results, trend.Summarize(f.Header, r.Base(), version))
+}
+
+// keepServed is keep for requests that were watched.
+func keepServed(e env, x *sample.Served) (n int) {
+	results, err := json.Marshal(x)
+	if err != nil || x.Requests == 0 {
+		return 0
+	}
+	return store(e, results, trend.SummarizeServed(x, version))
+}
+
+// store keeps a run, as keep does.
+func store(e env, results []byte, now trend.Summary) (n int) {
+	if historyEnv.set() {
 		return 0
 	}
 	s, err := history.Find(os.Getenv)
@@ -115,12 +147,11 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) (n int) {
 	}
 	var summary []byte
 	if err == nil {
-		now := trend.Summarize(f.Header, r.Base(), version)
 		sayUnusual(e, s, now)
 		summary, err = json.Marshal(now)
 	}
 	if err == nil {
-		n, err = s.Keep(f.Header.Started, results, summary)
+		n, err = s.Keep(now.Started, results, summary)
 	}
 	if err != nil {
 		n = 0

@@ -69,7 +69,12 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 	s.Schema, s.Started, s.Command = sample.ServedSchema, began, withoutOutput(e)
 	s.Environment, _ = (machine.Machine{}).Read() // what cannot be read is left empty
 	s.Environment.Tool = version
-	return f.out.print(e, view.Served(s))
+	kept := keepServed(e, s)
+	unprinted := f.out.print(e, view.Served(s))
+	if kept > 0 && (!f.quiet || unprinted != nil) {
+		say(e.stderr, fmt.Sprintf("toll: kept as @%[1]d: toll report @%[1]d", kept))
+	}
+	return unprinted
 }
 
 // The protocols over which requests are watched; "": TCP, or UDP where nothing accepts that.

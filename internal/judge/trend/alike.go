@@ -35,6 +35,10 @@ func planKey(p sample.Plan) string {
 			parts = append(parts, text)
 		}
 	}
+	return hashed(parts...)
+}
+
+func hashed(parts ...string) string {
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%q", parts)))
 	const bytes = 8
 	return hex.EncodeToString(sum[:bytes])
