@@ -150,7 +150,7 @@ func SayPrices(head string, all []Priced) string {
 func (p Price) Does() string {
 	switch {
 	case p.Unit == RatioUnit:
-		return p.ratio().String()
+		return p.Ratio().String()
 	case p.Verdict == stats.Costs:
 		return "adds " + p.Amount()
 	}

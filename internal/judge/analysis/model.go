@@ -313,7 +313,7 @@ func (r Ratio) Even() string {
 	return fmt.Sprintf("%.*f%s ±%.*f", decimals, s.Median, unit, decimals, s.HalfWidth())
 }
 
-// Mark returns a sign of the verdict to follow Even: "=" for the same, "?" for unclear, "~" for one
+// Mark returns a sign of the verdict to follow Even: "=" for the same or nothing, "?" for unclear, "~" for one
 // that varies, and "" for better and worse, which the figure itself shows, and for a ratio whose
 // interval is "±?".
 func (r Ratio) Mark() string {
@@ -324,7 +324,7 @@ func (r Ratio) Mark() string {
 		return ""
 	case r.Verdict == stats.Unclear:
 		return "?"
-	case r.Verdict == stats.Same:
+	case r.Verdict == stats.Same, r.Verdict == stats.Nothing:
 		return "="
 	}
 	return ""

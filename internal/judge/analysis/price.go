@@ -71,10 +71,13 @@ func (p Price) String() string {
 }
 
 // Word returns the verdict as tables show it.
-func (p Price) Word() string { return p.ratio().Word() }
+func (p Price) Word() string { return p.Ratio().Word() }
+
+// Mark does what Ratio.Mark does. Nothing measurable is "=".
+func (p Price) Mark() string { return p.Ratio().Mark() }
 
 // Undecided does what Ratio.Undecided does.
-func (p Price) Undecided() bool { return p.ratio().Undecided() }
+func (p Price) Undecided() bool { return p.Ratio().Undecided() }
 
 // span returns the range of a price that varies. If all of it has one sign, the smaller amount
 // comes first.
@@ -97,7 +100,7 @@ func (p Price) Value() string {
 	}
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
 	if p.Unit == RatioUnit {
-		return p.ratio().String()
+		return p.Ratio().String()
 	}
 	uncertain := s.HalfWidth()
 	if s.N < 2 {
@@ -122,8 +125,11 @@ func digitsOf(uncertain, median float64) int {
 }
 
 // Even returns a signed time in µs or ms, without the unit, and the larger half of its interval, so
-// that a column of prices has one form: "+2.7 ±0.6".
+// that a column of prices has one form: "+2.7 ±0.6". For a ratio it does what Ratio.Even does.
 func (p Price) Even(unit string) string {
+	if p.Unit == RatioUnit {
+		return p.Ratio().Even()
+	}
 	if p.Unit == "s" && unit == "ms" {
 		p = p.inMilliseconds()
 	}
@@ -217,7 +223,8 @@ func (p Price) In(text string) string {
 	return text
 }
 
-func (p Price) ratio() Ratio {
+// Ratio returns the price in the form of a ratio, which has its words and marks.
+func (p Price) Ratio() Ratio {
 	return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
 		Varies: p.Varies}
 }

@@ -83,6 +83,7 @@ func TestMark(t *testing.T) {
 		{analysis.Ratio{Verdict: stats.Worse, N: 9}, ""},
 		{analysis.Ratio{Verdict: stats.Same, N: 9}, "="},
 		{analysis.Ratio{Verdict: stats.Unclear, N: 9}, "?"},
+		{analysis.Ratio{Verdict: stats.Nothing, N: 9}, "="},
 		{analysis.Ratio{Verdict: stats.Unclear, N: 1}, ""},
 		{analysis.Ratio{Verdict: stats.Unclear, Varies: true}, "~"},
 		{analysis.Ratio{Verdict: stats.Worse, Varies: true}, ""},

@@ -59,10 +59,14 @@ func sum(w *writer, fs []analysis.Finding) string {
 		cmp.Or(strings.Join(parts, "; "), "no part alone is beyond the noise"))
 }
 
-// mostNamed is the largest number of parts that a sentence names. The table has the others.
-const mostNamed = 2
+// A sentence names the part that certainly changes a price most, and the next one if that does so by
+// at least a share of it. The table has the others.
+const (
+	mostNamed  = 2
+	leastShare = 0.25
+)
 
-// mostOf names the parts that certainly change a price most, and counts the others.
+// mostOf names the parts that certainly change a price most. If none does, it counts the others.
 func mostOf(w *writer, fs []analysis.Finding) string {
 	name, of := fs[0].What, w.steps(fs[0])
 	var sure []ladder.Step
@@ -86,34 +90,42 @@ func mostOf(w *writer, fs []analysis.Finding) string {
 	})
 	var named, others []string
 	for _, s := range sure[:min(mostNamed, len(sure))] {
-		named = append(named, s.Part+" "+s.Prices[name].Does())
+		if p := s.Prices[name]; p.Size() >= leastShare*sure[0].Prices[name].Size() {
+			named = append(named, s.Part+" "+changeBy(p))
+		}
 	}
 	for _, x := range []struct {
 		n    int
 		what string
-	}{{len(sure) - len(named), "less"}, {none, "nothing measurable"},
-		{hidden, "hidden by a full " + link}, {varying, "varying"}, {open, "unclear"}} {
+	}{{none, "nothing measurable"}, {hidden, "hidden by a full " + link}, {varying, "varying"},
+		{open, "unclear"}} {
 		if x.n > 0 {
 			others = append(others, fmt.Sprintf("%d %s", x.n, x.what))
 		}
 	}
 	head := printable.Capital(priceNouns[name])
-	if name == workload.Throughput {
-		head += ", of that without the part"
-	}
 	if slices.ContainsFunc(w.study.(*ladder.Report).Steps, func(s ladder.Step) bool {
 		return !s.SamePlace(of[0])
 	}) {
 		head += " on " + of[0].On + " from " + of[0].Way()
 	}
-	text, rest := strings.Join(named, "; "), strings.Join(others, ", ")
 	switch {
 	case none == len(of):
 		return head + ": no part costs anything measurable"
-	case text == "":
-		return head + ": no part is certain to change it (" + rest + ")"
-	case rest != "":
-		text += " (other parts: " + rest + ")"
+	case len(named) == 0:
+		return head + ": no part is certain to change it (" + strings.Join(others, ", ") + ")"
 	}
-	return head + ": " + text
+	return head + ": " + strings.Join(named, "; ")
+}
+
+// changeBy returns "+41 µs", "-40 %" or, of what varies, its range.
+func changeBy(p analysis.Price) string {
+	switch {
+	case p.Varies:
+		return p.In(p.Value())
+	case p.Unit == analysis.RatioUnit:
+		return percentOf(p.Ratio())
+	}
+	amount, _, _ := strings.Cut(p.Even("µs"), " ")
+	return amount + " µs"
 }

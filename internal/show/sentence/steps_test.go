@@ -45,14 +45,13 @@ func TestParts(t *testing.T) {
 		want  []string
 	}{
 		"dearest": {[]analysis.Price{costs, priced(stats.Costs, 9), gains, nothing},
-			[]string{"Median latency: b adds 9.0 µs (8.0–10.0); c takes 4.0 µs (3.0–5.0) off " +
-				"(other parts: 1 less, 1 nothing measurable)."}},
-		"one":  {[]analysis.Price{costs}, []string{"Median latency: a adds 2.0 µs (1.0–3.0)."}},
+			[]string{"Median latency: b +9.0 µs; c -4.0 µs."}},
+		"small": {[]analysis.Price{costs, priced(stats.Costs, 9)}, []string{"Median latency: b +9.0 µs."}},
+		"one":   {[]analysis.Price{costs}, []string{"Median latency: a +2.0 µs."}},
 		"none": {[]analysis.Price{nothing, nothing}, []string{"Median latency: no part costs anything measurable."}},
 		"unclear": {[]analysis.Price{unclear}, []string{
 			"Median latency: no part is certain to change it (1 unclear).", six}},
-		"all": {[]analysis.Price{costs, nothing, varies, unclear}, []string{"Median latency: a adds 2.0 µs " +
-			"(1.0–3.0) (other parts: 1 nothing measurable, 1 varying, 1 unclear).",
+		"all": {[]analysis.Price{costs, nothing, varies, unclear}, []string{"Median latency: a +2.0 µs.",
 			"1 of 3 verdicts is unclear: measure longer (--budget) or on a quieter machine."}},
 		"few": {[]analysis.Price{few}, []string{
 			"Median latency: no part is certain to change it (1 unclear).", "The verdict is unclear, " +
@@ -82,11 +81,11 @@ func TestPartsInDetail(t *testing.T) {
 			Prices: []analysis.Price{priced(stats.Costs, 4)}})
 	Fill(r)
 	answer := []string{
-		"Median latency on lab from the machine itself to outside: a adds 3.0 µs (2.0–4.0).",
+		"Median latency on lab from the machine itself to outside: a +3.0 µs.",
 		"Median latency on lab from the machine itself: no part costs anything measurable.",
 		"Median latency on docker from the machine itself: no part is certain to change it (1 unclear).",
-		"Throughput, of that without the part on lab from the machine itself to outside: no part is " +
-			"certain to change it (1 hidden by a full wire).",
+		"Throughput on lab from the machine itself to outside: no part is certain to change it (1 " +
+			"hidden by a full wire).",
 		"1 of 3 verdicts is unclear: measure longer (--budget) or on a quieter machine."}
 	if r.Answer.Question != "What does each part of the way out cost?" ||
 		!slices.Equal(r.Answer.Text, answer) {

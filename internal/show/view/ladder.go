@@ -23,6 +23,128 @@ func ladderView(v *view) {
 	v.figures, v.charts = of(numbers.Ladder), of(chart.Ladder)
 	v.legend, v.detailed = ladderLegend, "CPU, paths"
 	v.hides = "thin-tail" // the tables show no tails
+	v.overview, v.key = of(ladderOverview), of(ladderKey)
+}
+
+// ladderOverview returns a table for each place of the client. The loads are columns, and each row
+// has what its part costs.
+func ladderOverview(report *ladder.Report) (out []document.Section) {
+	r := report.Base()
+	for _, side := range sides(report.Steps) {
+		out = append(out, stepsAcross(r, side))
+	}
+	return out
+}
+
+func stepsAcross(r *analysis.Report, steps []ladder.Step) document.Section {
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode")}}
+	for i := range steps {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(steps[i].Label),
+			Note: stepNote(steps, i, true)})
+	}
+	var loads []string
+	for _, l := range r.Plan.Loads {
+		if !measured(r, steps, l) {
+			continue
+		}
+		if len(loads) == 1 {
+			t.Split, t.At = document.SplitInTwo, len(t.Columns)
+		}
+		w := workload.Of(l)
+		loads = append(loads, w.Words(l))
+		unit, by := fitting(r, l.Kind, w.Primary)
+		adds := addsUnit(l)
+		head := "adds"
+		switch {
+		case adds == "":
+			head = "% of mode before"
+		case adds != unit:
+			head = "adds, " + adds
+		}
+		level := figures(w.Noun, unit)
+		level.Span = 2
+		t.Columns = append(t.Columns, level, texts("", head))
+		for i, s := range steps {
+			price := document.Cell{}
+			if p, ok := priceOf(s, l); ok {
+				price = markedPrice(p, adds)
+			} else if s.Below != "" {
+				price = nothing
+			}
+			t.Rows[i].Cells = append(t.Rows[i].Cells, levelOf(r, s, l, by), price)
+		}
+	}
+	return section(document.Strongly("From "+steps[0].Way()+sayOn(r, steps[0].On)).
+		Then(", "+strings.Join(loads, "; "), document.Faint), t)
+}
+
+func measured(r *analysis.Report, steps []ladder.Step, l sample.Load) bool {
+	return slices.ContainsFunc(steps, func(s ladder.Step) bool {
+		_, ok := cellOf(r, s, l.Kind)
+		return ok
+	})
+}
+
+func levelOf(r *analysis.Report, s ladder.Step, l sample.Load, by float64) document.Cell {
+	c, ok := cellOf(r, s, l.Kind)
+	if !ok {
+		return nothing
+	}
+	return scaled(workload.Of(l).Primary, by)(c)
+}
+
+func priceOf(s ladder.Step, l sample.Load) (p analysis.Price, ok bool) {
+	p, ok = s.Prices[ladder.PriceName(l.Kind, workload.Of(l).Primary)]
+	return p, ok
+}
+
+// addsUnit returns the unit of what a part adds under a load, or "" if its price is a ratio.
+func addsUnit(l sample.Load) string {
+	adds := heads.Of(l).Adds
+	if adds == "" && workload.MetricOf(workload.Of(l).Primary, l).Unit == "s" {
+		return "µs"
+	}
+	return adds
+}
+
+// markedPrice returns a price with a mark of its verdict.
+func markedPrice(p analysis.Price, unit string) document.Cell {
+	if p.LimitedBy != "" {
+		return document.Cell{Text: p.LimitedBy + " full", Style: styleOf(p.Verdict)}
+	}
+	cell := pricedCell(p, unit)
+	cell.Text, cell.Style = strings.TrimSpace(cell.Text+" "+p.Mark()), styleOf(p.Verdict)
+	return cell
+}
+
+// ladderKey explains the marks of a ladder's tables.
+func ladderKey(report *ladder.Report) string {
+	var marks []string
+	for _, s := range report.Steps {
+		for _, l := range report.Plan.Loads {
+			if p, ok := priceOf(s, l); ok && p.LimitedBy == "" {
+				marks = append(marks, markOf(p.Ratio()))
+			}
+		}
+	}
+	return printable.Capital(strings.Join(marksInWords(marks, "nothing measurable"), "; "))
+}
+
+// stepNote returns what a step adds to the one below it. With traced it says where in the kernel that
+// is spent, if this was traced.
+func stepNote(steps []ladder.Step, i int, traced bool) string {
+	s := steps[i]
+	if s.Below == "" {
+		return ""
+	}
+	note := "+ " + s.Part
+	if i == 0 || steps[i-1].Label != s.Below { // the ladder branches
+		note = s.Below + " " + note
+	}
+	if traced && s.Trace != nil {
+		note += ". " + tracedNote(*s.Trace)
+	}
+	return note
 }
 
 func sides(steps []ladder.Step) [][]ladder.Step {
@@ -39,12 +161,8 @@ func sides(steps []ladder.Step) [][]ladder.Step {
 // briefStep returns the table of a load; parts says what each step adds below its row.
 func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load, parts bool) document.Section {
 	w, s := workload.Of(l), steps[0]
-	metric := w.Primary
+	metric, adds := w.Primary, addsUnit(l)
 	unit, by := fitting(r, l.Kind, metric)
-	adds := heads.Of(l).Adds
-	if m := workload.MetricOf(metric, l); adds == "" && m.Unit == "s" {
-		adds = "µs"
-	}
 	head := texts("adds", adds)
 	if adds == "" {
 		head = texts("% of the", "mode before")
@@ -53,23 +171,14 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load, parts boo
 		Columns: []document.Column{texts("", "mode"), figures("", unit), head,
 			texts("", "verdict")}}
 	for i, s := range steps {
-		row := document.Row{Cells: []document.Cell{{Text: s.Label}, nothing, {}, {}}}
-		if c, ok := cellOf(r, s, l.Kind); ok {
-			row.Cells[1] = scaled(metric, by)(c)
-		}
-		if s.Below != "" && parts {
-			row.Note = "+ " + s.Part
-			if i == 0 || steps[i-1].Label != s.Below { // the ladder branches
-				row.Note = s.Below + " " + row.Note
-			}
-			if l.Kind == workload.RR && s.Trace != nil {
-				row.Note += ". " + tracedNote(*s.Trace)
-			}
+		row := document.Row{Cells: []document.Cell{{Text: s.Label}, levelOf(r, s, l, by), {}, {}}}
+		if parts {
+			row.Note = stepNote(steps, i, l.Kind == workload.RR)
 		}
 		if s.Below != "" {
 			row.Cells[2], row.Cells[3] = nothing, nothing
 		}
-		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {
+		if p, ok := priceOf(s, l); ok {
 			row.Style = styleOf(p.Verdict)
 			row.Cells[2], row.Cells[3] = pricedCell(p, adds), document.Cell{Text: p.Word()}
 			if p.LimitedBy != "" {
@@ -85,12 +194,11 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load, parts boo
 }
 
 func pricedCell(p analysis.Price, unit string) document.Cell {
-	if p.Unit != analysis.RatioUnit {
-		return priceCell(p.Even(unit), p)
+	cell := priceCell(p.Even(unit), p)
+	if cell.Number.Varies = p.Varies; p.N < 2 { // a single round has no interval
+		cell.Number.Low, cell.Number.High = nil, nil
 	}
-	x := analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
-		Varies: p.Varies}
-	return inPercent(x, true)
+	return cell
 }
 
 func ladderLegend(r *analysis.Report) string {

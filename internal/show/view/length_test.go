@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
@@ -14,8 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
-// What answers a question is read on one screen of 80 columns: a comparison of the usual modes, and two
-// routes whose packets were captured, with something to say about each.
+// What answers a question is read on one screen of 80 columns: a comparison of the usual modes, a
+// ladder with a mode that is missing, and two routes whose packets were captured, with something to
+// say about each.
 func TestAnswersAreShort(t *testing.T) {
 	chat := routesTo(someChat, chatRoute("direct", "172.17.0.2:8000", 0, ""),
 		chatRoute("gateway", "127.0.0.1:8080", 1.2, stats.Costs))
@@ -50,10 +53,12 @@ func TestAnswersAreShort(t *testing.T) {
 		"%). Times include those of waiting for a CPU"}}
 	busy.Found = append([]analysis.Finding{{Code: endpoints.Uncounted}, {Code: analysis.Busy}},
 		endpoints.Findings(&busy, nil)...)
+	parts := climbed()
+	parts.Found = ladder.Findings(parts)
 	for name, tt := range map[string]struct {
-		report *analysis.Report
+		report judge.Report
 		most   int
-	}{"busy": {&busy, 40}, "compare": {usualOnTwoCPUs(), 24}, "stream": {chat, 40}, "sql": {sql, 40}} {
+	}{"busy": {&busy, 40}, "ladder": {parts, 30}, "compare": {usualOnTwoCPUs(), 24}, "stream": {chat, 40}, "sql": {sql, 40}} {
 		text := summary(t, tt.report, format.Options{Width: 80})
 		if n := strings.Count(text, "\n"); n > tt.most {
 			t.Errorf("%s: %d lines, at most %d:\n%s", name, n, tt.most, text)

@@ -216,23 +216,16 @@ func key(r *analysis.Report) string {
 			facts = append(facts, text)
 		}
 	}
-	found := func(is func(analysis.Ratio) bool) bool {
-		return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
-			x := c.Metrics[c.Primary].Ratio
-			return x != nil && !c.Baseline && is(*x)
-		})
-	}
-	has := func(mark string) bool {
-		return found(func(x analysis.Ratio) bool { return x.Mark() == mark })
-	}
 	if slices.ContainsFunc(places(cells), func(g []analysis.Cell) bool {
 		return len(fieldsOf(g)) > 1
 	}) {
-		add(true, "± 95 % interval")
-		add(has("="), fmt.Sprintf("= the same within %.3g %%", percent*r.Plan.Same))
-		add(has("?"), "? unclear")
-		add(has("~"), "~ varies, in this range")
-		add(found(analysis.Ratio.Alone), "±? unclear: too few rounds for an interval")
+		var marks []string
+		for _, c := range cells {
+			if x := c.Metrics[c.Primary].Ratio; x != nil && !c.Baseline {
+				marks = append(marks, markOf(*x))
+			}
+		}
+		facts = marksInWords(marks, fmt.Sprintf("the same within %.3g %%", percent*r.Plan.Same))
 	}
 	for _, p := range r.Plan.Pins {
 		add(p.Name == sample.PinFar && r.Plan.ManyPins(),
@@ -243,12 +236,32 @@ func key(r *analysis.Report) string {
 	return printable.Capital(strings.Join(facts, "; "))
 }
 
+// markOf returns the mark that follows a ratio in a table.
+func markOf(x analysis.Ratio) string {
+	if x.Alone() {
+		return "±?"
+	}
+	return x.Mark()
+}
+
+// marksInWords explains intervals and those marks that a table has. same is what "=" means.
+func marksInWords(marks []string, same string) []string {
+	out := []string{"± 95 % interval"}
+	for _, m := range [][2]string{{"=", same}, {"?", "unclear"}, {"~", "varies, in this range"},
+		{"±?", "unclear: too few rounds for an interval"}} {
+		if slices.Contains(marks, m[0]) {
+			out = append(out, m[0]+" "+m[1])
+		}
+	}
+	return out
+}
+
 // remarks returns what a summary says between its tables and its answer: the key, results that are
 // missing or may be wrong, and a line about the run.
-func remarks(r *analysis.Report) []document.Section {
+func remarks(r *analysis.Report, key string) []document.Section {
 	said := document.Section{Close: true}
-	if text := key(r); text != "" {
-		said.Add(faint(text + "."))
+	if key != "" {
+		said.Add(faint(key + "."))
 	}
 	facts := []string{briefRun(r.Plan)}
 	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {

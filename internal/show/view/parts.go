@@ -105,10 +105,7 @@ func ladderParts(report *ladder.Report) []Part {
 	named := map[int]bool{}
 	for _, l := range r.Plan.Loads {
 		for i, side := range sides(report.Steps) {
-			if !slices.ContainsFunc(side, func(s ladder.Step) bool {
-				_, ok := cellOf(r, s, l.Kind)
-				return ok
-			}) {
+			if !measured(r, side, l) {
 				continue
 			}
 			p := Part{Section: briefStep(r, side, l, !named[i])}

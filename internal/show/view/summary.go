@@ -27,9 +27,9 @@ func Summary(r judge.Report) document.Document {
 		d.Add(v.summary(r)...)
 		return d
 	}
-	if v.overview {
-		d.Add(overview(base)...)
-		d.Add(remarks(base)...)
+	if v.overview != nil {
+		d.Add(v.overview(r)...)
+		d.Add(remarks(base, v.key(r))...)
 		d.Add(answerSection(base.Answer))
 		return d
 	}

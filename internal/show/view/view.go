@@ -38,8 +38,10 @@ type view struct {
 	legend func(r *analysis.Report) string
 	hides  string // code of a warning about figures that the tables do not show
 	pins   bool   // CPU placements may be columns of one table
-	// overview means that the summary has one table for each place, and one line about the run.
-	overview bool
+	// overview returns the tables of a summary that has one for each place, and one line about the
+	// run, and key explains them; nil: the summary has the parts' tables.
+	overview func(r judge.Report) []document.Section
+	key      func(r judge.Report) string
 	// detailed names what only the details show.
 	brief      func(r *analysis.Report, cells []analysis.Cell) []column
 	briefTitle func(r *analysis.Report, cells []analysis.Cell) document.Text
@@ -65,7 +67,6 @@ func viewOf(r *analysis.Report) view {
 		above:     func([]analysis.Cell, int) document.Text { return nil },
 		pins:      r.Study == sample.StudyCompare,
 		kinds:     r.Study == sample.StudyCompare,
-		overview:  r.Study == sample.StudyCompare,
 		brief:     briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
 		added: addedColumn, proven: analysis.Witnessed}
 	change := map[sample.Study]func(*view){
@@ -74,6 +75,9 @@ func viewOf(r *analysis.Report) view {
 		sample.StudyEndpoints: endpointsView,
 		sample.StudyMesh:      meshView,
 	}[r.Study]
+	if r.Study == sample.StudyCompare {
+		v.overview, v.key = onBase(overview), onBase(key)
+	}
 	if change != nil {
 		change(&v)
 	}
