@@ -48,7 +48,7 @@ func TestParts(t *testing.T) {
 			[]string{"Median latency: b +9.0 µs; c -4.0 µs."}},
 		"small": {[]analysis.Price{costs, priced(stats.Costs, 9)}, []string{"Median latency: b +9.0 µs."}},
 		"one":   {[]analysis.Price{costs}, []string{"Median latency: a +2.0 µs."}},
-		"none": {[]analysis.Price{nothing, nothing}, []string{"Median latency: no part costs anything measurable."}},
+		"none":  {[]analysis.Price{nothing, nothing}, []string{"Median latency: no part costs anything measurable."}},
 		"unclear": {[]analysis.Price{unclear}, []string{
 			"Median latency: no part is certain to change it (1 unclear).", six}},
 		"all": {[]analysis.Price{costs, nothing, varies, unclear}, []string{"Median latency: a +2.0 µs.",
