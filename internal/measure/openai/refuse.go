@@ -86,6 +86,10 @@ func (s *Session) status(a *answer) error {
 	if foreign[a.StatusCode] && !bytes.Contains(bytes.ToLower(b), []byte("model")) {
 		e.hint = s.e.otherServers()
 	}
+	if a.StatusCode == http.StatusUpgradeRequired {
+		e.hint = fmt.Sprintf("toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: "+
+			"toll run %s --client COMMAND", s.e.addr())
+	}
 	if a.StatusCode == http.StatusBadRequest || a.StatusCode == http.StatusUnprocessableEntity {
 		e.members = refusedMembers(b)
 	}
@@ -191,8 +195,8 @@ func (e *Endpoint) onlyHTTP2() error {
 	at := *e.url
 	at.RawQuery = ""
 	return &hinted{"the server speaks HTTP/2 only, and toll HTTP/1.1", fmt.Sprintf(
-		"let it accept HTTP/1.1, or measure with another client: toll run %s --client 'curl -sNo /dev/null %s %s'",
-		e.addr(), how, e.secrets.Hide(at.String()))}
+		"let it accept HTTP/1.1, or measure with another client, of gRPC with one of its own: toll run "+
+			"%s --client 'curl -sNo /dev/null %s %s'", e.addr(), how, e.secrets.Hide(at.String()))}
 }
 
 // root returns the server's URL with another path.

@@ -159,6 +159,10 @@ func TestUnreadable(t *testing.T) {
 			"ask http://server/v1/chat/completions: the server answered 501 No: an HTML page", webServer},
 		{"proxy", "HTTP/1.1 502 No\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
 			"ask http://server/v1/chat/completions: the server answered 502 No: an HTML page", ""},
+		{"websocket", "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nws\n",
+			"ask http://server/v1/chat/completions: the server answered 426 Upgrade Required: ws",
+			"toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: toll run server:80 " +
+				"--client COMMAND"},
 		{"no-path", "HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\n\r\n" +
 			`{"detail":"Not Found"}`, "ask http://server/v1/chat/completions: the server answered 404 Not Found: Not Found", webServer},
 		{"no-model", "HTTP/1.1 404 Not Found\r\nContent-Length: 28\r\n\r\n" +
