@@ -81,9 +81,14 @@ func (s Saved) Random() bool {
 }
 
 var limiting = map[uint32]string{unix.NFT_OBJECT_QUOTA: "quota", unix.NFT_OBJECT_LIMIT: "limit",
-	unix.NFT_OBJECT_CONNLIMIT: "connlimit"}
+	unix.NFT_OBJECT_CONNLIMIT: "connlimit", unix.NFT_OBJECT_CT_EXPECT: expectWord}
 
-const queueWord = "NFQUEUE"
+const (
+	queueWord = "NFQUEUE"
+	// expectWord is of rules that expect further connections of a client. They drop packets of the
+	// next connection while these are expected.
+	expectWord = "ct expectation"
+)
 
 // xt returns the name of an xtables match or target, or "".
 func (e expression) xt() string {
@@ -264,7 +269,11 @@ func (r *savedRule) idles(last bool) bool {
 			if !xtables.Logs(e.xt()) {
 				return false
 			}
-		case "counter", "objref":
+		case "objref":
+			if r.word(e) == expectWord {
+				return false
+			}
+		case "counter":
 		default:
 			if !slices.Contains(harmless, e.name) {
 				return false
@@ -291,7 +300,7 @@ func verdictCode(immediate attributes) (code int32, set bool) {
 }
 
 func (r *savedRule) assume(match bool) (out attributes) {
-	queued := false
+	queued, never := false, false
 	unknown := ^uint32(0) // the register that a doubtful value was loaded into
 	for _, e := range r.exprs {
 		from, to := registers(e)
@@ -300,10 +309,15 @@ func (r *savedRule) assume(match bool) (out attributes) {
 		case word == queueWord:
 			queued = true
 			out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(match)})
+		case word == expectWord: // without an expectation, the rest of the rule is certain
+			if match {
+				out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(false)})
+			}
 		case word == "TPROXY":
+			never = true
 			out = append(out, e.list)
 		case word != "":
-			unknown = to
+			never, unknown = true, to
 		case from == unknown && from != ^uint32(0):
 			if to != ^uint32(0) {
 				unknown = to
@@ -315,7 +329,7 @@ func (r *savedRule) assume(match bool) (out attributes) {
 			out = append(out, e.list)
 		}
 	}
-	if !match && !queued {
+	if never && !match && !queued {
 		return nil
 	}
 	return out
