@@ -141,15 +141,21 @@ func (a asking) connect(ctx context.Context, f *ports.Facts, s *replica.Session,
 		return fmt.Errorf("connect: %w", err)
 	}
 	c.Take(answers)
-	if answers, err = s.Dial(ctx, c.Themselves()); err != nil {
-		return fmt.Errorf("connect from containers: %w", err)
+	for again := false; ; again = true { // if servers answered late
+		own := c.Themselves()
+		if again && len(own) == 0 {
+			break
+		}
+		if answers, err = s.Dial(ctx, own); err != nil {
+			return fmt.Errorf("connect from containers: %w", err)
+		}
+		c.Take(answers)
+		which, dials := c.Lost()
+		if answers, err = s.Dial(ctx, dials); err != nil {
+			return fmt.Errorf("follow packets: %w", err)
+		}
+		c.Explain(which, answers)
 	}
-	c.Take(answers)
-	which, dials := c.Lost()
-	if answers, err = s.Dial(ctx, dials); err != nil {
-		return fmt.Errorf("follow packets: %w", err)
-	}
-	c.Explain(which, answers)
 	for _, space := range c.Quoted() {
 		if a.read != nil {
 			_ = a.read(ctx, space) // then a rule has a number only

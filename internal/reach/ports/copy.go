@@ -11,7 +11,8 @@ import (
 )
 
 // Copy has the connections to make in a copy of the machine, and their outcomes. Call its functions
-// in this order: NewCopy, Scans and Found, Dials and Take, Themselves and Take, Lost and Explain.
+// in this order: NewCopy, Scans and Found, Dials and Take; then Themselves and Take, Lost and
+// Explain, until Themselves has none; then Lacks.
 type Copy struct {
 	Machine *replica.Machine
 	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
@@ -57,6 +58,7 @@ type asked struct {
 	bridge string     // whose traps are looked for; "": the connection is to a port
 	tier   int
 	answer replica.Answer
+	quick  bool      // a doubtful answer is not certain yet
 	done   []Command // what changed the copy before the answer
 	trial  *Trial    // nil: no command was tried
 	// besides is a trial of several commands for another cause that admits this client, too.
@@ -222,8 +224,8 @@ func (c *Copy) FoundIn(other *Copy) {
 	}
 }
 
-// Dials returns the connections to make. In a report on a port, each is explained, else those whose
-// packets are lost.
+// Dials returns the connections to make. In a report on a port, each is explained; else Lost has
+// those whose packets are lost.
 func (c *Copy) Dials() []replica.Dial {
 	c.asked = nil
 	c.plan()
@@ -247,14 +249,18 @@ func (c *Copy) Dials() []replica.Dial {
 			"toll ports PORT tries all connections to one port")
 		c.asked = c.asked[:keep]
 	}
-	return c.explained(c.all())
+	return c.first(c.all())
 }
 
-// explained returns connections that are explained at once, so that they are made only once.
-func (c *Copy) explained(which []int) []replica.Dial {
-	out := c.dials(which, true)
-	for i := range out {
-		out[i].OnlyLost = c.port == 0 || len(out) > replica.MaxExplained
+// first returns connections that were not made yet. Those of a report on a port are explained at
+// once, if they are not too many, so that they are made only once.
+func (c *Copy) first(which []int) []replica.Dial {
+	quick := c.port == 0 || len(which) > replica.MaxExplained
+	out := c.dials(which, !quick)
+	for k, i := range which {
+		if c.asked[i].quick = quick; quick {
+			out[k].Pass = replica.Quickly
+		}
 	}
 	return out
 }
@@ -282,28 +288,20 @@ func (c *Copy) Themselves() []replica.Dial {
 	done := len(c.asked)
 	c.planThemselves()
 	c.asked = c.asked[:max(done, min(len(c.asked), maxDials))]
-	return c.explained(c.all()[done:])
+	return c.first(c.all()[done:])
 }
 
 // Take records the answers to the last connections of Dials or Themselves, in their order.
 func (c *Copy) Take(answers []replica.Answer) {
-	failed, why := 0, ""
 	first := max(len(c.asked)-len(answers), 0)
 	for i := range min(len(answers), len(c.asked)) {
 		c.asked[first+i].answer = answers[i]
-		if o := answers[i].Outcomes; len(o) > 0 && o[0].Got == replica.Failed {
-			failed, why = failed+1, o[0].Err
-		}
-	}
-	if failed > 0 {
-		c.left(units.Plural(failed, "connection"), "not made in the copy of the network: "+
-			printable.Words(why), "")
 	}
 }
 
-// Lost returns the connections to repeat to find out where their packets were lost, and their
-// indexes in Dials: those that were not explained yet. For a single port they include some that
-// were answered.
+// Lost returns the connections to repeat to find out whether and where their packets were lost, and
+// their indexes in Dials: those that were not explained yet. For a single port they include some
+// that were answered.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 	left := replica.MaxExplained
 	for _, q := range c.asked {
@@ -311,19 +309,32 @@ func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 			left--
 		}
 	}
-	add := func(want func(asked) bool) {
+	taken := map[int]bool{}
+	add := func(most int, want func(asked) bool) {
 		for i, q := range c.asked {
-			if len(which) < left && len(q.answer.Outcomes) > 0 && !q.answer.Explained() && want(q) {
-				which = append(which, i)
+			if len(which) < most && len(q.answer.Outcomes) > 0 && !q.answer.Explained() && !taken[i] &&
+				want(q) {
+				taken[i], which = true, append(which, i)
 			}
 		}
 	}
-	add(func(q asked) bool { return q.self && c.unclear(q) })
-	add(func(q asked) bool { return !q.self && c.unclear(q) })
+	lost := func(q asked) bool { return q.answer.Outcomes[0].Doubtful() && c.unclear(q) }
+	add(left, func(q asked) bool { return !q.self && lost(q) })
+	add(len(which)+replica.MaxExplained, func(q asked) bool { return q.self && lost(q) })
+	add(left, func(q asked) bool { return q.self && c.unclear(q) })
+	add(left, func(q asked) bool { return !q.self && c.unclear(q) })
 	if c.port != 0 {
-		add(func(q asked) bool { return q.answer.Outcomes[0].Got == replica.Connected })
+		add(left, func(q asked) bool { return q.answer.Outcomes[0].Got == replica.Connected })
 	}
-	return which, c.dials(which, true)
+	dials = c.dials(which, true)
+	for i, q := range c.asked {
+		if q.quick && slices.ContainsFunc(q.answer.Outcomes, replica.Outcome.Doubtful) &&
+			!taken[i] {
+			which, dials = append(which, i), append(dials, c.dials([]int{i}, false)[0])
+			dials[len(dials)-1].Pass = replica.Calmly
+		}
+	}
+	return which, dials
 }
 
 // unclear reports whether a rule or a fault may have made the connection fail.
@@ -358,12 +369,23 @@ func (f *Facts) publishedAt(s service) bool {
 // Explain records the answers to the connections of Lost, in their order.
 func (c *Copy) Explain(which []int, answers []replica.Answer) {
 	for i := range min(len(answers), len(which)) {
-		a := &c.asked[which[i]].answer
-		a.Steps, a.Lost = answers[i].Steps, answers[i].Lost
+		q := &c.asked[which[i]]
+		a := &q.answer
+		if q.quick && slices.ContainsFunc(a.Outcomes, replica.Outcome.Doubtful) {
+			a.Outcomes, a.Unsure = answers[i].Outcomes, nil
+		}
+		q.quick = false
+		if a.Steps, a.Lost = answers[i].Steps, answers[i].Lost; c.port == 0 && answered(*a) {
+			a.Steps, a.Lost = nil, nil // a busy machine had lost it, or it is lost in one of two copies
+		}
 		for _, u := range answers[i].Unsure {
 			a.Unsure = once(a.Unsure, u)
 		}
 	}
+}
+
+func answered(a replica.Answer) bool {
+	return len(a.Outcomes) > 0 && a.Outcomes[0].Got == replica.Connected
 }
 
 // Quoted returns the namespaces with rules that the report quotes: those that dropped packets, or
@@ -382,8 +404,18 @@ func (c *Copy) Quoted() (out []int) {
 	return out
 }
 
-// Lacks records parts of the machine that the copy lacks.
+// Lacks records parts of the machine that the copy lacks, and the connections that were not made.
 func (c *Copy) Lacks(all []replica.Lacks) {
+	failed, why := 0, ""
+	for _, q := range c.asked {
+		if o := q.answer.Outcomes; len(o) > 0 && o[0].Got == replica.Failed {
+			failed, why = failed+1, o[0].Err
+		}
+	}
+	if failed > 0 {
+		c.left(units.Plural(failed, "connection"), "not made in the copy of the network: "+
+			printable.Words(why), "")
+	}
 	var names []string
 	for _, l := range all {
 		names = once(names, l.What+" ("+c.where(l.Space)+"): "+l.Why)

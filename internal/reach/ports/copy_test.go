@@ -49,6 +49,7 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 	c.Take(answers(c.Themselves()))
 	which, dials := c.Lost()
 	c.Explain(which, answers(dials))
+	c.Lacks(nil)
 	return judged(f, port)
 }
 

@@ -130,6 +130,11 @@ func (c *Copy) planThemselves() {
 	}
 	planned := map[dial]bool{}
 	for _, q := range c.asked {
+		if q.self {
+			planned[dial{q.service, q.client.Space}] = true
+		}
+	}
+	for _, q := range c.asked {
 		if q.server != nil || q.bridge != "" || q.at.Addr().IsLoopback() ||
 			len(q.answer.Outcomes) == 0 {
 			continue

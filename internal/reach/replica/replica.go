@@ -112,7 +112,19 @@ type Dial struct {
 	// OnlyLost limits Explain to connections that get neither an answer nor a refusal. Without
 	// Long.
 	OnlyLost bool `json:"only_lost,omitempty"`
+	// Pass limits a short connection without Explain to one of its two passes. "": both, the second
+	// one if it is needed.
+	Pass Pass `json:"pass,omitempty"`
 }
+
+// Pass is one of the two passes in which connections are made.
+type Pass string
+
+// The passes. A Doubtful outcome of the first is not certain: make the second.
+const (
+	Quickly Pass = "quickly" // thousands at once, with little time for each answer
+	Calmly  Pass = "calmly"
+)
 
 // Got is the outcome of a connection.
 type Got string
@@ -157,6 +169,9 @@ type Outcome struct {
 	// From is the source address of a datagram's answer if it is not the dialled one; else zero.
 	From netip.AddrPort `json:"from"`
 }
+
+// Doubtful reports whether a busy machine may have caused the outcome.
+func (o Outcome) Doubtful() bool { return o.Got != Connected && o.Got != Refused }
 
 // Step is a packet at a device.
 type Step struct {

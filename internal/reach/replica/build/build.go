@@ -146,7 +146,8 @@ func (c *machine) make(o replica.Order) error {
 	if err := c.makeLinks(); err != nil {
 		return err
 	}
-	if err := c.fillAll(o.Variant); err != nil {
+	err := inEach(c.spaces, func(i int) error { c.fill(i, o.Variant); return nil })
+	if err != nil {
 		return err
 	}
 	for _, s := range c.survey.segments {
@@ -158,7 +159,6 @@ func (c *machine) make(o replica.Order) error {
 			return err
 		}
 	}
-	var err error
 	if c.net, err = dial.Open(c.spaces, o.Sockets); err != nil {
 		return err
 	}

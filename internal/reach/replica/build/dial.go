@@ -36,6 +36,8 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 			long.add(call, i)
 		case d.Explain && !d.OnlyLost:
 			explained.add(call, i)
+		case d.Pass == replica.Calmly:
+			calm.add(call, i)
 		default:
 			quick.add(call, i)
 		}
@@ -46,6 +48,9 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	}
 	for _, k := range again {
 		i := quick.of[k]
+		if dials[i].Pass == replica.Quickly && len(answers[i].Outcomes) > 0 {
+			continue
+		}
 		if dials[i].OnlyLost && c.times == 1 && len(explained.list) < replica.MaxExplained {
 			explained.add(quick.list[k], i) // which makes it again
 			continue
@@ -62,7 +67,7 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	}
 	for k, i := range calm.of {
 		replica.Merge(&answers[i], replica.Answer{Outcomes: outcomes[k]})
-		if c.times == 1 && !dial.Doubtful(outcomes[k][0]) {
+		if c.times == 1 && !outcomes[k][0].Doubtful() {
 			answers[i].Lost = nil
 		}
 	}
@@ -143,7 +148,7 @@ func (c *machine) explain(ctx context.Context, these calls, again *calls,
 		switch {
 		case c.times > 1:
 			again.add(these.list[k], i)
-		case !got[k].Lost.Caused() && dial.Doubtful(got[k].Outcomes[0]):
+		case !got[k].Lost.Caused() && got[k].Outcomes[0].Doubtful():
 			answers[i].Outcomes = nil
 			again.add(these.list[k], i)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
@@ -41,15 +42,15 @@ func apply(list []setting) {
 	}
 }
 
-// fillAll fills all namespaces, as many at once as there are CPUs.
-func (c *machine) fillAll(v replica.Variant) error {
-	errs := make([]error, len(c.spaces))
+// inEach calls f in each of the namespaces, in as many at once as there are CPUs.
+func inEach(spaces []*netns.NS, f func(i int) error) error {
+	errs := make([]error, len(spaces))
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
-	for i, ns := range c.spaces {
+	for i, ns := range spaces {
 		free <- struct{}{}
 		all.Go(func() {
-			errs[i] = ns.Do(func() error { c.fill(i, v); return nil })
+			errs[i] = ns.Do(func() error { return f(i) })
 			<-free
 		})
 	}

@@ -83,18 +83,12 @@ func (c *machine) forget() error {
 	for _, s := range c.survey.segments {
 		spaces = append(spaces, s.world.ns)
 	}
-	for _, ns := range spaces {
-		err := ns.Do(func() error {
-			err := conntrack.Flush()
-			if errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
-				err = nil
-			}
-			return errors.Join(err, link.Forget())
-		})
-		if err != nil {
-			return err
-		}
-	}
 	c.net.Forget()
-	return nil
+	return inEach(spaces, func(int) error {
+		err := conntrack.Flush()
+		if errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+			err = nil
+		}
+		return errors.Join(err, link.Forget())
+	})
 }

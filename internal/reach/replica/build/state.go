@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
@@ -27,21 +28,33 @@ func (c *machine) reread(which, moved []int) error {
 		c.same() // which reads what changes here
 		c.same = nil
 	}
-	for _, i := range which {
-		now := c.from.Spaces[i]
-		changed := slices.Contains(moved, i)
-		err := c.spaces[i].Do(func() error { return c.read(i, &now, changed) })
+	for _, i := range moved {
+		err := c.spaces[i].Do(func() error { return c.readNetwork(i, &c.from.Spaces[i]) })
 		if err != nil {
 			return fmt.Errorf("read the copy again: %w", err)
 		}
+	}
+	settings, spaces := make([]map[string]string, len(which)), make([]*netns.NS, len(which))
+	for k, i := range which {
+		spaces[k] = c.spaces[i]
+	}
+	err := inEach(spaces, func(k int) error {
+		settings[k] = readSettings(c.from.Spaces[which[k]].Links)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the copy again: %w", err)
+	}
+	for k, i := range which {
+		changed := slices.Contains(moved, i)
 		before := maps.Clone(c.from.Spaces[i].Sysctls)
-		if value, ok := now.Sysctls[announced]; ok && before != nil {
+		if value, ok := settings[k][announced]; ok && before != nil {
 			before[announced] = value
 		}
-		if changed || !maps.Equal(before, now.Sysctls) {
+		if changed || !maps.Equal(before, settings[k]) {
 			c.scans = nil
 		}
-		c.from.Spaces[i] = now
+		c.from.Spaces[i].Sysctls = settings[k]
 		c.unread[i] = true
 		if !changed {
 			continue
@@ -59,22 +72,16 @@ func (c *machine) reread(which, moved []int) error {
 	return nil
 }
 
-// read reads the namespace in which it is called: its parameters and, if it has changed, all but the
-// rules.
-func (c *machine) read(space int, s *replica.Space, changed bool) error {
-	if changed {
-		if err := c.readNetwork(space, s); err != nil {
-			return err
-		}
-	}
+// readSettings reads the parameters of the namespace in which it is called, and of its devices.
+func readSettings(of []link.Saved) map[string]string {
 	var names []string
-	for _, l := range s.Links {
+	for _, l := range of {
 		names = append(names, l.Name)
 	}
-	s.Sysctls = sysctl.ReadAll(names)
-	return nil
+	return sysctl.ReadAll(names)
 }
 
+// readNetwork reads all but the parameters and the rules of the namespace in which it is called.
 func (c *machine) readNetwork(space int, s *replica.Space) error {
 	found, err := link.ReadLinks()
 	if err != nil {

@@ -197,16 +197,11 @@ func (n *Net) Forget() { clear(n.ready) }
 // Even an unreachable neighbour may only be late.
 func doubtful(all [][]replica.Outcome) (out []int) {
 	for i, outcomes := range all {
-		if slices.ContainsFunc(outcomes, Doubtful) {
+		if slices.ContainsFunc(outcomes, replica.Outcome.Doubtful) {
 			out = append(out, i)
 		}
 	}
 	return out
-}
-
-// Doubtful reports whether a busy machine may have caused the outcome.
-func Doubtful(o replica.Outcome) bool {
-	return o.Got != replica.Connected && o.Got != replica.Refused
 }
 
 // pass makes each call the given number of times. ports has the client's port of each, for long
