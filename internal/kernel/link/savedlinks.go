@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -197,6 +198,11 @@ func (s Saved) port() []netlink.Attribute {
 		usual, ok := portSettings[typeOf(a)]
 		return !ok || len(a.Data) != 1 || a.Data[0] == usual
 	})
+}
+
+// LikePort reports whether two bridge ports have the same settings and VLANs.
+func (s Saved) LikePort(o Saved) bool {
+	return bytes.Equal(marshal(s.port()...), marshal(o.port()...)) && bytes.Equal(s.VLANs, o.VLANs)
 }
 
 // Hairpin reports whether the device is a bridge port whose frames may leave by it again.

@@ -259,6 +259,17 @@ func PolicyHasPorts(m raw.Message) bool {
 	return err != nil || f[nl.FRA_SPORT_RANGE] != nil || f[nl.FRA_DPORT_RANGE] != nil
 }
 
+// PolicySource returns the network that a message of ReadPolicy requires as packets' source, as an
+// address and the number of its bits, and the device by which they come. Both may be nil.
+func PolicySource(m raw.Message) (address []byte, bits int, device []byte) {
+	const sourceBits = 2 // offset in struct fib_rule_hdr
+	f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
+	if err != nil {
+		return nil, 0, nil
+	}
+	return f[nl.FRA_SRC], int(m.Data[sourceBits]), f[nl.FRA_IIFNAME]
+}
+
 // MakePolicy replaces the rules that choose a routing table, if they are others.
 func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (

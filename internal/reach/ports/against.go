@@ -85,6 +85,22 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 	return order, all
 }
 
+// complete adds to the connections of a report those that only the other one has of containers which
+// rules single out: without such rules, they are like others of the network.
+func complete(all, other map[compared]outcomeOf) {
+	for k, o := range other {
+		if _, ok := all[k]; ok || !o.path.single {
+			continue
+		}
+		like := k
+		like.from = "a container on " + o.path.network
+		if x, ok := all[like]; ok {
+			x.path.From, x.path.single = o.path.From, true
+			all[k] = x
+		}
+	}
+}
+
 // serverOf returns the name of the server that answered or, if none did, of the row's.
 func (p Path) serverOf(row Server) string {
 	if p.Answers() && p.server.Name != "" {
@@ -108,12 +124,14 @@ func (r *Report) Since(old *Report, since string) {
 			func(card string) bool { return slices.Contains(r.cards, card) })}
 	before, was := old.outcomes()
 	order, is := r.outcomes()
-	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range before {
 		if _, ok := is[k]; !ok {
 			order = append(order, k)
 		}
 	}
+	complete(was, is)
+	complete(is, was)
+	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range order {
 		a, b := was[k], is[k]
 		switch {

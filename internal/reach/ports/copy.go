@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -30,6 +31,7 @@ type Copy struct {
 	stands     []stand // one for each of Sockets
 	found      []service
 	asked      []asked
+	singled    func() []int // what Machine.Singled returns
 }
 
 // stand describes the program that a Socket replaces.
@@ -79,7 +81,8 @@ const maxDials = 4000
 // NewCopy plans the connections to a port, or to every port if port is 0. It sets m.First and f.Copy,
 // which it returns.
 func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
-	c := &Copy{Machine: m, f: f, port: port}
+	c := &Copy{Machine: m, f: f, port: port, singled: sync.OnceValue(m.Singled)}
+	go c.singled() // while the copy is built
 	f.Copy = c
 	seen := map[replica.Socket]bool{}
 	add := func(space int, l Listener, home *Container) {

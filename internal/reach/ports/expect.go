@@ -50,7 +50,7 @@ func (p Path) certain() bool { return len(p.Doubt) == 0 }
 func (r *Report) reachedBy(class, network string) (out []reached) {
 	is := func(p Path) bool {
 		return p.Client.class() == class && p.Client != Itself && !p.self && !p.vain &&
-			(network == "" || strings.Join(strings.Fields(p.From), " ") == "a container on "+network)
+			(network == "" || strings.Join(strings.Fields(p.network), " ") == network)
 	}
 	for _, row := range r.Ports {
 		for _, p := range row.Dials {

@@ -221,7 +221,7 @@ func (r *Row) compare() {
 	for i, p := range r.Dials {
 		for _, o := range r.Dials {
 			if p.Client == o.Client && p.Answers() != o.Answers() && !o.own &&
-				(p.Client == Remote && p.Dial == o.Dial ||
+				(p.Client == Remote && p.Dial == o.Dial || p.besides(o) ||
 					p.Client == OwnAddr && p.Dial != o.Dial && r.addr.IsUnspecified()) {
 				who := o.From
 				if who == "" {
@@ -234,6 +234,15 @@ func (r *Row) compare() {
 			r.Paths[p.Client] = r.Dials[i]
 		}
 	}
+}
+
+// Single reports whether rules may treat the client, a container, differently from others of its
+// network.
+func (p Path) Single() bool { return p.single }
+
+// besides reports whether two clients are in one network, and rules may treat one of them differently.
+func (p Path) besides(o Path) bool {
+	return p.single != o.single && p.network == o.network && p.Dial == o.Dial && !p.self && !o.self
 }
 
 // addInside adds the path of other machines to published ports that they may reach only at the

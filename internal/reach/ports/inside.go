@@ -104,6 +104,14 @@ func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []P
 			}
 		}
 	}
+	for kind, p := range out {
+		for _, o := range all {
+			if o.Client == kind && p.besides(o) && p.Answers() != o.Answers() {
+				p.Depends = once(p.Depends, o.From+": "+string(o.Kind))
+			}
+		}
+		out[kind] = p
+	}
 	return out, all
 }
 

@@ -25,7 +25,7 @@ func (c *Copy) path(q asked) (Path, bool) {
 		return Path{}, false
 	}
 	o := outcome{c: c, f: c.f, q: q, out: Path{Client: q.kind, From: q.from, Dial: q.at.String(),
-		Hops: []Hop{}, self: q.self, card: q.client.Card}}
+		Hops: []Hop{}, self: q.self, card: q.client.Card, single: q.single, network: q.network}}
 	for _, text := range a.Unsure {
 		o.doubt(Reason{Code: Uncopied, Text: text})
 	}

@@ -20,6 +20,8 @@ type place struct {
 	router    bool         // behind a router
 	container *Container   // an existing one; nil: a new one
 	self      bool         // it has the port's server
+	single    bool         // rules may treat it differently from others of its network
+	network   string       // the name of the bridge's network
 }
 
 // behindRouter begins the words for a machine behind a router.
@@ -42,8 +44,9 @@ func (f *Facts) places(six bool) []place {
 		}
 		here.addrs = append(here.addrs, own...)
 		if hosts(d) {
-			out = append(out, place{kind: Neighbour, bridge: d.Name, addrs: own,
-				client: replica.Client{Bridge: d.Name}, from: "a container on " + f.network(d)})
+			network := f.network(d)
+			out = append(out, place{kind: Neighbour, bridge: d.Name, addrs: own, network: network,
+				client: replica.Client{Bridge: d.Name}, from: "a container on " + network})
 		}
 	}
 	return append(append([]place{here}, out...), f.machines(six)...)
@@ -69,6 +72,25 @@ func (c *Copy) unbridged(six bool) (out []place) {
 		}
 		number[c.f.unbridged(*x)]++
 		out = append(out, c.existing(i, x))
+	}
+	return out
+}
+
+// mostSingle is the most containers that are places because rules single them out.
+const mostSingle = 8
+
+// single returns existing containers on bridges that rules may treat differently from others of
+// their networks.
+func (c *Copy) single(six bool) (out []place) {
+	for _, i := range c.singled() {
+		x, ok := c.containerIn(i)
+		if !ok || c.f.unbridged(*x) != "" || !x.has(six) || len(out) == mostSingle {
+			continue
+		}
+		p := c.existing(i, x)
+		d := c.f.device(p.bridge)
+		p.single, p.addrs, p.network = true, d.own(six), c.f.network(d)
+		out = append(out, p)
 	}
 	return out
 }

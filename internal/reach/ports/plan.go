@@ -27,7 +27,7 @@ func (c *Copy) plan() {
 	}
 	places := map[bool][]place{}
 	for _, six := range []bool{false, true} {
-		places[six] = append(c.f.places(six), c.unbridged(six)...)
+		places[six] = slices.Concat(c.f.places(six), c.unbridged(six), c.single(six))
 	}
 	c.planBridges()
 	c.planUnmasqueraded()
@@ -129,9 +129,12 @@ func (c *Copy) planThemselves() {
 		space int
 	}
 	planned := map[dial]bool{}
-	for _, q := range c.asked {
+	made := map[dial]int{} // indexes of the connections from containers that rules single out
+	for i, q := range c.asked {
 		if q.self {
 			planned[dial{q.service, q.client.Space}] = true
+		} else if q.single {
+			made[dial{q.service, q.client.Space}] = i
 		}
 	}
 	for _, q := range c.asked {
@@ -146,6 +149,10 @@ func (c *Copy) planThemselves() {
 		space := c.Sockets[q.answer.Outcomes[0].Socket].Space
 		if d := (dial{q.service, space}); !planned[d] && s.container.has(q.at.Addr().Is6()) {
 			planned[d] = true
+			if i, ok := made[d]; ok {
+				c.asked[i].self = true
+				continue
+			}
 			p := c.existing(space, s.container)
 			p.self = true
 			c.asked = append(c.asked, asked{service: q.service, place: p, kind: Neighbour,

@@ -178,6 +178,8 @@ type Path struct {
 	own        bool           // Dial is the container's own address
 	card       string         // the device behind which the client is; "": on this machine
 	self       bool           // the client is the server's own container
+	single     bool           // rules may treat the client differently from others of its network
+	network    string         // of a client in a container; "": not known
 	moved      bool           // rules redirect to another socket of the machine than the dialled one
 }
 

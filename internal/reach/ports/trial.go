@@ -279,7 +279,8 @@ const maxOthers = 1000
 // Others returns a plan of connections to the ports that c's report is not about, or nil if there are
 // too many. Call its AllDials, then Take.
 func (c *Copy) Others() *Copy {
-	all := &Copy{Machine: c.Machine, Sockets: c.Sockets, f: c.f, stands: c.stands, others: c}
+	all := &Copy{Machine: c.Machine, Sockets: c.Sockets, f: c.f, stands: c.stands, others: c,
+		singled: c.singled}
 	n := len(all.Dials())
 	all.asked = slices.DeleteFunc(all.asked, func(q asked) bool { return q.bridge != "" })
 	if n == 0 || n > maxOthers {

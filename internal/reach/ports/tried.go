@@ -165,6 +165,7 @@ func (r *Report) Try(before *Report, t *Tried) {
 	t.Moved, t.Still, t.others, t.one = []Change{}, []Exposed{}, cmp.Or(r.Client, machines), r.Port != 0
 	_, was := before.outcomes()
 	order, is := r.outcomes()
+	complete(was, is)
 	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range order {
 		a, b := was[k], is[k]

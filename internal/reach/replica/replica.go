@@ -26,6 +26,8 @@ type Machine struct {
 	// here means that Read made the Machine on this machine. Only such a Machine may be built
 	// without a user namespace, as root.
 	here bool
+	// singled has what Singled returns of a Machine that Session.Now returned; nil: of any other.
+	singled *[]int
 }
 
 // Space is a network namespace. The machine's own is the first of Machine.Spaces.

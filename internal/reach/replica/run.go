@@ -156,14 +156,14 @@ func (s *Session) split(ctx context.Context) error {
 }
 
 // Now returns the machine as it is in the copy after Run: its devices, addresses, routes and
-// parameters. It is not this machine, and has no texts: see ReadText.
+// parameters, and what Singled returns. It is not this machine, and has no texts: see ReadText.
 func (s *Session) Now(ctx context.Context) (*Machine, error) {
 	r, err := s.copies[0].ask(ctx, requestTimeout, request{Now: true})
 	if err != nil {
 		return nil, err
 	}
 	m := &Machine{Arch: s.machine.Arch, Kernel: s.machine.Kernel,
-		Spaces: slices.Clone(s.machine.Spaces)}
+		Spaces: slices.Clone(s.machine.Spaces), singled: &r.Singled}
 	for i := range m.Spaces {
 		to := &m.Spaces[i]
 		to.Text = nil

@@ -88,7 +88,7 @@ type Copy interface {
 	Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error)
 	Towards(to netip.Addr) (device string, err error)
 	Run(ctx context.Context, c Command) (Output, error)
-	Now() []Space
+	Now() (spaces []Space, singled []int, err error)
 	Text(ctx context.Context, space int) ([]RuleText, error)
 	// Doubts lists the rules of namespaces that commands may have changed which cannot be copied.
 	Doubts() ([]Doubts, error)
@@ -132,10 +132,12 @@ type reply struct {
 	Device  string   `json:"device,omitempty"`
 	Output  Output   `json:"output,omitzero"`
 	// NoJail is the reason why a command was not run; "": it was.
-	NoJail string     `json:"no_jail,omitempty"`
-	Now    []Space    `json:"now,omitempty"`
-	Text   []RuleText `json:"text,omitempty"`
-	Doubts []Doubts   `json:"doubts,omitempty"`
+	NoJail string  `json:"no_jail,omitempty"`
+	Now    []Space `json:"now,omitempty"`
+	// Singled has what Machine.Singled returns, with Now.
+	Singled []int      `json:"singled,omitempty"`
+	Text    []RuleText `json:"text,omitempty"`
+	Doubts  []Doubts   `json:"doubts,omitempty"`
 }
 
 // maxMessage limits the size of a request or reply, in bytes.
@@ -245,7 +247,7 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 			r.NoJail, err = no.Reason.Error(), nil
 		}
 	case q.Now:
-		r.Now = (*c).Now()
+		r.Now, r.Singled, err = (*c).Now()
 	case q.Text != nil:
 		r.Text, err = (*c).Text(ctx, *q.Text)
 	case q.Doubts:

@@ -221,11 +221,15 @@ func reasons(r *ports.Report) []document.Section {
 	type reason struct{ name, text string }
 	var order []reason
 	clients, names := map[reason][]string{}, map[reason][]string{}
-	add := func(x reason, name string, c ports.Client) {
+	add := func(x reason, name string, d dial) {
 		if clients[x] == nil {
 			order = append(order, x)
 		}
-		clients[x], names[x] = once(clients[x], clientText(c)), once(names[x], name)
+		who := clientText(d.client)
+		if d.path.Single() {
+			who = d.path.From
+		}
+		clients[x], names[x] = once(clients[x], who), once(names[x], name)
 	}
 	all := 0
 	for i, row := range r.Ports {
@@ -236,15 +240,15 @@ func reasons(r *ports.Report) []document.Section {
 		for _, d := range dialsOf(row) {
 			switch p := d.path; {
 			case p.Block != nil:
-				add(reason{name, string(p.Kind) + ", " + p.Why.Words}, name, d.client)
+				add(reason{name, string(p.Kind) + ", " + p.Why.Words}, name, d)
 			case p.Kind == ports.Blocked && !explained(row, d.client):
-				add(reason{name, "blocked; toll ports PORT says by what"}, name, d.client)
+				add(reason{name, "blocked; toll ports PORT says by what"}, name, d)
 			}
 			for _, doubt := range d.path.Doubt {
 				if doubt.Code == ports.RouteThere && len(row.Paths[d.client].Doubt) == 0 {
 					continue // the table has a route to another address, without a ?
 				}
-				add(reason{"", "not known, " + doubt.Words}, name, d.client)
+				add(reason{"", "not known, " + doubt.Words}, name, d)
 			}
 		}
 	}

@@ -207,13 +207,16 @@ func (c *machine) spaceOf(number int) int {
 	return link.Elsewhere
 }
 
-// Now returns the copy's devices, addresses, routes and parameters.
-func (c *machine) Now() (out []replica.Space) {
+// Now returns the copy's devices, addresses, routes and parameters, and what Machine.Singled returns.
+func (c *machine) Now() (out []replica.Space, singled []int, err error) {
+	if err := c.readRules(); err != nil {
+		return nil, nil, err
+	}
 	for _, s := range c.from.Spaces {
 		out = append(out, replica.Space{Links: s.Links, Addresses: s.Addresses, Nexthops: s.Nexthops,
 			Routes: s.Routes, Sysctls: s.Sysctls})
 	}
-	return out
+	return out, c.from.Singled(), nil
 }
 
 // Text returns the texts of a namespace's rules.

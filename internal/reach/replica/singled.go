@@ -1,0 +1,71 @@
+package replica
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+)
+
+// Singled returns the indexes of the namespaces whose packets may be treated differently from those
+// of new containers in the same network: rules compare the source with one of their addresses, or
+// with the port of a bridge, or that port has other settings than the bridge's first. Tables that
+// only translate addresses do not count.
+func (m *Machine) Singled() (out []int) {
+	if m.singled != nil {
+		return *m.singled
+	}
+	var from xtables.Sources
+	first := map[deviceAt]link.Saved{} // ports, by their bridge
+	for i := range m.Spaces {
+		m.Spaces[i].sources(&from)
+		for _, l := range m.Spaces[i].Links {
+			if at := (deviceAt{i, l.Master}); first[at].Slave == nil {
+				first[at] = l
+			}
+		}
+	}
+	for i := 1; i < len(m.Spaces); i++ {
+		if m.singles(i, &from, first) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (s *Space) sources(out *xtables.Sources) {
+	s.Nft.Sources(out)
+	for _, t := range s.Legacy {
+		if t.Name != "nat" {
+			t.Sources(out)
+		}
+	}
+	if out.Sets {
+		for _, m := range s.Sets {
+			out.Lists = append(out.Lists, m.Data)
+		}
+	}
+	for _, m := range s.Policy {
+		address, bits, device := link.PolicySource(m)
+		out.AddNet(address, bits)
+		out.AddName(device)
+	}
+}
+
+func (m *Machine) singles(space int, from *xtables.Sources, first map[deviceAt]link.Saved) bool {
+	s := &m.Spaces[space]
+	for _, l := range s.Links {
+		at, end := m.Other(space, l)
+		if !l.Pair() || end == nil || at == space {
+			continue
+		}
+		if at := (deviceAt{at, end.Master}); end.Master != 0 && !end.LikePort(first[at]) {
+			return true
+		}
+		if from.HasName(l.MAC) || from.HasName(append([]byte(end.Name), 0)) ||
+			slices.ContainsFunc(s.Prefixes(l.Index), from.Has) {
+			return true
+		}
+	}
+	return false
+}
