@@ -200,6 +200,17 @@ func (s Saved) port() []netlink.Attribute {
 	})
 }
 
+// Alike reports whether the devices of two lists have the same settings.
+func Alike(a, b []Saved) bool {
+	return slices.EqualFunc(a, b, func(x, y Saved) bool {
+		return x.Name == y.Name && x.Index == y.Index && x.Kind == y.Kind && x.MTU == y.MTU &&
+			x.Group == y.Group && x.Up == y.Up && x.NoARP == y.NoARP && x.Lower == y.Lower &&
+			x.Master == y.Master && x.Parent == y.Parent && x.ParentSpace == y.ParentSpace &&
+			bytes.Equal(x.MAC, y.MAC) && x.LikePort(y) &&
+			bytes.Equal(marshal(x.data()...), marshal(y.data()...))
+	})
+}
+
 // LikePort reports whether two bridge ports have the same settings and VLANs.
 func (s Saved) LikePort(o Saved) bool {
 	return bytes.Equal(marshal(s.port()...), marshal(o.port()...)) && bytes.Equal(s.VLANs, o.VLANs)

@@ -11,31 +11,45 @@ import (
 )
 
 // Still begins to watch the devices, addresses, neighbours, routes, policy rules and IPsec of the
-// calling thread's namespace. The returned function reports whether none has changed since. The
-// caller calls it once, from any thread, which closes the sockets.
-func Still() (still func() bool, err error) {
-	fd, err := hear(unix.NETLINK_ROUTE, slices.Concat(watchGroups, []int{unix.RTNLGRP_NEIGH,
-		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_MDB, unix.RTNLGRP_NEXTHOP,
-		unix.RTNLGRP_BRVLAN})...)
-	if err != nil {
-		return nil, err
+// calling thread's namespace. The returned function reports whether none has changed since; the
+// kernel may tell of a device late, or when nothing has changed, so it reports separately whether it
+// told of devices. The caller calls it once, from any thread, which closes the sockets.
+func Still() (still func() (devices, others bool), err error) {
+	var fds []int
+	closeAll := func(err error) error {
+		for _, fd := range fds {
+			err = errors.Join(err, unix.Close(fd))
+		}
+		return err
 	}
-	fds := []int{fd}
-	ipsec := hasIPsec()
-	if ipsec {
-		if fd, err = hear(unix.NETLINK_XFRM, nl.XFRMNLGRP_SA, nl.XFRMNLGRP_POLICY); err != nil {
-			return nil, errors.Join(err, unix.Close(fds[0]))
+	others := slices.DeleteFunc(slices.Clone(watchGroups), func(g int) bool {
+		return g == unix.RTNLGRP_LINK
+	})
+	for _, groups := range [][]int{{unix.RTNLGRP_LINK}, append(others, unix.RTNLGRP_NEIGH,
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_MDB, unix.RTNLGRP_NEXTHOP,
+		unix.RTNLGRP_BRVLAN)} {
+		fd, err := hear(unix.NETLINK_ROUTE, groups...)
+		if err != nil {
+			return nil, closeAll(err)
 		}
 		fds = append(fds, fd)
 	}
-	return func() bool {
-		same := ipsec == hasIPsec()
-		for _, fd := range fds {
-			_, _, err := unix.Recvfrom(fd, make([]byte, 1), 0)
-			_ = unix.Close(fd)
-			same = same && errors.Is(err, unix.EAGAIN)
+	ipsec := hasIPsec()
+	if ipsec {
+		fd, err := hear(unix.NETLINK_XFRM, nl.XFRMNLGRP_SA, nl.XFRMNLGRP_POLICY)
+		if err != nil {
+			return nil, closeAll(err)
 		}
-		return same
+		fds = append(fds, fd)
+	}
+	return func() (devices, others bool) {
+		same := []bool{true, ipsec == hasIPsec(), true}
+		for i, fd := range fds {
+			_, _, err := unix.Recvfrom(fd, make([]byte, 1), 0)
+			same[i] = same[i] && errors.Is(err, unix.EAGAIN)
+		}
+		_ = closeAll(nil)
+		return same[0], same[1] && same[2]
 	}, nil
 }
 

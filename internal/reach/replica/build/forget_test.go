@@ -100,6 +100,35 @@ func TestForgetRedirects(t *testing.T) {
 	}
 }
 
+// The kernel tells of devices in which nothing has changed.
+func TestMoved(t *testing.T) {
+	s := newSite(t, noLinkLocal)
+	made, err := makeCopy(replica.Order{Machine: s.machine()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer made.Close()
+	c := made.(*machine)
+	for _, x := range []struct {
+		script string
+		want   bool
+	}{{"ip link set docker0 mtu 1400", true},
+		{"ip link set docker0 mtu 1300; ip link set docker0 mtu 1400", false},
+		{"ip addr add 192.0.2.77/24 dev eth0", true},
+		{"ip neigh add 172.17.0.9 lladdr 02:00:00:00:00:99 nud stale dev docker0", true}} {
+		before, err := c.watch([]int{0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for command := range strings.SplitSeq(x.script, "; ") {
+			s.in(c.spaces[0], command)
+		}
+		if moved, err := c.moved([]int{0}, before); err != nil || (len(moved) > 0) != x.want {
+			t.Errorf("%s: %v, %v", x.script, moved, err)
+		}
+	}
+}
+
 // forgets compares what a command finds, and connections after it, with those in a fresh copy.
 func (s *site) forgets(m *replica.Machine, sockets []replica.Socket, script string) {
 	t := s.t

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
 )
@@ -40,37 +42,70 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 		}
 		which = append(which, i)
 	}
-	still, err := c.watch(which)
+	before, err := c.watch(which)
 	if err != nil {
 		return replica.Output{}, err
 	}
 	r, err := jail.Run(ctx, c.spaces[command.Space], string(command.Script), string(dir[:n-1]), places,
 		c.grants)
-	moved := slices.DeleteFunc(slices.Clone(which), func(i int) bool { return still[i]() })
+	moved, failed := c.moved(which, before)
 	if jail.IsRefused(err) {
 		return replica.Output{}, &replica.NoJailError{Reason: err}
 	}
-	if err == nil {
+	if err = cmp.Or(err, failed); err == nil {
 		err = c.reread(which, moved)
 	}
 	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
 }
 
-// watch begins to watch namespaces; see link.Still.
-func (c *machine) watch(which []int) (map[int]func() bool, error) {
-	out := map[int]func() bool{}
+// watched is a namespace before commands.
+type watched struct {
+	still func() (devices, others bool)
+	links []link.Saved
+}
+
+// watch begins to watch namespaces; see link.Still. It notes which rules they have.
+func (c *machine) watch(which []int) (map[int]*watched, error) {
+	out := map[int]*watched{}
 	for _, i := range which {
-		err := c.spaces[i].Do(func() (err error) { out[i], err = link.Still(); return err })
+		w := &watched{}
+		err := c.spaces[i].Do(func() (err error) {
+			if w.still, err = link.Still(); err != nil {
+				return err
+			}
+			out[i] = w
+			rules, noRules := nft.Generation()
+			w.links, err = link.ReadLinks()
+			if _, ok := c.unread[i]; !ok {
+				c.unread[i] = rules
+			}
+			return cmp.Or(noRules, err)
+		})
 		if err != nil {
-			for _, still := range out {
-				if still != nil {
-					still()
-				}
+			for _, w := range out {
+				w.still()
 			}
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// moved returns those of the watched namespaces in which more than rules and parameters may have
+// changed.
+func (c *machine) moved(which []int, before map[int]*watched) (out []int, err error) {
+	for _, i := range which {
+		devices, others := before[i].still()
+		if !devices && others && err == nil {
+			var now []link.Saved
+			err = c.spaces[i].Do(func() (err error) { now, err = link.ReadLinks(); return err })
+			devices = link.Alike(before[i].links, now)
+		}
+		if !devices || !others {
+			out = append(out, i)
+		}
+	}
+	return out, err
 }
 
 // forget removes what connections have left in the copy, as if none had been made: the new

@@ -55,7 +55,6 @@ func (c *machine) reread(which, moved []int) error {
 			c.scans = nil
 		}
 		c.from.Spaces[i].Sysctls = settings[k]
-		c.unread[i] = true
 		if !changed {
 			continue
 		}
@@ -142,17 +141,19 @@ func (c *machine) Assume(v replica.Variant) error {
 
 // readRules reads the rules that commands may have changed since they were read.
 func (c *machine) readRules() error {
-	for i := range c.unread {
+	for i, before := range c.unread {
 		s := &c.from.Spaces[i]
 		err := c.spaces[i].Do(func() error {
-			var errs [3]error
-			old := *s
-			s.Nft, errs[0] = nft.Save()
-			s.Sets, errs[1] = ipset.Save()
-			s.Legacy, errs[2] = xtables.Save()
+			var errs [4]error
+			old, now := *s, uint32(0)
+			if now, errs[0] = nft.Generation(); now != before {
+				s.Nft, errs[1] = nft.Save()
+			}
+			s.Sets, errs[2] = ipset.Save()
+			s.Legacy, errs[3] = xtables.Save()
 			if len(c.scans) > 0 && (!reflect.DeepEqual(old.Sets, s.Sets) ||
 				!reflect.DeepEqual(old.Legacy, s.Legacy) ||
-				!reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake())) {
+				now != before && !reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake())) {
 				c.scans = nil
 			}
 			return cmp.Or(errs[:]...)
