@@ -84,12 +84,12 @@ func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
 	if err := f.about(facts, client); err != nil {
 		return nil, err
 	}
-	var after *ports.Facts
+	var r *ports.Report
 	var out replica.Output
 	if m != nil {
-		after, out, err = collect.TrySaved(c.Context(), facts, m, port, commands)
+		r, out, err = collect.TrySaved(c.Context(), facts, m, port, commands)
 	} else {
-		after, out, err = collect.Try(c.Context(), facts, network, port, commands)
+		r, out, err = collect.Try(c.Context(), facts, network, port, commands)
 	}
 	switch {
 	case errors.Is(err, collect.ErrRulesUnread):
@@ -103,8 +103,6 @@ func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
 			"rules at once (\"Message too long\"), which it allows root of the machine; nothing is " +
 			"known about these commands"), "try them with fewer rules at once"}
 	}
-	r := ports.Judge(after, port)
-	r.Try(ports.Judge(facts, port), ports.NewTried(commands, out))
 	return r, nil
 }
 

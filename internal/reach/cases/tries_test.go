@@ -104,15 +104,13 @@ func tried(args []string) error {
 			return err
 		}
 	}
-	after, out, err := collect.Try(ctx, f, network, 0, args[0])
+	r, _, err := collect.Try(ctx, f, network, 0, args[0])
 	if err != nil {
 		return err
 	}
-	if after.Copy == nil || f.Copy == nil {
-		return fmt.Errorf("there is no copy: %+v, %+v", f.Missing, after.Missing)
+	if f.Copy == nil {
+		return fmt.Errorf("there is no copy: %+v", f.Missing)
 	}
-	r := ports.Judge(after, 0)
-	r.Try(ports.Judge(f, 0), ports.NewTried(args[0], out))
 	sentence.FillPorts(r)
 	return json.NewEncoder(os.Stdout).Encode(triedReport{r, r.Tried.Text(r.Changes)})
 }

@@ -13,11 +13,11 @@ import (
 var ErrRulesUnread = errors.New("only root may read this machine's rules")
 
 // Try runs commands in a copy of this machine's network, and tries the connections of a report
-// before and after them. The outcomes are in the Copies of f, the facts before, and after. It
-// returns an error if the commands cannot be run; see replica.Session.Run. Commands that fail are
-// no error.
+// before and after them. It returns the report, which says what has changed. It returns an error if
+// the commands cannot be run; see replica.Session.Run. Commands that fail, or are
+// replica.Output.TooLarge, are no error; after the latter there is no report.
 func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands string) (
-	after *ports.Facts, out replica.Output, err error) {
+	r *ports.Report, out replica.Output, err error) {
 	switch {
 	case n.err != nil:
 		return nil, out, n.err
@@ -29,13 +29,13 @@ func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands s
 
 // TrySaved is like Try for a saved machine. It needs no privileges.
 func TrySaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
-	commands string) (after *ports.Facts, out replica.Output, err error) {
+	commands string) (r *ports.Report, out replica.Output, err error) {
 	return try(ctx, f, m, port, commands, nil)
 }
 
 // try makes the connections in a copy, runs the commands there, and makes the connections again.
 func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, commands string,
-	read readText) (after *ports.Facts, out replica.Output, err error) {
+	read readText) (r *ports.Report, out replica.Output, err error) {
 	c := ports.NewCopy(f, m, port)
 	s, err := replica.Start(ctx, m, c.Sockets)
 	if err != nil {
@@ -48,6 +48,8 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	if err = (asking{read: read}).connect(ctx, f, s, c); err != nil {
 		return nil, out, err
 	}
+	before := make(chan *ports.Report, 1)
+	go func() { before <- ports.Judge(f, port) }() // while the commands run
 	if out, err = s.Run(ctx, replica.Command{Script: []byte(commands)}); err != nil || out.TooLarge() {
 		return nil, out, err
 	}
@@ -55,15 +57,22 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	if err != nil {
 		return nil, out, err
 	}
-	after = f.After(m, now)
+	was := <-before // connections may read m's rules again
+	after := f.After(m, now)
 	changed := ports.NewCopy(after, now, port)
 	if len(changed.Sockets) != len(c.Sockets) { // an answer has its socket's index
 		return nil, out, fmt.Errorf("the machine has %d sockets, then %d", len(c.Sockets),
 			len(changed.Sockets))
 	}
-	return after, out, asking{
+	err = asking{
 		read: func(ctx context.Context, space int) error { return s.ReadText(ctx, now, space) },
 		// a route to where a port led before may be missing now
 		scanned: func(now *ports.Copy) { now.FoundIn(c) },
 	}.connect(ctx, after, s, changed)
+	if err != nil {
+		return nil, out, err
+	}
+	r = ports.Judge(after, port)
+	r.Try(was, ports.NewTried(commands, out))
+	return r, out, nil
 }
