@@ -347,6 +347,13 @@ func (w *Watch) drain() error {
 	if w.writes == nil {
 		return nil
 	}
+	spaces := map[uint32]int{}
+	for i, f := range slices.Backward(w.spaces) {
+		var id uint32
+		if _, err := fmt.Sscanf(f.ID, "net:[%d]", &id); err == nil {
+			spaces[id] = i
+		}
+	}
 	// They come after the packets, so that those of each packet are there.
 	return w.writes.Read(func(e *writes.Event) {
 		w.recorded++
@@ -358,9 +365,11 @@ func (w *Watch) drain() error {
 			w.log.AddRun(*e)
 			return
 		}
-		id := fmt.Sprintf("net:[%d]", e.NetNS)
-		// A namespace that is not known may be a client's.
-		w.log.AddWrite(slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id }), *e)
+		space, ok := spaces[e.NetNS]
+		if !ok {
+			space = -1 // it may be a client's
+		}
+		w.log.AddWrite(space, *e)
 	})
 }
 

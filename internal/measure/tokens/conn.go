@@ -55,6 +55,12 @@ type clientKey struct {
 	pair
 }
 
+// clientPort is a port of clients in a namespace, at any of its addresses.
+type clientPort struct {
+	space int
+	port  uint16
+}
+
 // Log keeps what captures saw of the connections to some ports. Payload is decoded at once, and
 // only lengths and hashes of texts are kept. Not for concurrent use.
 type Log struct {
@@ -64,7 +70,8 @@ type Log struct {
 	clients map[Place]bool         // ports that clients in a namespace dial
 	conns   map[key]*connection
 	came    map[clientKey]*arrivals
-	asks    map[clientKey]*asks // of a log that decodes nothing
+	cameTos map[clientPort][]clientKey // the keys of came by the client's port
+	asks    map[clientKey]*asks        // of a log that decodes nothing
 	// writes are those of the servers whose connection is not yet known.
 	writes sockets
 	// dialWrites are the writes to sockets that dialled a place.
@@ -85,7 +92,8 @@ type Log struct {
 // the log decodes nothing, and has what Turns returns instead.
 func NewLog(ours func(mark uint32) bool) *Log {
 	return &Log{ours: ours, servers: map[Place][]server{}, clients: map[Place]bool{},
-		conns: map[key]*connection{}, came: map[clientKey]*arrivals{}, asks: map[clientKey]*asks{},
+		conns: map[key]*connection{}, came: map[clientKey]*arrivals{},
+		cameTos: map[clientPort][]clientKey{}, asks: map[clientKey]*asks{},
 		writes: sockets{}, dialWrites: sockets{}, runs: map[uint32][]run{},
 		clientSides: clientSides{}, ports: map[uint16]bool{},
 		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
@@ -121,6 +129,10 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 	a := l.came[k]
 	if p.Flags&(capture.SYN|capture.ACK) == capture.SYN|capture.ACK {
 		if a == nil || a.base != p.Seq+1 {
+			if a == nil {
+				to := clientPort{k.space, k.local.Port()}
+				l.cameTos[to] = append(l.cameTos[to], k)
+			}
 			a = &arrivals{}
 			a.begin(p.Seq + 1)
 			l.came[k] = a
@@ -356,9 +368,9 @@ func (l *Log) Arrived(by Client, local uint16, offset int64) (ns int64, ok bool)
 
 // cameTo returns what came to a client's port, or nil.
 func (l *Log) cameTo(by Client, local uint16) *arrivals {
-	for k, a := range l.came {
-		if by.has(k) && k.local.Port() == local {
-			return a
+	for _, k := range l.cameTos[clientPort{by.Space, local}] {
+		if by.has(k) {
+			return l.came[k]
 		}
 	}
 	return nil
@@ -395,6 +407,7 @@ func (l *Log) noteWrites(k key, c *connection) {
 // Forget drops what came to clients, and writes of unknown connections. It keeps the connections.
 func (l *Log) Forget() {
 	clear(l.came)
+	clear(l.cameTos)
 	clear(l.writes)
 	for _, c := range l.conns {
 		c.forget()
