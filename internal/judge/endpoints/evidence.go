@@ -300,11 +300,17 @@ func (w Division) Together() bool {
 	return w.ServerGap < TogetherGap && w.Matched >= least*w.Responses
 }
 
-// gathered reports whether a relay holds back tokens that the server sends one by one.
+// gathered reports whether a relay holds back tokens that the server sends one by one, or may do so
+// unseen. A client, or what else is to blame, lets them come together, too.
 func (w Division) gathered() bool {
-	return w.Gap < TogetherGap || slices.ContainsFunc(w.Blamed(), func(p sample.EvidencePart) bool {
-		return p.Part == sample.EvidenceRelay
-	})
+	other := false
+	for _, p := range w.Blamed() {
+		if p.Part == sample.EvidenceRelay {
+			return true
+		}
+		other = other || p.Part != sample.EvidenceServer
+	}
+	return w.Gap < TogetherGap && !other
 }
 
 // Blamed returns the parts that make responses, first tokens or slow gaps long: the server for
