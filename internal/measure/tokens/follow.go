@@ -29,8 +29,9 @@ type Exchange struct {
 type instant struct {
 	sample.SegmentKey
 	name string // of the instant
-	// inferred means that nothing was recorded at the instant: it is that of a run.
-	inferred bool
+	// records is the number of records on the way to the instant, which take time there; 0: it is that
+	// of a run.
+	records int
 }
 
 // followed are exchanges, each with the time of its stretches in ns.
@@ -178,7 +179,19 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 func stretches(chain []Hop, udp, writes bool) (out []instant) {
 	add := func(reply bool, part sample.Part, hop, where, name string) {
 		out = append(out, instant{SegmentKey: sample.SegmentKey{Reply: reply, Hop: hop, Where: where,
-			Part: part}, name: name})
+			Part: part}, name: name, records: 1})
+	}
+	// relayed adds a relay's stretch. Its run and its write are recorded on the way, and when its reply
+	// leaves TCP.
+	relayed := func(reply bool, h Hop, name string) {
+		add(reply, sample.PartRelayed, h.Name, "", name+" leaving "+h.Name)
+		last := &out[len(out)-1]
+		if writes && !udp {
+			last.records += 2
+		}
+		if writes && reply {
+			last.records++
+		}
 	}
 	const network = string(sample.PartNetwork)
 	server := chain[0].Name
@@ -188,7 +201,7 @@ func stretches(chain []Hop, udp, writes bool) (out []instant) {
 	}
 	for _, h := range slices.Backward(chain[1:]) {
 		add(false, sample.PartNetwork, network, "to "+h.Name, "request at "+h.Name)
-		add(false, sample.PartRelayed, h.Name, "", "request leaving "+h.Name)
+		relayed(false, h, "request")
 	}
 	add(false, sample.PartNetwork, network, "to "+server, "request at "+server)
 	switch {
@@ -207,7 +220,7 @@ func stretches(chain []Hop, udp, writes bool) (out []instant) {
 	}
 	for _, h := range chain[1:] {
 		add(true, sample.PartNetwork, network, "to "+h.Name, "reply at "+h.Name)
-		add(true, sample.PartRelayed, h.Name, "", "reply leaving "+h.Name)
+		relayed(true, h, "reply")
 	}
 	add(true, sample.PartNetwork, network, "to the client", "reply at the client's device")
 	if !udp {
@@ -352,7 +365,7 @@ func (f *followed) trace(n int) *sample.Trace {
 	}
 	f.sort()
 	for _, x := range f.stretches[1:] {
-		out.Events += recorded(x)
+		out.Events += float64(x.records)
 	}
 	middle := middleOf(f.rows)
 	for _, r := range middle {
@@ -374,8 +387,8 @@ func (f *followed) trace(n int) *sample.Trace {
 	tail := tailOf(f.rows)
 	from := "request sent"
 	for i, x := range f.stretches {
-		g := sample.Segment{SegmentKey: x.SegmentKey, Share: 1, Events: recorded(x), Slowest: seconds(slowest[i]),
-			Steps: [2]string{steps(from), steps(x.name)}, MidMean: mean(middle, i)}
+		g := sample.Segment{SegmentKey: x.SegmentKey, Share: 1, Events: float64(x.records),
+			Slowest: seconds(slowest[i]), Steps: [2]string{steps(from), steps(x.name)}, MidMean: mean(middle, i)}
 		from = x.name
 		for _, rows := range middles {
 			g.MidMeans = append(g.MidMeans, mean(rows, i))
@@ -392,14 +405,6 @@ func (f *followed) trace(n int) *sample.Trace {
 		out.Segments = append(out.Segments, g)
 	}
 	return out
-}
-
-// recorded returns the number of events at an instant.
-func recorded(x instant) float64 {
-	if x.inferred {
-		return 0
-	}
-	return 1
 }
 
 // steps makes one word of an instant's name.

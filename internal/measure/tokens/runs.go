@@ -96,8 +96,8 @@ func (f *followed) split() {
 		}
 		if divided {
 			asleep, waits := x, x
-			asleep.Part, asleep.name, asleep.inferred = parts[0], x.Hop+" awake", true
-			waits.Part, waits.name, waits.inferred = parts[1], x.Hop+" on a CPU", true
+			asleep.Part, asleep.name, asleep.records = parts[0], x.Hop+" awake", 0
+			waits.Part, waits.name, waits.records = parts[1], x.Hop+" on a CPU", 0
 			out = append(out, asleep, waits)
 		}
 		for k, row := range f.rows {
