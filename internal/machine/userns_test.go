@@ -33,7 +33,8 @@ func TestExplainUserNamespace(t *testing.T) {
 			"sudo sysctl -w user.max_user_namespaces=15000"},
 		{"nets-0", map[string]string{nets: "0\n"}, syscall.ENOSPC, nets + " is 0",
 			"sudo sysctl -w user.max_net_namespaces=15000"},
-		{"used-up", nil, syscall.ENOSPC, "used up", "sudo sysctl -w user.max_user_namespaces=15000 user.max_net_namespaces=15000"},
+		{"used-up", nil, syscall.ENOSPC, "used up", "sudo sysctl -w " +
+			"user.max_user_namespaces=15000 user.max_net_namespaces=15000"},
 		{"debian", map[string]string{debian: "0\n"}, syscall.EPERM, debian + " is 0",
 			"sudo sysctl -w kernel.unprivileged_userns_clone=1"},
 		{"ubuntu", map[string]string{apparmor: "1\n"}, syscall.EACCES, apparmor + " is 1",
@@ -41,20 +42,26 @@ func TestExplainUserNamespace(t *testing.T) {
 		{"ubuntu-but-full", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.ENOSPC,
 			users + " is 0", "sudo sysctl -w user.max_user_namespaces=15000"},
 		{"ubuntu-full-but-denied", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.EPERM,
-			apparmor + " is 1", "run toll as root, or: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+			apparmor + " is 1", "run toll as root, or: sudo sysctl -w " +
+				"kernel.apparmor_restrict_unprivileged_userns=0"},
 		{"no-config", map[string]string{"/proc/self/ns/user": absent}, syscall.EINVAL,
 			"CONFIG_USER_NS", "run toll as root"},
 		{"no-net-config", map[string]string{"/proc/self/ns/net": absent}, syscall.EINVAL,
 			"CONFIG_NET_NS", "use a kernel with CONFIG_NET_NS=y"},
 		{"seccomp", map[string]string{"/.dockerenv": "", "/proc/self/status": "Seccomp:\t2\n"},
-			syscall.EPERM, "seccomp", "run toll outside the container, or the container with --privileged"},
+			syscall.EPERM, "seccomp", "run toll outside the container, or the container with " +
+				"--privileged"},
 		{"seccomp-no-container", map[string]string{"/proc/self/status": "Seccomp:\t2\n"},
 			syscall.EPERM, "no known setting", "run toll as root"},
-		{"chroot", map[string]string{"/proc/self/mountinfo": "31 22 0:5 / /proc rw - proc proc rw\n"},
-			syscall.EPERM, "chroot", "run toll outside the chroot, or enter it by pivot_root, as container engines do"},
-		{"no-chroot", map[string]string{"/proc/self/mountinfo": "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"},
+		{"chroot", map[string]string{"/proc/self/mountinfo": "31 22 0:5 / /proc rw - proc " +
+			"proc rw\n"},
+			syscall.EPERM, "chroot", "run toll outside the chroot, or enter it by pivot_root, " +
+				"as container engines do"},
+		{"no-chroot", map[string]string{"/proc/self/mountinfo": "22 1 8:1 / / rw - ext4 " +
+			"/dev/sda1 rw\n"},
 			syscall.EPERM, "no known setting", "run toll as root"},
-		{"no-chroot-root-later", map[string]string{"/proc/self/mountinfo": "22 27 0:21 / /proc rw - proc " +
+		{"no-chroot-root-later", map[string]string{"/proc/self/mountinfo": "22 27 0:21 / " +
+			"/proc rw - proc " +
 			"proc rw\n27 1 254:0 / / rw - ext4 /dev/vda rw\n"},
 			syscall.EPERM, "no known setting", "run toll as root"},
 		{"container-no-seccomp", map[string]string{"/.dockerenv": ""}, syscall.EPERM,

@@ -50,13 +50,14 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	want := "127.0.0.1:8080 > 172.17.0.2:80, [::1]:8080 > 172.17.0.2:80, 127.0.0.1:8081 > 172.17.0.2:80"
+	want := "127.0.0.1:8080 > 172.17.0.2:80, [::1]:8080 > 172.17.0.2:80, 127.0.0.1:8081 > " +
+		"172.17.0.2:80"
 	if strings.Join(got, ", ") != want || len(left) != 0 {
 		t.Errorf("%s; left %+v", strings.Join(got, ", "), left)
 	}
 	routes, left = decideRoutes(facts(), Choice{Ports: []uint16{8081, 9}})
 	if len(routes) != 1 || routes[0].Dial.Port() != 8081 || len(left) != 1 ||
-		left[0].Host.Port() != 9 || !strings.Contains(left[0].Why, "no running container") {
+		left[0].Host.Port() != 9 || left[0].Why != "no running container publishes it" {
 		t.Errorf("%+v; left %+v", routes, left)
 	}
 }
@@ -95,15 +96,18 @@ func TestDecideRefuses(t *testing.T) {
 		"policy-routing": {func(f *ports.Facts) {
 			f.Switches.RoutedBySocket = "ip rule 9: prohibit"
 		},
-			"policy routing may refuse a client's packets, or send them by another route than docker-proxy's: ip rule 9"},
+			"policy routing may refuse a client's packets, or send them by another route than " +
+				"docker-proxy's: ip rule 9"},
 		"own-address": {func(f *ports.Facts) {
 			f.Containers[0].Published[0].Host = netip.MustParseAddrPort("192.0.2.7:8080")
-		}, "it is published on 192.0.2.7 only; toll fast redirects only clients that dial 127.0.0.1 or ::1"},
+		}, "it is published on 192.0.2.7 only; toll fast redirects only clients that dial " +
+			"127.0.0.1 or ::1"},
 		"own-address-of-other-family": {func(f *ports.Facts) {
 			host := netip.MustParseAddrPort("[2001:db8::10]:8080")
 			f.Containers[0].Published[0].Host, f.Proxies[0].Host = host, host
 			f.Listeners[0].Addr = host
-		}, "it is published on 2001:db8::10 only; toll fast redirects only clients that dial 127.0.0.1 or ::1"},
+		}, "it is published on 2001:db8::10 only; toll fast redirects only clients that dial " +
+			"127.0.0.1 or ::1"},
 		"silent": {func(f *ports.Facts) {
 			f.Containers[0].ListenersKnown = true
 		}, "nothing listens on 172.17.0.2:80 in its container"},
@@ -185,7 +189,8 @@ func TestRefuse(t *testing.T) {
 		says string
 	}{
 		{left, Choice{Ports: []uint16{53}}, "no shortcut for port 53: B"},
-		{left, Choice{Ports: []uint16{53, 54, 55}, Parts: Parts()}, "no shortcut for port 53: B; " +
+		{left, Choice{Ports: []uint16{53, 54, 55}, Parts: Parts()}, "no shortcut for port 53: " +
+			"B; " +
 			"port 54: D; port 55: it changed while toll read it"},
 		{left, Choice{Ports: []uint16{53, 54}, Parts: []Part{Links}},
 			"no link can be raised: web: E; port 54: F"},
