@@ -140,17 +140,21 @@ func FuzzJudge(f *testing.F) {
 		state := []string{"", `"traced"`, `"thrice"`, `"hooks"`}[i/3%4]
 		if state != "" {
 			state = fmt.Sprintf(`,"trace":{"state":%s,"trips":9,"followed":9,"slots":[1,9,5],"totals_s":[1e9,0,1e-9],`+
-				`"segments":[{"part":"bridge + wake-up","mid_means_s":[1,1e-300,%g],"events":1e9,"steps":["a","b"]},`+
+				`"segments":[{"part":"bridge + `+
+				`wake-up","mid_means_s":[1,1e-300,%g],"events":1e9,"steps":["a","b"]},`+
 				`{"part":"hook X","reply":true,"mid_means_s":[0,1e9,0],"share":1,"steps":["",""]},`+
 				`{"part":"relay","mid_means_s":[1,2,3],"steps":["",""]},{"mid_means_s":[1,2,3],"steps":["",""]}],`+
 				`"groups":[{"share":0.1,"steps":["fib_table_lookup"],"odd":[0]}],"broken":[{"share":2}],"lost":1}`,
 				state, math.Pow10(i-12))
 		}
 		traces += fmt.Sprintf(`{"visit":{"cell":%d,"round":%d,"witness":{"ok":true},`+
-			`"slices":{"slots":[1,5,9],"rates":[1,2,3],"medians_s":[1e-300,1e9,1]}%s}}`+"\n", i%3, i/3, state)
+			`"slices":{"slots":[1,5,9],"rates":[1,2,3],"medians_s":[1e-300,1e9,1]}%s}}`+"\n", i%3,
+			i/3, state)
 	}
-	f.Add([]byte(strings.Replace(sliced, `"plan":{`, `"plan":{"study":"trace","trace":{},`, 1) + traces))
-	f.Add([]byte(strings.Replace(sliced, `"plan":{`, `"plan":{"study":"ladder","trace":{"hooks":true},`, 1) + traces))
+	f.Add([]byte(strings.Replace(sliced, `"plan":{`, `"plan":{"study":"trace","trace":{},`, 1) +
+		traces))
+	f.Add([]byte(strings.Replace(sliced, `"plan":{`,
+		`"plan":{"study":"ladder","trace":{"hooks":true},`, 1) + traces))
 	const visit = `{"visit":{"pair":[%d,%d],"sweep":%d,"round":%d,"load":"%s","witness":{"ok":true},"values":{"latency_p50":%g,"throughput":%g}}}` + "\n"
 	nodes := `{"header":{"schema":"bridgetoll.results/1","plan":{"study":"mesh","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],` +
 		`"mesh":{"nodes":[{"name":"a","boot_id":"x"},{"name":"b","boot_id":"x","mtu":9000},{"name":"c","mtu":1500}],"mode":"host","on":"swarm"}}}}` + "\n"

@@ -77,10 +77,11 @@ func TestCgroup(t *testing.T) {
 			"/sys/fs/cgroup/cpu/cpu.stat":          "nr_throttled 1",
 		}, 0.5, 1, true},
 		{"garbage", map[string]string{
-			"/proc/self/cgroup":         "0::/x\nnonsense\n:::\n",
-			"/sys/fs/cgroup/x/cpu.max":  "1000 0\n",
-			"/sys/fs/cgroup/cpu.max":    "-5 100000\n",
-			"/sys/fs/cgroup/x/cpu.stat": "nr_throttled\nnr_throttled -1\nnr_throttled 99999999999\n",
+			"/proc/self/cgroup":        "0::/x\nnonsense\n:::\n",
+			"/sys/fs/cgroup/x/cpu.max": "1000 0\n",
+			"/sys/fs/cgroup/cpu.max":   "-5 100000\n",
+			"/sys/fs/cgroup/x/cpu.stat": "nr_throttled\nnr_throttled -1\nnr_throttled " +
+				"99999999999\n",
 		}, 0, 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,7 +29,8 @@ func TestHeadroom(t *testing.T) {
 			"/proc/self/limits": limits("4096", "96197"),
 			"/proc/meminfo":     "MemTotal: 4028440 kB\nMemAvailable: 2000000 kB\n"}, "", ""},
 		{"files", map[string]string{"/proc/self/limits": limits("1024", "96197")},
-			"not enough open files: need about 1500, have 1024 (ulimit -n is 1024)", "measure less at a time, or ulimit " +
+			"not enough open files: need about 1500, have 1024 (ulimit -n is 1024)",
+			"measure less at a time, or ulimit " +
 				"-n 1500"},
 		{"files-unlimited", map[string]string{"/proc/self/limits": limits("unlimited", "96197")},
 			"", ""},

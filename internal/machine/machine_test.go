@@ -38,7 +38,8 @@ func cloud() map[string]string {
 	files := map[string]string{
 		"/proc/sys/kernel/osrelease": "6.1.0-18-cloud-amd64\n",
 		"/proc/sys/kernel/hostname":  "web1\n",
-		"/etc/os-release":            "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
+		"/etc/os-release": "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian " +
+			"GNU/Linux 12 (bookworm)\"\n",
 		"/proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\n" +
 			"flags\t\t: fpu vme " + strings.Repeat("flag ", 200) +
 			"hypervisor lahf_lm\n\nprocessor\t: 1\n",

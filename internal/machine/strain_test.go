@@ -37,15 +37,18 @@ func TestStopsOfOneGroup(t *testing.T) {
 }
 
 func TestStrain(t *testing.T) {
-	const netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans DelayedACKs\nTcpExt: 0 3 7 2 41\nIpExt: InOctets\nIpExt: 7\n"
-	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn RetransSegs OutSegs\nTcp: 200 -1 5 6000\n"
+	const netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans " +
+		"DelayedACKs\nTcpExt: 0 3 7 2 41\nIpExt: InOctets\nIpExt: 7\n"
+	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn RetransSegs OutSegs\nTcp: " +
+		"200 -1 5 6000\n"
 	for name, tt := range map[string]struct {
 		files map[string]string
 		want  map[string]int64
 	}{
 		"nothing": {nil, map[string]int64{}},
 		"v2": {map[string]string{
-			"/proc/self/mountinfo":                   "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"/proc/self/mountinfo": "29 23 0:26 / /sys/fs/cgroup rw - " +
+				"cgroup2 cgroup2 rw\n",
 			"/proc/7/cgroup":                         "0::/a/b\n",
 			"/sys/fs/cgroup/a/cpu.stat":              "nr_periods 254\nnr_throttled 130\n",
 			"/sys/fs/cgroup/a/b/cpu.stat":            "nr_periods 20\nnr_throttled 7\n",
@@ -88,8 +91,9 @@ func TestOwnStrain(t *testing.T) {
 		"/proc/self/mountinfo":      "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 		"/proc/7/cgroup":            "0::/a\n",
 		"/sys/fs/cgroup/a/cpu.stat": "nr_periods 20\nnr_throttled 7\n",
-		"/proc/7/net/netstat":       "TcpExt: DelayedACKs ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 41 3 5 9\n",
-		"/proc/7/net/snmp":          "Tcp: RetransSegs OutSegs\nTcp: 5 6000\n",
+		"/proc/7/net/netstat": "TcpExt: DelayedACKs ListenOverflows ListenDrops " +
+			"TCPSynRetrans\nTcpExt: 41 3 5 9\n",
+		"/proc/7/net/snmp": "Tcp: RetransSegs OutSegs\nTcp: 5 6000\n",
 	}
 	queues := map[string]int64{workload.CountOverflows: 3, workload.CountListenDrops: 2}
 	for its, n := range map[string]int{"net:[1]": 4, "net:[2]": 7} {
@@ -123,7 +127,8 @@ func TestStopped(t *testing.T) {
 			"/sys/fs/cgroup/a/b/cpu.stat": "throttled_usec 250000\nnr_bursts 0\n",
 		}, map[string]float64{"/sys/fs/cgroup/a": 5000, "/sys/fs/cgroup/a/b": 0.25}},
 		"version 1": {map[string]string{
-			"/proc/self/mountinfo":          "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+			"/proc/self/mountinfo": "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup " +
+				"cgroup rw,cpu\n",
 			"/proc/7/cgroup":                "3:cpu:/x\n",
 			"/sys/fs/cgroup/cpu/x/cpu.stat": "nr_throttled 8\nthrottled_time 1500000000\n",
 		}, map[string]float64{"/sys/fs/cgroup/cpu/x": 1.5}},

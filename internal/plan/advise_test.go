@@ -28,7 +28,8 @@ func TestAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host netkit bulk, " +
+	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host " +
+		"netkit bulk, " +
 		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk"
 	if got := judgetest.Named(p.Cells); got != want {
 		t.Errorf("cells %s", got)
@@ -100,7 +101,8 @@ func TestAdviceOutward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = "container bridge bulk, container bridge bulk control, container bridge+mtu=9000 bulk, " +
+	want = "container bridge bulk, container bridge bulk control, container " +
+		"bridge+mtu=9000 bulk, " +
 		"container host bulk"
 	if got := judgetest.Named(p.Cells); got != want {
 		t.Errorf("outward: %s", got)

@@ -48,7 +48,8 @@ func TestMeasurable(t *testing.T) {
 
 func TestUnmeasured(t *testing.T) {
 	p := sample.Plan{Cells: []sample.Cell{{Mode: "host"}, {Mode: "ovs"}},
-		Skipped: []sample.Skip{{Mode: "ovs", Reason: "not from there"}, {Mode: "netkit", Reason: "old"},
+		Skipped: []sample.Skip{{Mode: "ovs", Reason: "not from there"},
+			{Mode: "netkit", Reason: "old"},
 			{Mode: "netkit", Reason: "old, too"}, {Mode: "overlay", Reason: "not asked for"}}}
 	got := Unmeasured(p, []mode.Name{"host", "ovs", "netkit"})
 	if len(got) != 1 || got[0].Reason != "old" {

@@ -65,9 +65,12 @@ func TestMake(t *testing.T) {
 		}, []string{
 			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
 		}, []string{
-			"shared host: there is no such path: it can be reached from container → --from container",
-			"macvlan-passthru host: the kernel keeps a network card and its macvlan sub-interfaces apart, so the machine " +
-				"cannot reach its own containers → --from remote; on a real machine, make one more sub-interface of the card for the host itself",
+			"shared host: there is no such path: it can be reached from container → " +
+				"--from container",
+			"macvlan-passthru host: the kernel keeps a network card and its macvlan " +
+				"sub-interfaces apart, so the machine " +
+				"cannot reach its own containers → --from remote; on a real machine, make one " +
+				"more sub-interface of the card for the host itself",
 		}},
 
 		{"variants", func(r *Request) {
@@ -123,7 +126,8 @@ func TestMake(t *testing.T) {
 			"bridge container>container bulk",
 		},
 			[]string{
-				"bridge remote: other machines have no route to a container's address, and Docker's rules would drop what came" +
+				"bridge remote: other machines have no route to a container's address, and " +
+					"Docker's rules would drop what came" +
 					" → publish-nat, publish-proxy or routed"}},
 
 		{"baseline-without-a-route", func(r *Request) {
@@ -136,7 +140,8 @@ func TestMake(t *testing.T) {
 				[]mode.Placement{mode.FromContainer}, mode.Native
 		}, []string{"bridge container>container bulk"},
 			[]string{
-				"native container: there is no such path: it can be reached from host, remote → --from host"}},
+				"native container: there is no such path: it can be reached from host, remote " +
+					"→ --from host"}},
 
 		{"to-picks-among-several", func(r *Request) {
 			r.Modes, r.To = []mode.Name{mode.Bridge, mode.PublishNAT, mode.PublishProxy},
@@ -144,7 +149,8 @@ func TestMake(t *testing.T) {
 		}, []string{
 			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
 			"publish-nat host>address bulk",
-		}, []string{"publish-proxy host: it has none of the targets of --to there → --to loopback"}},
+		}, []string{"publish-proxy host: it has none of the targets of --to there → " +
+			"--to loopback"}},
 
 		{"to-leaves-single-targets-alone", func(r *Request) {
 			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback},
@@ -212,7 +218,8 @@ func TestMake(t *testing.T) {
 			r.From = []mode.Placement{mode.FromContainer}
 		}, []string{"host container>loopback bulk", "host container>loopback bulk!",
 			"bridge container>container bulk"},
-			[]string{"macvlan-private container: private is the macvlan mode in which containers on one card cannot reach each other → macvlan-bridge"}},
+			[]string{"macvlan-private container: private is the macvlan mode in which " +
+				"containers on one card cannot reach each other → macvlan-bridge"}},
 
 		{"ipv6-only", func(r *Request) {
 			r.Modes, r.To, r.From = []mode.Name{mode.Bridge, mode.Link},
@@ -222,7 +229,8 @@ func TestMake(t *testing.T) {
 			"bridge container>container6 bulk",
 		},
 			[]string{
-				"link container: Docker writes the rules of a link for IPv4 only → --to container"}},
+				"link container: Docker writes the rules of a link for IPv4 only → " +
+					"--to container"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))
@@ -327,12 +335,14 @@ func TestMakeRefuses(t *testing.T) {
 		{"no-cell", func(r *Request) {
 			r.Modes, r.From, r.Baseline = []mode.Name{mode.Shared},
 				[]mode.Placement{mode.FromRemote}, mode.Shared
-		}, "nothing to measure: shared from another machine: there is no such path: it can be reached from container"},
+		}, "nothing to measure: shared from another machine: there is no such path: it can be " +
+			"reached from container"},
 		{"no-cell-and-nothing-skipped", func(r *Request) {
 			r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none"
 		}, "nothing to measure: no usual mode has a path from the machine itself"},
 		{"no-way-out", func(r *Request) {
-			r.Modes, r.From, r.To = nil, []mode.Placement{mode.FromRemote}, []mode.Target{mode.ToOutside}
+			r.Modes, r.From, r.To = nil, []mode.Placement{mode.FromRemote},
+				[]mode.Target{mode.ToOutside}
 		}, "nothing to measure: no usual mode has a path from another machine to outside"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -21,10 +21,14 @@ func TestPairOf(t *testing.T) {
 	}
 	gro, both := sample.Variant{Mode: "bridge", Tune: "gro=on"},
 		sample.Variant{Mode: "bridge", Tune: "rmem=16M+gro=on"}
-	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host bridge+rmem=16M+gro=on bulk, " +
-		"host bridge crr, host bridge crr control, host bridge+gro=on crr, host bridge+rmem=16M+gro=on crr, " +
-		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk, remote publish-nat+rmem=16M+gro=on bulk, " +
-		"remote publish-nat crr, remote publish-nat crr control, remote publish-nat+gro=on crr, remote publish-nat+rmem=16M+gro=on crr"
+	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host " +
+		"bridge+rmem=16M+gro=on bulk, " +
+		"host bridge crr, host bridge crr control, host bridge+gro=on crr, host " +
+		"bridge+rmem=16M+gro=on crr, " +
+		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on " +
+		"bulk, remote publish-nat+rmem=16M+gro=on bulk, " +
+		"remote publish-nat crr, remote publish-nat crr control, remote publish-nat+gro=on crr, " +
+		"remote publish-nat+rmem=16M+gro=on crr"
 	if got := judgetest.Named(pairOf(p, gro, both)); got != want {
 		t.Errorf("cells %s", got)
 	}

@@ -326,8 +326,9 @@ func TestBaselineIsMissing(t *testing.T) {
 				t.Errorf("%s from %s has the ratio %+v", c.Mode, c.From, x)
 			}
 		}
-		wantFound(t, got.Warnings, analysis.Finding{Code: analysis.NoBaseline, From: mode.FromContainer,
-			Load: "bulk", What: "native", Why: analysis.Unreachable})
+		wantFound(t, got.Warnings,
+			analysis.Finding{Code: analysis.NoBaseline, From: mode.FromContainer,
+				Load: "bulk", What: "native", Why: analysis.Unreachable})
 	})
 	t.Run("no-good-visit", func(t *testing.T) {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
@@ -360,7 +361,8 @@ func TestBaselineIsMissing(t *testing.T) {
 			}
 		}
 		wantFound(t, analysis.Judge(r.File).Warnings, analysis.Finding{Code: analysis.NoBaseline,
-			From: mode.FromHost, Load: "bulk", Pin: sample.PinFar, What: "host", Why: analysis.NoResult})
+			From: mode.FromHost, Load: "bulk", Pin: sample.PinFar, What: "host",
+			Why: analysis.NoResult})
 	})
 }
 

@@ -297,7 +297,8 @@ func TestPathMTU(t *testing.T) {
 			mode.Routed, nil},
 		{"loopback-to-a-container", at(1448, 52, 65535, "lo", 65536), whole, mode.Routed, nil},
 		{"past-docker-proxy", at(1448, 52, 1500, "lo", 65536), whole, mode.Routed, nil},
-		{"without-a-device", at(1398, 52, 1450, "", 0), at(1398, 52, 1450, "", 0), mode.Routed, nil},
+		{"without-a-device", at(1398, 52, 1450, "", 0), at(1398, 52, 1450, "", 0), mode.Routed,
+			nil},
 		{"small-windows", at(1148, 52, 1500, "eth0", 1500), whole, tuned, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

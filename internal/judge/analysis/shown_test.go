@@ -19,7 +19,8 @@ func TestLevelsAgree(t *testing.T) {
 		if m := c.Metrics[c.Primary]; c.Baseline {
 			base[c.Load] = m.Median
 			if m.Shown() != m.Median {
-				t.Errorf("the baseline of %s shows %g, its median is %g", c.Load, m.Shown(), m.Median)
+				t.Errorf("the baseline of %s shows %g, its median is %g", c.Load, m.Shown(),
+					m.Median)
 			}
 		}
 	}

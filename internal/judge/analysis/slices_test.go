@@ -25,7 +25,8 @@ func TestPairUp(t *testing.T) {
 		{"only-after", []SliceValue{at(5, 10)}, []SliceValue{at(6, 1), at(7, 99)}, 9, 1},
 		// The variance of the mean of two pairs that share their only partner is 1/2 + 1 times a
 		// slice's, and a pair's is 2.
-		{"one-partner-for-two", []SliceValue{at(5, 10), at(6, 10)}, []SliceValue{at(4, 1)}, 9, 4.0 / 3},
+		{"one-partner-for-two", []SliceValue{at(5, 10), at(6, 10)}, []SliceValue{at(4, 1)}, 9,
+			4.0 / 3},
 		{"own-partners", []SliceValue{at(1, 3), at(11, 5)},
 			[]SliceValue{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
 		{"nothing", nil, []SliceValue{at(1, 1)}, 0, 0},

@@ -48,11 +48,13 @@ func TestStates(t *testing.T) {
 				t.Errorf("warnings %v", codes)
 			}
 			if tt.code == analysis.InStates {
-				f := judgetest.Found(t, judgetest.Find(t, got, mode.Bridge, tt.load).Warnings, tt.code)
+				f := judgetest.Found(t, judgetest.Find(t, got, mode.Bridge, tt.load).Warnings,
+					tt.code)
 				by := map[string]float64{"bulk": 1e9, "rr": 1e-6}[tt.load]
 				near := func(a, b float64) bool { return math.Abs(a-b) < 0.05*b }
 				if f.N != tt.in || f.Of != tt.in+tt.usual || f.What != tt.what ||
-					!near(f.Ratios[0].Median, tt.then[2]/tt.then[0]) || !near(f.Ratios[1].Median, 0.6) ||
+					!near(f.Ratios[0].Median, tt.then[2]/tt.then[0]) ||
+					!near(f.Ratios[1].Median, 0.6) ||
 					f.Ratios[0].To != "host" || !near(f.Prices[0].Median, by*tt.then[0]) ||
 					!near(f.Prices[1].Median, by*36) {
 					t.Errorf("%+v", f)

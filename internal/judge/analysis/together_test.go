@@ -18,9 +18,11 @@ func TestTogether(t *testing.T) {
 		warns        bool
 	}{
 		{"near", 0.9, 0.95,
-			"The scheduler had client and server on one CPU for 90 to 95 % of the time, as in toll compare --pin near.", false},
+			"The scheduler had client and server on one CPU for 90 to 95 % of the time, as in " +
+				"toll compare --pin near.", false},
 		{"far", 0, 0,
-			"The scheduler had client and server on one CPU for 0 % of the time, as in toll compare --pin far.", false},
+			"The scheduler had client and server on one CPU for 0 % of the time, as in toll " +
+				"compare --pin far.", false},
 		{"between", 0.5, 0.8,
 			"The scheduler had client and server on one CPU for 50 to 80 % of the time.", false},
 		{"mixed", 0.1, 0.8,

@@ -41,7 +41,8 @@ func udpRun(t *testing.T, load string, rate float64, lost int64,
 			v.Client.Trips, v.Server.Received = 1000-lost, 0
 		}
 		if v.Cell == 2 {
-			v.Client.Counts["lost"], v.Server.Counts["lost"], v.Server.Counts["dropped"], v.Server.Counts["reordered"] = lost, lost, lost/2, 5
+			v.Client.Counts["lost"], v.Server.Counts["lost"], v.Server.Counts["dropped"],
+				v.Server.Counts["reordered"] = lost, lost, lost/2, 5
 		}
 	}
 	return analysis.Judge(r.Rounds(6, x, append(

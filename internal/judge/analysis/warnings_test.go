@@ -99,7 +99,8 @@ func TestRunWarnings(t *testing.T) {
 		}, want: []string{"truncated"}},
 		{name: "failure", file: func(f *sample.File) {
 			f.End.Detail = "the disk is full"
-		}, want: []string{"failure"}, found: analysis.Finding{Code: analysis.Aborted, What: "the disk is full"}},
+		}, want: []string{"failure"},
+			found: analysis.Finding{Code: analysis.Aborted, What: "the disk is full"}},
 		{name: "steal", change: func(v *sample.Visit) {
 			v.Machine[0].Steal = 0.06
 		}, want: []string{"steal"}, found: valued(analysis.Steal, 0.03)},

@@ -30,7 +30,8 @@ func uploads(t *testing.T, rates ...float64) *analysis.Report {
 }
 
 func TestWhyUploadsAreSlow(t *testing.T) {
-	const why, without = "relayed rootless-publish :out: slirp4netns", "without-relay: rootless-publish"
+	const why, without = "relayed rootless-publish :out: slirp4netns",
+		"without-relay: rootless-publish"
 	for name, x := range map[string]struct {
 		rates []float64
 		lever string

@@ -100,7 +100,8 @@ func TestTokens(t *testing.T) {
 	if x == nil || !judgetest.Near(x.Median, 1.5) || x.Verdict != stats.Worse {
 		t.Errorf("ratio %+v", x)
 	}
-	wantFindings(t, got, "keep bridge", "tokens-faster bridge: host", "tokens-in-time", "own-delays",
+	wantFindings(t, got, "keep bridge", "tokens-faster bridge: host", "tokens-in-time",
+		"own-delays",
 		"witnessed")
 	if own := got.Found[3].Values; !judgetest.Near(own[workload.LateMax], 300e-6) ||
 		!judgetest.Near(own[workload.WaitP99], 5e-6) || own[BusiestCPU] <= 0 {

@@ -81,7 +81,8 @@ func TestLimitedByTheWire(t *testing.T) {
 	if fr.Cells[1].Mode != mode.Routed || fr.Cells[2].Mode != mode.PublishNAT {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
-	wantFindings(t, fr, "keep routed", "avoid publish-nat", "hidden-by-link host, routed, publish-nat",
+	wantFindings(t, fr, "keep routed", "avoid publish-nat",
+		"hidden-by-link host, routed, publish-nat",
 		"witnessed")
 	over := judgetest.New(t, base, judgetest.Control(base), nat)
 	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
@@ -104,6 +105,7 @@ func TestIPv6AgainstIPv4(t *testing.T) {
 		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"),
 		judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
 	wantFindings(t, Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File),
-		"over-ipv6 bridge :ctr6 0.75 of IPv4 (worse)", "compared bridge, bridge :ctr6, publish-proxy :addr6",
+		"over-ipv6 bridge :ctr6 0.75 of IPv4 (worse)",
+		"compared bridge, bridge :ctr6, publish-proxy :addr6",
 		"witnessed")
 }

@@ -323,7 +323,8 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	if r := judged(t, run(1, 0), lost); len(r.Traces) != 2 ||
-		r.Traces[0].Refused != trace.FewFollowed || r.Traces[0].Run != "new" || r.Traces[0].Share != 0 {
+		r.Traces[0].Refused != trace.FewFollowed || r.Traces[0].Run != "new" ||
+		r.Traces[0].Share != 0 {
 		t.Errorf("%+v", r.Traces)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // around returns a part whose tenths lie around its median, in µs.
 func around(part string, at float64) sample.ServedPart {
 	const us = 1e-6
-	p := sample.ServedPart{Part: part, Mean: at * us, P50: at * us, P99: 2 * at * us, Max: 3 * at * us}
+	p := sample.ServedPart{Part: part, Mean: at * us, P50: at * us, P99: 2 * at * us,
+		Max: 3 * at * us}
 	for i := range 10 {
 		p.Tenths = append(p.Tenths, (at+float64(i%3-1))*us)
 	}
@@ -21,9 +22,11 @@ func around(part string, at float64) sample.ServedPart {
 
 func TestServedDifference(t *testing.T) {
 	old := &sample.Served{Requests: 1000, Followed: 10, Whole: around("", 60),
-		Parts: []sample.ServedPart{around(sample.EvidenceServer, 50), around(sample.EvidenceTCP, 10)}}
+		Parts: []sample.ServedPart{around(sample.EvidenceServer, 50),
+			around(sample.EvidenceTCP, 10)}}
 	now := &sample.Served{Requests: 3000, Followed: 10, Whole: around("", 80.5),
-		Parts: []sample.ServedPart{around(sample.EvidenceServer, 70), around(sample.ServedCPU, 0.5)},
+		Parts: []sample.ServedPart{around(sample.EvidenceServer, 70),
+			around(sample.ServedCPU, 0.5)},
 		Client: &sample.ServedClient{Whole: around("", 100),
 			Parts: []sample.ServedPart{around(sample.ServedSent, 5)}}}
 	now.Server.Process, now.UDP = "named", true
@@ -43,7 +46,8 @@ func TestServedDifference(t *testing.T) {
 		got[name] = p
 	}
 	for name, both := range map[string][2]bool{"": {true, true}, sample.EvidenceServer: {true, true},
-		sample.EvidenceTCP: {true, false}, sample.ServedCPU: {false, true}, "client's ": {false, true},
+		sample.EvidenceTCP: {true, false}, sample.ServedCPU: {false, true},
+		"client's ":                     {false, true},
 		"client's " + sample.ServedSent: {false, true}} {
 		if p, ok := got[name]; !ok || (p.Old != nil) != both[0] || (p.New != nil) != both[1] {
 			t.Errorf("%q: %+v", name, p)
@@ -82,8 +86,9 @@ func TestServedDifferenceOfNone(t *testing.T) {
 		return sample.ServedPart{Part: part, Tenths: make([]float64, 10)}
 	}
 	of := func(queue sample.ServedPart) *sample.Served {
-		return &sample.Served{Requests: 1000, Followed: 10, Whole: around("", 60), Parts: []sample.ServedPart{
-			around(sample.EvidenceServer, 50), none(sample.EvidenceTCP), queue}}
+		return &sample.Served{Requests: 1000, Followed: 10, Whole: around("", 60),
+			Parts: []sample.ServedPart{
+				around(sample.EvidenceServer, 50), none(sample.EvidenceTCP), queue}}
 	}
 	busy, idle := of(around(sample.EvidenceQueue, 5)), of(none(sample.EvidenceQueue))
 	for name, tt := range map[string]struct {

@@ -205,7 +205,8 @@ func TestFailed(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := outcome(t, failed, "netkit.latency <= 1ms"); r.Outcome != gate.Missing ||
-		r.Reason != (gate.Reason{Code: gate.Unmeasured, Of: "netkit", Cause: "this kernel has none"}) {
+		r.Reason != (gate.Reason{Code: gate.Unmeasured, Of: "netkit",
+			Cause: "this kernel has none"}) {
 		t.Errorf("%+v", r)
 	}
 }

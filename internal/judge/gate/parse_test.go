@@ -190,7 +190,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: map[string]string{"tps": ""},
+		s, err := Parse(text, Words{Modes: []string{"x", "."},
+			Metrics:  map[string]string{"tps": ""},
 			Backends: []string{"lab"}, Points: []string{"1k"}})
 		var at *SyntaxError
 		switch {

@@ -163,7 +163,8 @@ func TestStepsPairByRound(t *testing.T) {
 
 // The rung after a gap is priced with both parts, and for all loads relative to the same rung.
 func TestStepsOverGaps(t *testing.T) {
-	const both = "a network namespace of its own, with a veth pair on a bridge, and connection tracking in each container for the rules of Docker's DNS server, " +
+	const both = "a network namespace of its own, with a veth pair on a bridge, and connection " +
+		"tracking in each container for the rules of Docker's DNS server, " +
 		"and NAT of a published port instead of the container's address"
 	for _, tt := range []struct {
 		name string

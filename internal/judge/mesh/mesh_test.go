@@ -236,7 +236,8 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return ""
 			}
-		}, "", []string{NodeLeft, NothingElse, NothingElse, NothingSlow}, []string{"failed-visits"}},
+		}, "", []string{NodeLeft, NothingElse, NothingElse, NothingSlow},
+			[]string{"failed-visits"}},
 		{"link-that-loses", 4, 6, func(m *meshRun) {
 			m.lose = func(a, b int) float64 { return 0.01 - both(0, 2, 0)(a, b)/100 }
 		}, "link a c both retransmission_rate 6/6", nil, nil},
@@ -260,8 +261,9 @@ func TestMeshFindings(t *testing.T) {
 			r := Judge(m.sweeps(tt.sweeps))
 			var faults []string
 			for _, x := range r.Mesh.Faults {
-				faults = append(faults, fmt.Sprintf("%s %s %s %s %d/%d", x.Kind, strings.Join(x.Nodes, " "),
-					x.Way, x.Metric, x.Slow, x.Of))
+				faults = append(faults,
+					fmt.Sprintf("%s %s %s %s %d/%d", x.Kind, strings.Join(x.Nodes, " "),
+						x.Way, x.Metric, x.Slow, x.Of))
 			}
 			if got := strings.Join(faults, ", "); got != tt.faults {
 				t.Errorf("faults %q, want %q", got, tt.faults)

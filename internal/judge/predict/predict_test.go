@@ -88,7 +88,8 @@ func TestRowsAddUp(t *testing.T) {
 	host, bridge := p.Rows[0].Page, p.Rows[1].Page
 	over := p.Rows[1].Over[Page].Median
 	if judgetest.Near(bridge.Median, host.Median+over) {
-		t.Fatalf("the medians %g and %g agree with %g by themselves", host.Median, bridge.Median, over)
+		t.Fatalf("the medians %g and %g agree with %g by themselves", host.Median, bridge.Median,
+			over)
 	}
 	if got := bridge.Shown(); !judgetest.Near(got.Median, host.Shown().Median+over) ||
 		!judgetest.Near(got.High-got.Low, bridge.High-bridge.Low) {
@@ -102,7 +103,8 @@ func TestUnclearRowsKeepTheirOrder(t *testing.T) {
 		return Row{Label: label, Baseline: v == "",
 			Over: map[string]analysis.Price{Page: {Median: over, Verdict: v}}}
 	}
-	rows := []Row{row("dear", 3, stats.Costs), row("odd", 9, stats.Unclear), row("cheap", -1, stats.Gains),
+	rows := []Row{row("dear", 3, stats.Costs), row("odd", 9, stats.Unclear),
+		row("cheap", -1, stats.Gains),
 		row("odder", -9, stats.Unclear), row("base", 0, "")}
 	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.rank(), b.rank()) })
 	var got []string

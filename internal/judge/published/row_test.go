@@ -38,24 +38,35 @@ func TestParse(t *testing.T) {
 		{"empty", "", "published data: EOF"},
 		{"other-columns", "source,year\na,2014\n", "published data: record on line 1: wrong " +
 			"number of fields"},
-		{"renamed-column", strings.Replace(head, "unit", "units", 1) + good, `published data: columns ["source" "year" "mode" "placement" "load" "shape" "metric" "value" "units" "note"], want ["source" "year" "mode" "placement" "load" "shape" "metric" "value" "unit" "note"]`},
+		{"renamed-column", strings.Replace(head, "unit", "units", 1) + good, `published data: ` +
+			`columns ["source" "year" "mode" "placement" "load" "shape" "metric" "value" ` +
+			`"units" "note"], want ["source" "year" "mode" "placement" "load" "shape" "metric" ` +
+			`"value" "unit" "note"]`},
 		{"short-row", head + "a,2014,host\n", "published data: record on line 2: wrong number " +
 			"of fields"},
-		{"mode", head + strings.Replace(good, "host", "hosts", 1), `published data: line 2: unknown mode "hosts"`},
+		{"mode", head + strings.Replace(good, "host", "hosts", 1),
+			`published data: line 2: unknown mode "hosts"`},
 		{"placement", head + strings.Replace(good, "same machine", "the moon", 1),
 			`published data: line 2: unknown placement "the moon"`},
-		{"load", head + strings.Replace(good, "bulk", "udp", 1), `published data: line 2: unknown load "udp"`},
+		{"load", head + strings.Replace(good, "bulk", "udp", 1),
+			`published data: line 2: unknown load "udp"`},
 		{"metric", head + strings.Replace(good, "throughput", "speed", 1),
 			`published data: line 2: unknown metric "speed"`},
 		{"no-source", head + strings.TrimPrefix(good, "a"), "published data: line 2: no source"},
-		{"year", head + strings.Replace(good, "2014", "14", 1), `published data: line 2: year "14"`},
+		{"year", head + strings.Replace(good, "2014", "14", 1),
+			`published data: line 2: year "14"`},
 		{"no-unit", head + strings.Replace(good, "MB/s", "", 1), "published data: line 2: no " +
 			"unit"},
-		{"no-number", head + strings.Replace(good, "9.5", "fast", 1), `published data: line 2: value "fast": not a number that can have been measured`},
-		{"negative", head + strings.Replace(good, "9.5", "-9.5", 1), `published data: line 2: value "": not a number that can have been measured`},
-		{"infinite", head + strings.Replace(good, "9.5", "Inf", 1), `published data: line 2: value "Inf": not a number that can have been measured`},
-		{"nan", head + strings.Replace(good, "9.5", "NaN", 1), `published data: line 2: value "NaN": not a number that can have been measured`},
-		{"falling-range", head + strings.Replace(good, "9.5", "300-200", 1), `published data: line 2: range "300-200" does not rise`},
+		{"no-number", head + strings.Replace(good, "9.5", "fast", 1),
+			`published data: line 2: value "fast": not a number that can have been measured`},
+		{"negative", head + strings.Replace(good, "9.5", "-9.5", 1),
+			`published data: line 2: value "": not a number that can have been measured`},
+		{"infinite", head + strings.Replace(good, "9.5", "Inf", 1),
+			`published data: line 2: value "Inf": not a number that can have been measured`},
+		{"nan", head + strings.Replace(good, "9.5", "NaN", 1),
+			`published data: line 2: value "NaN": not a number that can have been measured`},
+		{"falling-range", head + strings.Replace(good, "9.5", "300-200", 1),
+			`published data: line 2: range "300-200" does not rise`},
 		{"too-many", head + strings.Repeat(good, maxRows+1), "published data: line 10002: " +
 			"more than 10000 rows"},
 	} {

@@ -513,7 +513,8 @@ func TestFindingsHaveTheirFigures(t *testing.T) {
 	}
 	s, _ := studyOf("docker-host-vs-bridge-qperf")
 	want := fmt.Sprintf(
-		"on one machine host networking's throughput is %.0f %% bigger than a bridge's, its latency %.0f %% less",
+		"on one machine host networking's throughput is %.0f %% bigger than a bridge's, its "+
+			"latency %.0f %% less",
 		100*(of(mode.Host, throughput)/of(mode.Bridge, throughput)-1),
 		100*(1-of(mode.Host, oneWay)/of(mode.Bridge, oneWay)))
 	if s.Findings[2] != want {
@@ -529,8 +530,9 @@ func TestPeersHaveNoWire(t *testing.T) {
 		for i := range f.Header.Plan.Cells {
 			c := &f.Header.Plan.Cells[i]
 			c.On, c.From, c.To = on, "remote", "address"
-			f.Header.Paths = append(f.Header.Paths, sample.Path{Mode: c.Mode, From: c.From, To: c.To,
-				On: on, Hops: []string{string(mode.HopWire)}})
+			f.Header.Paths = append(f.Header.Paths,
+				sample.Path{Mode: c.Mode, From: c.From, To: c.To,
+					On: on, Hops: []string{string(mode.HopWire)}})
 		}
 		r, err := Compare([]Study{s}, []Input{{Name: "far.jsonl", File: f}})
 		if err != nil {

@@ -145,7 +145,8 @@ func TestAnotherStateIsSetAside(t *testing.T) {
 			text += fmt.Sprintf(" | %.0f %%, ±%.1f %%", 100*share, 100*half)
 			if share < 0.91 || half > 2*quiet {
 				t.Errorf(
-					"%s: of %d epochs the interval covers the usual state's ratio in %.1f %% of runs, and is ±%.3f, of a steady machine ±%.3f",
+					"%s: of %d epochs the interval covers the usual state's ratio in %.1f %% of "+
+						"runs, and is ±%.3f, of a steady machine ±%.3f",
 					c.name, k, 100*share, half, quiet)
 			}
 		}

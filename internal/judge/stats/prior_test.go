@@ -143,7 +143,8 @@ func TestLearnedIntervalCovers(t *testing.T) {
 			text += fmt.Sprintf(", the odd row %.0f %%", 100*share)
 			if k > 2 && share < c.odd {
 				t.Errorf(
-					"%s: of %d epochs the interval of the odd row covers the truth in %.1f %% of the runs", c.name, k, 100*share)
+					"%s: of %d epochs the interval of the odd row covers the truth in %.1f "+
+						"%% of the runs", c.name, k, 100*share)
 			}
 		}
 		t.Logf("%s%s", c.name, text)

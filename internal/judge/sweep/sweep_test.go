@@ -137,7 +137,8 @@ func TestIPv6(t *testing.T) {
 		})
 		got := Judge(r.File)
 		if is := got.Found[0].Code == KneesOverIPv4; is != six ||
-			six && (got.OverIPv4[0].Knee.Shape != Every || got.OverIPv4[0].Label != "bridge :ctr6") {
+			six && (got.OverIPv4[0].Knee.Shape != Every ||
+				got.OverIPv4[0].Label != "bridge :ctr6") {
 			t.Errorf("IPv6 %v: %+v, %+v", six, got.Found, got.OverIPv4)
 		}
 	}

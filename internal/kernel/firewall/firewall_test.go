@@ -85,7 +85,8 @@ func FuzzParseSave(f *testing.F) {
 	f.Add("*nat\n:PREROUTING ACCEPT\n-A PREROUTING -d fe80::/10 -p tcp ! --dport 1:65535 -g X\n",
 		true)
 	f.Add(
-		"*x\n:A -\n-A A -m comment --comment \"a \\\" b\" -j DNAT --to-destination [::1]:0-9\n-A A !\n-A A -s\n", false)
+		"*x\n:A -\n-A A -m comment --comment \"a \\\" b\" -j DNAT --to-destination "+
+			"[::1]:0-9\n-A A !\n-A A -s\n", false)
 	f.Fuzz(func(t *testing.T, text string, six bool) {
 		for _, c := range ParseSave(text, six) {
 			for _, r := range c.Rules {

@@ -27,7 +27,8 @@ func TestStatisticsOfCPUsAreSummedUp(t *testing.T) {
 			Count{InPackets: 0x1f, OutPackets: 0x1e, InBytes: 3_200_048, OutBytes: 8000}},
 		{"many",
 			head +
-				"  9        1        2        3                4                5\n  A        0       10       20               30               40\n" + tail,
+				"  9        1        2        3                4                5\n  A        0 " +
+				"      10       20               30               40\n" + tail,
 			Count{InPackets: 0x12, OutPackets: 0x23, InBytes: 0x34, OutBytes: 0x45}},
 		{"large", head + "  0        0        0        0 FFFFFFFFFFFFFFF0 123456789ABCDEF0\n" +
 			tail,

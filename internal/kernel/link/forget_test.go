@@ -24,7 +24,8 @@ func TestForget(t *testing.T) {
 	for _, ns := range []*netns.NS{client, router} {
 		if err := ns.Do(func() error {
 			return errors.Join(sysctl.Set("net.ipv6.conf.default.accept_dad", "0"),
-				sysctl.Set("net.ipv4.ip_forward", "1"), sysctl.Set("net.ipv6.conf.all.forwarding", "1"))
+				sysctl.Set("net.ipv4.ip_forward", "1"),
+				sysctl.Set("net.ipv6.conf.all.forwarding", "1"))
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,9 @@ func TestRoutesHaveAllAttributes(t *testing.T) {
 		{"route add 198.51.100.0/24 tos 0x10 dev a", " tos 16"},
 		{"-6 route replace 2001:db8:1::/64 dev a mtu 1300", "2001:db8:1::/64 dev a "},
 		{
-			"route change local 192.0.2.1 dev a table local proto kernel scope host src 192.0.2.1 window 1000", "192.0.2.1/32 dev a src 192.0.2.1 table 255 type 2 scope 254 window 1000"},
+			"route change local 192.0.2.1 dev a table local proto kernel scope host src " +
+				"192.0.2.1 window 1000",
+			"192.0.2.1/32 dev a src 192.0.2.1 table 255 type 2 scope 254 window 1000"},
 		{"route add 192.0.2.9 dev a table local", "192.0.2.9/32 dev a table 255 "},
 	} {
 		before := routesNow(t)

@@ -14,7 +14,8 @@ func TestReadTable(t *testing.T) {
 	netnstest.Do(t, func() error {
 		err := program(
 			"nft",
-			"table ip a {\nchain c {\ntcp dport 80 counter packets 7 bytes 9 accept\nudp dport 53 drop\n}\nchain d {\ncounter\n}\n}\n", "-f", "-")
+			"table ip a {\nchain c {\ntcp dport 80 counter packets 7 bytes 9 accept\nudp dport "+
+				"53 drop\n}\nchain d {\ncounter\n}\n}\n", "-f", "-")
 		if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
 			t.Skip(err)
 		}

@@ -105,7 +105,8 @@ table ip off {
 		for _, c := range []struct {
 			rule string
 			same bool
-		}{{"add rule inet fw in tcp dport 5 drop", true}, {"add rule ip mine in tcp dport 5 drop", false},
+		}{{"add rule inet fw in tcp dport 5 drop", true},
+			{"add rule ip mine in tcp dport 5 drop", false},
 			{"add rule ip mangle out counter accept", false}, {"add table ip new", false},
 			{"add chain inet fw n { type nat hook input priority 0 ; }", false}} {
 			before, err := Save()

@@ -27,7 +27,9 @@ func TestPins(t *testing.T) {
 	} {
 		cmd := exec.Command(
 			"sh", "-ec",
-			"mount -t tmpfs tmpfs /run; umount /sys/fs/bpf 2>/dev/null || true; "+prepare+`; exec "$0" -test.run ^TestPinned`, "/proc/self/exe")
+			"mount -t tmpfs tmpfs /run; umount /sys/fs/bpf "+
+				"2>/dev/null || true; "+prepare+`; exec "$0" -test.run ^TestPinned`,
+			"/proc/self/exe")
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS}
 		self, err := os.Executable()

@@ -55,9 +55,10 @@ func TestParse(t *testing.T) {
 		"panfrost": {fmt.Sprintf(panfrost, 9), client{"panfrost", "7"}, map[string]count{
 			"fragment":     {timed: true, ns: 1846584880, cycles: 1424359409},
 			"vertex-tiler": {timed: true, ns: 9, cycles: 5}}},
-		"only memory":        {nouveau, client{}, nil},
-		"amdgpu before 5.19": {"pdev:\t0000:0a:00.0\npasid:\t32770\ngfx0:\t12.34%\n", client{}, nil},
-		"another file":       {"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t9\n", client{}, nil},
+		"only memory": {nouveau, client{}, nil},
+		"amdgpu before 5.19": {"pdev:\t0000:0a:00.0\npasid:\t32770\ngfx0:\t12.34%\n", client{},
+			nil},
+		"another file": {"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t9\n", client{}, nil},
 		"without a client": {"drm-driver: i915\ndrm-pdev: 0000:00:02.0\n" +
 			"drm-engine-render: 5 ns\n", client{}, nil},
 		"another unit": {"drm-driver: x\ndrm-client-id: 1\ndrm-engine-a: 5 us\n", client{}, nil},
@@ -135,7 +136,8 @@ func TestDRM(t *testing.T) {
 			return fmt.Sprintf(i915, 900+busy.Nanoseconds())
 		}, "render", 1},
 		"xe": {func(busy, at time.Duration) string { // at 19.2 MHz
-			return fmt.Sprintf(xe, 55+busy.Microseconds()*192/10, 7655183225+at.Microseconds()*192/10)
+			return fmt.Sprintf(xe, 55+busy.Microseconds()*192/10,
+				7655183225+at.Microseconds()*192/10)
 		}, "ccs", 0.25},
 		"amdgpu": {func(busy, _ time.Duration) string {
 			return fmt.Sprintf(amdgpu, busy.Nanoseconds())

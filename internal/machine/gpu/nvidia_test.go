@@ -33,7 +33,8 @@ func apps(lines string) string {
 
 func own() string { return fmt.Sprintf("%d, %s\\n", os.Getpid(), uuid) }
 
-const loop = `while :; do echo "$(date '+%Y/%m/%d %H:%M:%S.%3N'), ` + uuid + `, 97"; sleep 0.1; done`
+const loop = `while :; do echo "$(date '+%Y/%m/%d %H:%M:%S.%3N'), ` + uuid +
+	`, 97"; sleep 0.1; done`
 
 func TestNVIDIA(t *testing.T) {
 	program(t, apps("1, GPU-other\\n"+own())+loop)

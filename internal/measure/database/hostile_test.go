@@ -151,7 +151,8 @@ func TestRefusedForOthers(t *testing.T) {
 	clearPG(t)
 	for _, c := range []struct{ code, msg, hint string }{
 		{"28000",
-			`no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", no encryption`, "pg_hba.conf must allow the address"},
+			`no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", ` +
+				`no encryption`, "pg_hba.conf must allow the address"},
 		{"28000",
 			`no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", SSL off`,
 			"sslmode=require"},

@@ -99,7 +99,8 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 
 func systemTables() string {
 	b, _ := os.ReadFile("/usr/share/mysql/mysql_system_tables.sql")
-	return "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous=1;\n" + string(b) + "\nFLUSH PRIVILEGES;\n"
+	return "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, " +
+		"@skip_auth_anonymous=1;\n" + string(b) + "\nFLUSH PRIVILEGES;\n"
 }
 
 func TestMariaDB(t *testing.T) {

@@ -261,7 +261,8 @@ func TestPostgres(t *testing.T) {
 		}
 	})
 	t.Run("several-statements", func(t *testing.T) {
-		const query = "SELECT 1; SELECT 2, repeat('x', 1000) FROM generate_series(1, 3); SET work_mem = '8MB'"
+		const query = "SELECT 1; SELECT 2, repeat('x', 1000) FROM generate_series(1, 3); SET " +
+			"work_mem = '8MB'"
 		s := open(t, base+"?default_query_exec_mode=simple_protocol",
 			Options{Queries: 5, Query: query})
 		_, before := s.Bytes()

@@ -196,7 +196,8 @@ func TestEpochWitness(t *testing.T) {
 	for _, v := range r.file.Visits {
 		bypassed := r.file.Header.Plan.Cells[v.Cell].Mode == "bridge" && v.Round == 1
 		if v.Witness.OK == bypassed || bypassed &&
-			v.Witness.Evidence != "veth fake0 (nowhere): counted 0 bytes to the server, the load moved 408000" {
+			v.Witness.Evidence != "veth fake0 (nowhere): counted 0 bytes to the server, the "+
+				"load moved 408000" {
 			t.Errorf("round %d, cell %d: %+v", v.Round, v.Cell, v.Witness)
 		}
 	}

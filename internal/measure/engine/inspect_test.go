@@ -130,7 +130,8 @@ func TestUnreadablePathFails(t *testing.T) {
 			req.Rounds = 6
 			r := try(t, context.Background(), b, req, nil)
 			if r.err != nil || len(r.report.Failed) != 2 ||
-				r.report.Failed[0].Evidence != "reading its settings in fake was possible and is not: no such namespace since round 1" {
+				r.report.Failed[0].Evidence != "reading its settings in fake was possible and "+
+					"is not: no such namespace since round 1" {
 				t.Errorf("%v, failed %+v", r.err, r.report.Failed)
 			}
 		})

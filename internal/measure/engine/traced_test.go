@@ -283,7 +283,8 @@ func TestOthersTrace(t *testing.T) {
 		said   string
 	}{
 		{"always", during(0, 100, own), 0, ""},
-		{"toll always", during(0, 100, toll), 3, "another program traced the kernel: another toll trace"},
+		{"toll always", during(0, 100, toll), 3,
+			"another program traced the kernel: another toll trace"},
 		{"toll first", during(1, 2, toll, own), 0, ""},
 		{"passing", during(6, 7, own), 0, ""},
 		{"coming", during(7, 100, own), 3, "another program traced the kernel: " + own},

@@ -138,7 +138,8 @@ func TestUDP(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
 				c.spec.Kind = "udp"
-				client, server, err := over(u, c.spec, windows(150*time.Millisecond, window), direct)
+				client, server,
+					err := over(u, c.spec, windows(150*time.Millisecond, window), direct)
 				if err != nil {
 					u.Fatal(err)
 				}
@@ -191,7 +192,8 @@ func TestUDPLossIsCounted(t *testing.T) {
 			return lossy(u, addr, 0, func(n int) bool { return n%every != every-1 })
 		}
 		client, server, err := over(u, sample.Load{
-			Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, windows(warmup, 5*window), lossy)
+			Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}},
+			windows(warmup, 5*window), lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -213,7 +215,8 @@ func TestUDPSearchEnds(t *testing.T) {
 		half := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, 0, func(n int) bool { return n < 4 || n%2 == 0 })
 		}
-		client, server, err := over(u, sample.Load{Kind: "udp"}, windows(200*time.Millisecond, window), half)
+		client, server, err := over(u, sample.Load{Kind: "udp"},
+			windows(200*time.Millisecond, window), half)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -285,7 +288,8 @@ func TestUDPRRLoss(t *testing.T) {
 			return lossy(u, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
 		}
 		client, _, err := over(u, sample.Load{
-			Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}}, windows(warmup, wide), lossy)
+			Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}},
+			windows(warmup, wide), lossy)
 		if err != nil {
 			u.Fatal(err)
 		}

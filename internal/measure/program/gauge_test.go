@@ -56,11 +56,17 @@ func TestParseGaugeRefuses(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"empty", "", "it must be NAME=REGEXP"},
 		{"no-equals", `latency(\d+)`, "it must be NAME=REGEXP"},
-		{"no-name", `=(\d+)`, `"" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
-		{"name-with-space", `a b=(\d+)`, `"a b" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
-		{"name-of-digits", `99=(\d+)`, `"99" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
-		{"name-too-long", strings.Repeat("n", 41) + `=(\d)`, `"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
-		{"reserved", `elapsed:s=(\d+)`, `"elapsed" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
+		{"no-name", `=(\d+)`, `"" is not a name for a metric: letters, digits, dots and dashes, ` +
+			`and not elapsed`},
+		{"name-with-space", `a b=(\d+)`,
+			`"a b" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
+		{"name-of-digits", `99=(\d+)`,
+			`"99" is not a name for a metric: letters, digits, dots and dashes, and not elapsed`},
+		{"name-too-long", strings.Repeat("n", 41) + `=(\d)`,
+			`"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn" is not a name for a metric: letters, ` +
+				`digits, dots and dashes, and not elapsed`},
+		{"reserved", `elapsed:s=(\d+)`, `"elapsed" is not a name for a metric: letters, digits, ` +
+			`dots and dashes, and not elapsed`},
 		{"unknown-unit", `x:furlongs=(\d+)`, `unknown unit "furlongs"`},
 		{"unknown-direction", `x:s:sideways=(\d+)`, `unknown unit "sideways"`},
 		{"no-group", `x=\d+`, "the expression needs a group in parentheses for the number, " +
@@ -126,10 +132,12 @@ func TestExtract(t *testing.T) {
 func TestExtractRefuses(t *testing.T) {
 	for _, c := range []struct{ name, gauge, output, want string }{
 		{"no-output", `p50=n (\d+)`, "", `no metric p50: nothing in the output matches n (\d+)`},
-		{"no-match", `p50=n (\d+)`, "hello\nworld\n", `no metric p50: nothing in the output matches n (\d+)`},
+		{"no-match", `p50=n (\d+)`, "hello\nworld\n",
+			`no metric p50: nothing in the output matches n (\d+)`},
 		{"other-kind", `p50:s=n (\d+) (\S+)`, "n 5 MB",
 			`metric p50: printed in "MB", which cannot be converted to s`},
-		{"bits-for-bytes", `bw:B/s=(\d+) (\S+)`, "5 Mbit/s", `metric bw: printed in "Mbit/s", which cannot be converted to B/s`},
+		{"bits-for-bytes", `bw:B/s=(\d+) (\S+)`, "5 Mbit/s",
+			`metric bw: printed in "Mbit/s", which cannot be converted to B/s`},
 		{"unknown-unit", `p50:s=n (\d+) (\S+)`, "n 5 jiffies",
 			`metric p50: unknown unit "jiffies"`},
 		{"last-has-another-unit", `p50:s=n (\d+) (\S+)`, "n 5 ms\nn 5 MB\n",
@@ -144,7 +152,8 @@ func TestExtractRefuses(t *testing.T) {
 		{"unmatched-group", `x=n(?: (\d+))?`, "n", `metric x: "" is not a number`},
 		{"comma-for-a-point", `x=n (\S+)`, "n 1,5", `metric x: "1,5" is not a number`},
 		{"commas-elsewhere", `x=n (\S+)`, "n 12,34,567", `metric x: "12,34,567" is not a number`},
-		{"comma-behind-the-point", `x=n (\S+)`, "n 1.234,567", `metric x: "1.234,567" is not a number`},
+		{"comma-behind-the-point", `x=n (\S+)`, "n 1.234,567",
+			`metric x: "1.234,567" is not a number`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, err := ParseGauge(c.gauge)

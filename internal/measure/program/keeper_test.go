@@ -393,7 +393,8 @@ func TestDaemonsEnd(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		pathtest.SkipOrFail(t, "setsid is not installed: apt-get install util-linux")
 	}
-	const daemons = "setsid sleep 1000 & (setsid sh -c 'trap \"\" TERM; sleep 1001 & sleep 1002; sleep 1003' &) ; "
+	const daemons = "setsid sleep 1000 & (setsid sh -c 'trap \"\" TERM; sleep 1001 & sleep " +
+		"1002; sleep 1003' &) ; "
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
 		k := startKeeper(t, true)

@@ -24,14 +24,16 @@ import (
 // recorded is what the recipes find in testdata: a file is named by its recipe, which may be
 // followed by a dash and more.
 var recorded = map[string]map[string]float64{
-	"iperf3":           {"throughput": 22644871139.87, "retransmits": 19},
-	"iperf3-3.9-bidir": {"throughput": 9935491695.32717, "retransmits": 17, "reverse": 13658984165.590897},
-	"iperf3-3.9-udp":   {"throughput": 1048458.5726398644, "lost": 0, "jitter": 2.2216796875e-6},
+	"iperf3": {"throughput": 22644871139.87, "retransmits": 19},
+	"iperf3-3.9-bidir": {"throughput": 9935491695.32717, "retransmits": 17,
+		"reverse": 13658984165.590897},
+	"iperf3-3.9-udp": {"throughput": 1048458.5726398644, "lost": 0, "jitter": 2.2216796875e-6},
 	"iperf3-3.9-udp-bidir": {"throughput": 1048350.6046200066, "reverse": 1310438.2557750084,
 		"lost": 0, "jitter": 2.812744140625e-6},
 	"iperf3-3.12-bidir": {"throughput": 14880743490.205088, "retransmits": 116,
 		"reverse": 7425706786.010408},
-	"iperf3-3.12-udp":     {"throughput": 1042835.1922665724, "lost": 0, "jitter": 3.491943359375e-6},
+	"iperf3-3.12-udp": {"throughput": 1042835.1922665724, "lost": 0,
+		"jitter": 3.491943359375e-6},
 	"iperf3-3.22":         {"throughput": 18093757012.03404, "retransmits": 3},
 	"iperf3-3.22-reverse": {"throughput": 15182760883.300941, "retransmits": 7},
 	"iperf3-3.22-bidir": {"throughput": 11256073159.715229, "retransmits": 7,
@@ -66,11 +68,15 @@ var recorded = map[string]map[string]float64{
 
 // faults is why the visits of other files in testdata fail.
 var faults = map[string]string{
-	"iperf3-3.12-busy":   `it did not do all its work: it said: "error": "the server is busy running a test. try again later"`,
-	"iperf3-3.22-killed": `it did not do all its work: it said: "error": "control socket has closed unexpectedly"`,
-	"pgbench-18-killed":  "it did not do all its work: it said: pgbench: error: Run was aborted; the above results are incomplete.",
-	"wrk-404":            "it did not do all its work: it said: Non-2xx or 3xx responses: 208432",
-	"wrk-killed":         "it did not do all its work: it said: Socket errors: connect 0, read 8, write 277761, timeout 0",
+	"iperf3-3.12-busy": `it did not do all its work: it said: "error": "the server is busy ` +
+		`running a test. try again later"`,
+	"iperf3-3.22-killed": `it did not do all its work: it said: "error": "control socket has ` +
+		`closed unexpectedly"`,
+	"pgbench-18-killed": "it did not do all its work: it said: pgbench: error: Run was " +
+		"aborted; the above results are incomplete.",
+	"wrk-404": "it did not do all its work: it said: Non-2xx or 3xx responses: 208432",
+	"wrk-killed": "it did not do all its work: it said: Socket errors: connect 0, read " +
+		"8, write 277761, timeout 0",
 }
 
 // printed is what the file of a recipe's client has, and the recipe.

@@ -752,7 +752,8 @@ func TestCrowdedOut(t *testing.T) {
 	}
 	if agentConn.closed || spoke.closed || !first.closed || len(d.inside) != neighbours+1 {
 		t.Errorf(
-			"after a crowd from one address: the agent is out: %t, who spoke: %t, the first: %t; inside: %d",
+			"after a crowd from one address: the agent is out: %t, who spoke: %t, the first: "+
+				"%t; inside: %d",
 			agentConn.closed, spoke.closed, first.closed, len(d.inside))
 	}
 	for i := range strangers { // each from its own address in one network

@@ -51,7 +51,8 @@ func TestInspect(t *testing.T) {
 		{all, inner, "ip link set c0 mtu 600", "ip link set c0 mtu 1500",
 			sample.Difference{What: "MTU of c0", Was: "1500", Is: "600"}, false},
 		{all, inner,
-			"tc qdisc add dev c0 clsact; tc filter add dev c0 ingress protocol all u32 match u32 0 0 action mirred egress redirect dev lo", "tc qdisc del dev c0 clsact",
+			"tc qdisc add dev c0 clsact; tc filter add dev c0 ingress protocol all u32 match " +
+				"u32 0 0 action mirred egress redirect dev lo", "tc qdisc del dev c0 clsact",
 			sample.Difference{What: "tc filter of c0", Was: "none", Is: "ingress u32"}, true},
 		{all, inner, "nft add table ip x", "nft delete table ip x",
 			sample.Difference{What: "table ip x"}, false},
@@ -63,7 +64,8 @@ func TestInspect(t *testing.T) {
 		{shared, b.ns, "ip link set v0 mtu 600", "ip link set v0 mtu 1500",
 			sample.Difference{What: "MTU of v0", Was: "1500", Is: "600"}, false},
 		{shared, b.ns,
-			"nft add table netdev x; nft add chain netdev x y '{ type filter hook ingress device v0 priority 0; }'", "nft delete table netdev x",
+			"nft add table netdev x; nft add chain netdev x y '{ type filter hook ingress " +
+				"device v0 priority 0; }'", "nft delete table netdev x",
 			sample.Difference{What: "chain netdev x y"}, true},
 		{shared, b.ns, "ip route add 10.8.0.0/28 dev v0 initcwnd 99", "ip route del 10.8.0.0/28",
 			sample.Difference{What: "route 10.8.0.0/28 dev v0", Is: "there"}, false},

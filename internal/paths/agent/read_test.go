@@ -333,7 +333,8 @@ func TestCounters(t *testing.T) {
 	check(t, b.ns.Do(func() error {
 		return run(
 			"nft",
-			"table ip nat { chain pre { type nat hook prerouting priority -100; ip daddr "+b.addr.String()+" tcp dport 8080 dnat to 10.8.0.2:80; }; }")
+			"table ip nat { chain pre { type nat hook prerouting priority "+
+				"-100; ip daddr "+b.addr.String()+" tcp dport 8080 dnat to 10.8.0.2:80; }; }")
 	}))
 	echoes(t, inner, server)
 	hub := netip.MustParseAddr("10.9.0.1")

@@ -51,7 +51,8 @@ func TestRequests(t *testing.T) {
 		{`{"id":1,"inspect":{"where":"node b"}}`, ""},
 		{`{"id":1,"inspect":{"where":"node b"},"list":{}}`, "protocol error: a request has a " +
 			"number and one part"},
-		{`{"id":1,"inspect":{"where":"node b","rules":1}}`, `protocol error: json: unknown field "rules"`},
+		{`{"id":1,"inspect":{"where":"node b","rules":1}}`,
+			`protocol error: json: unknown field "rules"`},
 		{`{"ping":true}`, "protocol error: a request has a number and one part"},
 		{`{"id":1}`, "protocol error: a request has a number and one part"},
 		{`{"id":1,"ping":true,"clock":true}`, "protocol error: a request has a number and one " +
@@ -149,7 +150,8 @@ func FuzzWire(f *testing.F) {
 	for _, v := range []any{
 		opening{Hello: &Hello{ID: "b", Name: "node b", Host: "h", Kernel: "6.1", Version: "1",
 			CPUs: 2,
-			OS:   "Debian GNU/Linux 12 (bookworm)", CPUModel: "Intel Xeon"}}, opening{Token: "00ff"},
+			OS:   "Debian GNU/Linux 12 (bookworm)", CPUModel: "Intel Xeon"}},
+		opening{Token: "00ff"},
 		request{ID: 1, Ping: true}, request{ID: 2, Hush: time.Second}, request{ID: 3, Kill: 7},
 		request{ID: 4, Use: 9},
 		request{ID: 5, Start: &startRequest{1, "t", []string{"worker"}, []string{"A=b"}, true}},

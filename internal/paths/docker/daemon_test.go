@@ -42,7 +42,8 @@ func engineSays(info string) http.HandlerFunc {
 	}
 }
 
-const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
+const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", ` +
+	`"ServerVersion": "28.5.2"}`
 
 func TestRootless(t *testing.T) {
 	if err := mayRead("Docker"); err != nil {

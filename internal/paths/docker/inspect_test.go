@@ -118,10 +118,13 @@ func TestBesideInspect(t *testing.T) {
 				{"ip link set " + bridge + " mtu 600", "ip link set " + bridge + " mtu 1500",
 					"MTU of " + bridge},
 				{
-					"nft add table ip x; nft add chain ip x y '{ type filter hook forward priority 0; }'; nft add rule ip x y iifname " + bridge + " drop", "nft delete table ip x",
+					"nft add table ip x; nft add chain ip x y '{ type filter hook forward " +
+						"priority 0; }'; nft add rule ip x y iifname " + bridge + " drop",
+					"nft delete table ip x",
 					"rule x y -i " + bridge},
 				{
-					"nft add table netdev x; nft add chain netdev x y '{ type filter hook ingress device " + bridge + " priority 0; }'", "nft delete table netdev x",
+					"nft add table netdev x; nft add chain netdev x y '{ type filter hook " +
+						"ingress device " + bridge + " priority 0; }'", "nft delete table netdev x",
 					"chain netdev x y"},
 			} {
 				shell(t, c.do)

@@ -24,7 +24,8 @@ type difference struct {
 func differs(of string) *regexp.Regexp { return regexp.MustCompile("^(" + of + ")$") }
 
 // The test's daemon has both settings; a second daemon would cost time.
-const thisDaemon = "this daemon has no proxy and keeps containers of the default network apart; the lab's has one of the two settings"
+const thisDaemon = "this daemon has no proxy and keeps containers of the default network apart; " +
+	"the lab's has one of the two settings"
 
 var allowed = []difference{
 	{of: differs(`(server|client) (eth0|port|bridge) txqlen`),
@@ -32,21 +33,25 @@ var allowed = []difference{
 	{of: differs(`machine net\.ipv6\.conf\.(server|client)-bridge\.accept_ra`),
 		why: "nobody advertises routes there"},
 	{of: differs(`machine net\.ipv6\.conf\.\S+\.forwarding`),
-		why: "the daemon makes its machine a router of IPv6 with the first network that has it, and leaves it one"},
+		why: "the daemon makes its machine a router of IPv6 with the first network that has it, " +
+			"and leaves it one"},
 	{of: differs(`(server|client) net\.ipv4\.(ping_group_range|ip_unprivileged_port_start)`),
 		why: "they are what a program may do, not how packets go"},
 	{of: differs(`(server|client) net\.ipv6\.conf\.(all|default|lo)\.disable_ipv6`), old: true,
 		why: "once Docker took IPv6 from all devices of a container"},
 	{of: differs(
 		`machine net\.ipv4\.(ip_forward|conf\.(lo|all|default)\.forwarding|conf\.all\.accept_redirects)|rules .* tried`), modes: []mode.Name{mode.Native},
-		why: "the lab's machine has no Docker on it: what Docker's presence costs is the difference"},
+		why: "the lab's machine has no Docker on it: what Docker's presence costs is " +
+			"the difference"},
 	{of: differs(`(server|client) net\.ipv6\.conf\.eth0\.disable_ipv6`),
 		modes: []mode.Name{mode.MacvlanBridge},
 		why:   "a card has one macvlan network: beside a path with IPv6 all have it"},
 	{of: differs(`(server|client) routes`), modes: []mode.Name{mode.MacvlanBridge},
 		why: "the lab's containers are on the wire's network, which has no router"},
 	{of: differs(
-		`(server|client) port as port hairpin|machine net\.ipv4\.conf\.(server|client)-bridge\.route_localnet`), modes: []mode.Name{mode.Link}, why: thisDaemon},
+		`(server|client) port as port hairpin|machine ` +
+			`net\.ipv4\.conf\.(server|client)-bridge\.route_localnet`),
+		modes: []mode.Name{mode.Link}, why: thisDaemon},
 	{of: differs(`rules of the client nat postrouting tried`), modes: []mode.Name{mode.Link},
 		why: thisDaemon},
 	{of: differs(`rules translated filter forward tried`),
@@ -54,7 +59,8 @@ var allowed = []difference{
 	{of: differs(`rules of the client nat output tried`),
 		modes: []mode.Name{mode.PublishProxy, mode.Publish, mode.PublishDefault},
 		to:    mode.ToLoopback6,
-		why:   "the lab writes no rules for IPv6: Docker's is one, for the first packet of a connection"},
+		why: "the lab writes no rules for IPv6: Docker's is one, for the first packet " +
+			"of a connection"},
 	{of: differs(`rules .* tried`), old: true,
 		why: "the lab has the rules of 28, which are others and in another order"},
 }

@@ -44,7 +44,8 @@ func aUsers(t *testing.T) {
 	}
 	sh(
 		t,
-		"tar -C "+dir+" -c toll | docker import - users:1 && docker network create users && docker run -dit --name users --network users -p 127.0.0.1:4321:80 users:1 /toll pause")
+		"tar -C "+dir+" -c toll | docker import - users:1 && docker network create users && "+
+			"docker run -dit --name users --network users -p 127.0.0.1:4321:80 users:1 /toll pause")
 	t.Cleanup(func() {
 		sh(t, "docker rm -f users && docker network rm users && docker rmi users:1")
 	})
@@ -57,7 +58,8 @@ ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev 
 	if inSwarm() {
 		sh(
 			t,
-			"docker network create -d overlay --attachable usersover && docker run -dit --name usersover --network usersover users:1 /toll pause")
+			"docker network create -d overlay --attachable usersover && docker run -dit --name "+
+				"usersover --network usersover users:1 /toll pause")
 		t.Cleanup(func() { sh(t, "docker rm -f usersover && docker network rm usersover") })
 	}
 }
@@ -66,7 +68,8 @@ func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
 
 // These details change on their own.
 var volatile = regexp.MustCompile(
-	`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
+	`"tentative":true,|packets \d+ bytes \d+|# handle ` +
+		`\d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
 
 func truth(t *testing.T) map[string]string {
 	t.Helper()
@@ -132,7 +135,8 @@ func startMid(t *testing.T) *midRun {
 	made, want := "docker ps -q --filter label="+dockerapi.RunLabel, 3
 	if inSwarm() { // this run's marks contain its PID
 		made = fmt.Sprintf(
-			"docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
+			"docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables "+
+				"-S %[3]s | grep /%[2]d/; "+
 				"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/",
 			dockerapi.RunLabel, r.cmd.Process.Pid, userChain)
 		want = 6 + 1 + 5 + 1

@@ -92,7 +92,9 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 	}
 	sh(
 		t,
-		"ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && iptables -D DOCKER-USER -i tollalive -m comment --comment "+tagOf(journal.Mark())+" -j ACCEPT")
+		"ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && "+
+			"iptables -D DOCKER-USER -i tollalive -m "+
+			"comment --comment "+tagOf(journal.Mark())+" -j ACCEPT")
 	sameTruth(t, "after clean", before)
 }
 
@@ -143,7 +145,8 @@ func TestBesideRefuses(t *testing.T) {
 		want string
 		hint string
 	}{
-		{name: "no-swarm", mode: mode.Overlay, want: "this Docker is not in one", hint: "docker swarm init"},
+		{name: "no-swarm", mode: mode.Overlay, want: "this Docker is not in one",
+			hint: "docker swarm init"},
 		{name: "no-reflection", mode: mode.MacvlanVEPA, want: "does not send frames back",
 			hint: "hairpin on"},
 		{name: "no-switch", mode: mode.OVS, has: func(t *testing.T) {

@@ -54,7 +54,8 @@ func TestPodman(t *testing.T) {
 				run, tester, toll = m.Command, m.Put(t, tester), m.Put(t, toll)
 			}
 			args := []string{"CONTAINER_HOST=" + p.Host, "XDG_STATE_HOME=" + m.Home + "/state",
-				podmanEnv + "=" + who, podmanVersionEnv + "=" + version, pathtest.TollEnv + "=" + toll, "CI=" + os.Getenv("CI"),
+				podmanEnv + "=" + who, podmanVersionEnv + "=" + version, pathtest.TollEnv + "=" +
+					toll, "CI=" + os.Getenv("CI"),
 				"TOLL_HISTORY=off", "TOLL_BUSY=yes",
 				tester, "-test.run", "^TestOnPodman", "-test.timeout", "20m"}
 			if testing.Verbose() {
@@ -148,7 +149,8 @@ func TestOnPodmanDatagrams(t *testing.T) {
 			p := pathtest.Built(t, b, spec)
 			pathtest.ForeignDatagrams(t, p)
 			if to, ok := p.Servers[0].Place.(contained); ok && m != mode.Slirp4netns {
-				pathtest.StandIn(t, p, b.engine.machine.ns, to.ns, netip.AddrPortFrom(loopback, serverPort))
+				pathtest.StandIn(t, p, b.engine.machine.ns, to.ns,
+					netip.AddrPortFrom(loopback, serverPort))
 			}
 			pathtest.RelayEnds(t, p)
 		})
@@ -174,7 +176,8 @@ func TestOnPodmanCommands(t *testing.T) {
 	id, network, at := podmanContainer(t)
 	places := from + id + ",network:" + network
 	for name, c := range map[string]struct{ command, says []string }{
-		"compare": {append([]string{"compare", "--load", "rr,udp-rr", "--window", "20ms", "--details"},
+		"compare": {append([]string{"compare", "--load", "rr,udp-rr", "--window", "20ms",
+			"--details"},
 			modes...),
 			[]string{modes[0], modes[1], "Podman " + os.Getenv(podmanVersionEnv)}},
 		"ladder": {[]string{"ladder", modes[1], "--load", "rr", "--window", "20ms"}, modes[1:]},
@@ -182,7 +185,8 @@ func TestOnPodmanCommands(t *testing.T) {
 			instead}, []string{instead}},
 		"run": {append([]string{"run", "--recipe", "redis"}, modes...), modes},
 		"run-from": {[]string{"run", "there=" + at, "--from", places, "--client",
-			"bash -c 'exec 3<>/dev/tcp/{host}/{port}'"}, []string{"@" + from + id, "@network:" + network}},
+			"bash -c 'exec 3<>/dev/tcp/{host}/{port}'"},
+			[]string{"@" + from + id, "@network:" + network}},
 		"sql": {[]string{"sql", "there=mysql://app@" + at + "/shop", "--from", places,
 			"--timeout", "1s"}, []string{"connected, but no answer within"}},
 		"stream": {[]string{"stream", "there=http://" + at, "--from", places, "--timeout", "1s"},

@@ -113,9 +113,11 @@ func beyond(t *testing.T) (r *Remote, own func(udp bool) *path.Path) {
 	return r, func(udp bool) *path.Path {
 		dial := at()
 		return &path.Path{
-			Spec:    path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToOutside, UDP: udp},
+			Spec: path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToOutside,
+				UDP: udp},
 			Servers: []path.Server{{Place: place, Listen: dial}},
-			Clients: []path.Client{{Place: local.Place{Space: here, Named: thisMachine}, Dial: dial}}}
+			Clients: []path.Client{{Place: local.Place{Space: here, Named: thisMachine},
+				Dial: dial}}}
 	}
 }
 

@@ -138,7 +138,8 @@ func conform(t *testing.T, b *Docker, modes []mode.Name, lacks func(missing stri
 		}),
 		Lacks: func(u *machine.UnsupportedError) bool {
 			return lacks(u.Missing) || slices.ContainsFunc(
-				[]string{"IPv6", "the target outside", "no remote client", rootless.ErrHostLoopback.Missing},
+				[]string{"IPv6", "the target outside", "no remote client",
+					rootless.ErrHostLoopback.Missing},
 				func(s string) bool { return strings.Contains(u.Missing, s) })
 		},
 		Common: func(h path.Hop) bool {
@@ -157,7 +158,8 @@ func conform(t *testing.T, b *Docker, modes []mode.Name, lacks func(missing stri
 			var specs []path.Spec
 			for _, r := range m.Routes {
 				if r.From == mode.FromHost && !r.OnRequest() {
-					specs = append(specs, path.Spec{Mode: m.Name, From: r.From, To: r.To, UDP: true})
+					specs = append(specs,
+						path.Spec{Mode: m.Name, From: r.From, To: r.To, UDP: true})
 				}
 			}
 			pathtest.Together(t, b, specs, o)
@@ -187,7 +189,8 @@ func TestWithRootlessDatagrams(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	spec := path.Spec{Mode: mode.RootlessPublish, From: mode.FromHost, To: mode.ToLoopback, UDP: true}
+	spec := path.Spec{Mode: mode.RootlessPublish, From: mode.FromHost, To: mode.ToLoopback,
+		UDP: true}
 	if off {
 		spec.Mode = mode.RootlessPublishNAT
 	}

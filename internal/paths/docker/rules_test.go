@@ -128,8 +128,9 @@ func TestRulesBesideForeignOnes(t *testing.T) {
 		{"iptables-nft", "-P", "FORWARD", "DROP"}, {"iptables-nft", "-N", "DOCKER-USER"},
 		{"iptables-nft", "-A", "DOCKER-USER", "-i", "br-1", "-o", "br-1", "-m", "comment",
 			"--comment", tagOf(mark), "-j", "ACCEPT"}}
-	foreign := [][]string{{"nft", "add rule ip nat POSTROUTING fib saddr type local tcp dport 9999 " +
-		"masquerade"}, {"nft", "add rule ip filter DOCKER-USER fib daddr type local drop"}}
+	foreign := [][]string{{"nft",
+		"add rule ip nat POSTROUTING fib saddr type local tcp dport 9999 " +
+			"masquerade"}, {"nft", "add rule ip filter DOCKER-USER fib daddr type local drop"}}
 	ns := netnstest.New(t)
 	run := func(steps [][]string) {
 		t.Helper()

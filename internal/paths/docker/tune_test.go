@@ -27,11 +27,13 @@ func TestTunesOfTheMachine(t *testing.T) {
 		{mode.Bridge, mode.FromContainer, mode.ToContainer,
 			"mtu=4000+rmem=16M+wmem=16M+gro=on+threaded=on+bigtcp=180000+congestion=reno", ""},
 		{mode.Bridge, mode.FromHost, mode.ToContainer, "bigtcp=180000+congestion=reno+rps=on", ""},
-		{mode.Bridge, mode.FromHost, mode.ToContainer, "rmem=16M", "TCP settings outside containers"},
+		{mode.Bridge, mode.FromHost, mode.ToContainer, "rmem=16M",
+			"TCP settings outside containers"},
 		{mode.Shared, mode.FromContainer, mode.ToLoopback, "bigtcp-lo=180000+rmem=16M", ""},
 		{mode.Host, mode.FromHost, mode.ToLoopback, "bigtcp-lo=180000",
 			"a loopback device that is not toll's"},
-		{mode.Host, mode.FromContainer, mode.ToLoopback, "wmem=16M", "TCP settings outside containers"},
+		{mode.Host, mode.FromContainer, mode.ToLoopback, "wmem=16M",
+			"TCP settings outside containers"},
 		{mode.Native, mode.FromHost, mode.ToLoopback, "congestion=reno",
 			"the congestion control outside containers"},
 		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "rps=on",
@@ -124,7 +126,8 @@ func TestBesideTunes(t *testing.T) {
 	b := &Docker{}
 	defer b.Close()
 	const here = space("/proc/self/ns/net")
-	const ofMachine = "sysctl -a 2>/dev/null | grep -E \"tcp_(rmem|wmem|congestion)\"; ip -d link show lo; ip -d link show docker0 | sed -E \"s/[a-z_]+_timer +[0-9.]+//g\"; " +
+	const ofMachine = "sysctl -a 2>/dev/null | grep -E \"tcp_(rmem|wmem|congestion)\"; ip -d " +
+		"link show lo; ip -d link show docker0 | sed -E \"s/[a-z_]+_timer +[0-9.]+//g\"; " +
 		"ip route show default; ip route show dev docker0"
 	build := func(t *testing.T, spec path.Spec) *path.Path {
 		t.Helper()

@@ -281,8 +281,9 @@ func TestCleanRemovesDependentsFirst(t *testing.T) {
 			case strings.HasSuffix(r.URL.Path, "/containers/json"):
 				var all []string
 				for _, c := range there {
-					all = append(all, fmt.Sprintf(`{"Id": %q, "Names": ["/%s"], "Labels": {%q: %q}}`,
-						c, c, RunLabel, dead))
+					all = append(all,
+						fmt.Sprintf(`{"Id": %q, "Names": ["/%s"], "Labels": {%q: %q}}`,
+							c, c, RunLabel, dead))
 				}
 				fmt.Fprintf(w, "[%s]", strings.Join(all, ","))
 			default:

@@ -33,7 +33,8 @@ func engineSays(api, info string) http.HandlerFunc {
 
 const patience = 30 * time.Second
 
-const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
+const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", ` +
+	`"ServerVersion": "28.5.2"}`
 
 // The refusal must also be quick.
 func TestDaemonsThatAreRefused(t *testing.T) {
@@ -58,8 +59,9 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 			missing: "it has API 1.40, and toll needs 1.41", remedy: "Docker Engine 20.10"},
 		{name: "ancient", says: engineSays("1.24", anEngine),
 			missing: "it has API 1.24, and toll needs 1.41", remedy: "Docker Engine 20.10"},
-		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), missing: "does not answer like one",
-			remedy: "docker info"},
+		{name: "garbage", says: engineSays("1.51", "\xff\x00{"),
+			missing: "does not answer like one",
+			remedy:  "docker info"},
 		{name: "nothing", says: engineSays("1.51", "{}"), missing: "does not answer like one",
 			remedy: "docker info", unlikely: "Desktop"},
 		{name: "version-is-no-number", says: engineSays("x", anEngine), missing: "is too old",

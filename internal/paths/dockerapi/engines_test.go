@@ -13,7 +13,8 @@ import (
 // podmanSays answers as Podman's service.
 func podmanSays(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.URL.Path, "/libpod/info") {
-		_, _ = w.Write([]byte(`{"host": {"networkBackend": "netavark"}, "version": {"Version": "5.4.2"}}`))
+		_, _ = w.Write([]byte(`{"host": {"networkBackend": "netavark"}, "version": ` +
+			`{"Version": "5.4.2"}}`))
 		return
 	}
 	engineSays("1.41", anEngine)(w, r)

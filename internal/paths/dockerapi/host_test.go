@@ -55,7 +55,8 @@ func TestFindHost(t *testing.T) {
 		{"configured-and-gone", map[string]string{"DOCKER_CONFIG": home + "/gone"}, "",
 			`no docker context "gone"`},
 		{"torn-context", map[string]string{"DOCKER_CONTEXT": "torn"}, "", "cannot be read"},
-		{"without-a-daemon", map[string]string{"DOCKER_CONTEXT": "bare"}, "", "has no address of a daemon"},
+		{"without-a-daemon", map[string]string{"DOCKER_CONTEXT": "bare"}, "",
+			"has no address of a daemon"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := FindHost(func(key string) string {

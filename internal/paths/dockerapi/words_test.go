@@ -16,11 +16,15 @@ func TestNotManager(t *testing.T) {
 		want   bool
 	}{
 		{http.StatusServiceUnavailable,
-			`This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" to connect this node to swarm and try again.`, true},
+			`This node is not a swarm manager. Use "docker swarm init" or "docker swarm join" ` +
+				`to connect this node to swarm and try again.`, true},
 		{http.StatusServiceUnavailable,
-			"This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state. Please run this command on a manager node or promote the current node to a manager.", true},
+			"This node is not a swarm manager. Worker nodes can't be used to view or modify " +
+				"cluster state. Please run this command on a manager node or promote the " +
+				"current node to a manager.", true},
 		{http.StatusServiceUnavailable,
-			"The swarm does not have a leader. It's possible that too few managers are online. Make sure more than half of the managers are online.", false},
+			"The swarm does not have a leader. It's possible that too few managers are online. " +
+				"Make sure more than half of the managers are online.", false},
 		{http.StatusInternalServerError,
 			"rpc error: code = DeadlineExceeded desc = context deadline exceeded", false},
 		{http.StatusNotFound, "service not a swarm manager not found", false},

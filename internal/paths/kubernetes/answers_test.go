@@ -55,11 +55,13 @@ func TestRefusals(t *testing.T) {
 		}, []string{"403", "create pods", "namespace measured"}, "toll kubernetes manifest"},
 		{"pod-security",
 			denied(
-				`pods "p" is forbidden: violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`),
+				`pods "p" is forbidden: violates PodSecurity "restricted:latest": host ` +
+					`namespaces (hostNetwork=true)`),
 			[]string{"Pod Security", "hostNetwork=true"}, "--unprivileged"},
 		{"quota",
 			denied(
-				`pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`), []string{"quota", "limited: pods=0"}, "--namespace"},
+				`pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, ` +
+					`limited: pods=0`), []string{"quota", "limited: pods=0"}, "--namespace"},
 		{"webhook",
 			denied(`admission webhook "policy.example.com" denied the request: no images but ours`),
 			[]string{"policy.example.com", "no images but ours"}, "policy"},
@@ -82,7 +84,9 @@ func TestRefusals(t *testing.T) {
 		}, []string{"create pods"}, ""},
 		{"control-characters",
 			denied(
-				"pods \"p\" is forbidden: \x1b]0;owned\x07 admission webhook \u202edenied\r\n the request"), []string{`\x1b]0;owned\a`, `\u202e`}, "policy"},
+				"pods \"p\" is forbidden: \x1b]0;owned\x07 admission webhook " +
+					"\u202edenied\r\n the request"), []string{`\x1b]0;owned\a`, `\u202e`},
+			"policy"},
 		{"long", denied("pods \"p\" is forbidden: " + strings.Repeat("no, ", 1<<20)),
 			[]string{"no, no"}, "policy"},
 	} {

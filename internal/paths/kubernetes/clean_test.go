@@ -265,7 +265,8 @@ func FuzzStatus(f *testing.F) {
 	f.Add([]byte(`{"status": "Success"}`))
 	f.Add(
 		[]byte(
-			`{"status": "Failure", "message": "command terminated with exit code 3", "reason": "NonZeroExitCode"}`))
+			`{"status": "Failure", "message": "command terminated with exit code 3", "reason": ` +
+				`"NonZeroExitCode"}`))
 	f.Add([]byte("\x1b[2J"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s := newTestStream()

@@ -114,7 +114,8 @@ func TestClusterConformance(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, "/proc/self/exe")
 	before := c.objects(t)
-	k := &Kubernetes{Pods: cluster.Pods{Access: cluster.Access{Kubeconfig: c.kubeconfig}, Nodes: []string{"n1", "n2"}, Version: testVersion}, StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: cluster.Access{Kubeconfig: c.kubeconfig},
+		Nodes: []string{"n1", "n2"}, Version: testVersion}, StateDir: t.TempDir()}
 	t.Cleanup(func() { // runs after Fatal, too: what is left would fail the other tests
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -213,7 +214,8 @@ func TestClusterCompare(t *testing.T) {
 		const table = "table ip outward"
 		for _, tt := range []struct{ rules, path string }{
 			{"", "pod :out veth·br·wire"},
-			{"add " + table + "; add chain ip outward p { type nat hook postrouting priority 100; }; " +
+			{"add " + table + "; add chain ip outward p { type nat hook postrouting " +
+				"priority 100; }; " +
 				"add rule ip outward p ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade",
 				"pod :out veth·br·MASQ·wire"},
 		} {
@@ -272,7 +274,8 @@ func TestClusterMesh(t *testing.T) {
 		`host network, µs rr, 1 byte each way n2 n1 [\d.]+ What`,
 		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ \d+ % \([^)]+\) Typical`,
 		`Every visit was witnessed`,
-		`What the CNI costs between n1 and n2: round trips take \d+ % \([^)]+\) of the time on the host network`,
+		`What the CNI costs between n1 and n2: round trips take \d+ % \([^)]+\) of the time on ` +
+			`the host network`,
 		`With one pair of nodes there is nothing to compare round trips with`,
 		`n1 and n2 are the same machine`,
 	}
@@ -290,7 +293,8 @@ func TestClusterBesideLab(t *testing.T) {
 		for _, from := range []string{"another container", "a container on another machine"} {
 			want = append(
 				want,
-				`Median latency from `+from+` on `+on+`, rr.* host --network host .* baseline pod pod IP .* (better|same|unclear|worse)`)
+				`Median latency from `+from+` on `+on+`, rr.* host --network host .* baseline `+
+					`pod pod IP .* (better|same|unclear|worse)`)
 		}
 	}
 	for _, m := range []string{"host", "pod"} {
@@ -409,12 +413,16 @@ func TestClusterFaults(t *testing.T) {
 			c.kubectl(t, append([]string{"-n", "faulty", "delete", "--force", "--grace-period=0"},
 				podsOf(t, string(calling))...)...)
 		}, nil, 4, []string{`host --network host .* baseline`,
-			`Failed pod .*: an end of its path was lost: node n2: its pod toll-\w+-client-\d+ was deleted`}, false},
+			`Failed pod .*: an end of its path was lost: node n2: its pod ` +
+				`toll-\w+-client-\d+ was deleted`}, false},
 		{"drained", func(t *testing.T) {
 			c.kubectl(t, "drain", "n2", "--force", "--ignore-daemonsets", "--grace-period=1")
 		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, 1, []string{
-			`host(, pod)? from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`,
-			`pod from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`, `Nothing was measured`, `no row has a result`}, false},
+			`host(, pod)? from .*: an end of its path was lost: node n2: its pod toll-\S+ (was ` +
+				`deleted|is being removed|was ended)`,
+			`pod from .*: an end of its path was lost: node n2: its pod toll-\S+ (was ` +
+				`deleted|is being removed|was ended)`, `Nothing was measured`,
+			`no row has a result`}, false},
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")
@@ -425,21 +433,26 @@ func TestClusterFaults(t *testing.T) {
 					t.Fatal("node n2 does not come back")
 				}
 			}, 1, []string{`host --network host .* baseline pod pod IP `,
-				`error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: the connection was cut .*; the API server answers and reports the pod as Running`,
+				`error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: the ` +
+					`connection was cut .*; the API server answers and reports the pod as Running`,
 				`left behind: pod toll-\S+ is still there: its node may be down`,
-				`hint: once the API server and the nodes answer, toll clean removes what is left`}, true},
+				`hint: once the API server and the nodes answer, toll clean removes what is left`},
+			true},
 		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver") },
 			func(t *testing.T) {
 				c.do(t, "start", "apiserver")
 				c.ready(t)
 			}, 1, []string{`host --network host .* baseline pod pod IP `,
-				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: the connection was cut .*; the API server at \S+ cannot be reached`,
+				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: the connection ` +
+					`was cut .*; the API server at \S+ cannot be reached`,
 				`left behind: remove pod toll-\S+: the API server at \S+ cannot be reached`,
-				`hint: once the API server and the nodes answer, toll clean removes what is left`}, true},
+				`hint: once the API server and the nodes answer, toll clean removes what is left`},
+			true},
 		{"traffic-blocked", func(t *testing.T) {
 			c.do(
 				t, "node", "n2", "nft",
-				"add table ip blocks; add chain ip blocks f { type filter hook forward priority 0; }; add rule ip blocks f ip daddr 10.244.1.0/24 drop")
+				"add table ip blocks; add chain ip blocks f { type filter hook forward priority "+
+					"0; }; add rule ip blocks f ip daddr 10.244.1.0/24 drop")
 		}, func(t *testing.T) {
 			c.do(t, "node", "n2", "nft", "delete table ip blocks")
 		}, 4, []string{`host --network host .* baseline`, `Failed pod `}, false},

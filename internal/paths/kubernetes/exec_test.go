@@ -164,7 +164,8 @@ func TestExecByProxy(t *testing.T) {
 		{"proxy's-404", says(http.StatusNotFound, "text/plain", "404 page not found"),
 			"404 page not found", "NO_PROXY"},
 		{"proxy's-403", says(http.StatusForbidden, "text/html",
-			"<html>\n<body>\n<b>Forbidden</b>: Unauthorized, cannot get resource \"pods/exec\": not found</body>\n</html>"),
+			"<html>\n<body>\n<b>Forbidden</b>: Unauthorized, cannot get resource \"pods/exec\": "+
+				"not found</body>\n</html>"),
 			"<b>Forbidden</b>", "NO_PROXY"},
 		{"proxy's-403-on-a-line", says(http.StatusForbidden, "text/html", "<b>forbidden</b>: no"),
 			proxied + "the answer is not from an API server", "NO_PROXY"},

@@ -41,15 +41,25 @@ func TestExplain(t *testing.T) {
 		{"rbac", "create",
 			forbidden(
 				`User "u" cannot create resource "pods" in API group "" in the namespace "perf"`),
-			`you may not create pods in namespace perf (403): pods "x" is forbidden: User "u" cannot create resource "pods" in API group "" in the namespace "perf"`, "toll kubernetes manifest prints a role with the permissions that toll needs"},
+			`you may not create pods in namespace perf (403): pods "x" is forbidden: User "u" ` +
+				`cannot create resource "pods" in API group "" in the namespace "perf"`,
+			"toll kubernetes manifest prints a role with the permissions that toll needs"},
 		{"pod-security", "create", forbidden(
 			`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`),
-			`the namespace perf forbids the pod (Pod Security): pods "x" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`, "--unprivileged, with which toll reads only the pods' own counters; or permit it: kubectl label namespace perf pod-security.kubernetes.io/enforce=privileged"},
+			`the namespace perf forbids the pod (Pod Security): pods "x" is forbidden: violates ` +
+				`PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`,
+			"--unprivileged, with which toll reads only the pods' own counters; or permit " +
+				"it: kubectl label namespace perf pod-security.kubernetes.io/enforce=privileged"},
 		{"quota", "create", forbidden("exceeded quota: small, requested: pods=1, used: pods=2"),
-			`the namespace perf has no quota left: pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2`, "--namespace with another one; kubectl describe quota"},
+			`the namespace perf has no quota left: pods "x" is forbidden: exceeded quota: ` +
+				`small, requested: pods=1, used: pods=2`,
+			"--namespace with another one; kubectl describe quota"},
 		{"webhook", "create",
 			forbidden("admission webhook \"policy\" denied the request: \x1b[31mno"),
-			`the cluster refuses to create pods: pods "x" is forbidden: admission webhook "policy" denied the request: \x1b[31mno`, "this is a policy of the cluster (admission webhook, quota, limits): --namespace with another one, or ask the administrator"},
+			`the cluster refuses to create pods: pods "x" is forbidden: admission webhook ` +
+				`"policy" denied the request: \x1b[31mno`, "this is a policy of the cluster " +
+				"(admission webhook, quota, limits): --namespace with another one, or ask the " +
+				"administrator"},
 		{"refused", "list", dial(syscall.ECONNREFUSED), "the API server at " +
 			"https://192.0.2.1:6443 cannot be reached (connection refused)",
 			"kubectl cluster-info; is the cluster up and reachable from here (VPN, proxy)? " +
@@ -250,7 +260,8 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	for i := range s.nodes {
 		s.nodes[i].Status.NodeInfo.Architecture = "s390x"
 	}
-	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion}, StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion},
+		StateDir: t.TempDir()}
 	key, err := agent.NewKey()
 	if err != nil {
 		t.Fatal(err)

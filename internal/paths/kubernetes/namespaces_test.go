@@ -155,7 +155,8 @@ func joined(t *testing.T, p plugin) *apiserver {
 	t.Cleanup(func() {
 		shell(
 			t,
-			`for l in w1 w2 sw; do ip link del $l; done; for n in $(ls /run/netns); do ip netns del $n; done`)
+			`for l in w1 w2 sw; do ip link del $l; done; for n in $(ls /run/netns); do ip `+
+				`netns del $n; done`)
 	})
 	s := newAPIServer(t, "n1", "n2")
 	spaces := map[string]string{} // of pods; guarded by s.mu
@@ -236,7 +237,8 @@ func joined(t *testing.T, p plugin) *apiserver {
 }
 
 func conforms(t *testing.T, name string, s *apiserver) {
-	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion,
+		Image: "example.org/toll"}, StateDir: t.TempDir()}
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -284,7 +286,8 @@ func masquerades(t *testing.T, name string, s *apiserver) {
 	shell(t, `for n in n1 n2; do
 		ip netns exec $n iptables -w -t nat -A POSTROUTING -s 10.97.0.0/16 ! -d 10.97.0.0/16 -j MASQUERADE
 	done`)
-	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
+	k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Version: testVersion,
+		Image: "example.org/toll"}, StateDir: t.TempDir()}
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -381,7 +384,8 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 		{[]string{"n1", "n2"}, map[mode.Name]string{
 			mode.Host: "wire", mode.NodePort: "wire·DNAT·MASQ·" + between + "·bridge·veth"}},
 	} {
-		k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Nodes: tt.nodes, Outside: true, Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
+		k := &Kubernetes{Pods: cluster.Pods{Access: s.access(), Nodes: tt.nodes, Outside: true,
+			Version: testVersion, Image: "example.org/toll"}, StateDir: t.TempDir()}
 		for _, name := range fromOutside {
 			spec := path.Spec{Mode: name, From: mode.FromRemote, To: mode.ToAddress}
 			want := tt.hops[name]

@@ -201,12 +201,15 @@ func TestObserverRefused(t *testing.T) {
 				return `pods "p" is forbidden: violates PodSecurity "baseline:latest": privileged`
 			}
 			return ""
-		}), `the namespace measured forbids the pod (Pod Security): pods "p" is forbidden: violates PodSecurity "baseline:latest": privileged`,
+		}), `the namespace measured forbids the pod (Pod Security): pods "p" is forbidden: ` +
+			`violates PodSecurity "baseline:latest": privileged`,
 			"--namespace with one that admits privileged pods; or permit it: kubectl label " +
 				"namespace " +
 				"measured pod-security"},
 		"other-namespace": {"other/llm", forbids(pods, func(asking) string { return "" }),
-			`you may not get pods in namespace other (403): pods is forbidden: User "u" cannot get resource "pods" in API group "" in the namespace "measured"`, "a role that may get pods there"},
+			`you may not get pods in namespace other (403): pods is forbidden: User "u" cannot ` +
+				`get resource "pods" in API group "" in the namespace "measured"`,
+			"a role that may get pods there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,7 +64,8 @@ func TestRefuseOutside(t *testing.T) {
 		{"a b", mode.HostPort, mode.FromRemote, mode.ToAddress, false,
 			"node b has no such host port: the pod is on node a"},
 	} {
-		k := &Kubernetes{Pods: cluster.Pods{Nodes: strings.Fields(tt.nodes), Outside: true, Unprivileged: tt.unprivileged}}
+		k := &Kubernetes{Pods: cluster.Pods{Nodes: strings.Fields(tt.nodes), Outside: true,
+			Unprivileged: tt.unprivileged}}
 		err := k.refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 		var u *machine.UnsupportedError
 		if (err == nil) != (tt.want == "") ||

@@ -43,7 +43,8 @@ func (s *apiserver) withPlugin(command string, args ...string) cluster.Access {
 func TestPlugin(t *testing.T) {
 	s := newAPIServer(t, "a")
 	good := fmt.Sprintf(
-		`echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": %q}}'`, fakeToken)
+		`echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", `+
+			`"status": {"token": %q}}'`, fakeToken)
 	for name, tt := range map[string]struct {
 		command, script string
 		want            string // "" for success

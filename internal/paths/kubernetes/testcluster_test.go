@@ -185,7 +185,8 @@ func (c *testCluster) objects(t testing.TB) string {
 		}
 	}
 	return c.kubectl(t, "get", strings.Join(lasting, ","), "-A", "--no-headers", "-o",
-		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid}{"\n"}{end}`)
+		`jsonpath={range `+
+			`.items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid}{"\n"}{end}`)
 }
 
 // isAs compares the state directory, too.

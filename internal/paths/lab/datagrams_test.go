@@ -44,7 +44,8 @@ func TestStandInForDatagrams(t *testing.T) {
 			l := started(t, &Lab{test: hooks{built: func(b *site) { s = b }}})
 			skipMissing(t, l, spec)
 			p := build(t, l, spec)
-			pathtest.StandIn(t, p, s.a.ns, s.Servers[0].ns, netip.AddrPortFrom(loopback, serverPort))
+			pathtest.StandIn(t, p, s.a.ns, s.Servers[0].ns,
+				netip.AddrPortFrom(loopback, serverPort))
 		})
 	}
 }

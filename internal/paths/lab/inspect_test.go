@@ -22,8 +22,10 @@ var bridged = path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.To
 
 var roundTheBridge = []string{
 	"tc qdisc add dev veth-client clsact", "tc qdisc add dev veth-server clsact",
-	"tc filter add dev veth-client ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-server",
-	"tc filter add dev veth-server ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client",
+	"tc filter add dev veth-client ingress protocol all u32 match u32 0 0 action mirred egress " +
+		"redirect dev veth-server",
+	"tc filter add dev veth-server ingress protocol all u32 match u32 0 0 action mirred egress " +
+		"redirect dev veth-client",
 }
 
 // Few machines have ethtool.
@@ -105,15 +107,18 @@ func TestInspectNoticesChanges(t *testing.T) {
 		{"filter-of-a-class", "A",
 			[]string{"tc qdisc add dev veth-server root handle 1: htb default 1",
 				"tc class add dev veth-server parent 1: classid 1:1 htb rate 1gbit",
-				"tc filter add dev veth-server parent 1:1 protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client"},
+				"tc filter add dev veth-server parent 1:1 protocol all u32 match u32 0 0 action " +
+					"mirred egress redirect dev veth-client"},
 			sample.Difference{Where: "machine A", What: "tc filter of veth-server", Was: "none",
 				Is: "egress u32"}, sample.Difference{}, true},
 		{"filter-of-a-queue", "A", []string{"tc qdisc add dev veth-server root handle 1: htb",
-			"tc filter add dev veth-server parent 1: protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client"},
+			"tc filter add dev veth-server parent 1: protocol all u32 match u32 0 0 action " +
+				"mirred egress redirect dev veth-client"},
 			sample.Difference{Where: "machine A", What: "tc filter of veth-server", Was: "none",
 				Is: "egress u32"}, sample.Difference{}, true},
 		{"ingress-qdisc", "A", []string{"tc qdisc add dev br-toll ingress",
-			"tc filter add dev br-toll ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client"},
+			"tc filter add dev br-toll ingress protocol all u32 match u32 0 0 action mirred " +
+				"egress redirect dev veth-client"},
 			sample.Difference{Where: "machine A", What: "tc filter of br-toll", Was: "none",
 				Is: "ingress u32"}, sample.Difference{}, true},
 		{"netdev-hook", "A", []string{"nft add table netdev x",
@@ -123,7 +128,8 @@ func TestInspectNoticesChanges(t *testing.T) {
 				Is: "filter hook 0 priority 0 policy accept with 1 rule"}, sample.Difference{},
 			true},
 		{"netdev-hook-of-two", "A", []string{"nft add table netdev x",
-			"nft add chain netdev x y { type filter hook ingress devices = { lo, veth-server } priority 0 ; }"},
+			"nft add chain netdev x y { type filter hook ingress devices = { lo, veth-server } " +
+				"priority 0 ; }"},
 			sample.Difference{Where: "machine A", What: "chain netdev x y", Is: "filter hook 0"},
 			sample.Difference{}, true},
 		{"inet-ingress", "A", []string{"nft add table inet x",

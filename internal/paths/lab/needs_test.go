@@ -92,7 +92,8 @@ func TestKernelOptionsAreNamed(t *testing.T) {
 				if !kernelLacks(u) {
 					pathtest.SkipOrFail(
 						t,
-						"%s is refused, but the kernel's configuration does not say that it lacks %s: %v", spec, c.option, err)
+						"%s is refused, but the kernel's configuration does not say that "+
+							"it lacks %s: %v", spec, c.option, err)
 				}
 			}
 		})

@@ -27,7 +27,8 @@ func publishPast(t *testing.T, p *path.Path, container netip.AddrPort) netip.Add
 		},
 		DisableKeepAlives: true,
 	}}
-	body, err := json.Marshal(map[string]any{"proto": rootless.Port{UDP: p.Spec.UDP}.Protocol() + "4",
+	body, err := json.Marshal(map[string]any{"proto": rootless.Port{UDP: p.Spec.UDP}.Protocol() +
+		"4",
 		"parentIP":   "0.0.0.0",
 		"parentPort": port, "childIP": container.Addr(), "childPort": container.Port()})
 	if err != nil {

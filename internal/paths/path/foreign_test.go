@@ -25,16 +25,19 @@ func TestWitnessForeign(t *testing.T) {
 		{"half-elsewhere", Carries, both(500_000, 350, 40_000, 400),
 			" x (): counted 500000 bytes to the server and 40000 back, another hop 828180 and 0"},
 		{"elsewhere", Carries, both(0, 0, 0, 0), " x (): saw 0 packets to the server and 0 back"},
-		{"one-way", Carries, both(1_000_000, 700, 0, 0), " x (): saw 700 packets to the server and 0 back"},
+		{"one-way", Carries, both(1_000_000, 700, 0, 0),
+			" x (): saw 700 packets to the server and 0 back"},
 		{"loopback", CarriesBoth, both(1_040_000, 1100, 0, 0), ""},
 		{"loopback-unused", CarriesBoth, both(0, 0, 0, 0), " x (): saw no packet"},
-		{"loopback-half", CarriesBoth, both(400_000, 300, 0, 0), " x (): counted 400000 bytes both ways, another hop 828180"},
+		{"loopback-half", CarriesBoth, both(400_000, 300, 0, 0),
+			" x (): counted 400000 bytes both ways, another hop 828180"},
 		{"rule", Matches, sample.Counters{Hits: 12}, ""},
 		{"rule-not-hit", Matches, sample.Counters{}, " x (): saw no connection"},
 		{"relay", Relays, sample.Counters{Hits: 1}, ""},
 		{"relay-unused", Relays, both(5000, 0, 5000, 0), " x (): saw no connection"},
 		{"guard", Untouched, both(270, 3, 90, 1), ""},
-		{"guard-used", Untouched, both(600_000, 9_000, 0, 0), " x (): counted 600000 bytes in 9000 packets, the path must not use it"},
+		{"guard-used", Untouched, both(600_000, 9_000, 0, 0),
+			" x (): counted 600000 bytes in 9000 packets, the path must not use it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			hops := []Hop{{Name: "whole"}, {Name: "x", Expect: c.expect}}

@@ -45,7 +45,9 @@ func TestWitness(t *testing.T) {
 		{"bulk-acks-elsewhere", Carries, bulk, both(1<<30+2_000_000, 20_000, 0, 0),
 			" x (): counted 20000 packets to the server and 0 back: one direction took " +
 				"another path"},
-		{"bulk-other-traffic", Carries, bulk, both(2<<30, 20_000, 600_000, 9_000), " x (): counted 2147483648 bytes in 20000 packets to the server, the load can have sent 1099784852: other traffic shares the path"},
+		{"bulk-other-traffic", Carries, bulk, both(2<<30, 20_000, 600_000, 9_000),
+			" x (): counted 2147483648 bytes in 20000 packets to the server, the load can have " +
+				"sent 1099784852: other traffic shares the path"},
 		{"bulk-sent-again", Carries, Moved{Forward: 1 << 30, Resent: 1 << 30, Connections: 1,
 			Seconds: window}, both(2<<30, 20_000, 600_000, 9_000), ""},
 		{"rr", Carries, rr, both(670_000, 10_003, 670_000, 10_003), ""},
@@ -89,8 +91,10 @@ func TestWitness(t *testing.T) {
 		{"udp-foreign", Carries, udp, both(1400*1010+42*1010+1400*500, 1_510, 200, 3),
 			" x (): counted 1510 packets to the server, the load can have sent 1270: other " +
 				"traffic shares the path"},
-		{"rr-first-packets-only", Carries, rr, both(33_500, 500, 33_500, 500), " x (): counted 500 packets to the server, the load made 10000 trips"},
-		{"rr-replies-elsewhere", Carries, rr, both(670_000, 10_003, 10_050, 150), " x (): counted 150 packets to the client, the load made 10000 trips"},
+		{"rr-first-packets-only", Carries, rr, both(33_500, 500, 33_500, 500),
+			" x (): counted 500 packets to the server, the load made 10000 trips"},
+		{"rr-replies-elsewhere", Carries, rr, both(670_000, 10_003, 10_050, 150),
+			" x (): counted 150 packets to the client, the load made 10000 trips"},
 		{"loopback", CarriesBoth, rr, both(1_340_000, 20_006, 0, 0), ""},
 		{"loopback-half", CarriesBoth, rr, both(670_000, 10_003, 0, 0), " x (): counted 10003 " +
 			"packets both ways, the load made 20000 trips"},
@@ -113,8 +117,11 @@ func TestWitness(t *testing.T) {
 		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, " x (): hit 1 times, " +
 			"the path must not use it"},
 		{"crr", Carries, crr, both(1_700_000, 25_010, 1_360_000, 20_008), ""},
-		{"crr-half-elsewhere", Carries, crr, both(1_700_000, 25_010, 160_000, 2_400), " x (): counted 2400 packets to the client, the load made 5000 trips"},
-		{"crr-foreign", Carries, crr, both(1_700_000, 225_010, 1_360_000, 20_008), " x (): counted 225010 packets to the server, the load can have sent 127613: other traffic shares the path"},
+		{"crr-half-elsewhere", Carries, crr, both(1_700_000, 25_010, 160_000, 2_400),
+			" x (): counted 2400 packets to the client, the load made 5000 trips"},
+		{"crr-foreign", Carries, crr, both(1_700_000, 225_010, 1_360_000, 20_008),
+			" x (): counted 225010 packets to the server, the load can have sent 127613: other " +
+				"traffic shares the path"},
 		{"crr-rule", Matches, crr, sample.Counters{Hits: 5_002}, ""},
 		{"crr-rule-syns-sent-again", Matches, crr, sample.Counters{Hits: 5_060}, ""},
 		{"crr-rule-failures", Matches, failing, sample.Counters{Hits: 5_005}, ""},
@@ -228,7 +235,8 @@ func TestMarkBehindTap(t *testing.T) {
 	}{
 		{mode.ToOutside, []mode.HopKind{mode.HopVeth, mode.HopBridge, mode.HopTap, mode.HopPasta,
 			mode.HopWire}, []bool{true, true, false, false, false}},
-		{mode.ToAddress, []mode.HopKind{mode.HopLoopback, mode.HopSlirp, mode.HopTap, mode.HopBridge,
+		{mode.ToAddress, []mode.HopKind{mode.HopLoopback, mode.HopSlirp, mode.HopTap,
+			mode.HopBridge,
 			mode.HopVeth}, []bool{false, false, false, true, true}},
 		{mode.ToAddress, []mode.HopKind{mode.HopBridge, mode.HopVeth}, []bool{false, false}},
 	} {

@@ -36,10 +36,12 @@ func TestServerOnPeer(t *testing.T) {
 	}{
 		{"root", there, []string{"Neither, over gpu: of ", "Seen from the server (",
 			"at port 8000 of peer 10.78.0.2) on: ", "the server's listen queue did not overflow"}},
-		{"no root there", "plain@" + there, []string{"When tokens left the server is unknown over " +
-			"gpu: toll must be root on peer 10.78.0.2 to capture packets there (--peer root@…, or " +
-			"--peer-sudo).", "The server's side was not examined: toll must be root on peer " +
-			"10.78.0.2 to capture packets there (--peer root@…, or --peer-sudo)."}},
+		{"no root there", "plain@" + there,
+			[]string{"When tokens left the server is unknown over " +
+				"gpu: toll must be root on peer 10.78.0.2 to capture packets there " +
+				"(--peer root@…, or " +
+				"--peer-sudo).", "The server's side was not examined: toll must be root on peer " +
+				"10.78.0.2 to capture packets there (--peer root@…, or --peer-sudo)."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := p.alone(t, "stream", url, "--from", "host", "--budget", "3s", "--details",

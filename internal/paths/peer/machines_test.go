@@ -213,7 +213,8 @@ func TestPeer(t *testing.T) {
 	t.Run("full-disk", func(t *testing.T) {
 		own := filepath.Join(p.dir, "there", "toll")
 		if out, err := p.on("b", "sh", "-c", "mv "+own+" "+own+".off; "+
-			"for d in "+p.dir+"/tmp /root; do mount -t tmpfs -o size=64k tmpfs $d; done").CombinedOutput(); err != nil {
+			"for d in "+p.dir+"/tmp /root; do mount -t tmpfs -o size=64k "+
+			"tmpfs $d; done").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		code, said := p.toll(t, "known", "path", "native", "--peer", there)
@@ -261,7 +262,8 @@ func (p *pair) kept(t *testing.T) {
 		}
 		return string(out)
 	}
-	shell("nft add table inet ssh; nft 'add chain inet ssh in { type filter hook input priority 0; }';" +
+	shell("nft add table inet ssh; nft 'add chain inet ssh in { type filter hook input " +
+		"priority 0; }';" +
 		"nft add rule inet ssh in tcp dport 22 counter")
 	defer shell("nft delete table inet ssh")
 	received := func() (bytes int64) {
@@ -380,7 +382,8 @@ func (p *pair) yourServer(t *testing.T) {
 		want               []string
 	}{
 		{"stream", "stream lan=http://10.78.0.1:8000 --from host,remote --tokens 2" + few, "", 0,
-			[]string{"From here and peer 10.78.0.2 → tiny", "Over lan, lan@remote adds ", " 10.78.0.1:8000 "}},
+			[]string{"From here and peer 10.78.0.2 → tiny", "Over lan, lan@remote adds ",
+				" 10.78.0.1:8000 "}},
 		{"run", "run --to 10.78.0.1:8000 --from remote" + few, "echo {addr}", 0,
 			[]string{"From peer 10.78.0.2 → the server"}},
 		{"no-program", "run --to 10.78.0.1:8000 --from remote" + few, "no-such-client {addr}", 3,
@@ -496,12 +499,15 @@ func containers(t *testing.T, e pathtest.Engine) {
 			"compare host publish publish-default publish-proxy -6 --from remote --peer " + there +
 				" --load rr --rounds 1 --window 60ms --quiet --details", 0,
 			[]string{"wire·proxy·b", "Every row was witnessed"}},
-		{"outward-cards", "compare macvlan-bridge host --from container --to outside,outside6 --peer " + there +
+		{"outward-cards", "compare macvlan-bridge host --from container --to " +
+			"outside,outside6 --peer " + there +
 			" --load rr,bulk --rounds 1 --window 100ms --quiet --details", 0,
 			[]string{"macvlan·wire", "macvlan-bridge :out6", "Every row was witnessed"}},
-		{"outward-card-of-one", "path macvlan-private --from container --to outside --peer " + there,
+		{"outward-card-of-one", "path macvlan-private --from container --to outside --peer " +
+			there,
 			0, []string{"Witnessed", "route of toll's on the peer: 198.1", "/32 via eth0"}},
-		{"outward-no-root", "path macvlan-bridge --from container --to outside --peer plain@" + there,
+		{"outward-no-root", "path macvlan-bridge --from container --to outside --peer plain@" +
+			there,
 			3, []string{"only root can set routes there", "toll: hint: --peer-sudo"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"outward", "compare bridge bridge-default --to outside --peer " + there +
@@ -516,7 +522,9 @@ func containers(t *testing.T, e pathtest.Engine) {
 			[]string{"may not use the Docker daemon's socket",
 				"toll: hint: --peer-sudo; or ssh as root"}},
 		{"compared",
-			"compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 300ms --quiet --details", 0,
+			"compare host publish publish-default macvlan-bridge --from " +
+				"remote,remote-container --peer " + there +
+				" --load rr --rounds 1 --window 300ms --quiet --details", 0,
 			[]string{"·MASQ·wire·DNAT·b", "  wire·DNAT·b", "macvlan·wire·macvlan",
 				"Every row was witnessed"}},
 	}...) {

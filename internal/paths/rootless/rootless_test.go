@@ -44,9 +44,11 @@ func TestSlirpPublish(t *testing.T) {
 	for _, c := range []struct{ answer, err string }{
 		{`{"return":{"id":1}}`, ""},
 		{`{"error":{"desc":"bad request: add_hostfwd: slirp_add_hostfwd failed"}}`,
-			`publish port 8080 by slirp4netns: it answers "bad request: add_hostfwd: slirp_add_hostfwd failed"`},
+			`publish port 8080 by slirp4netns: it answers "bad request: add_hostfwd: ` +
+				`slirp_add_hostfwd failed"`},
 		{"", "publish port 8080 by slirp4netns: read its answer: EOF"},
-		{strings.Repeat(" ", maxAnswer) + `{"return":{}}`, "publish port 8080 by slirp4netns: read its answer: EOF"},
+		{strings.Repeat(" ", maxAnswer) + `{"return":{}}`,
+			"publish port 8080 by slirp4netns: read its answer: EOF"},
 	} {
 		socket := filepath.Join(t.TempDir(), "api")
 		l, err := net.Listen("unix", socket)

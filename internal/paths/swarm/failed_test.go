@@ -29,24 +29,30 @@ func TestFailedTasks(t *testing.T) {
 		{name: "20.10", said: "No such image: " + own, image: own, want: none},
 		{name: "29-containerd", image: own, want: none,
 			said: `failed to resolve reference "` + own +
-				`": failed to do request: Head "https://127.0.0.1:1/v2/bridgetoll/manifests/717559831413": ` +
+				`": failed to do request: Head ` +
+				`"https://127.0.0.1:1/v2/bridgetoll/manifests/717559831413": ` +
 				"dial tcp 127.0.0.1:1: connect: connection refused"},
 		{name: "29-graphdriver", image: own, want: none,
-			said: `Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: connection refused`},
+			said: `Get "http://127.0.0.1:1/v2/": dial tcp 127.0.0.1:1: connect: ` +
+				`connection refused`},
 		{name: "registry-silent", image: asked, named: true, want: never,
 			said: `Get "https://registry.example:5000/v2/": dial tcp 192.0.2.7:5000: i/o timeout`},
 		{name: "registry-unknown", image: asked, named: true, want: never,
-			said: "manifest for registry.example:5000/net/toll:1 not found: manifest unknown: manifest unknown"},
+			said: "manifest for registry.example:5000/net/toll:1 not found: manifest unknown: " +
+				"manifest unknown"},
 		{name: "hub-refused", image: "net/toll", named: true, want: never,
-			said: "pull access denied for net/toll, repository does not exist or may require 'docker login'"},
+			said: "pull access denied for net/toll, repository does not exist or may require " +
+				"'docker login'"},
 		{name: "hub-silent", image: "toll", named: true, want: never,
-			said: `Get "https://registry-1.docker.io/v2/": net/http: request canceled while waiting for connection`},
+			said: `Get "https://registry-1.docker.io/v2/": net/http: request canceled while ` +
+				`waiting for connection`},
 		{name: "overlap-20.10", image: own, kind: onOverlay, want: taken,
 			said: "Pool overlaps with other one on this address space"},
 		{name: "overlap-28", image: own, kind: encrypted, want: taken,
 			said: "invalid pool request: Pool overlaps with other one on this address space"},
 		{name: "no-namespaces", image: own, kind: inside, want: "cannot see the namespaces",
-			said: "invalid mount config for type \"bind\": bind source path does not exist: /run/docker/netns"},
+			said: "invalid mount config for type \"bind\": bind source path does not exist: " +
+				"/run/docker/netns"},
 		{name: "other", image: "toll", named: true, said: "network toll-af37ee16-net4 not found"},
 		{name: "other-port", image: own,
 			said: "dial tcp 127.0.0.1:12345: connect: connection refused"},

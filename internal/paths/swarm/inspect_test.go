@@ -12,7 +12,8 @@ const (
 	overlayOn3 = "docker inspect -f '{{.State.Pid}}' $(docker ps -q --filter name=-overlay)"
 	shapeIt    = "nsenter -t $(" + overlayOn3 +
 		") -n tc qdisc add dev eth0 root tbf rate 200mbit burst 32kb latency 50ms"
-	filterIt = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress protocol all u32 match u32 0xffffffff 0xffffffff action mirred egress redirect dev lo"
+	filterIt = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress protocol all u32 " +
+		"match u32 0xffffffff 0xffffffff action mirred egress redirect dev lo"
 )
 
 func settings(t *testing.T, c *testCluster, toll string) {
@@ -35,7 +36,8 @@ func settings(t *testing.T, c *testCluster, toll string) {
 	c.run(t, 3, "sh", "-ec", shapeIt)
 	<-r.over
 	says(r.said.String(), "its path was changed while it was measured",
-		"queueing discipline of eth0 in container on node node3 was noqueue and is tbf of 200 Mbit/s")
+		"queueing discipline of eth0 in container on node node3 was noqueue and is tbf "+
+			"of 200 Mbit/s")
 	if code := r.cmd.ProcessState.ExitCode(); code != 4 {
 		t.Errorf("exit %d\n%s", code, r.said)
 	}

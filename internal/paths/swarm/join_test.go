@@ -250,7 +250,8 @@ func TestTasksThatFail(t *testing.T) {
 	}
 	for i, want := range []struct{ err, remedy string }{{},
 		{
-			"the agent on node b did not connect: its task is failed: task: non-zero exit (1) (agent host1.id-of-b did not connect: it gave up", "check firewalls"},
+			"the agent on node b did not connect: its task is failed: task: non-zero exit (1) " +
+				"(agent host1.id-of-b did not connect: it gave up", "check firewalls"},
 		{"node c does not have toll's image", "toll image | ssh c docker load"}} {
 		_, err := s.on(r.nodes[i])
 		var u *machine.UnsupportedError

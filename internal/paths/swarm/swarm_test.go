@@ -91,8 +91,10 @@ func (c *testCluster) isAs(t *testing.T, before, after string) {
 	}
 }
 
-const left = "docker service ls -q; docker secret ls -q; docker network ls -q --filter driver=overlay --filter label=io.bridgetoll.run; " +
-	"docker images -q 127.0.0.1:1/bridgetoll; docker ps -aq; ls $XDG_STATE_HOME/bridgetoll 2>/dev/null || true"
+const left = "docker service ls -q; docker secret ls -q; docker network ls -q --filter " +
+	"driver=overlay --filter label=io.bridgetoll.run; " +
+	"docker images -q 127.0.0.1:1/bridgetoll; docker ps -aq; ls $XDG_STATE_HOME/bridgetoll " +
+	"2>/dev/null || true"
 
 func TestSwarm(t *testing.T) {
 	if os.Getenv(besideEnv) != "" {
@@ -282,7 +284,8 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 		mark := "00000000000000000000000000000000/b/pid:[1]/1/1"
 		c.run(
 			t, 1, "sh", "-c",
-			"docker service create -d --no-resolve-image --name toll-else --replicas 0 -l io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
+			"docker service create -d --no-resolve-image --name toll-else --replicas 0 -l "+
+				"io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
 		_, out, _ := c.toll(t, 1, toll, "clean")
 		if !strings.Contains(out, "left alone: service toll-else") {
 			t.Errorf("toll clean: %s", out)
@@ -339,7 +342,8 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 func loses(t *testing.T, c *testCluster, toll string) {
 	c.run(
 		t, 2, "sh", "-c",
-		"nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority 0; }' && "+
+		"nft add table ip loses && nft 'add chain ip loses in { type filter hook input "+
+			"priority 0; }' && "+
 			"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
 	defer c.run(t, 2, "nft", "delete", "table", "ip", "loses")
 	testwait.Unhindered(t, 2*patience, func(u testing.TB) { lossyLink(u, c, toll) })
@@ -370,7 +374,8 @@ func lossyLink(u testing.TB, c *testCluster, toll string) {
 	u.Errorf("what node3 loses to node2 was not named: %+v\n%s", report.Mesh.Faults, errOut)
 }
 
-const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H unix://DIR/3/sock ps -q)"
+const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H " +
+	"unix://DIR/3/sock ps -q)"
 
 // 0: the switch, 1: the manager
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}

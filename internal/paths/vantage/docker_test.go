@@ -73,8 +73,10 @@ func TestContainersOfBoth(t *testing.T) {
 // Only comparisons of modes have --on.
 func TestHintsNameNoBackend(t *testing.T) {
 	for remedy, want := range map[string]string{
-		"sudo systemctl start docker; --on lab needs none": "sudo systemctl start docker; --from host needs none",
-		"Docker Engine 25.0 or later, or --on lab":         "Docker Engine 25.0 or later; --from host needs none",
+		"sudo systemctl start docker; --on lab needs none": "sudo systemctl start docker; " +
+			"--from host needs none",
+		"Docker Engine 25.0 or later, or --on lab": "Docker Engine 25.0 or later; " +
+			"--from host needs none",
 		"--on docker":                   "--from host needs none",
 		"run toll as root: sudo toll …": "run toll as root: sudo toll …; --from host needs none",
 	} {

@@ -21,8 +21,10 @@ import (
 
 func TestParseNames(t *testing.T) {
 	n := parseNames(
-		"127.0.0.1 localhost\n::1\tlocalhost ip6\n172.17.0.2 DB db.example # shop\nnonsense db\n172.17.0.3\n",
-		"# Docker\nnameserver 127.0.0.11\nnameserver bad\nsearch example.org lan.\noptions ndots:0\n")
+		"127.0.0.1 localhost\n::1\tlocalhost ip6\n172.17.0.2 DB db.example # shop\nnonsense "+
+			"db\n172.17.0.3\n",
+		"# Docker\nnameserver 127.0.0.11\nnameserver bad\nsearch example.org "+
+			"lan.\noptions ndots:0\n")
 	if got := n.hosts["db"]; !slices.Equal(got, []netip.Addr{netip.MustParseAddr("172.17.0.2")}) {
 		t.Errorf("db is %v", got)
 	}

@@ -14,7 +14,8 @@ import (
 var (
 	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS,
 		HopAccept,
-		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel, HopTap, HopRootlessKit, HopRootlessPort, HopPasta,
+		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel, HopTap,
+		HopRootlessKit, HopRootlessPort, HopPasta,
 		HopSlirp, HopGvisor}
 	// devices gives a container a network of its own.
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit, HopTap}
@@ -144,7 +145,8 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		return
 	}
 	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy, RootlessPublish},
-		HopDNAT: {PublishNAT, RootlessPublishNAT, RootlessPublishTap, PublishIngress, NATAlias, ClusterIP,
+		HopDNAT: {PublishNAT, RootlessPublishNAT, RootlessPublishTap, PublishIngress, NATAlias,
+			ClusterIP,
 			HostPort, NodePort, NodePortLocal}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
@@ -343,7 +345,8 @@ func TestParse(t *testing.T) {
 		{"target-localhost", target, "localhost", `unknown target "localhost"`,
 			"did you mean loopback?"},
 		{"target-moon", target, "moon", `unknown target "moon"`,
-			"targets are: loopback, loopback6, address, address6, container, container6, outside, outside6"},
+			"targets are: loopback, loopback6, address, address6, container, container6, " +
+				"outside, outside6"},
 		{"target-container", target, "container6", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

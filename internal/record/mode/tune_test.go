@@ -33,15 +33,19 @@ func TestParseTunes(t *testing.T) {
 		{"ports=0", "", `tune "ports=0": ports must be from 1 to 5000`},
 		{"bigtcp=65535", "", `tune "bigtcp=65535": bigtcp must be from 65536 to 524280 bytes`},
 		{"bigtcp=524281", "", `tune "bigtcp=524281": bigtcp must be from 65536 to 524280 bytes`},
-		{"bigtcp-container=on", "", `tune "bigtcp-container=on": bigtcp-container must be from 65536 to 524280 bytes`},
+		{"bigtcp-container=on", "",
+			`tune "bigtcp-container=on": bigtcp-container must be from 65536 to 524280 bytes`},
 		{"bigtcp-lo=-1", "", `tune "bigtcp-lo=-1": bigtcp-lo must be from 65536 to 524280 bytes`},
 		{"queues=0", "", `tune "queues=0": queues must be from 1 to 4096`},
 		{"queues=4097", "", `tune "queues=4097": queues must be from 1 to 4096`},
 		{"threaded=1", "", `tune "threaded=1": threaded must be on or off`},
 		{"xps", "", `tune "xps": xps must be given as xps=VALUE`},
-		{"congestion=", "", `tune "congestion=": congestion must be the name of a congestion control, such as cubic`},
-		{"congestion=../reno", "", `tune "congestion=../reno": congestion must be the name of a congestion control, such as cubic`},
-		{"congestion=sixteen-letters-", "", `tune "congestion=sixteen-letters-": congestion must be the name of a congestion control, such as cubic`},
+		{"congestion=", "", `tune "congestion=": congestion must be the name of a congestion ` +
+			`control, such as cubic`},
+		{"congestion=../reno", "", `tune "congestion=../reno": congestion must be the name of a ` +
+			`congestion control, such as cubic`},
+		{"congestion=sixteen-letters-", "", `tune "congestion=sixteen-letters-": congestion ` +
+			`must be the name of a congestion control, such as cubic`},
 		{"", "", `unknown tune ""`},
 		{"mtu", "", `tune "mtu": mtu must be given as mtu=VALUE`},
 		{"mtu=", "", `tune "mtu=": mtu must be from 576 to 65535`},

@@ -298,8 +298,9 @@ func TestRead(t *testing.T) {
 		{name: "visit-first", lines: []string{visit(`"cell":0`), okHeader},
 			fails: ErrEmpty.Error()},
 		{name: "wrong-schema", lines: []string{`{"header":{"schema":"bridgetoll.results/3"}}`},
-			line:  1,
-			fails: `schema "bridgetoll.results/3": this toll reads only "bridgetoll.results/1" and "bridgetoll.results/2"`},
+			line: 1,
+			fails: `schema "bridgetoll.results/3": this toll reads only "bridgetoll.results/1" ` +
+				`and "bridgetoll.results/2"`},
 		{name: "old-schema", lines: []string{
 			strings.Replace(okHeader, Schema, oldSchema, 1), visit(`"cell":1`), end}, visits: 1},
 		{name: "no-schema", lines: []string{`{"header":{}}`}, line: 1, fails: `schema ""`},

@@ -12,7 +12,8 @@ func answeredOnce() *Served {
 	one := Answered{At: 1, Whole: 1e-3, Parts: []float64{1e-3}, Client: &[2]float64{1e-6, 2e-6}}
 	return &Served{Schema: ServedSchema, Command: []string{"trace", "--attach", "1"},
 		Server: EvidenceHop{Process: "redis", Port: 1}, Elapsed: 2, Followed: 2, Requests: 1,
-		Connections: 1, Whole: part, Parts: []ServedPart{part}, Median: &one, Slowest: []Answered{one}}
+		Connections: 1, Whole: part, Parts: []ServedPart{part}, Median: &one,
+		Slowest: []Answered{one}}
 }
 
 func TestReadServed(t *testing.T) {

@@ -65,10 +65,14 @@ func TestSteps(t *testing.T) {
 func TestBadSteps(t *testing.T) {
 	text := strings.TrimSuffix(stepped(t), "\n")
 	for step, why := range map[string]string{
-		`{"step":{"round":0,"active":[]}}`:                        "line 7: impossible first round 0 of a step",
-		`{"step":{"round":99999999,"active":[]}}`:                 "line 7: impossible first round 99999999 of a step",
-		`{"step":{"round":2,"active":[3]}}`:                       "line 7: cell 3 is not in the plan, which has 3 cells",
-		`{"step":{"round":2,"active":[-1]}}`:                      "line 7: cell -1 is not in the plan, which has 3 cells",
+		`{"step":{"round":0,"active":[]}}`: "line 7: impossible first " +
+			"round 0 of a step",
+		`{"step":{"round":99999999,"active":[]}}`: "line 7: impossible first " +
+			"round 99999999 of a step",
+		`{"step":{"round":2,"active":[3]}}`: "line 7: cell 3 is not in " +
+			"the plan, which has 3 cells",
+		`{"step":{"round":2,"active":[-1]}}`: "line 7: cell -1 is not in " +
+			"the plan, which has 3 cells",
 		`{"step":{"round":2,"cells":[{"shape":{"servers":-1}}]}}`: "line 7: impossible shape -1×0×0",
 		`{"step":{"round":2,"active":[` + strings.Repeat("0,", 1e4) +
 			`0]}}`: "line 7: more than 10000 cells",

@@ -21,8 +21,9 @@ func TestUsageDiffers(t *testing.T) {
 		"parts":              {128, 300, true},
 		"an older file":      {128, 0, false},
 	} {
-		v := &sample.Visit{Ends: sample.Ends{Client: sample.Party{Trips: 2, Counts: map[string]int64{
-			CountTokens: tt.tokens}}}}
+		v := &sample.Visit{Ends: sample.Ends{Client: sample.Party{Trips: 2,
+			Counts: map[string]int64{
+				CountTokens: tt.tokens}}}}
 		if tt.events > 0 {
 			v.Client.Counts[CountEvents] = tt.events
 		}

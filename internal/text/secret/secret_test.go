@@ -43,7 +43,8 @@ func TestCodings(t *testing.T) {
 		for _, text := range codings(s) {
 			got := New("", s).Words("Invalid password <" + text + "> was given")
 			rest := lengths.ReplaceAllString(got, "")
-			rest = strings.NewReplacer("Invalid password", "", "was given", "", "given", "", Mask, "").
+			rest = strings.NewReplacer("Invalid password", "", "was given", "", "given", "", Mask,
+				"").
 				Replace(rest)
 			if !strings.HasPrefix(got, "Invalid password") || strings.TrimSpace(rest) != "" {
 				t.Errorf("%q: %q is left of %q", s, got, text)
@@ -53,7 +54,8 @@ func TestCodings(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	set := New("hunter22").Showing("postgres://app@10.0.0.5/shop", "SELECT * FROM orders_2024_archive",
+	set := New("hunter22").Showing("postgres://app@10.0.0.5/shop",
+		"SELECT * FROM orders_2024_archive",
 		"meta-llama/Llama-3-8B")
 	for _, tt := range []struct{ text, want string }{
 		{"", ""},
@@ -68,7 +70,8 @@ func TestWords(t *testing.T) {
 		{`relation "orders_2023_archive" does not exist`,
 			`relation [21 characters] does not exist`},
 		{`no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", no encryption`,
-			`no [11 characters] entry for host "172.17.0.1", user "app", database "shop", no encryption`},
+			`no [11 characters] entry for host "172.17.0.1", user "app", database "shop", ` +
+				`no encryption`},
 		{"from 10.0.0.1 or 10.0.0.2 or 10.0.0.3", "from [28 characters]"},
 		{"Login failed for user 'sa'.", "Login failed for user 'sa'."},
 		{"key HUNTER22: wrong\n\tkey", "key ***: wrong key"},

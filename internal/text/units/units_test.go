@@ -185,8 +185,9 @@ func FuzzParse(f *testing.F) {
 
 func TestPlural(t *testing.T) {
 	for want, got := range map[string]string{
-		"0 rounds": Plural(0, "round"), "1 query": Plural(1, "query"), "2 queries": Plural(2, "query"),
-		"0 are": "0 " + Agree(0, "is", "are"), "1 is": "1 " + Agree(1, "is", "are"),
+		"0 rounds": Plural(0, "round"), "1 query": Plural(1, "query"),
+		"2 queries": Plural(2, "query"),
+		"0 are":     "0 " + Agree(0, "is", "are"), "1 is": "1 " + Agree(1, "is", "are"),
 		"2 are": "2 " + Agree(2, "is", "are"),
 	} {
 		if got != want {

@@ -59,7 +59,8 @@ func TestRoutes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		return errors.Join(e.Lay(four), e.Lay(six), e.Lay(there), e.Lay(there6), e.Lift(link.Laid{To: four.To, Via: via6}))
+		return errors.Join(e.Lay(four), e.Lay(six), e.Lay(there), e.Lay(there6),
+			e.Lift(link.Laid{To: four.To, Via: via6}))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func TestInspectNoticesPacketFilters(t *testing.T) {
 	}
 	p := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
 	own, other := netnstest.New(t), netnstest.New(t)
-	spots := []Inspected{{Space: inside{ns: own}, Where: "server container", Devices: []string{"lo"}}}
+	spots := []Inspected{{Space: inside{ns: own}, Where: "server container",
+		Devices: []string{"lo"}}}
 	inspect := func() []path.Setting {
 		t.Helper()
 		all, err := Inspect(spots)
