@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -94,6 +95,10 @@ func ownHint(err error) string {
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return vantage.CheckName
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" &&
+		errors.Is(err, syscall.ECONNREFUSED) && strings.HasPrefix(op.Net, "tcp") {
+		return vantage.StartFirst
 	}
 	return ""
 }

@@ -109,7 +109,7 @@ func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	case o.file == "":
 		return f(e.stdout)
 	case o.to != nil:
-		return errors.Join(f(o.to), o.close())
+		return unwritten(errors.Join(f(o.to), o.close()))
 	}
 	var b bytes.Buffer
 	if err := f(&b); err != nil {

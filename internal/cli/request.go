@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 // A request is what a command's flags and arguments ask for.
@@ -46,7 +47,7 @@ func (f *runFlags) request(c *cobra.Command, args []string) (r request, err erro
 		args = d.modes
 	}
 	if r.Modes, err = parseModes(args, r.On); err != nil {
-		return r, err
+		return r, joinedByCommas(err, fl, f.from)
 	}
 	if r.Request, err = to.into(r.Request); err != nil {
 		return r, err
@@ -56,6 +57,22 @@ func (f *runFlags) request(c *cobra.Command, args []string) (r request, err erro
 	}
 	r.Request = f.timing.into(r.Request, fl)
 	return f.traffic.into(r, fl)
+}
+
+// joinedByCommas returns the error of modes, or if all unknown modes are placements that follow --from, with the flag
+// that has them, too.
+func joinedByCommas(all error, fl *pflag.FlagSet, from []string) error {
+	unknown, ok := errors.AsType[*suggest.UnknownError](all)
+	if !ok || !fl.Changed("from") {
+		return all
+	}
+	for _, w := range unknown.Words {
+		if _, err := mode.ParsePlacement(w); err != nil {
+			return all
+		}
+	}
+	from = slices.DeleteFunc(slices.Concat(from, unknown.Words), func(s string) bool { return s == "" })
+	return usage(errors.New(unknown.Error()), "--from "+strings.Join(from, ","))
 }
 
 // orDefault returns the targets with the backends' defaults for the flags that were not given.

@@ -54,6 +54,22 @@ func TestHintOfUnknownHosts(t *testing.T) {
 	}
 }
 
+// Nor does it matter what dialled a port at which nobody listens.
+func TestHintOfRefusals(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	_, err = net.Dial("tcp", l.Addr().String())
+	if got := hintOf(fmt.Errorf("cache: %w", err), nil); got != vantage.StartFirst {
+		t.Errorf("%v: hint %q", err, got)
+	}
+	if _, err = net.Dial("unix", t.TempDir()+"/none"); err == nil || hintOf(err, nil) != "" {
+		t.Errorf("%v: hint %q", err, hintOf(err, nil))
+	}
+}
+
 func TestUnsaid(t *testing.T) {
 	var (
 		stopped = signaled{syscall.SIGINT}

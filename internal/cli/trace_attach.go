@@ -62,6 +62,8 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 	case errors.Is(err, observe.ErrUnseen):
 		return &failure{exitFailed, fmt.Errorf("attach to %s: no process of this machine receives its "+
 			"requests", at), "run toll where the server runs"}
+	case errors.Is(err, unix.ECONNREFUSED):
+		return &failure{exitNothing, fmt.Errorf("attach to %s: %w", at, err), vantage.StartFirst}
 	case err != nil:
 		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err),
 			"toll ports shows who listens where"}

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ExplainUserNamespace wraps the error of making a user namespace, with a network namespace in it,
@@ -67,6 +71,9 @@ func (m Machine) obstacles() []obstacle {
 		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
 			"the container's seccomp profile forbids it, as Docker's default does",
 			"run toll outside the container, or the container with --privileged"},
+		{denied, m.bareRoot,
+			"root has no CAP_SETFCAP here, and may therefore map no root into one",
+			"run toll with root's capabilities, or as another user, who needs none"},
 		{denied, m.chrooted,
 			"toll runs in a chroot, in which the kernel makes none",
 			"run toll outside the chroot, or enter it by pivot_root, as container engines do"},
@@ -85,6 +92,15 @@ func (m Machine) chrooted() bool {
 	mounts := m.Mounts()
 	return len(mounts) > 0 &&
 		!slices.ContainsFunc(mounts, func(x Mount) bool { return x.Point == "/" })
+}
+
+// bareRoot reports whether the process is root without the capability that a user namespace with root in
+// it takes of root, since Linux 5.12.
+func (m Machine) bareRoot() bool {
+	status := m.read("/proc/self/status")
+	uids := strings.Fields(field(status, "Uid")) // real, effective, …
+	caps, err := strconv.ParseUint(field(status, "CapEff"), 16, 64)
+	return len(uids) > 1 && uids[1] == "0" && err == nil && caps&(1<<unix.CAP_SETFCAP) == 0
 }
 
 func (m Machine) filtered() bool {

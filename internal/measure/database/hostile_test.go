@@ -100,6 +100,13 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
+func TestSilentServerHasAHint(t *testing.T) {
+	clearPG(t)
+	silent := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	probe(t, "postgres://app@"+silent, Options{Timeout: 100 * time.Millisecond},
+		"does PostgreSQL run at this address?")
+}
+
 func TestLoginRefused(t *testing.T) {
 	clearPG(t)
 	for _, password := range []string{"hunter22", "with \"quotes\" and\ttabs", "ünïcödé", "%41&=",

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -130,6 +131,8 @@ func ParseAddresses(words []string) ([]Address, error) {
 				fmt.Errorf(
 					"endpoint %d has an @ after its host: write %%40 there, and no password at all",
 					i+1)
+		case wrongAuthority(a.URL) != "":
+			return nil, fmt.Errorf("endpoint %d has %s", i+1, wrongAuthority(a.URL))
 		case a.Name == "" && socketURL.MatchString(a.URL):
 			return nil, fmt.Errorf("endpoint %d has no host to be called by: name it, as in db=URL", i+1)
 		case a.Name == "":
@@ -153,6 +156,30 @@ func atBehindHost(address string) bool {
 	_, rest, _ := strings.Cut(address, "//")
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.Contains(rest[end:], "@")
+}
+
+var (
+	bareIPv6 = regexp.MustCompile(`^[0-9a-fA-F]*(:[0-9a-fA-F]*){2,}[0-9a-fA-F.]*$`)
+	endPort  = regexp.MustCompile(`:([0-9]+)$`)
+)
+
+// wrongAuthority returns what is wrong with the host or the port of a URL, or "". It quotes nothing of
+// the URL.
+func wrongAuthority(address string) string {
+	_, rest, _ := strings.Cut(address, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	rest = rest[strings.LastIndex(rest, "@")+1:]
+	if bareIPv6.MatchString(rest) {
+		return "an IPv6 address without brackets: write [::1]:8080"
+	}
+	if m := endPort.FindStringSubmatch(rest); m != nil {
+		if n, err := strconv.ParseUint(m[1], 10, 16); err != nil || n == 0 {
+			return "a port that is not from 1 to 65535"
+		}
+	}
+	return ""
 }
 
 // atOnce calls f for 0 to n-1 concurrently. It returns the first failure, which cancels the others.

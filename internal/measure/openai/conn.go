@@ -152,9 +152,12 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 			if strings.Contains(err.Error(), noProtocol) {
 				return nil, 0, e.onlyHTTP2()
 			}
+			hint := CertificateHint(err)
+			if errors.As(err, new(tls.RecordHeaderError)) {
+				hint = "if the server speaks HTTP without TLS, its URL begins with http://"
+			}
 			// The text may quote the server's certificate.
-			return nil, 0, &hinted{"open TLS: " + e.secrets.name(err.Error()),
-				e.secrets.Hide(CertificateHint(err))}
+			return nil, 0, &hinted{"open TLS: " + e.secrets.name(err.Error()), e.secrets.Hide(hint)}
 		}
 		c.Conn, c.tls = t, tls.VersionName(t.ConnectionState().Version)
 	}

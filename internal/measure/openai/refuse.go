@@ -248,7 +248,8 @@ func (s *Session) noAnswer(c *conn, err error) error {
 const needsHTTP = "toll stream needs an HTTP server; toll ports PORT shows which program listens " +
 	"on a port"
 
-var errNoResponse = &hinted{"the server closed the connection without a response", needsHTTP}
+var errNoResponse = &hinted{"the server closed the connection without a response",
+	"if the server speaks TLS, its URL begins with https://; " + needsHTTP}
 
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||

@@ -541,9 +541,16 @@ func TestServerOfHTTP2(t *testing.T) {
 		})
 		_, err = endpoint(t, other, Options{Model: "m"}).Probe(t.Context())
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &h) ||
-			h.Hint() != needsHTTP {
+			!strings.HasSuffix(h.Hint(), needsHTTP) ||
+			said == "" && !strings.Contains(h.Hint(), "https://") {
 			t.Errorf("a server that says %q: %v, want %q and a hint", said, err, want)
 		}
+	}
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	_, err = endpoint(t, strings.Replace(plain.URL, "http:", "https:", 1), Options{}).Probe(t.Context())
+	if err == nil || !errors.As(err, &h) || !strings.HasSuffix(h.Hint(), "begins with http://") {
+		t.Errorf("a server without TLS: %v, want a hint", err)
 	}
 }
 
