@@ -5,7 +5,7 @@
 # to make up for those that would have waited ("coordinated omission"), although its connections
 # wait for each answer and keep no schedule. Of a server whose every tenth answer takes 100 ms and
 # all others less than 1 ms, its p75 is about 50 ms, and the average a multiple of the time that a
-# connection spent on a request. Nothing in its output, help or README says so.
+# connection spent on a request. Its output, help and README do not say so.
 #
 # wrk 4.1.0-3+b2 (Debian), 2026-11-29
 set -euo pipefail
