@@ -20,23 +20,26 @@ type dial struct {
 
 func explain(r *ports.Report) []document.Section {
 	var out []document.Section
+	d := drawn{answer: answerText(r)}
 	for _, row := range r.Ports {
-		out = append(out, document.Section{Blocks: []document.Block{
+		s := document.Section{Blocks: []document.Block{
 			document.Paragraph{Text: document.Strongly(portName(row)+" on "+bracketed(row.Address)).Then(
-				": "+servedBy(row), document.Plain)}}})
+				": "+servedBy(row), document.Plain)}}}
 		for _, dials := range alike(dialsOf(row)) {
-			out = append(out, routes(dials, clientsText(dials, r.Client)))
+			s.Add(d.routes(dials, clientsText(dials, r.Client)).Blocks...)
 		}
+		out = append(out, s)
 	}
 	for _, x := range r.Inside {
-		out = append(out, document.Section{Blocks: []document.Block{
+		s := document.Section{Blocks: []document.Block{
 			document.Paragraph{Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto,
-				cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}})
+				cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}}
 		for _, c := range append([]ports.Client{ports.Itself}, ports.Insiders()...) {
 			if path, ok := x.Paths[c]; ok {
-				out = append(out, routes([]dial{{c, path}}, placeText(dial{c, path})))
+				s.Add(d.routes([]dial{{c, path}}, placeText(dial{c, path})).Blocks...)
 			}
 		}
+		out = append(out, s)
 	}
 	below := checks(r)
 	below.Add(measure(r)...)
@@ -179,7 +182,57 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-func routes(dials []dial, who string) (out document.Section) {
+// drawn has what the reader has seen before a route.
+type drawn struct {
+	answer string
+	before [][]ports.Hop
+}
+
+func answerText(r *ports.Report) string {
+	if r.Answer == nil {
+		return ""
+	}
+	return strings.Join(r.Answer.Text, "\n")
+}
+
+// rest returns the number of hops, from a route's end, that an earlier route ends with, too.
+func (d *drawn) rest(hops []ports.Hop) (most int) {
+	for _, other := range d.before {
+		n := 0
+		for n < min(len(hops), len(other)) && hops[len(hops)-1-n] == other[len(other)-1-n] {
+			n++
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// ends returns the words for why a route ends, without what the answer and the route say.
+func (d *drawn) ends(p ports.Path) string {
+	words := p.Why.Words
+	for _, h := range p.Hops {
+		if rest, ok := strings.CutPrefix(words, "DNAT "+h.Text+", then "); ok && h.Kind == "DNAT" {
+			words = rest
+		}
+	}
+	if brief, _, ok := strings.Cut(words, ": "); ok && strings.Contains(d.answer, words) {
+		words = brief
+	}
+	return words
+}
+
+// told reports whether the answer has each command of a remedy, in a line of its own.
+func (d *drawn) told(p ports.Path) bool {
+	if p.Trial == nil || len(p.Trial.Commands) == 0 {
+		return false
+	}
+	lines := strings.Split(d.answer, "\n")
+	return !slices.ContainsFunc(p.Trial.Commands, func(c ports.Command) bool {
+		return !slices.Contains(lines, c.Text)
+	})
+}
+
+func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 	path := dials[0].path
 	head := document.Plainly(who+": ").Then(kindText(path), document.Strong)
 	if len(path.Servers) > 1 {
@@ -192,12 +245,24 @@ func routes(dials []dial, who string) (out document.Section) {
 		return out
 	}
 	out.Add(document.Paragraph{Level: 1, Text: head})
-	route := document.Route{Level: 2, Ends: path.Why.Words,
+	route := document.Route{Level: 2, Ends: d.ends(path),
 		Steps: []document.RoutePoint{{Kind: "client",
 			Text: document.Plainly("connects to " + orList(to))}}}
-	for _, h := range hops {
-		route.Steps = append(route.Steps, document.RoutePoint{
-			Kind: h.Kind, Text: document.Plainly(h.Text)})
+	known := min(d.rest(path.Hops), len(hops))
+	if len(hops) > 0 && hops[0].Kind == "by" {
+		known = min(known, len(hops)-1)
+	}
+	d.before = append(d.before, path.Hops)
+	for i, h := range hops {
+		text := h.Text
+		as := known > 2 && i == len(hops)-known
+		if as {
+			text += ", and on as above"
+		}
+		route.Steps = append(route.Steps, document.RoutePoint{Kind: h.Kind, Text: document.Plainly(text)})
+		if as {
+			break
+		}
 	}
 	out.Add(route)
 	small := func(text string) {
@@ -214,7 +279,7 @@ func routes(dials []dial, who string) (out document.Section) {
 	case len(seen) > 0:
 		small("The server sees the client's address.")
 	}
-	if path.Remedy != "" {
+	if path.Remedy != "" && !d.told(path) {
 		out.Add(paragraph(2, "remedy: "+path.Remedy))
 	}
 	for _, d := range path.Doubt {

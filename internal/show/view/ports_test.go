@@ -330,10 +330,40 @@ func TestUnservedAddressesAreOneLine(t *testing.T) {
 	if len(groups) != 2 || len(groups[0]) != 3 {
 		t.Fatalf("%v", groups)
 	}
-	got := routes(groups[0], clientsText(groups[0], "")).Blocks
+	got := (&drawn{}).routes(groups[0], clientsText(groups[0], "")).Blocks
 	const want = "this machine, dialling its own address; a container on br0: nothing, no socket " +
 		"listens on 192.0.2.1:80 or 10.0.0.1:80"
 	if len(got) != 1 || got[0].(document.Paragraph).Text.String() != want {
 		t.Errorf("%v", got)
+	}
+}
+
+// What the answer and earlier routes say is not repeated.
+func TestRoutesAreDrawnOnce(t *testing.T) {
+	end := []ports.Hop{{Kind: "bridge", Text: "br0"}, {Kind: "veth", Text: "the container's eth0"},
+		{Kind: "server", Text: "web listens on 172.20.0.2:80"}}
+	path := func(c ports.Client, kind ports.PathKind, hops ...ports.Hop) ports.Path {
+		return ports.Path{Client: c, Kind: kind, Dial: "192.0.2.10:8080", Hops: hops}
+	}
+	const rule, command = "dropped by filter INPUT rule 1: -A INPUT -j DROP", "sudo iptables -D INPUT 1"
+	lost := path(ports.Remote, ports.Blocked, ports.Hop{Kind: "DNAT", Text: "to 172.20.0.2:80"})
+	lost.Block, lost.Why.Words = &ports.Block{}, "DNAT to 172.20.0.2:80, then "+rule
+	lost.Trial = &ports.Trial{Commands: []ports.Command{{Text: command}}}
+	lost.Remedy = command + " (tried in a copy)"
+	r := &ports.Report{Port: 8080, Ports: []ports.Row{{Port: 8080, Proto: "tcp", Dials: []ports.Path{
+		path(ports.Loopback, ports.ByProxy, append([]ports.Hop{{Kind: "proxy", Text: "1"}}, end...)...),
+		path(ports.OwnAddr, ports.ByNAT, append([]ports.Hop{{Kind: "DNAT", Text: "to it"}}, end...)...),
+		lost}}},
+		Answer: &analysis.Answer{Text: []string{"It is " + rule + ". This admits them:\n" + command}}}
+	got := fmt.Sprint(explain(r))
+	for text, n := range map[string]int{"br0, and on as above": 1, "web listens on": 1, rule: 0,
+		"dropped by filter INPUT rule 1": 1, command: 0} {
+		if strings.Count(got, text) != n {
+			t.Errorf("%q is not %d times in %s", text, n, got)
+		}
+	}
+	r.Answer = nil
+	if got = fmt.Sprint(explain(r)); !strings.Contains(got, rule) || !strings.Contains(got, command) {
+		t.Errorf("without an answer: %s", got)
 	}
 }
