@@ -22,6 +22,8 @@ type Changes struct {
 	// reports is not certain.
 	Same int `json:"same"`
 	Open int `json:"not_certain"`
+	// Doubts has the reasons of those, each once.
+	Doubts []Reason `json:"not_certain_because,omitempty"`
 	// Changed is the number of connections that were gained or lost.
 	Changed int `json:"changed"`
 }
@@ -137,6 +139,9 @@ func (r *Report) Since(old *Report, since string) {
 		switch {
 		case len(a.path.Doubt)+len(b.path.Doubt) > 0 && a.path.Kind != b.path.Kind:
 			c.Open++
+			for _, d := range slices.Concat(b.path.Doubt, a.path.Doubt) {
+				c.Doubts = once(c.Doubts, d)
+			}
 		case a.path.Answers() == b.path.Answers():
 			c.Same++
 		case b.path.Answers() && a.path.Kind == "" && had[k.at(b.server)] > 0: // at another address
@@ -345,11 +350,28 @@ func (c *Changes) Text() (out []string) {
 	if len(c.Gained)+len(c.Lost) == 0 {
 		out = append(out, "Nobody gained or lost a port.")
 	}
-	last := units.Plural(c.Same, "connection") + " as before"
-	if c.Open > 0 {
-		last += fmt.Sprintf("; %d not certain", c.Open)
+	return append(out, units.Plural(c.Same, "connection")+" as before"+c.notCertain()+".")
+}
+
+// notCertain returns the words for connections about which a report is not certain, with the first
+// reasons, to follow others; "": there are none.
+func (c *Changes) notCertain() string {
+	if c.Open == 0 {
+		return ""
 	}
-	return append(out, last+".")
+	const most = 2
+	var why []string
+	for _, d := range c.Doubts[:min(most, len(c.Doubts))] {
+		why = append(why, d.Words)
+	}
+	if more := len(c.Doubts) - most; more > 0 {
+		why = append(why, fmt.Sprintf("%d more", more))
+	}
+	text := fmt.Sprintf("; %d not certain", c.Open)
+	if len(why) > 0 {
+		text += ": " + printable.List(why)
+	}
+	return text
 }
 
 // sentencesOf returns a sentence for each group of ports that the same clients gained or lost for

@@ -206,6 +206,9 @@ func (r *Report) Say(w Words) {
 	if r.Changes != nil {
 		sayChanges(w, r.Changes.Gained)
 		sayChanges(w, r.Changes.Lost)
+		for i := range r.Changes.Doubts {
+			r.Changes.Doubts[i].say(w)
+		}
 	}
 	if r.Tried != nil {
 		sayChanges(w, r.Tried.Moved)

@@ -317,10 +317,7 @@ func (t *Tried) rest(c *Changes) string {
 	}
 	text := fmt.Sprintf("%d of %s would be as before", c.Same-t.moved,
 		units.Plural(c.Same+c.Changed+c.Open, "connection"))
-	if c.Open > 0 {
-		text += fmt.Sprintf("; %d not certain", c.Open)
-	}
-	return strings.Join(append(all, text+"."), " ")
+	return strings.Join(append(all, text+c.notCertain()+"."), " ")
 }
 
 // stillReached says which ports other machines reach before and after, or may reach.

@@ -102,7 +102,7 @@ func TestTry(t *testing.T) {
 		"one of two copies": {open(), try(healthy(), 0, two), replica.Output{}, []string{
 			"Nobody would gain or lose a port.",
 			"Other machines may still reach 22/tcp (sshd) and 8080/tcp (web:80). 11 of 15 connections " +
-				"would be as before; 4 not certain."}},
+				"would be as before; 4 not certain: uncopied a rule matches by user."}},
 		"containers, too": {open(), try(healthy(), 0, drop, inner), replica.Output{}, []string{
 			"Other machines and a container on bridge would lose 22/tcp (sshd): lost dropped filter INPUT " +
 				"1 -j DROP.",
