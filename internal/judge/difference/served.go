@@ -29,7 +29,7 @@ type ServedSide struct {
 	Started  time.Time          `json:"started,omitzero"`
 	Server   sample.EvidenceHop `json:"server"`
 	Requests int                `json:"requests"`
-	Rate     float64            `json:"requests_per_s"` // while they were followed
+	Rate     float64            `json:"requests_per_s"`
 	Tool     string             `json:"tool"`
 }
 
@@ -83,12 +83,8 @@ func servedSettings(s *sample.Served) []fact {
 }
 
 func servedSide(name string, s *sample.Served) ServedSide {
-	out := ServedSide{Name: name, Started: s.Started, Server: s.Server, Requests: s.Requests,
-		Tool: s.Environment.Tool}
-	if s.Requests > 0 {
-		out.Rate = float64(s.Requests) / s.Followed
-	}
-	return out
+	return ServedSide{Name: name, Started: s.Started, Server: s.Server, Requests: s.Requests,
+		Rate: s.Rate(), Tool: s.Environment.Tool}
 }
 
 // servedParts returns all parts as New, in the order of the report.

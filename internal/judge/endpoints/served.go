@@ -32,9 +32,12 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 		over = "over UDP from " + units.Plural(s.Connections, "client port")
 	}
 	slower := Slowed(s)
-	a.Add(fmt.Sprintf("%s %s in %.3g s, %.0f a second%s: %s each at the server's network "+
-		"device, %s.", units.Plural(s.Requests, "request"),
-		over, s.Followed, float64(s.Requests)/s.Followed,
+	about := ""
+	if s.Estimated > 0 && s.Spells > 0 {
+		about = "of about "
+	}
+	a.Add(fmt.Sprintf("%s %s in %.3g s, %s%.0f a second%s: %s each at the server's network "+
+		"device, %s.", units.Plural(s.Requests, "request"), over, s.Followed, about, s.Rate(),
 		spells(s, slower), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
 	a.Add(slowed(slower))
 	a.Add(atClients(s))
@@ -53,7 +56,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 // idle says over how many connections no request came, or "" if that is not known.
 func idle(s *sample.Served) string {
 	switch {
-	case s.Open == nil, s.Unanswered > 0:
+	case s.Open == nil, s.Unanswered > 0, s.TwoWay > 0:
 		return ""
 	case *s.Open == 0:
 		return ": nobody is connected. A longer --budget may see clients that come for each request"
@@ -172,12 +175,13 @@ func tail(s *sample.Served) string {
 	if s.Tail == nil || s.Whole.P99 < slow*s.Whole.P50 {
 		return ""
 	}
-	parts := slices.Clone(s.Parts)
+	parts, whole := slices.Clone(s.Parts), 0.0
 	for i := range parts {
 		parts[i].Mean = s.Tail[i]
+		whole += s.Tail[i]
 	}
-	return fmt.Sprintf("The p99 is %s: %s.", workload.Briefly(s.Whole.P99),
-		servedList(parts, alone(s)))
+	return fmt.Sprintf("The p99 is %s. Requests around it took %s each, %s.",
+		workload.Briefly(s.Whole.P99), workload.Briefly(whole), servedList(parts, alone(s)))
 }
 
 // slowest says what the slowest requests wait for, or "" if they are not slow.

@@ -37,8 +37,9 @@ type serving struct {
 	*Watch
 	at    hop
 	ports published
-	most  float64 // records a second
-	pace  float64 // bytes a second that the server sent in the last spell; 0: unknown
+	since time.Time // the first packet
+	most  float64   // records a second
+	pace  float64   // bytes a second that the server sent in the last spell; 0: unknown
 	// crowded means that its connections are too many to read what each was sent.
 	crowded bool
 	all     tokens.Requests
@@ -70,6 +71,7 @@ func (w *Watch) serve(r *route) (*serving, error) {
 	if err := s.lookForPorts(); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
+	s.since = time.Now()
 	w.realtime = clock.Real() // for what is read before follow is called
 	if err := w.Start(); err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Serv
 	if s.writes != nil && s.writes.Reads() {
 		s.served.Dialled = s.dialled
 	}
-	if s.all.Note(&s.served, began); s.served.Requests == 0 && !s.udp {
+	if s.all.Note(&s.served, s.since); s.served.Requests == 0 && !s.udp {
 		n, err := s.open()
 		s.served.Open = &n
 		return &s.served, err
@@ -120,19 +122,34 @@ func (s *serving) ofServer(do func(sock.Socket)) error {
 // spells follows the requests until ctx is done.
 func (s *serving) spells(ctx context.Context) error {
 	for {
+		estimate := s.estimate()
 		rest, err := s.follow(ctx)
 		if err != nil || ctx.Err() != nil {
+			estimate()
 			return err
 		}
 		rests := s.sends()
 		select {
 		case <-ctx.Done():
+			estimate()
 			return nil
 		case <-time.After(rest):
 		}
+		estimate()
 		s.compare(s.pace, s.sends().pace(rests))
 		if err := errors.Join(s.lookForPorts(), s.resume()); err != nil {
 			return err
+		}
+	}
+}
+
+// estimate returns a function that adds the number of requests since, of which those of the spell are
+// known.
+func (s *serving) estimate() func() {
+	began, requests, followed := time.Now(), s.all.Count(), s.served.Followed
+	return func() {
+		if spell := s.served.Followed - followed; spell > 0 {
+			s.served.Estimated += float64(s.all.Count()-requests) / spell * time.Since(began).Seconds()
 		}
 	}
 }

@@ -148,6 +148,9 @@ func TestAttachInSpells(t *testing.T) {
 			got.Requests == 0 {
 			u.Errorf("%+v of %d", got, made)
 		}
+		if e := got.Estimated; e < float64(made)/2 || e > float64(made)*2 {
+			u.Errorf("%v requests are estimated, %d were made", e, made)
+		}
 		if len(got.Pace) == 0 || slices.Min(got.Pace) <= 0 {
 			u.Errorf("the spells' pace is %v", got.Pace)
 		}

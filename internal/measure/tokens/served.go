@@ -138,6 +138,9 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 	l.trimRuns()
 }
 
+// Count returns the number of requests so far.
+func (r *Requests) Count() int { return len(r.all) }
+
 // Mean returns the requests' mean time so far, or 0.
 func (r *Requests) Mean() time.Duration {
 	if len(r.all) == 0 {

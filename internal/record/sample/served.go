@@ -26,6 +26,9 @@ type Served struct {
 	// spells. Spells is their number; 0: they were followed all the time.
 	Followed float64 `json:"followed_s"`
 	Spells   int     `json:"spells,omitempty"`
+	// Estimated is, for spells, the number of requests in Elapsed, as far as each spell is like the rest
+	// after it: busy spells are shorter than idle ones. See Rate.
+	Estimated float64 `json:"estimated_requests,omitempty"`
 	// Pace has, for spells, the bytes a second that the server sent in it, relative to those in the rest
 	// after it; nil: unknown, because connections come and go, or it is UDP.
 	Pace []float64 `json:"pace,omitempty"`
@@ -66,6 +69,17 @@ type Served struct {
 	Tail    []float64  `json:"p99_parts_s,omitempty"`
 	Median  *Answered  `json:"median,omitempty"` // the request that took the median time; nil: none
 	Slowest []Answered `json:"slowest"`          // the slowest first
+}
+
+// Rate returns the number of requests a second, or 0 without any.
+func (s *Served) Rate() float64 {
+	switch {
+	case s.Spells > 0 && s.Estimated > 0 && s.Elapsed > 0:
+		return s.Estimated / s.Elapsed
+	case s.Followed > 0:
+		return float64(s.Requests) / s.Followed
+	}
+	return 0
 }
 
 // The names of parts of a request at its server, beside EvidenceServer, EvidenceTCP and
@@ -178,5 +192,5 @@ func (s *Served) check() error {
 	if s.Requests < 0 || s.Requests > 0 && s.Followed <= 0 {
 		return fmt.Errorf("%d requests in %v s", s.Requests, s.Followed)
 	}
-	return times(s.Elapsed, s.Followed)
+	return times(s.Elapsed, s.Followed, s.Estimated)
 }

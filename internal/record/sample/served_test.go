@@ -61,3 +61,14 @@ func TestReadServed(t *testing.T) {
 		t.Errorf("%q, %v", s.Server.Process, err)
 	}
 }
+
+func TestServedRate(t *testing.T) {
+	s := answeredOnce()
+	if got := s.Rate(); got != 0.5 {
+		t.Errorf("one request in 2 s is %v a second", got)
+	}
+	s.Spells, s.Estimated, s.Followed = 3, 40, 0.1 // a busy spell is short
+	if got := s.Rate(); got != 20 {
+		t.Errorf("40 requests in 2 s are %v a second", got)
+	}
+}
