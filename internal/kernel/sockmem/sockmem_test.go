@@ -96,7 +96,7 @@ func TestKilled(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), killedEnv+"="+string(s))
 		if out, err := cmd.CombinedOutput(); err == nil ||
-			!strings.Contains(err.Error(), "killed") {
+			err.Error() != "signal: killed" {
 			t.Fatalf("%v: %s", err, out)
 		}
 		t.Cleanup(func() { _ = sysctl.Set(Receive, before) })

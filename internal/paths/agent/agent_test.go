@@ -557,7 +557,7 @@ func TestMachineIsGone(t *testing.T) {
 	if err := p.Wait(); err == nil {
 		t.Error("the process goes on")
 	}
-	if err := b.ends(t); err == nil || !strings.Contains(b.said.String(), "silent") {
+	if err := b.ends(t); err == nil || b.said.String() != "the hub was silent for 6s\n" {
 		t.Errorf("the agent ended so: %v, %q", err, b.said)
 	}
 	gone(t, p.PID)
@@ -614,9 +614,17 @@ func TestVersionsMustBeTheSame(t *testing.T) {
 		!strings.HasSuffix(u.Missing, " is toll 0.9, this is toll 1.2.3") || u.Remedy == "" {
 		t.Errorf("it says %v", err)
 	}
-	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(), "refused by the hub") {
+	if err := n.ends(t); err == nil || n.said.String() !=
+		"refused by the hub: the agent b on "+hostname(t)+" is toll 0.9, this is toll 1.2.3\n" {
 		t.Errorf("the agent says %v, %q", err, n.said)
 	}
+}
+
+func hostname(t *testing.T) string {
+	t.Helper()
+	name, err := os.Hostname()
+	check(t, err)
+	return name
 }
 
 func TestOneAgentOfAnIdentity(t *testing.T) {
@@ -624,8 +632,8 @@ func TestOneAgentOfAnIdentity(t *testing.T) {
 	b := s.node(setup{id: "b"})
 	n := s.machine()
 	s.start(n, setup{id: "b"})
-	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(),
-		"another agent b is connected already") {
+	if err := n.ends(t); err == nil || n.said.String() !=
+		"refused by the hub: another agent b is connected already, from "+hostname(t)+"\n" {
 		t.Errorf("the second says %v, %q", err, n.said)
 	}
 	if p := sleeper(t, b); p.PID == 0 {

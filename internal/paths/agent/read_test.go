@@ -428,8 +428,8 @@ func TestTooMuchForALine(t *testing.T) {
 	_, answered := b.Files(bounded(t), dir)
 	_, ordered := b.Files(bounded(t), strings.Repeat("x", maxLine))
 	for what, err := range map[string]error{"answer": answered, "request": ordered} {
-		if err == nil || !strings.HasPrefix(err.Error(), "node b: ") ||
-			!strings.Contains(err.Error(), "at most 1048576 fit into one message") {
+		if err == nil || !strings.HasPrefix(err.Error(), "node b: "+what+": ") ||
+			!strings.HasSuffix(err.Error(), " bytes, at most 1048576 fit into one message") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -561,7 +561,8 @@ func TestMissingCapabilities(t *testing.T) {
 		err := c.ask()
 		var u *machine.UnsupportedError
 		if !errors.As(err, &u) || !strings.HasPrefix(u.Missing, "node b lacks "+c.lacks) ||
-			!strings.Contains(u.Remedy, "--cap-add") {
+			!strings.HasSuffix(u.Remedy, " (--cap-add)") ||
+			!strings.HasPrefix(u.Remedy, "give the agents' containers "+c.lacks) {
 			t.Errorf("%s: %v", c.lacks, err)
 		}
 	}
@@ -570,7 +571,7 @@ func TestMissingCapabilities(t *testing.T) {
 		t.Error(err)
 	}
 	if p, err := b.Start(path.Command{Args: []string{echoArg}, Apart: true}); err == nil ||
-		!strings.Contains(err.Error(), "lacks "+capAdmin) {
+		!strings.HasPrefix(err.Error(), "node b lacks "+capAdmin+" (start in node b: ") {
 		t.Errorf("it started %v: %v", p, err)
 	}
 	sleeper(t, b)

@@ -137,7 +137,7 @@ func TestServicesGoOnAfterAnError(t *testing.T) {
 	}
 	r = newRun(t, m)
 	if _, err := r.service(t.Context(), published); err == nil ||
-		!strings.Contains(err.Error(), "does not have a leader (2)") {
+		!strings.HasSuffix(err.Error(), ": rpc error: the swarm does not have a leader (2)") {
 		t.Fatalf("the second service was refused: %v", err)
 	}
 	s, err := r.service(t.Context(), published)
