@@ -236,7 +236,8 @@ func TestSameFile(t *testing.T) {
 			}
 		}
 	}
-	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"trace"}, {"advise"}, {"scale"}, {"mesh"},
+	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"trace"}, {"advise"}, {"scale"},
+		{"mesh"},
 		{"stream", "http://127.0.0.1:1"}, {"sql", "postgres://a@127.0.0.1:1/b"},
 		{"run", "host", "--server", "x {port}", "--client", "x {addr}"}}
 	for _, pair := range [][2]string{{"new", "new"}, {"new", "./new"}, {"dangling", "new"},

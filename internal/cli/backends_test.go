@@ -62,7 +62,8 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--context c", "swarm", "--context is for kubernetes only"},
 		{"--nodes a,b", "lab,kubernetes", ""},
 		{"--nodes a,b", "swarm", ""},
-		{"--nodes a", "swarm", "--nodes takes two nodes, the server's and the client's; 1 were given"},
+		{"--nodes a", "swarm", "--nodes takes two nodes, the server's and the " +
+			"client's; 1 were given"},
 		{"--peer b", "lab", "--peer is for peer only"},
 		{"--peer me@b:22 --address 192.0.2.1", "peer", ""},
 		{"", "peer", "--on peer needs --peer"},

@@ -83,7 +83,8 @@ func said(words int) string {
 }
 
 const (
-	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: " +
+		"chunked\r\n\r\n"
 	firstAfter = 30 * time.Millisecond
 	gapAfter   = 8 * time.Millisecond
 	tokenCount = 24
@@ -117,7 +118,8 @@ func plainClient(t testing.TB, at string, n int) (out seenBy) {
 	body := fmt.Sprintf(`{"model":"m","stream":true,"max_tokens":%d}`, tokenCount)
 	for range n {
 		began := time.Now()
-		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s",
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: "+
+			"x\r\nContent-Length: %d\r\n\r\n%s",
 			len(body), body)
 		var last time.Time
 		var rest []byte
@@ -188,19 +190,23 @@ func TestStreamSeesWhatAClientSees(t *testing.T) {
 		writes []written
 		says   string
 	}{
-		"steady":         {append(steady, written{0, streamEnd()}), ""},
-		"together":       {[]written{{whole, together + streamEnd()}}, "holds tokens back|The server, over"},
-		"then paced":     {append(paced, written{0, streamEnd()}), ""},
-		"one event":      {[]written{{whole, streamHead + chunked(said(tokenCount)) + streamEnd()}}, ""},
-		"three in one":   {append(three, written{0, streamEnd()}), ""},
-		"without an end": {append(slices.Clone(steady), written{0, chunked(`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n") + "0\r\n\r\n"}), ""},
+		"steady": {append(steady, written{0, streamEnd()}), ""},
+		"together": {[]written{{whole, together + streamEnd()}},
+			"holds tokens back|The server, over"},
+		"then paced": {append(paced, written{0, streamEnd()}), ""},
+		"one event": {[]written{{whole, streamHead + chunked(said(tokenCount)) + streamEnd()}},
+			""},
+		"three in one": {append(three, written{0, streamEnd()}), ""},
+		"without an end": {append(slices.Clone(steady),
+			written{0, chunked(`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n") + "0\r\n\r\n"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			direct := serveWrites(t, false, tt.writes)
 			relayed := relayTo(t, direct)
 			testwait.Unhindered(t, 2*patience, func(u testing.TB) {
 				r := startToll(t, tollInPath, nil, "stream", "direct=http://"+direct,
-					"relayed=http://"+relayed, "--rounds", "3", "--tokens", strconv.Itoa(tokenCount),
+					"relayed=http://"+relayed, "--rounds", "3", "--tokens",
+					strconv.Itoa(tokenCount),
 					"--quiet", "--format", "json")
 				if code, _ := r.wait(t, 2*patience); code != exitOK {
 					t.Fatalf("exit code %d\n%s", code, r.errOut.String())
@@ -211,7 +217,8 @@ func TestStreamSeesWhatAClientSees(t *testing.T) {
 					m := report.Cells[i].Metrics
 					compare(u, at, m[workload.Words].Median, float64(want.events)/3, 0)
 					compare(u, at, m[workload.FirstTokenP50].Median, middle(want.first), 0.25)
-					compare(u, at, m[workload.Glued].Median, float64(want.glued)/float64(want.events), 0)
+					compare(u, at, m[workload.Glued].Median,
+						float64(want.glued)/float64(want.events), 0)
 					if _, ok := m[workload.GapP50]; ok != (len(want.gaps) > 0) {
 						u.Errorf("%s: gaps %v, the client's %v", at, m[workload.GapP50], want.gaps)
 					} else if ok {
@@ -249,7 +256,8 @@ func TestStreamSeesDelaysThatAClientSees(t *testing.T) {
 			u.Fatalf("this kernel does not delay acknowledgements: %g s", gap)
 		}
 		r := startToll(t, tollInPath, nil, "stream", "nagle=http://"+nagle, "quick=http://"+quick,
-			"--baseline", "quick", "--rounds", "4", "--tokens", "2", "--requests", strconv.Itoa(kept),
+			"--baseline", "quick", "--rounds", "4", "--tokens", "2", "--requests",
+			strconv.Itoa(kept),
 			"--quiet", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			t.Fatalf("exit code %d\n%s", code, r.errOut.String())

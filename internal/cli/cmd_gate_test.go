@@ -36,7 +36,8 @@ func TestRepeatedCommands(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"", "compare", "compare bridge --rounds 6 -6 --pin near",
-		"--budget 9s", "ladder --from container", "trace publish-nat", "advise --lever mtu", "compare --proxy off"} {
+		"--budget 9s", "ladder --from container", "trace publish-nat", "advise --lever mtu",
+		"compare --proxy off"} {
 		if err := checkRepeated(strings.Fields(line)); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}

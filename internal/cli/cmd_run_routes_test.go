@@ -38,7 +38,8 @@ func startLines(t *testing.T) (addr string) {
 }
 
 // Bash opens the two connections itself.
-const askLines = `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; for l in 1 2; do echo hello >&3; read -r x <&3; done; done; echo "$x"; id -u; ls {dir}; sleep 1000 & disown'`
+const askLines = `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; for l in 1 2; ` +
+	`do echo hello >&3; read -r x <&3; done; done; echo "$x"; id -u; ls {dir}; sleep 1000 & disown'`
 
 func TestRunOverRoutes(t *testing.T) {
 	t.Parallel()
@@ -96,7 +97,8 @@ func TestRunOverRoutes(t *testing.T) {
 // The client of a recipe says once that its server is busy.
 func TestRunTriesABusyServerAgain(t *testing.T) {
 	t.Parallel()
-	client := `mkdir {dir}/asked 2>/dev/null && echo "the server is busy running a test" && exit 1; ` +
+	client := `mkdir {dir}/asked 2>/dev/null && echo "the server is busy running a ` +
+		`test" && exit 1; ` +
 		`echo '{"end": {"sum_received": {"bits_per_second": 5e9}}}' # {addr}`
 	r := startToll(t, binary(t), nil, "run", "--recipe", "iperf3", "--client", client, "--to",
 		startLines(t), "--rounds", "1", "--quiet", "--format", "json")

@@ -18,7 +18,8 @@ import (
 
 // The programs start quickly and move enough data for the hops to witness.
 const (
-	redisServer = `cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no`
+	redisServer = `cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no ` +
+		`--save '' --appendonly no`
 	redisCLI    = `redis-cli -h {host} -p {port} `
 	redisClient = `head -c 65536 /dev/zero | tr '\0' x | ` + redisCLI + `-x set k && ` + redisCLI +
 		`get k | wc -c && echo keys $(` + redisCLI + `dbsize)`
@@ -139,7 +140,8 @@ func runFailures(t *testing.T, bin string) {
 		want           string // a regexp, of the one cell's reason and evidence
 	}{
 		{"missing-server", "host", "exec /no/such/server {port}", nothing, busyTime, exitFailed,
-			`^server: it ended before it was ready \(exit status 127\); it said: .*/no/such/server.*not found`},
+			`^server: it ended before it was ready \(exit status 127\); it said: ` +
+				`.*/no/such/server.*not found`},
 		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "3s",
 			exitFailed, `^client: it did not end within 3s; it said: …`},
 		{"server-crashes", "host", redisServer + " --enable-debug-command yes",
@@ -149,7 +151,8 @@ func runFailures(t *testing.T, bin string) {
 			`lo \(machine A\): saw no packet`},
 		// The client dials the address that NAT publishes, which the baseline lacks.
 		{"client-goes-another-way", "publish-proxy", redisServer,
-			"case {host} in 127.0.0.1) if [ {port} = 8080 ]; then redis-cli -h 198.18.0.1 -p 8080 ping; else " + redisCLI + "ping; fi;; *) " + redisCLI + "ping;; esac",
+			"case {host} in 127.0.0.1) if [ {port} = 8080 ]; then redis-cli -h 198.18.0.1 -p " +
+				"8080 ping; else " + redisCLI + "ping; fi;; *) " + redisCLI + "ping;; esac",
 			busyTime, exitCells,
 			`(?s)lo \(machine A\): saw no packet.*nat DOCKER publish \(machine A\): hit |` +
 				`nat DOCKER publish \(machine A\): hit .*lo \(machine A\): saw no packet`},
@@ -182,7 +185,8 @@ func runStopped(t *testing.T, bin string) {
 	}
 	// toll's own command line contains the programs', but with the sums not evaluated.
 	const (
-		deaf   = `(trap '' TERM INT HUP; setsid sleep $((1000+1)) & setsid sleep $((1000+2))) & echo kept >{dir}/toll-test-file; : {port}; `
+		deaf = `(trap '' TERM INT HUP; setsid sleep $((1000+1)) & setsid sleep $((1000+2))) & ` +
+			`echo kept >{dir}/toll-test-file; : {port}; `
 		server = deaf + "echo up; exec sleep $((1000+3))"
 		client = deaf + ": {host}; exec sleep $((1000+4))"
 	)

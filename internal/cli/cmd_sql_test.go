@@ -23,7 +23,8 @@ func labPostgres(t *testing.T) string {
 		` -U postgres -A trust >{dir}/initdb.log && echo 'host all all all trust' >>` + made +
 		`/pg_hba.conf && touch ` + made + `/ready; } && ` +
 		`cd {dir} && { test -e data/ready || cp -r ` + made +
-		` .; } && exec postgres -D data -h '*' -p {port} -k {dir} -c fsync=off -c shared_buffers=16MB`
+		` .; } && exec postgres -D data -h '*' -p {port} -k {dir} -c fsync=off -c ` +
+		`shared_buffers=16MB`
 }
 
 // PostgreSQL's port opens earlier, but connections are refused until it prints this line.
@@ -102,7 +103,8 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 	// The lab's addresses of the container, and of the machine, which publishes 8080.
 	client := bin + " sql --details --rounds 6 --window 50ms --force --save " + inner +
 		" proxy=postgres://postgres@{addr}/postgres" +
-		" nat=postgres://postgres@198.18.0.1:8080/postgres direct=postgres://postgres@172.30.0.2:5201/postgres"
+		" nat=postgres://postgres@198.18.0.1:8080/postgres " +
+		"direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to",
 		"loopback", "--rounds", "1", "--seed", "3", "--no-root",
 		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file)

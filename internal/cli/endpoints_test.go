@@ -57,7 +57,8 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(
 				w,
-				`{"choices":[{"message":{"content":"0 1 2 3 4 5 6 7"},"finish_reason":"stop"}],"usage":{"completion_tokens":8}}`)
+				`{"choices":[{"message":{"content":"0 1 2 3 4 5 6 `+
+					`7"},"finish_reason":"stop"}],"usage":{"completion_tokens":8}}`)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -292,7 +293,8 @@ func TestStreamGateway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gateway := startGateway(t, m, tt.gathers)
 			wants := []string{"The network, over gateway.",
-				"Over gateway, against direct: 100 % of its tokens came together with another one (over direct "}
+				"Over gateway, against direct: 100 % of its tokens came together with another " +
+					"one (over direct "}
 			if os.Geteuid() == 0 && tt.named && tt.flags == nil { // toll sees tokens leave it
 				_, port, _ := strings.Cut(strings.TrimPrefix(gateway, "http://"), ":")
 				wants = []string{" at port " + port + ", over gateway: of "}
@@ -330,7 +332,8 @@ func TestStreamThroughNginx(t *testing.T) {
 	if err := os.WriteFile(config, fmt.Appendf(nil, "daemon off; pid %s/pid; error_log %[1]s/log;\n"+
 		"events {}\nhttp { access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s;\n"+
 		"fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;\n"+
-		"server { listen %s; location / { proxy_pass %s; } } }\n", dir, at, m.URL), 0o600); err != nil {
+		"server { listen %s; location / { proxy_pass %s; } } }\n", dir, at, m.URL),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	nginx := exec.Command("nginx", "-p", dir, "-e", filepath.Join(dir, "log"), "-c", config)
@@ -477,7 +480,8 @@ func TestStreamSomeVisitsFail(t *testing.T) {
 		}
 	}
 	// A visit that is made again takes a request more: which rounds fail is not known.
-	want := `^[1-6] of 12 visits failed and are left out, the last one in round \d+: ask http://127\.0\.0\.1:`
+	want := `^[1-6] of 12 visits failed and are left out, the last one in round \d+: ask ` +
+		`http://127\.0\.0\.1:`
 	if !regexp.MustCompile(want).MatchString(found) {
 		t.Errorf("warnings %+v", report.Cells[0].Warnings)
 	}
@@ -541,7 +545,9 @@ func TestHostileServers(t *testing.T) {
 		{"no-token", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: [DONE]\n\n",
 			"without a token"},
 		{"stalls",
-			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n+stall", "no token within 300ms"},
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " +
+				"{\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n+stall",
+			"no token within 300ms"},
 		{"postgres", "E\x00\x00\x00\x10SFATAL\x00\x00", "malformed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -136,7 +136,8 @@ func TestTaken(t *testing.T) {
 }
 
 func TestUnopened(t *testing.T) {
-	err := unopened("run.jsonl", &os.PathError{Op: "open", Path: "run.jsonl", Err: fs.ErrPermission})
+	err := unopened("run.jsonl",
+		&os.PathError{Op: "open", Path: "run.jsonl", Err: fs.ErrPermission})
 	if hint := hintOf(err, err); hint != mayRead {
 		t.Error(hint)
 	}

@@ -86,7 +86,8 @@ func TestSlicesThatAreRefused(t *testing.T) {
 			"--slice is for bulk, bulk-reverse, rr, udp-rr, query; the loads here are: crr",
 			"leave --slice out, or add --load bulk"},
 		{[]string{"--load", "bulk", "--bytes", "1M"},
-			"--slice 4ms: bulk cannot be measured in slices: --bytes: a transfer has no fixed duration",
+			"--slice 4ms: bulk cannot be measured in slices: --bytes: a transfer has no " +
+				"fixed duration",
 			"leave --slice out"},
 	} {
 		_, err := asked(t, append(tt.args, "--slice", "4ms")...)

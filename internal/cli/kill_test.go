@@ -372,7 +372,8 @@ func TestUserNamespacesForbidden(t *testing.T) {
 	defer cancel()
 	// A user namespace that forbids nested ones, and a process in it without any capability.
 	cmd := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "sh", "-c",
-		"echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "+bin+" compare")
+		"echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all "+
+			"--inh-caps=-all --no-new-privs "+bin+" compare")
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
 	err := cmd.Run()

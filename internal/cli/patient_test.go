@@ -147,7 +147,8 @@ func TestReruns(t *testing.T) {
 		if !strings.HasPrefix(out.String(), strconv.Itoa(n)+" runs were") ||
 			strings.Count(
 				out.String(),
-				"toll compare bridge: Failed host, rr: the machine was too busy: a window of 1 s\n") != n {
+				"toll compare bridge: Failed host, rr: the machine was too busy: a "+
+					"window of 1 s\n") != n {
 			t.Errorf("%d reruns:\n%s", n, out.String())
 		}
 	}

@@ -131,7 +131,8 @@ func usualStandings() (out []analysis.Standing) {
 		higher      bool
 	}{{"native", "bulk", 1.004, 0.01, true}, {"bridge", "bulk", 0.95, 0.03, true},
 		{"bridge", "rr", 1.12, 0.03, false}} {
-		out = append(out, analysis.Standing{Cell: sample.Cell{Mode: mode.Name(x.label), From: "host",
+		out = append(out, analysis.Standing{Cell: sample.Cell{Mode: mode.Name(x.label),
+			From: "host",
 			Load: x.load, On: sample.Lab}, Label: x.label, Higher: x.higher,
 			Ratio: analysis.Ratio{To: "host", Median: x.ratio, Low: x.ratio - x.half,
 				High: x.ratio + x.half, N: 3}})
@@ -187,7 +188,8 @@ func TestNoProgressInPipes(t *testing.T) {
 	for _, tt := range []struct {
 		elapsed float64
 		want    string
-	}{{0.5, bulk}, {1.9, bulk}, {6.5, "rr: bridge 112 ±3 %"}, {6.8, "rr: bridge 112 ±3 %"}, {8.6, bulk}} {
+	}{{0.5, bulk}, {1.9, bulk}, {6.5, "rr: bridge 112 ±3 %"}, {6.8, "rr: bridge 112 ±3 %"},
+		{8.6, bulk}} {
 		out.Reset()
 		shown.show(engine.Progress{Visits: 1, Total: 60, Elapsed: tt.elapsed})
 		if _, got, _ := strings.Cut(out.String(), " s left · "); got != tt.want {
@@ -205,7 +207,8 @@ func TestNext(t *testing.T) {
 	}{
 		{engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16},
 			"round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
-		{engine.Progress{Cell: cell, Epoch: true, Visits: 2}, "round 1, 1 of 2: an epoch of udp-rr"},
+		{engine.Progress{Cell: cell, Epoch: true, Visits: 2},
+			"round 1, 1 of 2: an epoch of udp-rr"},
 		{engine.Progress{Cell: cell, Epoch: true, Tracing: sample.TracedThrice, Visits: 1},
 			"round 1, 1 of 1: an epoch of udp-rr, traced thrice"},
 		{engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}},

@@ -395,8 +395,10 @@ func TestShapeOfCut(t *testing.T) {
 }
 
 func TestRecutOfAnother(t *testing.T) {
-	const example = "…\nFrom here, rr\n  mode path µs\n  host lo 1\n  bridge veth 2\n  routed veth 3\n…\n"
-	const out = "Which mode?\n\nFrom here, rr\n  mode µs\n  host 1\n    lo\n  bridge 2\n    veth\n\n  Witnessed.\n"
+	const example = "…\nFrom here, rr\n  mode path µs\n  host lo 1\n  bridge veth 2\n  " +
+		"routed veth 3\n…\n"
+	const out = "Which mode?\n\nFrom here, rr\n  mode µs\n  host 1\n    lo\n  bridge 2\n    " +
+		"veth\n\n  Witnessed.\n"
 	if got := recut(example, out); got != out {
 		t.Errorf("kept\n%s", got)
 	}

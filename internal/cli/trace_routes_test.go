@@ -26,7 +26,8 @@ func TestTraceClient(t *testing.T) {
 		`for l in {1..30}; do echo hello >&3; read -r x <&3; done; done'`
 	bin := binary(t)
 	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
-		r := startToll(t, bin, nil, "trace", "direct="+direct, "relayed="+relayed, "--client", client,
+		r := startToll(t, bin, nil, "trace", "direct="+direct, "relayed="+relayed, "--client",
+			client,
 			"--rounds", "3", "--quiet", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			u.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
@@ -74,7 +75,8 @@ func TestTraceClientElsewhere(t *testing.T) {
 		"--quiet")
 	code, _ := r.wait(t, 2*patience)
 	if said := r.errOut.String(); code != exitNothing ||
-		!strings.Contains(said, "the client opened no TCP connection there that carried a request") {
+		!strings.Contains(said,
+			"the client opened no TCP connection there that carried a request") {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
 	r.gone(t)

@@ -36,13 +36,15 @@ func startDNSMasq(t *testing.T) (port string) {
 	t.Helper()
 	for _, name := range []string{"dnsmasq", "dig"} {
 		if _, err := exec.LookPath(name); err != nil {
-			pathtest.SkipOrFail(t, "%s is not installed: apt-get install dnsmasq-base bind9-dnsutils", name)
+			pathtest.SkipOrFail(t,
+				"%s is not installed: apt-get install dnsmasq-base bind9-dnsutils", name)
 		}
 	}
 	testversions.Ran(t, "dnsmasq", testversions.Of("dnsmasq", "--version"),
 		"`toll trace dns://…`, `--attach`")
 	port = strconv.Itoa(int(testnet.Port(t)))
-	startEnded(t, exec.Command("dnsmasq", "--no-daemon", "--no-resolv", "--no-hosts", "--port="+port,
+	startEnded(t, exec.Command("dnsmasq", "--no-daemon", "--no-resolv", "--no-hosts",
+		"--port="+port,
 		"--listen-address=127.0.0.1", "--bind-interfaces", "--address=/a.example/192.0.2.1",
 		"--pid-file=", "--conf-file=/dev/null", "--user=root"))
 	testwait.Until(t, patience, "dnsmasq answers", func() bool {
@@ -227,7 +229,8 @@ func TestTraceAttachUDP(t *testing.T) {
 	if got := attach(strconv.Itoa(int(at)), "1s"); !got.UDP || got.Requests != 0 {
 		t.Errorf("%+v", got)
 	}
-	r := startToll(t, bin, nil, "trace", "--attach", testnet.UDP(t).String()+"/udp", "--budget", "1s")
+	r := startToll(t, bin, nil, "trace", "--attach", testnet.UDP(t).String()+"/udp", "--budget",
+		"1s")
 	code, took := r.wait(t, 2*patience)
 	if said := r.errOut.String(); code != exitFailed || took > time.Minute ||
 		!strings.Contains(said, "nothing receives datagrams there: connection refused") {

@@ -36,7 +36,8 @@ func TestHelpFits(t *testing.T) {
 }
 
 func TestSay(t *testing.T) {
-	text := "toll: error: the mode overlay-encrypted cannot be built here, because the kernel has no ESP (12 µs)"
+	text := "toll: error: the mode overlay-encrypted cannot be built here, because the kernel " +
+		"has no ESP (12 µs)"
 	var b bytes.Buffer
 	if say(&b, text); b.String() != text+"\n" {
 		t.Errorf("%q", b.String())

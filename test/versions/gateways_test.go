@@ -140,7 +140,8 @@ func TestNginxHoldsStreamsWithoutChunks(t *testing.T) {
 		20*time.Millisecond)
 	for _, b := range []gatewaytest.Build{g.Installed(t), g.Install(t, g.Wheels[0])} {
 		for setting, held := range map[string]bool{"": true, g.Settings[0].Text: false} {
-			out, err := exec.Command(toll, "stream", "gateway=http://"+g.Start(t, b, setting, server),
+			out, err := exec.Command(toll, "stream",
+				"gateway=http://"+g.Start(t, b, setting, server),
 				"--tokens", strconv.Itoa(tokens), "--rounds", "3", "--format", "json",
 				"--quiet").Output()
 			var r struct {

@@ -29,7 +29,8 @@ type ran struct{ version, day string }
 
 func (r ran) String() string { return r.version + " (" + r.day + ")" }
 
-const head = "| program | oldest | newest | what was run | what changed between them |\n|---|---|---|---|---|\n"
+const head = "| program | oldest | newest | what was run | what changed between them " +
+	"|\n|---|---|---|---|---|\n"
 
 func main() {
 	if len(os.Args) != 3 {

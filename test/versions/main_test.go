@@ -16,7 +16,8 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	write(page, "# Versions\n\n"+head+
-		"| iperf3 | 3.9 (2026-01-01) | 3.12 (2026-01-01) | toll run | --bidir has keys of its own |\n\nEnd.\n")
+		"| iperf3 | 3.9 (2026-01-01) | 3.12 (2026-01-01) | toll run | --bidir has keys of its "+
+		"own |\n\nEnd.\n")
 	write(notes, "2026-11-28\tiperf3\t3.22\ttoll run\n"+
 		"2026-11-28\tiperf3\t3.12\tmake bench\n"+
 		"2026-11-27\tiperf3\t3.9\tmake bench\n"+
@@ -29,7 +30,8 @@ func TestMerge(t *testing.T) {
 		got, err := os.ReadFile(page)
 		const want = "# Versions\n\n" + head +
 			"| Docker Engine | 20.10.24 (2026-11-28) | 29.0.0 (2026-11-28) | toll ports |  |\n" +
-			"| iperf3 | 3.9 (2026-11-27) | 3.22 (2026-11-28) | make bench, toll run | --bidir has keys of its own |\n\nEnd.\n"
+			"| iperf3 | 3.9 (2026-11-27) | 3.22 (2026-11-28) | make bench, toll run | --bidir " +
+			"has keys of its own |\n\nEnd.\n"
 		if err != nil || string(got) != want {
 			t.Errorf("%v:\n%s\nwant\n%s", err, got, want)
 		}

@@ -89,8 +89,9 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 		}
 		for i, v := range vs {
 			for code, is := range map[string]bool{
-				endpoints.RoutesDiffer: v == stats.Better || v == stats.Worse,
-				endpoints.RoutesSame:   v == stats.Same, endpoints.RoutesUnclear: v == stats.Unclear} {
+				endpoints.RoutesDiffer:  v == stats.Better || v == stats.Worse,
+				endpoints.RoutesSame:    v == stats.Same,
+				endpoints.RoutesUnclear: v == stats.Unclear} {
 				if slices.Contains(cells[code], i+1) != is {
 					t.Errorf("%v: %s of %v", vs, code, cells[code])
 				}
@@ -169,10 +170,13 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"an old file": {nil, ""},
 		"nothing": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.OutOfOrder: total(0)},
-			"No other suspect. The server's side was not examined: toll did not find it.\nLooked for: no segment was lost or out of order and no look-up of a name took long."},
+			"No other suspect. The server's side was not examined: toll did not find " +
+				"it.\nLooked for: no segment was lost or out of order and no look-up of a " +
+				"name took long."},
 		"lost": {map[string]analysis.Metric{
 			workload.Resent: total(3), workload.OutOfOrder: total(7)},
-			"Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
+			"Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came " +
+				"out of order."},
 		"throttled once": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.Stops: total(5)},
 			"<r0>: the client's CPU limit stopped it 5 times."},
@@ -182,7 +186,8 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"server throttled": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerStops: total(137),
 			workload.ServerPeriods: total(254)},
-			"<r0>: the server in container 100%shop: its CPU limit stopped it in 137 of 254 periods."},
+			"<r0>: the server in container 100%shop: its CPU limit stopped it in 137 " +
+				"of 254 periods."},
 		"server alone": {map[string]analysis.Metric{
 			workload.ServerStops: total(1), workload.ServerPeriods: total(2)},
 			"in 1 of 2 periods."},
@@ -192,11 +197,15 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			"no CPU limit stopped the server and no look-up of a name took long."},
 		"overflows": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerOverflows: total(2)},
-			"<r0>: the server in container 100%shop: listen queues in its network namespace overflowed 2 times: let the server listen with a larger backlog (net.core.somaxconn caps it)."},
+			"<r0>: the server in container 100%shop: listen queues in its network namespace " +
+				"overflowed 2 times: let the server listen with a larger backlog " +
+				"(net.core.somaxconn caps it)."},
 		"overflows look like loss": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(1020)},
-			"Other suspects: <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 1020 times, so the client sent 938 segments again: let the server listen with a larger backlog"},
+			"Other suspects: <r0>: the server in container 100%shop: listen queues in its " +
+				"network namespace overflowed 1020 times, so the client sent 938 segments " +
+				"again: let the server listen with a larger backlog"},
 		"overflows alone": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(800)},
@@ -204,7 +213,9 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"overflows and loss": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ServerOverflows: total(20)},
-			"<r0>: 938 of 2000 segments were sent again; <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 20 times: let the server listen with a larger backlog"},
+			"<r0>: 938 of 2000 segments were sent again; <r0>: the server in container " +
+				"100%shop: listen queues in its network namespace overflowed 20 times: let the " +
+				"server listen with a larger backlog"},
 		"dropped": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerOverflows: total(0),
 			workload.ServerDrops: total(7)},
@@ -212,7 +223,9 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"an unseen queue": {map[string]analysis.Metric{
 			workload.Resent: total(938), workload.ClientSent: total(2000),
 			workload.ResentConnects: total(930)},
-			"<r0>: 938 of 2000 segments were sent again, most of them to open connections: the server's listen queue was full, or they were lost. The server's side was not examined: toll did not find it"},
+			"<r0>: 938 of 2000 segments were sent again, most of them to open connections: the " +
+				"server's listen queue was full, or they were lost. The server's side was not " +
+				"examined: toll did not find it"},
 		"a handful": {map[string]analysis.Metric{
 			workload.Resent:     in(0, 0, 0, 0, 15, 0, 0, 0),
 			workload.OutOfOrder: in(0, 1, 0, 0, 0, 0, 0, 0), workload.ClientSent: total(400)},
@@ -268,7 +281,9 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			workload.Resent: total(0), workload.RTT: {Median: 1e-3},
 			workload.KeptExcess:  {Median: 0.0314, Rounds: make([]float64, 6)},
 			workload.DelayedACKs: total(42)},
-			"<r0>: over a kept connection, a response has a wait that is 31.4 ms longer than over a new one: it waits for delayed acknowledgements of 40 ms, of which the kernel counted 42"},
+			"<r0>: over a kept connection, a response has a wait that is 31.4 ms longer than " +
+				"over a new one: it waits for delayed acknowledgements of 40 ms, of which the " +
+				"kernel counted 42"},
 		"kept connections wait for something else": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.RTT: {Median: 1e-3},
 			workload.KeptExcess:  {Median: 0.0314, Rounds: make([]float64, 6)},
@@ -282,7 +297,8 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"delayed ACKs": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.QueryP50: {Median: 0.0402},
 			workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(290)},
-			"<r0>: a query takes 40.2 ms at a round trip of 1.00 ms, without loss: it waits for delayed acknowledgements of 40 ms, of which the kernel counted 290"},
+			"<r0>: a query takes 40.2 ms at a round trip of 1.00 ms, without loss: it waits for " +
+				"delayed acknowledgements of 40 ms, of which the kernel counted 290"},
 		"perhaps delayed ACKs": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.QueryP50: {Median: 0.0402},
 			workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0)},
@@ -391,7 +407,8 @@ func TestAnswerNamesAddressPassedOver(t *testing.T) {
 		r.Cells[0].Facts = map[string]string{sample.FactUnanswered: "::1"}
 		said := strings.Join(answerOf(r, nil).Text, "\n")
 		if found(r, endpoints.PassedOver) != says || says && !testgolden.HasLine(said,
-			"Other suspects: first: connecting takes 302 ms, because the first address of its name, "+
+			"Other suspects: first: connecting takes 302 ms, because the first address "+
+				"of its name, "+
 				"::1, does not answer. The server's side was not examined: toll did not find it.") {
 			t.Errorf("%g s: %s", took, said)
 		}
@@ -427,7 +444,8 @@ func TestAnswerNamesOffloads(t *testing.T) {
 			"<r0>: its device e2 has gro, gso and tso off, unlike that of first: ethtool -K e2 " +
 				"gro on gso on tso on"},
 		"the server's": {stats.Worse, nil, map[string]string{server: "tx-checksum"}, false,
-			"<r0>: the server's device e9 has tx-checksum off, unlike that of first: ethtool -K e9 tx on"},
+			"<r0>: the server's device e9 has tx-checksum off, unlike that of first: " +
+				"ethtool -K e9 tx on"},
 		"some off for both": {stats.Worse, map[string]string{client: "gro"},
 			map[string]string{client: "gro, tso"}, false,
 			"<r0>: its device e2 has tso off, unlike that of first: ethtool -K e2 tso on"},
@@ -453,7 +471,8 @@ func TestAnswerNamesOffloads(t *testing.T) {
 				analysis.Metric{Merged: new(float64)}
 		}
 		said := strings.Join(answerOf(r, nil).Text, "\n")
-		line := "Other suspects: " + tt.says + " (not tried: a copy of the network has no device like " +
+		line := "Other suspects: " + tt.says +
+			" (not tried: a copy of the network has no device like " +
 			"it). The server's side was not examined: toll did not find it."
 		if found(r, endpoints.OffloadsOff) != (tt.says != "") ||
 			tt.says != "" && !testgolden.HasLine(said, line) {
@@ -471,16 +490,20 @@ func TestAnswerNamesProxies(t *testing.T) {
 		says   string
 	}{
 		{"worse", 1, []stats.Verdict{stats.Worse}, "",
-			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll " +
+				"fast on 8080."},
 		{"same", 1, []stats.Verdict{stats.Same}, "",
 			"<r0> goes through docker-proxy, at no measurable cost."},
 		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, endpoints.Network,
-			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll " +
+				"fast on 8080."},
 		{"unclear", 1, []stats.Verdict{stats.Unclear}, "", "<r0> goes through docker-proxy."},
 		{"the baseline", 0, []stats.Verdict{stats.Better}, "",
-			"first goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+			"first goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll " +
+				"fast on 8080."},
 		{"alone", 0, nil, "",
-			"first goes through docker-proxy: the container's own address, 172.17.0.2:80, is another route to it."},
+			"first goes through docker-proxy: the container's own address, 172.17.0.2:80, is " +
+				"another route to it."},
 	} {
 		r := routes(tt.vs)
 		r.Cells[tt.at].Facts, r.Cells[tt.at].Dial = map[string]string{
@@ -543,8 +566,10 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 	for _, want := range []string{
 		"Against first: <r0> adds 700 µs (690–710) to the median response time.",
 		"Against first: <r0> adds 700 µs (690–710) to the median time to a whole response.",
-		"Other suspects: first, chat: 2 segments were sent again; <r0>, chat: 2 segments were sent " +
-			"again; first, batch: 3 segments were sent again; <r0>, batch: 3 segments were sent again. " +
+		"Other suspects: first, chat: 2 segments were sent again; <r0>, chat: 2 " +
+			"segments were sent " +
+			"again; first, batch: 3 segments were sent again; <r0>, batch: 3 segments " +
+			"were sent again. " +
 			"The server's side was not examined: toll did not find it."} {
 		if !testgolden.HasLine(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
@@ -621,13 +646,17 @@ func TestTraceable(t *testing.T) {
 		{two, sample.Program{Recipe: "redis", Client: "redis-benchmark -h {host}"},
 			routes + " divides the time of a PING part by part."},
 		{two, sample.Program{Client: "ask {addr}", Seconds: 1},
-			routes + " --client 'ask {addr}' divides the time of the client's requests part by part."},
+			routes + " --client 'ask {addr}' divides the time of the client's requests " +
+				"part by part."},
 		{two, sample.Program{Client: "ask {addr} " + strings.Repeat("x ", 20)}, routes +
-			", with the --client of this run, divides the time of the client's requests part by part."},
-		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, sample.Program{}, ""},
+			", with the --client of this run, divides the time of the client's requests " +
+			"part by part."},
+		{[]analysis.Cell{cell("direct", workload.Exec, "10.0.0.9:6379", nil)}, sample.Program{},
+			""},
 		{[]analysis.Cell{cell("vllm", workload.Chat, "127.0.0.1:8000", seen)}, sample.Program{},
 			"sudo toll trace --attach 127.0.0.1:8000 divides others' requests."},
-		{[]analysis.Cell{cell("vllm", workload.Chat, "10.0.0.9:8000", there)}, sample.Program{}, ""},
+		{[]analysis.Cell{cell("vllm", workload.Chat, "10.0.0.9:8000", there)}, sample.Program{},
+			""},
 	} {
 		r := &analysis.Report{}
 		r.Cells = tt.cells

@@ -109,12 +109,16 @@ func TestNetworkOrModel(t *testing.T) {
 		server string // the text's attribution to the server
 	}{
 		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms),
-			"far: the model: its slow gaps are 101 ms longer than its median gap", "near", "100 ms"},
-		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: its slow gaps are 100 ms longer than its median gap",
+			"far: the model: its slow gaps are 101 ms longer than its median gap", "near",
+			"100 ms"},
+		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms),
+			"far: the network: its slow gaps are 100 ms longer than its median gap",
 			"near", "2.0 ms"},
 		{"baseline-varies", 8, steadily(100*ms, 100*ms, 2*ms),
-			"near: the network: its slow gaps are 100 ms longer than its median gap", "far", "2.0 ms"},
-		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: its slow gaps are 100 ms longer than its median gap",
+			"near: the network: its slow gaps are 100 ms longer than its median gap", "far",
+			"2.0 ms"},
+		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms),
+			"far: both: its slow gaps are 100 ms longer than its median gap",
 			"near", "60 ms"},
 		{"unclear", 8, func(round, cell int) time.Duration {
 			if cell == 2 && round%2 == 1 {
@@ -125,12 +129,14 @@ func TestNetworkOrModel(t *testing.T) {
 		{"server-varies-by-round", 8, func(round, _ int) time.Duration {
 			return time.Duration(50+20*round) * ms
 		},
-			"far: the model: its slow gaps are 120 ms longer than its median gap", "near", "120 ms"},
+			"far: the model: its slow gaps are 120 ms longer than its median gap", "near",
+			"120 ms"},
 		{"few-rounds", stats.MinJudged - 1, steadily(2*ms, 2*ms, 100*ms),
 			"far: too few rounds to say", "near", "2.0 ms"},
 		{"enough-rounds", stats.MinJudged, steadily(2*ms, 2*ms, 100*ms), "far: the network: ",
 			"near", "2.0 ms"},
-		{"steady", 8, steadily(0, 0, 9*ms), "far: neither: its gaps are steady", "near", "0.000 ms"},
+		{"steady", 8, steadily(0, 0, 9*ms), "far: neither: its gaps are steady", "near",
+			"0.000 ms"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRoutes(t, "chat", "near", "far")
@@ -142,7 +148,8 @@ func TestNetworkOrModel(t *testing.T) {
 			got := judged(r.File)
 			finding(t, got, tt.want)
 			finding(t, got, "Over near, far adds ")
-			finding(t, got, "Is it the network or the model? Over "+tt.best+" the slowest tenth of the gaps "+
+			finding(t, got, "Is it the network or the model? Over "+tt.best+" the slowest "+
+				"tenth of the gaps "+
 				"between tokens is "+tt.server+" longer than the median gap")
 			if len(got.Findings) != 4 {
 				t.Errorf("findings %q", got.Findings)
@@ -182,7 +189,8 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 	}
 	said := strings.Join(got.Answer.Text, "\n")
 	for _, want := range []string{"The network, over gateway.",
-		"Over gateway, against near: 100 % of its tokens came together with another one (over near " +
+		"Over gateway, against near: 100 % of its tokens came together with another " +
+			"one (over near " +
 			"0 %): something on the path holds them back; its first token comes 1.290 s later.",
 		"gateway has the same median response time as near."} {
 		if !testgolden.HasLine(said, want) {
@@ -304,7 +312,8 @@ func TestChatMetrics(t *testing.T) {
 	// A histogram has three digits: 30.015.
 	finding(
 		t, got,
-		"Over near, far adds +30.015 ms (+30.015 to +30.015) to the first token (costs), +0.000 ms (+0.000 to +0.000) to the median gap (nothing), +430.000 ms (")
+		"Over near, far adds +30.015 ms (+30.015 to +30.015) to the first token (costs), +0.000 "+
+			"ms (+0.000 to +0.000) to the median gap (nothing), +430.000 ms (")
 	if b := route(t, got, "near"); !b.Baseline || b.Witnessed || c.Witnessed || c.Baseline {
 		t.Errorf("baseline %v, witnessed %v and %v", b.Baseline, b.Witnessed, c.Witnessed)
 	}
@@ -343,10 +352,14 @@ func TestFailedRoute(t *testing.T) {
 		c.Metrics[workload.ResponseTime].Ratio.N != 5 {
 		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
 	}
-	want := "Neither, over far: the tokens come steadily. far has the same median response time as " +
-		"near. Other suspects: far: 2 connections to its host were refused or not answered; far: 1 " +
-		"connection failed because no local port was left: let the client keep connections open, or " +
-		"widen net.ipv4.ip_local_port_range. The server's side was not examined: toll did not find it."
+	want := "Neither, over far: the tokens come steadily. far has the same median " +
+		"response time as " +
+		"near. Other suspects: far: 2 connections to its host were refused or not " +
+		"answered; far: 1 " +
+		"connection failed because no local port was left: let the client keep " +
+		"connections open, or " +
+		"widen net.ipv4.ip_local_port_range. The server's side was not examined: toll " +
+		"did not find it."
 	if said := strings.Join(got.Answer.Text, " "); said != want {
 		t.Errorf("%q, want %q", said, want)
 	}
@@ -461,8 +474,10 @@ func TestSQL(t *testing.T) {
 		t.Errorf("primary %s, ratio %+v, witnessed %v", c.Primary, x, c.Witnessed)
 	}
 	for name, want := range map[string]string{ // a histogram has three digits: 8.002
-		"far":    "far adds +8.002 ms (+8.002 to +8.002) to a page of 20 queries over published (costs): +0.400 ms (+0.400 to +0.400) to each.",
-		"direct": "direct adds -1.000 ms (-1.000 to -1.000) to a page of 20 queries over published (gains): -0.050 ms (-0.050 to -0.050) to each.",
+		"far": "far adds +8.002 ms (+8.002 to +8.002) to a page of 20 queries over published " +
+			"(costs): +0.400 ms (+0.400 to +0.400) to each.",
+		"direct": "direct adds -1.000 ms (-1.000 to -1.000) to a page of 20 queries over " +
+			"published (gains): -0.050 ms (-0.050 to -0.050) to each.",
 	} {
 		if f := finding(t, got, name+" adds "); f != want {
 			t.Errorf("%q, want %q", f, want)

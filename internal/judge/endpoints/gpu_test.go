@@ -26,7 +26,8 @@ func TestAnswerSaysHowBusyTheGPUWas(t *testing.T) {
 			"Over a and b, the server's GPU was busy for 97 % of the time of 12 slow gaps and " +
 				"96 % of the rest (by DRM's counters)."},
 		"nvidia-smi, over one": {map[int]*sample.GPU{2: &smi},
-			"Over b, the server's GPU was busy for 5 % of the time of 6 slow gaps of more than 1 s " +
+			"Over b, the server's GPU was busy for 5 % of the time of 6 slow gaps of " +
+				"more than 1 s " +
 				"(by nvidia-smi, which averages over up to 1 s)."},
 		"no slow gap": {map[int]*sample.GPU{0: {By: sample.GPUByDRM, Rest: drm.Rest}}, ""},
 		"unknown":     {nil, ""},

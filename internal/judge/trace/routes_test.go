@@ -67,7 +67,8 @@ func TestRouteBroken(t *testing.T) {
 			t.Errorf("%d: %+v", followed, got.Refusal)
 		}
 		if refused && (got.After != "request sent" || got.Want != "its packets" ||
-			math.Abs(got.Lacking-0.06) > 1e-9 || r.Found[0].Code != trace.NotDivided || r.Complete()) {
+			math.Abs(got.Lacking-0.06) > 1e-9 || r.Found[0].Code != trace.NotDivided ||
+			r.Complete()) {
 			t.Errorf("%+v, %+v", got.Refusal, r.Found)
 		}
 	}
@@ -186,7 +187,8 @@ func TestRelayShortOfCPU(t *testing.T) {
 				for i, want := range []float64{0.9*relay - 2*tt.waits*1e6, 2 * tt.waits * 1e6, 0.1 * relay} {
 					if x := row.Parts[i]; math.Abs(1e6**x.Mine-want) > 0.5 ||
 						math.Abs(1e6*x.Added.Median-want) > 0.5 {
-						t.Errorf("%s is %g and adds %+v, want %g µs", x.Name, *x.Mine, x.Added, want)
+						t.Errorf("%s is %g and adds %+v, want %g µs", x.Name, *x.Mine, x.Added,
+							want)
 					}
 				}
 			}

@@ -86,7 +86,8 @@ func TestRows(t *testing.T) {
 		}
 		if math.Abs(row.Added.Median/micro-c.adds) > within || len(row.Epochs) != 10 ||
 			row.Added.Epochs == 0 || row.Added.Unit != "s" {
-			t.Errorf("%s: adds %+v in %d epochs, want %g", c.row, row.Added, len(row.Epochs), c.adds)
+			t.Errorf("%s: adds %+v in %d epochs, want %g", c.row, row.Added, len(row.Epochs),
+				c.adds)
 		}
 	}
 	if got := rowOf(t, x, "bridge").Added.Verdict; got != stats.Costs {
@@ -232,7 +233,8 @@ func TestCauses(t *testing.T) {
 	for i := range odd.Visits {
 		if v := &odd.Visits[i]; v.Trace != nil && v.Cell == 2 {
 			g := &v.Trace.Groups[0]
-			g.Steps, g.Odd = append(g.Steps, "fib_table_lookup br0 (machine A)"), []int{len(g.Steps)}
+			g.Steps, g.Odd = append(g.Steps, "fib_table_lookup br0 (machine A)"),
+				[]int{len(g.Steps)}
 		}
 	}
 	rules := file(t, 4, judgetest.BridgeTrip())
@@ -246,12 +248,16 @@ func TestCauses(t *testing.T) {
 	}{
 		{"frames", file(t, 4, judgetest.BridgeTrip()), trace.Frames, trace.WaitsSoftirq, 4, ""},
 		{"frames-that-must", rules, "", trace.Frames, 0, ""},
-		{"sleeping", file(t, 4, judgetest.BridgeTrip()), trace.ReadersSlept, trace.LongChains, 0, ""},
-		{"chain", file(t, 4, long("hook FORWARD", 3), withHooks...), trace.LongChains, trace.OddStep, 0,
-			"FORWARD"},
-		{"backlog", file(t, 4, long(sample.PartHandover, 11)), trace.WaitsSoftirq, trace.WaitsQueue, 11,
+		{"sleeping", file(t, 4, judgetest.BridgeTrip()), trace.ReadersSlept, trace.LongChains, 0,
 			""},
-		{"queue", file(t, 4, long(sample.PartQdisc, 400)), trace.WaitsQueue, trace.WaitsSoftirq, 400,
+		{"chain", file(t, 4, long("hook FORWARD", 3), withHooks...), trace.LongChains,
+			trace.OddStep, 0,
+			"FORWARD"},
+		{"backlog", file(t, 4, long(sample.PartHandover, 11)), trace.WaitsSoftirq, trace.WaitsQueue,
+			11,
+			""},
+		{"queue", file(t, 4, long(sample.PartQdisc, 400)), trace.WaitsQueue, trace.WaitsSoftirq,
+			400,
 			""},
 		{"odd", odd, trace.OddLookUp, trace.OddStep, 0, "fib_table_lookup br0 (machine A)"},
 	} {
@@ -339,7 +345,8 @@ func TestRefused(t *testing.T) {
 	for i := range f.Visits {
 		if x := f.Visits[i].Trace; x != nil && f.Visits[i].Cell == 2 {
 			x.Followed = x.Trips * 57 / 100
-			x.Broken = []sample.Break{{Share: 0.01, After: "sock_recv_length", Want: "a later byte"},
+			x.Broken = []sample.Break{{Share: 0.01, After: "sock_recv_length",
+				Want: "a later byte"},
 				{Share: 0.42, After: "netif_rx eth0 (container)", Want: "netif_receive_skb"}}
 		}
 	}
@@ -426,7 +433,8 @@ func TestMergedParts(t *testing.T) {
 func TestFewEpochs(t *testing.T) {
 	for name, states := range map[string][]sample.Tracing{
 		"untraced": {sample.Untraced}, "traced": {sample.Traced},
-		"no-cost": {sample.Untraced, sample.Traced}, "only-thrice": {sample.Untraced, sample.TracedThrice},
+		"no-cost":     {sample.Untraced, sample.Traced},
+		"only-thrice": {sample.Untraced, sample.TracedThrice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := traced(t, 9, judgetest.BridgeTrip(), states...)

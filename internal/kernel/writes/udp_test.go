@@ -61,7 +61,8 @@ func TestRecorderOfUDP(t *testing.T) {
 			if e.Kind != Datagram || int(e.Len) != len(words[i]) || e.Thread == 0 ||
 				e.At < before || e.At > after ||
 				netip.AddrPortFrom(e.LocalAddr, e.Local).String() != server.LocalAddr().String() ||
-				netip.AddrPortFrom(e.RemoteAddr, e.Remote).String() != client.LocalAddr().String() ||
+				netip.AddrPortFrom(e.RemoteAddr,
+					e.Remote).String() != client.LocalAddr().String() ||
 				len(words[i]) >= 4 && e.Seq != binary.BigEndian.Uint32([]byte(words[i])) {
 				t.Errorf("%s: datagram %d: %+v", at, i, e)
 			}

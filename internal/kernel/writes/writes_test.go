@@ -150,7 +150,8 @@ func TestRecorder(t *testing.T) {
 func TestRuns(t *testing.T) {
 	server, client := pair(t, "127.0.0.1:0")
 	opened(t, 1) // or else the test is skipped
-	r, err := Open(Of{Runs: true, Dialled: []uint16{uint16(server.LocalAddr().(*net.TCPAddr).Port)}})
+	r, err := Open(Of{Runs: true,
+		Dialled: []uint16{uint16(server.LocalAddr().(*net.TCPAddr).Port)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +257,8 @@ func TestReads(t *testing.T) {
 		return len(all) >= 4
 	})
 	for i, want := range []Event{{Kind: Write, Local: from, Remote: at, Len: 5},
-		{Kind: Write, Local: at, Remote: from, Len: 7}, {Kind: Send, Local: at, Remote: from, Len: 7},
+		{Kind: Write, Local: at, Remote: from, Len: 7},
+		{Kind: Send, Local: at, Remote: from, Len: 7},
 		{Kind: Read, Local: from, Remote: at, Len: 7}} {
 		e := all[i]
 		if len(all) != 4 || e.Kind != want.Kind || e.Local != want.Local || e.Remote != want.Remote ||

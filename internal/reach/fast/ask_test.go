@@ -23,13 +23,16 @@ func TestDoubtful(t *testing.T) {
 		first, long   replica.Answer
 		fit, doubtful bool
 	}{
-		"served":         {served, served, true, false},
-		"rejected":       {got(replica.Refused, nil), served, false, false},
-		"dropped":        {got(replica.Timeout, &replica.Lost{Rule: &replica.Rule{}}), served, false, false},
-		"not routed":     {got(replica.Timeout, &replica.Lost{Why: replica.NoRoute}), served, false, false},
-		"unsure":         {unsure, served, false, false},
-		"lost":           {got(replica.Timeout, nil), served, false, true},
-		"lost, no trace": {got(replica.Silent, &replica.Lost{Why: replica.Untraced}), served, false, true},
+		"served":   {served, served, true, false},
+		"rejected": {got(replica.Refused, nil), served, false, false},
+		"dropped": {got(replica.Timeout, &replica.Lost{Rule: &replica.Rule{}}), served,
+			false, false},
+		"not routed": {got(replica.Timeout, &replica.Lost{Why: replica.NoRoute}), served, false,
+			false},
+		"unsure": {unsure, served, false, false},
+		"lost":   {got(replica.Timeout, nil), served, false, true},
+		"lost, no trace": {got(replica.Silent, &replica.Lost{Why: replica.Untraced}), served, false,
+			true},
 		"long lost":      {served, got(replica.Timeout, nil), false, true},
 		"sometimes lost": {served, torn, false, true},
 	} {

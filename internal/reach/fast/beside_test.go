@@ -93,7 +93,8 @@ func TestBesideShortcut(t *testing.T) {
 	}
 	pins, mounts := run(
 		t,
-		"find /run /sys/fs/bpf -path /run/s -prune -o -path /run/containerd -prune -o -print | sort"), run(t, "cat /proc/self/mounts")
+		"find /run /sys/fs/bpf -path /run/s -prune -o -path /run/containerd -prune -o "+
+			"-print | sort"), run(t, "cat /proc/self/mounts")
 	f := turnOn(t)
 	for i, d := range dials {
 		c, err := net.Dial("tcp", d)

@@ -77,7 +77,8 @@ func serveUDP() {
 	}
 }
 
-const ofMachine = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /bin:/bin:ro -v /etc:/etc:ro --tmpfs /tmp:exec --tmpfs /run --tmpfs /var "
+const ofMachine = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /bin:/bin:ro -v " +
+	"/etc:/etc:ro --tmpfs /tmp:exec --tmpfs /run --tmpfs /var "
 
 // python and java print the answer, the client's address and its peer's, without the port that the
 // kernel chose.
@@ -118,7 +119,8 @@ func TestBesideClients(t *testing.T) {
 	pg := strings.TrimSpace(run(t, "ls -d /usr/lib/postgresql/*/bin | tail -1"))
 	user := strings.TrimSpace(run(t, "id -u postgres")) // the engine looks up names in the image
 	launchAs(t, "base", ofMachine+"-p 8083:5432 -u "+user+" -e PGDATA=/tmp/d --entrypoint /bin/sh",
-		"-c '"+pg+"/initdb -A trust >/dev/null && echo host all all all trust >>/tmp/d/pg_hba.conf && "+
+		"-c '"+pg+"/initdb -A trust >/dev/null && echo host all all all trust "+
+			">>/tmp/d/pg_hba.conf && "+
 			"exec "+pg+"/postgres -k /tmp -c listen_addresses=*'")
 	launchAs(t, "echo", "-p 8085:80/udp", "/self serve-udp")
 	works := func(command string) bool { return exec.Command("sh", "-c", command).Run() == nil }
@@ -133,7 +135,8 @@ func TestBesideClients(t *testing.T) {
 	})
 	run(
 		t,
-		psql+"-c 'create database bench'; pgbench -i -q -s 1 -h 127.0.0.1 -p 8083 -U postgres bench")
+		psql+"-c 'create database bench'; pgbench -i -q -s 1 -h 127.0.0.1 -p 8083 -U "+
+			"postgres bench")
 
 	programs := []struct {
 		name, command string
@@ -162,7 +165,8 @@ func TestBesideClients(t *testing.T) {
 			false},
 		{"redis", "redis-cli -p 8082 client list", `addr=172\.17\.0\.1:`, false},
 		{"redis-benchmark",
-			"redis-benchmark -p 8082 -n 10000 -c 50 -t set,get,lrange_100 -q | tr '\\r' '\\n' | grep -c 'requests per second, p50'", `^4$`, false},
+			"redis-benchmark -p 8082 -n 10000 -c 50 -t set,get,lrange_100 -q | tr '\\r' '\\n' | " +
+				"grep -c 'requests per second, p50'", `^4$`, false},
 		{"python", "python3 -c '" + python + "' 127.0.0.1 8080",
 			`^web for 172\.17\.0\.1 own 127\.0\.0\.1 peer \('127\.0\.0\.1', 8080\)$`, false},
 		{"python-localhost", "python3 -c '" + python + "' localhost 8080",

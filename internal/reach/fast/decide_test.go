@@ -179,7 +179,8 @@ func TestRefuse(t *testing.T) {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), port)
 	}
 	left := Left{
-		Ports: []Refusal{{Proto: "udp", Host: at(53), Why: "A"}, {Proto: "tcp", Host: at(53), Why: "B"},
+		Ports: []Refusal{{Proto: "udp", Host: at(53), Why: "A"},
+			{Proto: "tcp", Host: at(53), Why: "B"},
 			{Proto: "tcp", Host: at(53), Why: "C"}, {Proto: "udp", Host: at(54), Why: "D"}},
 		Links: []LinkRefusal{{What: "web", Why: "E"}, {What: "port 54", Why: "F"}},
 	}

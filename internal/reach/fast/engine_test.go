@@ -145,7 +145,8 @@ func TestEngines(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.RemoveAll(home)
-			args := append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c",
+			args := append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash",
+				"-c",
 				machineScript, "bash", self, "-test.timeout", "30m"}, tests...)
 			if testing.Verbose() {
 				args = append(args, "-test.v")
@@ -202,7 +203,8 @@ func withEngine(t *testing.T) *pathtest.Dockerd {
 }
 
 func empty() {
-	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f; docker network prune -f").Run()
+	_ = exec.Command("sh", "-c",
+		"docker ps -aq | xargs -r docker rm -f; docker network prune -f").Run()
 }
 
 func load(t *testing.T) {

@@ -72,9 +72,10 @@ func TestDecideLinks(t *testing.T) {
 		},
 	}
 	for ask, want := range map[string]string{
-		"8080":      "br-one of br-one [web], vetha of br-one [web], vethb of br-one [web]; ",
-		"8080,8081": "br-one of br-one [api web], vetha of br-one [api web], vethb of br-one [api web]; ",
-		"8082":      "docker0 of docker0 [default], vethc of docker0 [default]; ",
+		"8080": "br-one of br-one [web], vetha of br-one [web], vethb of br-one [web]; ",
+		"8080,8081": "br-one of br-one [api web], vetha of br-one [api web], vethb of " +
+			"br-one [api web]; ",
+		"8082": "docker0 of docker0 [default], vethc of docker0 [default]; ",
 		"8083": "; br-card: its port eth1 is not a container's veth, so the kernel would split " +
 			"large packets in software",
 		"8084": "; port 8084: no running container publishes it over TCP",
@@ -138,7 +139,8 @@ func TestBesideLinks(t *testing.T) {
 	withEngine(t)
 	run(
 		t,
-		"docker network create -o com.docker.network.bridge.name=br-one one && docker network create -o com.docker.network.bridge.name=br-two two")
+		"docker network create -o com.docker.network.bridge.name=br-one one && docker network "+
+			"create -o com.docker.network.bridge.name=br-two two")
 	container(t, "web", "--network one -p 8080:80")
 	launch(t, "mate", "--network one")
 	launch(t, "other", "--network two -p 8081:80")

@@ -35,7 +35,8 @@ func everyChart(t *testing.T) []document.ChartGroup {
 	every := slices.Concat(Cells(comparison(t).Base()), Cells(varying(t)), Ladder(climbed(t)),
 		Crowds(crowds(t).Base()), Mesh(cluster()), Trace(traced()),
 		publishedGroups(besidePublished()), differenceGroups(changed(t)),
-		[]document.ChartGroup{{Title: "Tokens", Charts: tokenCharts(t)}, {Title: "Cut", Charts: []document.Chart{cutChart()}}})
+		[]document.ChartGroup{{Title: "Tokens", Charts: tokenCharts(t)},
+			{Title: "Cut", Charts: []document.Chart{cutChart()}}})
 	every[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
 	return every
 }

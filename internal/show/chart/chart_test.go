@@ -35,7 +35,8 @@ func comparison(t *testing.T) judge.Report {
 // varying has a mode whose rounds lie far apart.
 func varying(t *testing.T) *analysis.Report {
 	rates := []float64{0.4, 44, 6, 1}
-	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"),
+		judgetest.HostCell(mode.PublishNAT, "bulk"))
 	return judge.Judge(judgetest.New(t, cells...).Rounds(12, func(round, cell int) float64 {
 		return []float64{40, 40, rates[round%len(rates)], 30}[cell]
 	}).File).Base()
@@ -219,7 +220,8 @@ func TestNothingToDraw(t *testing.T) {
 func TestFigures(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{threeDigits(0), "0.000"}, {threeDigits(0.12345), "0.123"}, {threeDigits(1.2345), "1.23"},
-		{threeDigits(12.345), "12.3"}, {threeDigits(999.9), "1000"}, {threeDigits(123456), "123456"},
+		{threeDigits(12.345), "12.3"}, {threeDigits(999.9), "1000"},
+		{threeDigits(123456), "123456"},
 		{scaleFor("s", 43e-6).text(43.26e-6), "43.3 µs"}, {scaleFor("s", 0.5).text(0.5), "500 ms"},
 		{scaleFor("bit/s", 3e10).text(3e10), "30.0 Gbit/s"},
 		{scaleFor("s/B", 1e-9).text(0.4e-9), "0.400 s/GB"}, {scaleFor("bit/s", 0).unit, "kbit/s"},

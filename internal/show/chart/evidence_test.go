@@ -12,7 +12,8 @@ import (
 
 func TestEvidenceChart(t *testing.T) {
 	e := &sample.Evidence{Responses: 10, ByOrder: 10, Writes: true,
-		Hops: []sample.EvidenceHop{{Process: "postgres", Port: 5432}, {Process: "docker-proxy", Port: 80}},
+		Hops: []sample.EvidenceHop{{Process: "postgres", Port: 5432},
+			{Process: "docker-proxy", Port: 80}},
 		Parts: []sample.EvidencePart{{Part: sample.EvidenceRequest, Last: 10e-6},
 			{Part: sample.EvidenceServer, Last: 90e-6},
 			{Part: sample.EvidenceRelay, Hop: 1, Last: 120e-6},
@@ -48,7 +49,8 @@ func tokenCharts(t *testing.T) (all charts) {
 	e := judgetest.Evidence([7]float64{1, 99, 0, 0, 20, 1, 1}, [7]float64{1, 199, 5, 0, 40, 1, 1},
 		[7]float64{})
 	e.Response = &sample.EvidenceResponse{Tokens: 21, Written: []float64{0.1, 0.15, 0.2},
-		Read: []float64{0.122, 0.19, 0.248}, Last: []float64{1e-3, 0.199, 5e-3, 0, 0.041, 1e-3, 1e-3}}
+		Read: []float64{0.122, 0.19, 0.248},
+		Last: []float64{1e-3, 0.199, 5e-3, 0, 0.041, 1e-3, 1e-3}}
 	steady := *e
 	steady.Response = &sample.EvidenceResponse{Tokens: 1, Written: []float64{0.1},
 		Read: []float64{0.101}, Last: []float64{0.101}} // not as many parts: no waterfall
@@ -80,7 +82,8 @@ func TestTokenCharts(t *testing.T) {
 	spec := all[1].Spec.(tokenCurves)
 	if spec.Axis != "ms since the request" || len(spec.Routes) != 2 ||
 		spec.Routes[0].Read != "last token 48.0 ms on the way" ||
-		!slices.Equal(spec.Routes[0].Steps, []tokenPoint{{1, 100, 122}, {11, 150, 190}, {21, 200, 248}}) {
+		!slices.Equal(spec.Routes[0].Steps,
+			[]tokenPoint{{1, 100, 122}, {11, 150, 190}, {21, 200, 248}}) {
 		t.Errorf("%+v", spec)
 	}
 	for name, r := range map[string]*sample.EvidenceResponse{"none": nil, "empty": {Tokens: 3},

@@ -142,7 +142,8 @@ func TestCrowdChart(t *testing.T) {
 func TestFigureChart(t *testing.T) {
 	row := func(of mode.Name, was float64, here *published.Here) published.Line {
 		return published.Line{Row: published.Row{Mode: string(of), Metric: "throughput", Value: was,
-			Printed: threeDigits(was), Unit: "Gbit/s"}, Cell: &sample.Cell{Mode: of, From: "host"}, Here: here}
+			Printed: threeDigits(was), Unit: "Gbit/s"}, Cell: &sample.Cell{Mode: of, From: "host"},
+			Here: here}
 	}
 	s := published.Result{Rows: []published.Line{row("publish-default", 41.9, &published.Here{
 		Unit: "bit/s", Value: published.Value{Median: 30e9, Low: 29e9, High: 31e9, N: 9}}),

@@ -15,8 +15,9 @@ func TestRequested(t *testing.T) {
 	}
 	both := []analysis.Cell{cell("redis://127.0.0.1"), cell("direct")}
 	for want, options := range map[string]sample.RequestOptions{
-		"PING over redis://127.0.0.1 and direct":                     {Asks: "PING"},
-		"redis-cli -p {port} ping over redis://127.0.0.1 and direct": {Client: "redis-cli -p {port} ping"},
+		"PING over redis://127.0.0.1 and direct": {Asks: "PING"},
+		"redis-cli -p {port} ping over " +
+			"redis://127.0.0.1 and direct": {Client: "redis-cli -p {port} ping"},
 	} {
 		l := sample.Load{Kind: workload.Request, Options: options}
 		if got := requested(l, both); got != want {

@@ -32,7 +32,8 @@ func traced() *trace.Report {
 		at += took
 		return s
 	}
-	t := trace.Trace{Cell: analysis.Cell{Cell: judgetest.HostCell(mode.Bridge, "rr")}, Label: "bridge",
+	t := trace.Trace{Cell: analysis.Cell{Cell: judgetest.HostCell(mode.Bridge, "rr")},
+		Label:   "bridge",
 		Against: "host", Untraced: µs(2.6, 0.5, stats.Costs),
 		Unattributed: µs(0.1, 0.6, stats.Unclear),
 		Rows: []trace.Row{row("TCP and IP out", 4.2, 2.7, stats.Gains),
@@ -95,7 +96,8 @@ func TestChartsOfATrace(t *testing.T) {
 func TestPageNamesRoutes(t *testing.T) {
 	r := &analysis.Report{}
 	for _, c := range []struct{ name, url string }{
-		{"direct", "172.17.0.2:80"}, {"172.17.0.3:80", "172.17.0.3:80"}, {"direct", "172.17.0.2:80"}} {
+		{"direct", "172.17.0.2:80"}, {"172.17.0.3:80", "172.17.0.3:80"},
+		{"direct", "172.17.0.2:80"}} {
 		r.Cells = append(r.Cells, analysis.Cell{Cell: sample.Cell{Mode: mode.Name(c.name)},
 			Facts: map[string]string{"url": c.url}})
 	}

@@ -176,10 +176,13 @@ func TestWordsOfTheGoldenOutputs(t *testing.T) {
 
 func TestWordsOfTheFirstScreens(t *testing.T) {
 	const words = "-p,-P,EXPOSE,--expose,NAT,DNAT,masquerade,userland-proxy,docker-proxy,latency," +
-		"median latency,throughput,held,published,direct,blocked,hairpin,shortcut,in Docker's words," +
-		"% of host,own CPUs,one CPU,added,verdict,baseline,control,noise floor,seed,budget,--budget," +
+		"median latency,throughput,held,published,direct,blocked,hairpin,shortcut,in " +
+		"Docker's words," +
+		"% of host,own CPUs,one CPU,added,verdict,baseline,control,noise " +
+		"floor,seed,budget,--budget," +
 		"--pin,round,lab,lever,rung,part,trap,route,node,endpoint,knee,shape,policy,lose,gain,itself," +
-		"not known,perhaps,as captured,other suspects,delayed acknowledgements,CPU pressure,load average," +
+		"not known,perhaps,as captured,other suspects,delayed acknowledgements,CPU " +
+		"pressure,load average," +
 		"median page time,% of direct,relays,mode,modes,suspect,no certain difference,added ms,last"
 	for word := range strings.SplitSeq(words, ",") {
 		finds(t, "word", word)

@@ -16,7 +16,8 @@ import (
 func stands(label, from, load string, ratio, half float64, lower bool) analysis.Standing {
 	return analysis.Standing{Cell: sample.Cell{Mode: mode.Name(label), From: mode.Placement(from),
 		Load: load, On: sample.Lab}, Label: label, Higher: !lower,
-		Ratio: analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}}
+		Ratio: analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half,
+			N: 3}}
 }
 
 func usualStandings() []analysis.Standing {
@@ -54,7 +55,8 @@ func TestPages(t *testing.T) {
 		want    []string
 	}{
 		{"wide", 120, []string{
-			"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %",
+			"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · " +
+				"publish-proxy :lo6 58 ±4 %",
 			"rr: native 99 ±1 % · bridge 112 ±3 %"}},
 		{"80", 48, []string{"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %",
 			"rr: native 99 ±1 % · bridge 112 ±3 %",
@@ -89,8 +91,9 @@ func TestPagesOfGroups(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
-	s := Progress{Next: "round 3, 4 of 16: publish-proxy from remote-container, udp-rr", Elapsed: 12.4,
-		Total: 60}
+	s := Progress{Next: "round 3, 4 of 16: publish-proxy from remote-container, udp-rr",
+		Elapsed: 12.4,
+		Total:   60}
 	for _, tt := range []struct {
 		name    string
 		s       Progress
@@ -100,7 +103,8 @@ func TestLine(t *testing.T) {
 		want    string
 	}{
 		{"nothing-known", s, nil, 0, 100,
-			"[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
+			"[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from " +
+				"remote-container, udp-rr"},
 		{"cut", s, nil, 1, 80,
 			"[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container…"},
 		{"no-bar", s, usualStandings(), 0, 60,
@@ -113,7 +117,8 @@ func TestLine(t *testing.T) {
 		{"next-page", s, usualStandings(), 5, 80,
 			"[██░░░░░░░░] 48 s left · bulk: bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
 		{"over-time", Progress{Elapsed: 75, Total: 60}, usualStandings(), 4, 120,
-			"[██████████] 0 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
+			"[██████████] 0 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge " +
+				"95 ±3 % · publish-proxy :lo6 58 ±4 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Line(tt.s, tt.ranking, tt.page, tt.columns)

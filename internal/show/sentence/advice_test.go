@@ -33,7 +33,8 @@ func TestAnswer(t *testing.T) {
 			Verdict: stats.Worse}}
 	relayed := proxy(workload.Bulk, 0.4, 0.01, stats.Worse)
 	relayed.Hops = []string{"lo", "proxy", "bridge"}
-	rootless := judgetest.Judged(mode.RootlessPublish, mode.ToLoopback, workload.Bulk, 0.3, 0.01, stats.Worse)
+	rootless := judgetest.Judged(mode.RootlessPublish, mode.ToLoopback, workload.Bulk, 0.3, 0.01,
+		stats.Worse)
 	rootless.Hops = []string{"lo", "rootlesskit", "lo", "proxy", "bridge"}
 	for _, tt := range []struct {
 		name  string
@@ -42,10 +43,13 @@ func TestAnswer(t *testing.T) {
 		not   string
 	}{
 		{"rootless", []analysis.Cell{host, rootless},
-			[]string{`Avoid rootless-publish :lo: -70 % throughput: set "userland-proxy": false.`}, "dial"},
+			[]string{`Avoid rootless-publish :lo: -70 % throughput: set "userland-proxy": false.`},
+			"dial"},
 		{"two-proxies", []analysis.Cell{host, relayed, rootless},
-			[]string{"Avoid publish-proxy :lo: -60 % throughput (dial the container's address, or sudo " +
-				`toll fast on all); rootless-publish :lo: -70 % (set "userland-proxy": false).`}, "Keep"},
+			[]string{"Avoid publish-proxy :lo: -60 % throughput (dial the container's " +
+				"address, or sudo " +
+				`toll fast on all); rootless-publish :lo: -70 % (set "userland-proxy": false).`},
+			"Keep"},
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
 			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."},
 			"Avoid"},
@@ -64,7 +68,8 @@ func TestAnswer(t *testing.T) {
 			[]string{"Keep publish-nat :lo: +4.0 µs median latency; bridge: +6.0 µs."}, "Avoid"},
 		{"varies-in-part", []analysis.Cell{host, varying(bridge(workload.Bulk, 0.9, 0.8,
 			stats.Unclear)), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"Varies: bridge: 10–170 % of host's throughput, +4.0 µs median latency."}, "Keep"},
+			[]string{"Varies: bridge: 10–170 % of host's throughput, +4.0 µs median latency."},
+			"Keep"},
 		{"one-load-each", []analysis.Cell{host, bridge(workload.Bulk, 1.1, 0.02, stats.Better),
 			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
 			[]string{"Keep bridge: +10 % throughput, +4.0 µs median latency."}, "Avoid"},
@@ -82,7 +87,8 @@ func TestAnswer(t *testing.T) {
 			[]string{"Keep bridge: no certain difference."}, "70"},
 		{"docker-proxy", []analysis.Cell{host, nat(workload.Bulk, 0.9, 0.01, stats.Worse), relayed},
 			[]string{"Keep publish-nat :lo: -10 % throughput.",
-				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on all."}, "unclear"},
+				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo " +
+					"toll fast on all."}, "unclear"},
 		{"dear-on-one-load", []analysis.Cell{
 			host, proxy(workload.Bulk, 1, 0.01, stats.Same), hostRR,
 			proxy(workload.RR, 1.7, 0.1, stats.Worse)},
@@ -102,7 +108,8 @@ func TestAnswer(t *testing.T) {
 					"bridge: -26 % throughput to the server, -20 % throughput to the client; " +
 					"publish-proxy :lo: -30 %, -32 %."}, "Avoid"},
 		{"other-baseline", []analysis.Cell{host,
-			judgetest.Judged(mode.Native, mode.ToLoopback, workload.Bulk, 1.05, 0.01, stats.Better)},
+			judgetest.Judged(mode.Native, mode.ToLoopback, workload.Bulk, 1.05, 0.01,
+				stats.Better)},
 			[]string{"What does each mode cost?",
 				"Throughput, of host's: better: native 105 % (104–106)."}, "Keep"},
 	} {
@@ -143,10 +150,12 @@ func TestAnswerNamesPlacements(t *testing.T) {
 func TestAnswerByPin(t *testing.T) {
 	at := func(pin string, c analysis.Cell) analysis.Cell { c.Pin = pin; return c }
 	bulk := func(pin string, ratio float64, v stats.Verdict) analysis.Cell {
-		return at(pin, judgetest.Judged(mode.Bridge, mode.ToContainer, workload.Bulk, ratio, 0.01, v))
+		return at(pin, judgetest.Judged(mode.Bridge, mode.ToContainer, workload.Bulk, ratio, 0.01,
+			v))
 	}
 	rr := func(pin string, ratio float64) analysis.Cell {
-		return at(pin, judgetest.Judged(mode.Bridge, mode.ToContainer, workload.RR, ratio, 0.01, stats.Worse))
+		return at(pin, judgetest.Judged(mode.Bridge, mode.ToContainer, workload.RR, ratio, 0.01,
+			stats.Worse))
 	}
 	for _, tt := range []struct {
 		name  string
@@ -194,7 +203,8 @@ func TestAnswerNamesThePrice(t *testing.T) {
 	}
 	a := answer(judgetest.Reported(at(mode.Host, 1, ""), at(mode.MacvlanBridge, 0.9, stats.Better),
 		at(mode.Overlay, 1.05, stats.Worse), at(mode.Bridge, 1.2, stats.Worse)))
-	const want = "Keep bridge: +4.0 µs median latency; macvlan-bridge: -2.0 µs (needs an address on " +
+	const want = "Keep bridge: +4.0 µs median latency; macvlan-bridge: -2.0 µs (needs " +
+		"an address on " +
 		"the LAN, the container is a machine on the LAN, and the card must be promiscuous); " +
 		"overlay: +1.0 µs (needs a Swarm)."
 	if len(a.Text) != 1 || a.Text[0] != want {
@@ -220,7 +230,8 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 			`leave out "iptables": false, without which Docker's rules serve the port.`},
 	} {
 		base := judgetest.Judged(mode.Host, mode.ToLoopback, workload.Bulk, 1, 0, "")
-		relayed := judgetest.Judged(mode.PublishProxy, mode.ToLoopback, workload.Bulk, 0.4, 0.01, stats.Worse)
+		relayed := judgetest.Judged(mode.PublishProxy, mode.ToLoopback, workload.Bulk, 0.4, 0.01,
+			stats.Worse)
 		relayed.Hops = []string{"lo", "proxy", "bridge"}
 		base.On, base.From, relayed.On, relayed.From = c.on, c.from, c.on, c.from
 		r := judgetest.Reported(base, relayed)
@@ -234,7 +245,8 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 // What pacing makes unclear has its figure without pacing, and the reason once.
 func TestAnswerWherePacingIsUnclear(t *testing.T) {
 	at := func(pin string) analysis.Cell {
-		c := judgetest.Judged(mode.Bridge, mode.ToContainer, workload.Bulk, 0.63, 0.28, stats.Unclear)
+		c := judgetest.Judged(mode.Bridge, mode.ToContainer, workload.Bulk, 0.63, 0.28,
+			stats.Unclear)
 		c.Pin = pin
 		c.Unpaced = &analysis.Ratio{To: "host+congestion=reno", Median: 0.92, Low: 0.91, High: 0.93,
 			N: 40, Verdict: stats.Worse}
@@ -274,10 +286,14 @@ func TestPacingIsInTheAnswer(t *testing.T) {
 		rates []float64
 		want  string
 	}{
-		{[]float64{20, 20, 15, 50, 50}, "Keep bridge: -25 % throughput, all of it bbr's pacing: 0 % with reno."},
-		{[]float64{20, 20, 15.4, 50, 49.1}, "Keep bridge: -23 % throughput, nearly all of it bbr's pacing: -2 % with reno."},
-		{[]float64{20, 20, 15.4, 50, 45}, "Keep bridge: -23 % throughput, most of it bbr's pacing: -10 % with reno."},
-		{[]float64{20, 20, 18, 50, 30}, "Keep bridge: -10 % throughput, reduced by bbr's pacing: -40 % with reno."},
+		{[]float64{20, 20, 15, 50, 50},
+			"Keep bridge: -25 % throughput, all of it bbr's pacing: 0 % with reno."},
+		{[]float64{20, 20, 15.4, 50, 49.1},
+			"Keep bridge: -23 % throughput, nearly all of it bbr's pacing: -2 % with reno."},
+		{[]float64{20, 20, 15.4, 50, 45},
+			"Keep bridge: -23 % throughput, most of it bbr's pacing: -10 % with reno."},
+		{[]float64{20, 20, 18, 50, 30},
+			"Keep bridge: -10 % throughput, reduced by bbr's pacing: -40 % with reno."},
 		{[]float64{20, 20, 19, 50, 47.5}, "Keep bridge: -5 % throughput."},
 	} {
 		if got := answer(tt.rates...); got != tt.want {

@@ -63,7 +63,8 @@ func TestTemplatesOfCurves(t *testing.T) {
 	}{
 		{sweep.KneesOverIPv4, "IPv6: Median latency more than 3 % above IPv4's: unclear: b :ctr6.",
 			[]int{0}},
-		{sweep.Knees, "Median latency more than 3 % above host's: at every request size: b; at none: " +
+		{sweep.Knees, "Median latency more than 3 % above host's: at every request " +
+			"size: b; at none: " +
 			"a, c.", []int{0, 1, 2}},
 		{sweep.NoCurve, "There is no result other than host's: nothing to compare.", nil},
 	} {
@@ -74,7 +75,8 @@ func TestTemplatesOfCurves(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tt.code, a, tt.want)
 		}
 		if !slices.Equal(r.Findings, []string{"Each point has an interval of 95 %. Statements about a " +
-			"whole curve hold for 95 % of curves: each of its 5 points is judged with a confidence of " +
+			"whole curve hold for 95 % of curves: each of its 5 points is judged with a " +
+			"confidence of " +
 			"99 %."}) {
 			t.Errorf("findings %q", r.Findings)
 		}

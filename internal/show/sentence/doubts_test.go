@@ -14,9 +14,11 @@ func TestDoubtsOfMeshes(t *testing.T) {
 	nodes[0].Name, nodes[1].Name, nodes[2].Name = "a", "b", "c"
 	nodes[0].MTU, nodes[1].MTU, nodes[2].MTU = 9000, 1500, 9000
 	for want, x := range map[string]analysis.Finding{
-		"with so few nodes, 6 sweeps cannot tell what is slow in throughput from noise; use more sweeps": {
+		"with so few nodes, 6 sweeps cannot tell what is slow in throughput from noise; " +
+			"use more sweeps": {
 			Code: mesh.WarnFewSweeps, N: 6, Values: map[string]float64{workload.Throughput: 3}},
-		"fewer than 5 sweeps: each link's values are based on few visits": {Code: mesh.WarnFewSweeps,
+		"fewer than 5 sweeps: each link's values are based " +
+			"on few visits": {Code: mesh.WarnFewSweeps,
 			N: 2},
 		"the pod network: fewer than 5 sweeps: each link's values are based on few visits": {
 			Code: mesh.WarnFewSweeps, N: 2, What: "pod"},

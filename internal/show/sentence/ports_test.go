@@ -12,7 +12,8 @@ import (
 func TestReasonsOfPorts(t *testing.T) {
 	dropped := ports.Loss{Code: ports.Dropped, Table: "filter", Chain: "FORWARD", Number: 2,
 		Rule: "-j DROP"}
-	policy := ports.Loss{Code: ports.Dropped, Reply: true, Where: "container web", Table: "inet own",
+	policy := ports.Loss{Code: ports.Dropped, Reply: true, Where: "container web",
+		Table: "inet own",
 		Chain: "in"}
 	rejected := dropped
 	rejected.Code = ports.Rejected
@@ -27,13 +28,16 @@ func TestReasonsOfPorts(t *testing.T) {
 			Lost: ports.Loss{Code: ports.NoRoute, At: "127.0.0.1"}},
 		"DNAT to 172.17.0.2:80, then no answer": {Code: ports.NoAnswer, At: "172.17.0.2:80"},
 		"no answer":                             {Code: ports.NoAnswer},
-		"the proxy accepts, and what it sends to 172.17.0.2:80 is lost in container web: it leaves by " +
+		"the proxy accepts, and what it sends to 172.17.0.2:80 is lost in container web: " +
+			"it leaves by " +
 			"the next device": {Code: ports.LostBehind, At: "172.17.0.2:80",
 			Lost: ports.Loss{Code: ports.Left, Where: "container web"}},
-		"nothing listens on 198.18.0.1:22; besides, the packet is dropped by filter FORWARD rule 2: " +
+		"nothing listens on 198.18.0.1:22; besides, the packet is dropped by filter " +
+			"FORWARD rule 2: " +
 			"-j DROP": {Code: ports.LostBesides, At: "198.18.0.1:22", Lost: dropped},
 		"it is dropped by filter FORWARD rule 2: -j DROP": {Code: ports.ItIsLost, Lost: dropped},
-		"container web does not accept connections: it has 129 connections to accept, as many as the " +
+		"container web does not accept connections: it has 129 connections to accept, " +
+			"as many as the " +
 			"socket can hold": {Code: ports.QueueFull, Of: "container web", N: 129},
 		"1 connection to accept, the oldest since 12 s": {Code: ports.QueueOld, N: 1,
 			Since: 12 * time.Second},
@@ -43,11 +47,14 @@ func TestReasonsOfPorts(t *testing.T) {
 			Code: ports.NobodyByRule, Of: "web", By: "nat DOCKER rule 3", At: "172.17.0.2:80",
 			Text: "-j DNAT"},
 		"no rule redirects it any more, and no socket listens": {Code: ports.NotRedirected},
-		"no socket listens on [::1]:80":                        {Code: ports.NoSocket, At: "[::1]:80"},
-		"whether pasta dials 10.0.0.2, the only address on which web listens": {Code: ports.DialsOnly,
+		"no socket listens on [::1]:80": {Code: ports.NoSocket,
+			At: "[::1]:80"},
+		"whether pasta dials 10.0.0.2, the only address on " +
+			"which web listens": {Code: ports.DialsOnly,
 			Of: "web", By: "pasta", At: "10.0.0.2"},
 		"answered by other instead of sshd": {Code: ports.OtherServer, Of: "other", By: "sshd"},
-		"containers may reach 1.2.3.4:80":   {Code: ports.MayReach, Of: "containers", At: "1.2.3.4:80"},
+		"containers may reach 1.2.3.4:80": {Code: ports.MayReach, Of: "containers",
+			At: "1.2.3.4:80"},
 	} {
 		if got := (portWords{}).Reason(r); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -82,15 +89,20 @@ func TestTraps(t *testing.T) {
 	for want, r := range map[string]ports.Reason{
 		"Container web (exited) cannot bind its port: it is already in use": {
 			Code: ports.PortConflict, Of: "web", By: "exited"},
-		"Container web (exited) cannot bind its port: it is already in use; container api has 80/tcp": {
+		"Container web (exited) cannot bind its port: it is already in use; container " +
+			"api has 80/tcp": {
 			Code: ports.PortConflict, Of: "web", By: "exited", Text: "container api has 80/tcp"},
-		"Container web should have a port published, but Docker publishes no ports of an --internal " +
+		"Container web should have a port published, but Docker publishes no ports of " +
+			"an --internal " +
 			"network": {Code: ports.InternalNetwork, Of: "web"},
-		"Container web (restarting) does not stay up: 80/tcp, 81/tcp is only served intermittently": {
+		"Container web (restarting) does not stay up: 80/tcp, 81/tcp is only served " +
+			"intermittently": {
 			Code: ports.Restarting, Of: "web", By: "restarting", At: "80/tcp, 81/tcp"},
-		"Network own is to be without NAT (--opt x=y), but rules replace the source addresses of its " +
+		"Network own is to be without NAT (--opt x=y), but rules replace the source " +
+			"addresses of its " +
 			"packets": {Code: ports.Masqueraded, Of: "own", By: "--opt x=y"},
-		"Service web publishes 80/tcp through the swarm's ingress, but this node does not accept it": {
+		"Service web publishes 80/tcp through the swarm's ingress, but this node does " +
+			"not accept it": {
 			Code: ports.IngressNothing, Of: "web", At: "80/tcp"},
 	} {
 		if got := (portWords{}).Reason(r); got != want {
@@ -105,7 +117,8 @@ func TestTraps(t *testing.T) {
 		}
 		b = append(b, part...)
 	}
-	codes := regexp.MustCompile(`(?m)^\t\w+(?: +Code)? += "(.*)"$`).FindAllStringSubmatch(string(b), -1)
+	codes := regexp.MustCompile(`(?m)^\t\w+(?: +Code)? += "(.*)"$`).FindAllStringSubmatch(string(b),
+		-1)
 	if len(codes) != len(ofTraps) {
 		t.Errorf("%d codes, %d sentences", len(codes), len(ofTraps))
 	}
@@ -129,7 +142,8 @@ func TestPortCodes(t *testing.T) {
 	}
 	left := regexp.MustCompile(`^$|[{}]`)
 	for _, m := range codes {
-		r := ports.Reason{Code: ports.Code(m[2]), Text: "a text", Lost: ports.Loss{Code: ports.NoReason}}
+		r := ports.Reason{Code: ports.Code(m[2]), Text: "a text",
+			Lost: ports.Loss{Code: ports.NoReason}}
 		if m[1] == "LossCode" {
 			r = ports.Reason{Code: ports.Lost, Lost: ports.Loss{Code: ports.LossCode(m[2])}}
 		}

@@ -81,7 +81,8 @@ func TestTemplatesOfPredictions(t *testing.T) {
 	if q := "What would each mode cost this application?"; p.Answer.Question != q {
 		t.Errorf("%q, want %q", p.Answer.Question, q)
 	}
-	p.Rows = append(p.Rows, predict.Row{Label: "host", From: "remote", On: "docker", Baseline: true})
+	p.Rows = append(p.Rows, predict.Row{Label: "host", From: "remote", On: "docker",
+		Baseline: true})
 	if got := predicted(p)[0]; !strings.HasPrefix(got,
 		"Time of a page, over host's, from the machine itself on lab: bridge adds ") {
 		t.Errorf("of several places: %q", got)

@@ -16,14 +16,18 @@ import (
 func led() *analysis.Report {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
 	route := func(name, load string) analysis.Cell {
-		x := analysis.Ratio{To: "a", Median: 1.2, Low: 1.19, High: 1.21, N: 12, Verdict: stats.Worse}
+		x := analysis.Ratio{To: "a", Median: 1.2, Low: 1.19, High: 1.21, N: 12,
+			Verdict: stats.Worse}
 		p := analysis.Price{Unit: "s", Median: 2e-4, Low: 1.9e-4, High: 2.1e-4, N: 12,
 			Verdict: stats.Costs}
-		return analysis.Cell{Cell: sample.Cell{Mode: mode.Name(name), Load: load}, Primary: workload.LatencyP50,
-			Dial: "127.0.0.1:80", Facts: map[string]string{endpoints.BehindProxy: "172.17.0.2:80",
+		return analysis.Cell{Cell: sample.Cell{Mode: mode.Name(name), Load: load},
+			Primary: workload.LatencyP50,
+			Dial:    "127.0.0.1:80", Facts: map[string]string{endpoints.BehindProxy: "172.17.0.2:80",
 				sample.FactUnanswered: "::1", sample.FactDevice: "e-" + name},
-			Evidence: judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 300, 4: 200}, [7]float64{}),
-			GPU:      &sample.GPU{By: sample.GPUByDRM, Slow: sample.GPUTime{Gaps: 2, Time: 1, Busy: 0.5}},
+			Evidence: judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 300, 4: 200},
+				[7]float64{}),
+			GPU: &sample.GPU{By: sample.GPUByDRM,
+				Slow: sample.GPUTime{Gaps: 2, Time: 1, Busy: 0.5}},
 			Metrics: map[string]analysis.Metric{workload.LatencyP50: {Ratio: &x, Price: &p},
 				workload.ConnectTime:  {Median: 0.3, Ratio: &x, Price: &p},
 				workload.ResponseTime: {Ratio: &x, Price: &p},
@@ -51,7 +55,8 @@ func TestTemplatesOfRoutes(t *testing.T) {
 	}
 	valued := func(code string, cells ...int) analysis.Finding {
 		f := what(code, "a query", cells...)
-		f.Values = map[string]float64{endpoints.SlowGaps: 0.1, endpoints.Other + endpoints.SlowGaps: 0.01,
+		f.Values = map[string]float64{endpoints.SlowGaps: 0.1, endpoints.Other +
+			endpoints.SlowGaps: 0.01,
 			workload.Glued: 0.25, endpoints.Other + workload.Glued: 0.02, workload.Stalls: 1,
 			endpoints.Other + workload.Stalls: 0, endpoints.Wait: 0.04, endpoints.ACKs: 42,
 			workload.RTT: 1e-3}
@@ -80,10 +85,12 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.PacketsUnclear, 2),
 			"Over c, the captured packets allow no verdict: the capture lost 7 packets."},
 		{what(endpoints.PartBlamed, sample.EvidenceRelay, 0),
-			"The relay nginx at port 80, over a: of 500 ms to the last token (mean) the server needs 300 ms, " +
+			"The relay nginx at port 80, over a: of 500 ms to the last token (mean) the server " +
+				"needs 300 ms, " +
 				"nginx holds 200 ms."},
 		{of(endpoints.NoPartBlamed, 1),
-			"Neither, over b: of 300 ms to the last token (mean) the server needs 300 ms, and the route adds " +
+			"Neither, over b: of 300 ms to the last token (mean) the server needs 300 ms, and " +
+				"the route adds " +
 				"little."},
 		{of(endpoints.Divided, 0), "Seen from the server (vllm at port 8000) on: 24 of 24 tokens."},
 		{of(endpoints.ByPackets),
@@ -96,27 +103,37 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"DRM's counters)."},
 		{valued(endpoints.SteadiestAlone, 0),
 			"Is it the network or the model? Over a the slowest tenth of the gaps between tokens " +
-				"is 100 ms longer than the median gap. With one route, the path's part cannot be told " +
+				"is 100 ms longer than the median gap. With one route, the path's part " +
+				"cannot be told " +
 				"from the server's: give another route to the same server."},
 		{valued(endpoints.Steadiest, 0),
 			"Is it the network or the model? Over a the slowest tenth of the gaps between tokens " +
-				"is 100 ms longer than the median gap, less than over any other route: that much is " +
+				"is 100 ms longer than the median gap, less than over any other route: " +
+				"that much is " +
 				"the server's own."},
 		{valued(endpoints.SteadiestUnheld, 0),
 			"Is it the network or the model? Over a the slowest tenth of the gaps between tokens " +
-				"is 100 ms longer than the median gap, less than over any other route that does not " +
+				"is 100 ms longer than the median gap, less than over any other route " +
+				"that does not " +
 				"hold tokens back: that much is the server's own."},
 		{blamed(endpoints.RouteBlamed, endpoints.Network),
 			"Over b, against a: its first token comes 300 ms (290–310) later; its slow gaps are " +
-				"90 ms (80–100) longer; 1 stall (over a 0).\nb: the network: its first token comes " +
-				"300 ms (290–310) later; its slow gaps are 100 ms longer than its median gap, +90 ms " +
-				"(+80 to +100) of that beyond a's. 25 % of its tokens arrived together with another " +
-				"one: they were held back on the path, or by the server. 1 of its gaps was a stall."},
+				"90 ms (80–100) longer; 1 stall (over a 0).\nb: the network: its " +
+				"first token comes " +
+				"300 ms (290–310) later; its slow gaps are 100 ms longer than its " +
+				"median gap, +90 ms " +
+				"(+80 to +100) of that beyond a's. 25 % of its tokens arrived together " +
+				"with another " +
+				"one: they were held back on the path, or by the server. 1 of its " +
+				"gaps was a stall."},
 		{blamed(endpoints.RouteHolds, endpoints.Network),
 			"Over b, against a: 25 % of its tokens came together with another one (over a 2 %): " +
-				"something on the path holds them back; its first token comes 300 ms (290–310) later; " +
-				"1 stall (over a 0).\nb: the network: its first token comes 300 ms (290–310) later. " +
-				"25 % of its tokens arrived together with another one: they were held back on the " +
+				"something on the path holds them back; its first token comes 300 ms " +
+				"(290–310) later; " +
+				"1 stall (over a 0).\nb: the network: its first token comes 300 ms " +
+				"(290–310) later. " +
+				"25 % of its tokens arrived together with another one: they were " +
+				"held back on the " +
 				"path. 1 of its gaps was a stall."},
 		{of(endpoints.TooFewToBlame, 1), "\nb: too few rounds to say."},
 		{valued(endpoints.TokensHeld, 0),
@@ -130,7 +147,8 @@ func TestTemplatesOfRoutes(t *testing.T) {
 			"Unclear over a: measure longer, or with more --tokens."},
 		{of(endpoints.BlameTooFew, 0), "Too few rounds to say over a: it takes at least 5."},
 		{of(endpoints.BlameHeld, 0),
-			"Neither the wire nor the model's speed, over a: the server, or a gateway in front of " +
+			"Neither the wire nor the model's speed, over a: the server, or a " +
+				"gateway in front of " +
 				"it, holds tokens back."},
 		{of(endpoints.BlameOneRoute, 0),
 			"With one route, a, path and server cannot be told apart: give another route to the " +
@@ -140,20 +158,24 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{what(endpoints.NotThePath, sample.EvidenceServer, 1),
 			"Not over b: what differs from a is the time in the server."},
 		{what(endpoints.PathUnclear, sample.EvidenceClient, 1),
-			"Unclear over b: what differs from a seems to be the time in the client, but its interval " +
+			"Unclear over b: what differs from a seems to be the time in the client, but " +
+				"its interval " +
 				"leaves the path room."},
 		{of(endpoints.NoNetwork, 1),
 			"No: the routes do not differ, so the time is spent in the server and the client, " +
 				"which they share."},
 		{what(endpoints.Gateway, endpoints.Caddy, 0),
-			"Over a, Caddy answers: leave response_buffers (buffer_responses in old versions) out " +
+			"Over a, Caddy answers: leave response_buffers (buffer_responses in old " +
+				"versions) out " +
 				"of its reverse_proxy."},
 		{of(endpoints.GatewayUnknown, 0),
 			"If a gateway is in front of the server, stop its buffering: option http-no-delay in " +
 				"HAProxy, proxy_buffering off in nginx, no buffering middleware in Traefik."},
 		{of(endpoints.GatewayOnly, 0),
-			"If what answers over a passes on another server's tokens, stop its buffering: option " +
-				"http-no-delay in HAProxy, proxy_buffering off in nginx, no buffering middleware in " +
+			"If what answers over a passes on another server's tokens, stop its " +
+				"buffering: option " +
+				"http-no-delay in HAProxy, proxy_buffering off in nginx, no buffering " +
+				"middleware in " +
 				"Traefik."},
 		{of(endpoints.RoutesDiffer, 1),
 			"Against a: b adds 200 µs (190–210) to the median page time: 10.0 µs (9.5–10.5) a " +
@@ -180,7 +202,8 @@ func TestTemplatesOfRoutes(t *testing.T) {
 			"a goes through docker-proxy: the container's own address, 172.17.0.2:80, is another " +
 				"route to it."},
 		{of(endpoints.ProxyCosts, 0),
-			"a goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on " +
+			"a goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo " +
+				"toll fast on " +
 				"80."},
 		{of(endpoints.ProxyFree, 0), "a goes through docker-proxy, at no measurable cost."},
 		{what(endpoints.Suspected, workload.Resent, 0),
@@ -192,20 +215,24 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"answer."},
 		{valued(endpoints.KeptDelay, 0),
 			"a: over a kept connection, a response has a wait that is 40.0 ms longer than over a " +
-				"new one: it waits for delayed acknowledgements of 40 ms, of which the kernel counted " +
+				"new one: it waits for delayed acknowledgements of 40 ms, of which the " +
+				"kernel counted " +
 				"42 (one end writes in two pieces and waits for the other's acknowledgement in " +
 				"between: set TCP_NODELAY there, or write once)."},
 		{valued(endpoints.ACKDelay, 0),
 			"a: a query takes 40.0 ms at a round trip of 1.00 ms, without loss: it waits for " +
-				"delayed acknowledgements of 40 ms, of which the kernel counted 42 (one end writes in " +
-				"two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY " +
+				"delayed acknowledgements of 40 ms, of which the kernel counted 42 (one " +
+				"end writes in " +
+				"two pieces and waits for the other's acknowledgement in between: " +
+				"set TCP_NODELAY " +
 				"there, or write once)."},
 		{valued(endpoints.MaybeACKDelay, 0),
 			"a: a query takes 40.0 ms at a round trip of 1.00 ms, without loss: as long as a " +
 				"delayed acknowledgement (one end writes in two pieces and waits for the other's " +
 				"acknowledgement in between: set TCP_NODELAY there, or write once)."},
 		{what(endpoints.OffloadsOff, "its device", 0, 1),
-			"a: its device e-a has gro off, unlike that of b: ethtool -K e-a gro on (not tried: a copy of the network has no device like it)."},
+			"a: its device e-a has gro off, unlike that of b: ethtool -K e-a gro on (not tried: " +
+				"a copy of the network has no device like it)."},
 		{of(endpoints.NoSuspect), "No other suspect."},
 		{what(endpoints.Unexamined, "toll did not find it", 0, 1, 2),
 			" The server's side was not examined: toll did not find it."},
@@ -219,7 +246,8 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{of(endpoints.Attachable, 0),
 			"sudo toll trace --attach 127.0.0.1:80 divides others' requests."},
 		{of(endpoints.Comparable, 0, 1),
-			"sudo toll trace a=127.0.0.1:80 b=127.0.0.1:80 divides the time of a request part by part."},
+			"sudo toll trace a=127.0.0.1:80 b=127.0.0.1:80 divides the time of a request " +
+				"part by part."},
 		{loaded(endpoints.Adds, workload.Batch, 1),
 			"Over a, b adds +0.200 ms (+0.190 to +0.210) to a response that is not streamed " +
 				"(costs), +0.200 ms (+0.190 to +0.210) to connecting (costs)."},

@@ -73,17 +73,21 @@ func TestTemplates(t *testing.T) {
 		{with(of(comparison.OwnDelays), func(f *analysis.Finding) {
 			f.Values = map[string]float64{workload.LateP99: 1e-3, workload.LateMax: 2e-3,
 				workload.WaitP99: 3e-3, workload.WaitMax: 4e-3, comparison.BusiestCPU: 0.125}
-		}), "The load's own delays, the largest of any row: its server sent tokens 1.00 ms late (p99; at " +
-			"worst 2.0 ms), they waited 3.0 ms for its client's thread (p99; at worst 4.0 ms), and its " +
+		}), "The load's own delays, the largest of any row: its server sent tokens 1.00 ms " +
+			"late (p99; at " +
+			"worst 2.0 ms), they waited 3.0 ms for its client's thread (p99; at worst 4.0 " +
+			"ms), and its " +
 			"busiest thread ran 12 % of a window."},
 		{with(of(comparison.OverIPv6, 3), ratios), "bridge over IPv6, from the machine itself: " +
 			"50 % (49–51) of bridge's throughput (worse)."},
 		{with(of(comparison.Tuned, 4, 2), ratios), "bridge+mtu=9000 from the machine itself: " +
-			"50 % (49–51) of bridge's throughput (worse) and 50 % (49–51) of bridge's median latency (worse)."},
+			"50 % (49–51) of bridge's throughput (worse) and 50 % (49–51) of bridge's median " +
+			"latency (worse)."},
 		{with(of(comparison.AgainstLab, 1), ratios), "bridge on lab, from the machine itself: " +
 			"50 % (49–51) of bridge's throughput (worse)."},
 		{of(analysis.Busy), "The machine was too busy: measure again before you decide."},
-		{of(comparison.Keep, 1, 2), "Perhaps keep bridge: fills the wire, -10 % CPU time, +4.0 µs median latency."},
+		{of(comparison.Keep, 1, 2),
+			"Perhaps keep bridge: fills the wire, -10 % CPU time, +4.0 µs median latency."},
 		{of(comparison.Keep, 2), "Perhaps keep bridge: +4.0 µs median latency."},
 		{with(of(comparison.Avoid, 2), func(f *analysis.Finding) { f.What = comparison.ProxyOff }),
 			`Perhaps avoid bridge: +4.0 µs median latency: set "userland-proxy": false.`},
@@ -92,15 +96,18 @@ func TestTemplates(t *testing.T) {
 		{of(comparison.Compared, 2), "Median latency, of host's: worse: bridge 120 % (119–121)."},
 		{of(comparison.Limited, 0),
 			"Every mode's throughput is limited by the client's CPU core."},
-		{of(comparison.HiddenByLink, 1), "Every mode's throughput is limited by the wire and says " +
-			"nothing about the modes: compare CPU time per byte."},
+		{of(comparison.HiddenByLink, 1),
+			"Every mode's throughput is limited by the wire and says " +
+				"nothing about the modes: compare CPU time per byte."},
 		{with(of(comparison.Relayed, 5), func(f *analysis.Finding) { f.What, f.N = "slirp4netns", 1500 }),
 			"Over rootless-publish :out each packet, of at most 1500 bytes, passes the process " +
 				"slirp4netns, which uses 96 % of a CPU and takes 7.68 s of CPU time for each GB."},
-		{with(of(comparison.LeverHelps, 5), lever), "An MTU of 65520 inside the networks of a rootless " +
-			"engine gives 50 % (49–51) of its throughput: docker network create -o " +
-			"com.docker.network.driver.mtu=65520 NAME. It may harm large datagrams on their way out, " +
-			"which the relay fragments."},
+		{with(of(comparison.LeverHelps, 5), lever),
+			"An MTU of 65520 inside the networks of a rootless " +
+				"engine gives 50 % (49–51) of its throughput: docker network create -o " +
+				"com.docker.network.driver.mtu=65520 NAME. It may harm large datagrams on " +
+				"their way out, " +
+				"which the relay fragments."},
 		{with(of(comparison.LeverHarms, 5), lever), "An MTU of 65520 inside the networks of a " +
 			"rootless engine does not help: 50 % (49–51) of its throughput."},
 		{with(of(comparison.LeverSame, 5), lever),
@@ -109,17 +116,21 @@ func TestTemplates(t *testing.T) {
 			"Whether an MTU of 65520 inside the networks of a rootless engine helps is unclear."},
 		{with(of(comparison.WithoutRelay), func(f *analysis.Finding) { f.What = "rootless-publish" }),
 			"Without a relay: docker run --network host IMAGE; it gives up port isolation: the " +
-				"container has the machine's ports and devices, and before Docker Engine 29.5 --network " +
+				"container has the machine's ports and devices, and before Docker Engine " +
+				"29.5 --network " +
 				"host is the engine's own network namespace."},
 		{of(comparison.OnlyResult, 0), "Nothing is compared: only host has a result."},
-		{of(comparison.OnlyMeasured, 0), "Nothing is compared: only host was measured. Name a mode " +
-			"to compare it with."},
-		{with(of(comparison.MostlyPacing), counts), "2 of 3 verdicts are unclear, mostly because bbr's " +
-			"pacing differs from run to run: --congestion reno measures without it."},
+		{of(comparison.OnlyMeasured, 0),
+			"Nothing is compared: only host was measured. Name a mode " +
+				"to compare it with."},
+		{with(of(comparison.MostlyPacing), counts),
+			"2 of 3 verdicts are unclear, mostly because bbr's " +
+				"pacing differs from run to run: --congestion reno measures without it."},
 		{with(of(analysis.Unclear), counts),
 			"2 of 3 verdicts are unclear: measure longer (--budget) or on a quieter machine."},
-		{with(of(analysis.TooFewRounds), counts), "2 of 3 verdicts are unclear, because there are too " +
-			"few rounds: a verdict takes at least 5 (--rounds, --budget)."},
+		{with(of(analysis.TooFewRounds), counts),
+			"2 of 3 verdicts are unclear, because there are too " +
+				"few rounds: a verdict takes at least 5 (--rounds, --budget)."},
 	} {
 		told[tt.f.Code] = true
 		w := &writer{r: compared()}
@@ -160,9 +171,11 @@ func TestTemplatesAreUnique(t *testing.T) {
 // Findings are told in their order; details have all of a kind, in the order of the table.
 func TestFill(t *testing.T) {
 	r := compared()
-	x := analysis.Ratio{To: "IPv4", Median: 0.75, Low: 0.74, High: 0.76, N: 12, Verdict: stats.Worse}
+	x := analysis.Ratio{To: "IPv4", Median: 0.75, Low: 0.74, High: 0.76, N: 12,
+		Verdict: stats.Worse}
 	tokens := analysis.Finding{Code: comparison.TokensFaster, From: "host", Cells: []int{1},
-		What: "host", Prices: []analysis.Price{{Unit: "s", Median: 0.005, Low: 0.004, High: 0.006, N: 6}}}
+		What: "host", Prices: []analysis.Price{{Unit: "s", Median: 0.005, Low: 0.004, High: 0.006,
+			N: 6}}}
 	six := analysis.Finding{Code: comparison.OverIPv6, Cells: []int{3}, Ratios: []analysis.Ratio{x}}
 	var tuned []analysis.Finding
 	for range 4 {

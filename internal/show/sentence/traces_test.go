@@ -22,13 +22,15 @@ func tracedAll() *trace.Report {
 		Path: priced(stats.Costs, 3), WakeUps: priced(stats.Unclear, 2),
 		Unattributed: priced(stats.Unclear, 4), Relay: priced(stats.Costs, 21),
 		Refusal: trace.Refusal{Refused: trace.NoTrips, Of: "bridge"},
-		Segments: []trace.Segment{{SegmentKey: sample.SegmentKey{Device: "eth0", Where: "container"}},
+		Segments: []trace.Segment{{SegmentKey: sample.SegmentKey{Device: "eth0",
+			Where: "container"}},
 			{SegmentKey: sample.SegmentKey{Reply: true, Device: "eth0"}}}}
 	route := trace.Trace{Label: "relayed", Against: "direct", Untraced: costs, Trips: 9,
 		Cost: priced(stats.Costs, 50), Path: priced(stats.Costs, 3), Ends: priced(stats.Unclear, 2),
 		Rows: []trace.Row{row("network", 6, priced(stats.Costs, 4)),
 			row("relay proxy", 28, priced(stats.Costs, 27)),
-			row("server", 50, priced(stats.Unclear, 9)), row("client", 50, priced(stats.Costs, 1.1))},
+			row("server", 50, priced(stats.Unclear, 9)),
+			row("client", 50, priced(stats.Costs, 1.1))},
 		Unattributed: priced(stats.Unclear, 2)}
 	route.Rows[1].Its, route.Rows[3].Mine = nil, nil
 	route.Cell.Load = workload.Request
@@ -58,67 +60,88 @@ func TestTraceTemplates(t *testing.T) {
 		row  int
 		want string
 	}{
-		{analysis.Finding{Code: trace.Added}, 0, adds + ": +3.0 ±1.0 µs in the path, +2.0 ±1.0 in " +
+		{analysis.Finding{Code: trace.Added}, 0, adds +
+			": +3.0 ±1.0 µs in the path, +2.0 ±1.0 in " +
 			"wake-ups, +4.0 ±1.0 not attributed and +21.0 ±1.0 in the relay, which tracing slows."},
 		{analysis.Finding{Code: trace.NotDivided}, 0, adds +
 			". Where is not known: no trip of bridge was traced."},
 		{analysis.Finding{Code: trace.TooShort}, 0, " A longer --budget has them."},
 		{analysis.Finding{Code: trace.RequestAdded}, 1, more + ": +27.0 ±1.0 µs in proxy (direct " +
 			"lacks it), +4.0 ±1.0 µs in the network and +2.0 ±1.0 µs not attributed."},
-		{analysis.Finding{Code: trace.RequestAdded}, 4, "What relayed adds to a request over direct was " +
-			"not measured. Its parts add +27.0 ±1.0 µs in proxy (direct lacks it), +4.0 ±1.0 µs in the " +
-			"network, +1.1 ±1.0 µs in the client (relayed lacks it) and +2.0 ±1.0 µs not attributed."},
+		{analysis.Finding{Code: trace.RequestAdded}, 4,
+			"What relayed adds to a request over direct was " +
+				"not measured. Its parts add +27.0 ±1.0 µs in proxy (direct lacks it), +4.0 " +
+				"±1.0 µs in the " +
+				"network, +1.1 ±1.0 µs in the client (relayed lacks it) and +2.0 ±1.0 µs " +
+				"not attributed."},
 		{analysis.Finding{Code: trace.RequestUnsure}, 1, more + ". Where is not sure: "},
 		{analysis.Finding{Code: trace.RequestTakes}, 2,
 			"Over direct a request takes 65.0 µs: server 50.2 µs, network 13.8 µs."},
 		{analysis.Finding{Code: trace.RequestSeems}, 2,
-			"A request over direct takes 64.0 µs. Where is not sure (server 50.2 µs, network 13.8 µs): "},
-		{analysis.Finding{Code: trace.RequestSeems}, 5, "A request over direct takes about 65.0 µs while " +
-			"it is traced (server 50.2 µs, network 13.8 µs): "},
-		{analysis.Finding{Code: trace.RequestUnsure}, 4, "What relayed adds to a request over direct " +
-			"was not measured, and its parts are not sure: "},
+			"A request over direct takes 64.0 µs. Where is not sure (server 50.2 µs, " +
+				"network 13.8 µs): "},
+		{analysis.Finding{Code: trace.RequestSeems}, 5,
+			"A request over direct takes about 65.0 µs while " +
+				"it is traced (server 50.2 µs, network 13.8 µs): "},
+		{analysis.Finding{Code: trace.RequestUnsure}, 4,
+			"What relayed adds to a request over direct " +
+				"was not measured, and its parts are not sure: "},
 		{analysis.Finding{Code: trace.CostUnknown}, 1,
 			"what tracing itself adds is not known after 9 requests. A longer --budget tells."},
-		{analysis.Finding{Code: trace.CostUnsure}, 1, "after 9 requests, what tracing itself adds " +
-			"(+50.0 ±1.0 µs) is known less exactly than the largest part. A longer --budget tells."},
+		{analysis.Finding{Code: trace.CostUnsure}, 1,
+			"after 9 requests, what tracing itself adds " +
+				"(+50.0 ±1.0 µs) is known less exactly than the largest part. A longer " +
+				"--budget tells."},
 		{analysis.Finding{Code: trace.TailIn, What: "relay proxy", Why: "waiting for a CPU",
 			Values: in(7e-3, 8e-3)}, 1,
 			" The p99 is 8.00 ms, 7.00 ms of it in proxy, waiting for a CPU."},
 		{analysis.Finding{Code: trace.SlowestIn, What: "server", Values: in(7e-3, 8e-3)}, 1,
 			" The slowest took 8.00 ms, 7.00 ms of them in the server."},
 		{analysis.Finding{Code: trace.ControlDiffers}, 0, "A second connection over host's path " +
-			"differs from the first by +3.0 ±1.0 µs in the path and +2.0 ±1.0 µs in wake-ups: that much " +
+			"differs from the first by +3.0 ±1.0 µs in the path and +2.0 ±1.0 µs in " +
+			"wake-ups: that much " +
 			"is noise."},
-		{analysis.Finding{Code: trace.RepeatedDiffers}, 1, "direct measured once more differs from " +
-			"itself by +3.0 ±1.0 µs in the network and the server's kernel and +2.0 ±1.0 µs in the " +
-			"client and the server: that much is noise."},
-		{analysis.Finding{Code: trace.RepeatedDiffers}, 3, "direct measured once more differs from " +
-			"itself by +3.0 ±1.0 µs in the network and the server's kernel and +2.0 ±1.0 µs in the " +
-			"server: that much is noise."},
-		{analysis.Finding{Code: trace.Followed}, 1, "These routes are outside toll's control: their " +
-			"bytes are not counted, but followed from process to process."},
+		{analysis.Finding{Code: trace.RepeatedDiffers}, 1,
+			"direct measured once more differs from " +
+				"itself by +3.0 ±1.0 µs in the network and the server's kernel and +2.0 " +
+				"±1.0 µs in the " +
+				"client and the server: that much is noise."},
+		{analysis.Finding{Code: trace.RepeatedDiffers}, 3,
+			"direct measured once more differs from " +
+				"itself by +3.0 ±1.0 µs in the network and the server's kernel and +2.0 " +
+				"±1.0 µs in the " +
+				"server: that much is noise."},
+		{analysis.Finding{Code: trace.Followed}, 1,
+			"These routes are outside toll's control: their " +
+				"bytes are not counted, but followed from process to process."},
 		{analysis.Finding{Code: trace.Frames, Values: in(4e-6, 4e-6)}, 0,
 			seesFrames + "up to 4.0 µs." + tryFirst},
 		{analysis.Finding{Code: trace.FramesInHooks, Values: in(2e-6, 4e-6)}, 0,
 			seesFrames + "2.0 µs of the bridge's 4.0 µs are in its hooks." + tryFirst},
 		{analysis.Finding{Code: trace.FramesOf, What: "bridge+x", Values: in(2e-6, 4e-6)}, 0,
 			seesFrames + "2.0 µs of the bridge's 4.0 µs, as bridge+x shows." + tryFirst},
-		{analysis.Finding{Code: trace.LongChains, What: "FORWARD", Why: "routing", Values: in(4e-6, 0)},
+		{analysis.Finding{Code: trace.LongChains, What: "FORWARD", Why: "routing",
+			Values: in(4e-6, 0)},
 			0, "The rules in FORWARD take 4.0 µs of a trip (routing): long chains."},
 		{analysis.Finding{Code: trace.WaitsSoftirq, Values: in(11e-6, 0)}, 0, "The request waits " +
-			"11.0 µs behind eth0 (container) for the softirq: on another CPU (RPS), or on one that is " +
+			"11.0 µs behind eth0 (container) for the softirq: on another CPU (RPS), or " +
+			"on one that is " +
 			"busy." + untried},
 		{analysis.Finding{Code: trace.WaitsQueue, Values: in(11e-6, 0), Rows: []int{1}}, 0,
 			"The reply waits 11.0 µs in the queueing discipline of eth0." + untried},
 		{analysis.Finding{Code: trace.ReadersSlept, Values: map[string]float64{trace.Share: 0.85,
-			trace.Took: 37e-6, trace.Whole: 36e-6}}, 0, "85 % of the readers slept; waking them takes " +
-			"37.0 µs of a trip, with host 36.0 µs. A program that polls its socket avoids it."},
-		{analysis.Finding{Code: trace.OddStep, What: "a step", Values: map[string]float64{trace.Share: 1}},
+			trace.Took: 37e-6, trace.Whole: 36e-6}}, 0,
+			"85 % of the readers slept; waking them takes " +
+				"37.0 µs of a trip, with host 36.0 µs. A program that polls its socket avoids it."},
+		{analysis.Finding{Code: trace.OddStep, What: "a step",
+			Values: map[string]float64{trace.Share: 1}},
 			0, "100 % of the trips pass a step, which no hop of bridge explains."},
 		{analysis.Finding{Code: trace.OddLookUp, What: "fib_table_lookup",
-			Values: map[string]float64{trace.Share: 0.3}}, 0, "30 % of the trips pass fib_table_lookup, " +
-			"which no hop of bridge explains: a NAT rule may be too wide."},
-		{analysis.Finding{Code: trace.RepliesWait, What: sample.WaitNagle, N: 500, Values: in(20, 0)}, 1,
+			Values: map[string]float64{trace.Share: 0.3}}, 0,
+			"30 % of the trips pass fib_table_lookup, " +
+				"which no hop of bridge explains: a NAT rule may be too wide."},
+		{analysis.Finding{Code: trace.RepliesWait, What: sample.WaitNagle, N: 500,
+			Values: in(20, 0)}, 1,
 			"500 replies waited 40.0 ms each in the server's TCP for acknowledgements, without " +
 				"TCP_NODELAY (set it at the server)."},
 		{analysis.Finding{Code: trace.NoReply, What: "direct", N: 1}, 1,
@@ -154,13 +177,16 @@ func TestTraceTemplates(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	for want, x := range map[string]trace.Refusal{
 		"": {},
-		"the old run: no trip of bridge was traced": {Refused: trace.NoTrips, Of: "bridge", Run: "old"},
+		"the old run: no trip of bridge was traced": {Refused: trace.NoTrips, Of: "bridge",
+			Run: "old"},
 		"the run ended before the rounds that show the parts of bridge": {Refused: trace.EndedEarly,
 			Of: "bridge"},
 		"only 57.0 % of bridge's trips were followed": {Refused: trace.FewFollowed, Of: "bridge",
 			Share: 0.57},
-		"only 97.9 % of bridge's trips were followed: after netif_rx, a byte is missing in 2.0 %; the " +
-			"log had no room for 9 events": {Refused: trace.FewFollowed, Of: "bridge", Share: 0.9799,
+		"only 97.9 % of bridge's trips were followed: after netif_rx, a byte is missing " +
+			"in 2.0 %; the " +
+			"log had no room for 9 events": {Refused: trace.FewFollowed, Of: "bridge",
+			Share: 0.9799,
 			After: "netif_rx", Want: "a byte", Lacking: 0.02, NoRoom: 9},
 	} {
 		if got := refusal(x); got != want {

@@ -78,7 +78,8 @@ func TestDetailsOfAFullCard(t *testing.T) {
 	got := strings.Join(strings.Fields(b), " ")
 	for _, want := range []string{"limited by the 10 Gbit/s card eth0 of node a",
 		"segments of 1448 bytes in packets of 1500 (the client's eth0 has MTU 1500)",
-		"100 % of what the 10 Gbit/s card eth0 of node a carries: 10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s", "eth0 of this machine · driver virtio_net"} {
+		"100 % of what the 10 Gbit/s card eth0 of node a carries: 10 Gbit/s × 1448 of 1538 " +
+			"bytes = 9.41 Gbit/s", "eth0 of this machine · driver virtio_net"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, b)
 		}

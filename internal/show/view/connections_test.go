@@ -43,7 +43,8 @@ func TestConnectionsTable(t *testing.T) {
 		Floor: map[string]float64{workload.Connections: 0.034}}}
 	proxy := connections(mode.PublishProxy, mode.ToLoopback6, 5.61, 0.31, 0.02, stats.Worse)
 	proxy.Warnings = []analysis.Warning{{Code: "ports-exhausted",
-		Text: "2 of 12 visits were cut short, because there are ephemeral ports for only 28232 connections: " +
+		Text: "2 of 12 visits were cut short, because there are ephemeral ports for only 28232 " +
+			"connections: " +
 			"use a shorter --window, or widen net.ipv4.ip_local_port_range"}}
 	r.Cells = []analysis.Cell{
 		connections(mode.Host, mode.ToLoopback, 18.2, 1, 0, ""),

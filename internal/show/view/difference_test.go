@@ -73,12 +73,14 @@ func TestDifference(t *testing.T) {
 func TestChangeOfFewRounds(t *testing.T) {
 	x := difference.Change{Median: 1.12, N: 3, Verdict: stats.Unclear,
 		Old: analysis.Judgement{Median: 1, N: 3}, New: analysis.Judgement{Median: 1.12, N: 3}}
-	c := changeRow(difference.Cell{Label: "bridge"}, "p50", document.Cell{}, document.Cell{}, x).Cells[4]
+	c := changeRow(difference.Cell{Label: "bridge"}, "p50", document.Cell{}, document.Cell{},
+		x).Cells[4]
 	if c.Text != "+12 (?)" || c.Short != "+12 (?)" {
 		t.Errorf("%q, short %q", c.Text, c.Short)
 	}
 	r := changed(t)
-	r.Cells = []difference.Cell{{Cell: judgetest.HostCell(mode.Bridge, workload.RR), Label: "bridge",
+	r.Cells = []difference.Cell{{Cell: judgetest.HostCell(mode.Bridge, workload.RR),
+		Label:   "bridge",
 		Primary: workload.LatencyP50, Metrics: map[string]difference.Metric{
 			workload.LatencyP50: {Unit: "s", Ratio: &x}}}}
 	var entry []string

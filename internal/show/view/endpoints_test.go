@@ -110,12 +110,17 @@ func routeReports() map[string]*analysis.Report {
 		chatRoute("direct", "172.17.0.2:8000", -0.04, stats.Gains),
 		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
 	chat.Findings = append(chat.Findings,
-		"Is it the network or the model? Over direct the slowest tenth of the gaps between tokens is 21.8 ms longer than the median gap, less than over any other way: that much is the server's own.",
-		"vpn: the network: its slow gaps are 60 ms longer than its median gap, +38 ms (+33 to +41) of that beyond direct's. 12 % of its tokens came glued to another one: they were held back on the way, or by the server.",
+		"Is it the network or the model? Over direct the slowest tenth of the gaps between "+
+			"tokens is 21.8 ms longer than the median gap, less than over any other way: that "+
+			"much is the server's own.",
+		"vpn: the network: its slow gaps are 60 ms longer than its median gap, +38 ms (+33 to "+
+			"+41) of that beyond direct's. 12 % of its tokens came glued to another one: they "+
+			"were held back on the way, or by the server.",
 		"Over published, vpn adds +26 ms (+23 to +31) to the first token (costs).")
 	chat.Cells[2].Warnings = []analysis.Warning{
 		{Code: "glued",
-			Text: "12 % of the tokens arrived together with another one: something on the path, or the server, holds them back, so gaps look shorter than they are"}}
+			Text: "12 % of the tokens arrived together with another one: something on the path, " +
+				"or the server, holds them back, so gaps look shorter than they are"}}
 	chat.Warnings = []analysis.Warning{{Code: "ways",
 		Text: "the ways lead to different servers, by their server: llama.cpp; nginx"}}
 
@@ -126,7 +131,8 @@ func routeReports() map[string]*analysis.Report {
 		sqlRoute("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
 	sql.Findings = append(
 		sql.Findings,
-		"vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
+		"vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): "+
+			"+0.09 ms (-0.01 to +0.15) to each.")
 	sql.Failed = []analysis.Failed{{Cell: sample.Cell{
 		Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint},
 		Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
@@ -220,14 +226,17 @@ func TestRouteJSONFields(t *testing.T) {
 			t.Errorf("study %v, witnessed %v, baseline %v", doc["study"],
 				at(doc, "cells/0/witnessed"), at(doc, "cells/0/baseline"))
 		}
-		metrics := "first_token_p50 gap_p50 gap_p99 gap_max gap_slow response_time token_rate stalls tokens_per_response glued connect_time rtt"
+		metrics := "first_token_p50 gap_p50 gap_p99 gap_max gap_slow response_time token_rate " +
+			"stalls tokens_per_response glued connect_time rtt"
 		load, primary := "tokens prompt stall_s requests streams window_s", "response_time"
 		if name == "sql" {
-			metrics, load, primary = "latency_p50 latency_p99 transactions query_p50 connect_time rtt", "queries streams window_s warmup_s", "latency_p50"
+			metrics, load, primary = "latency_p50 latency_p99 transactions query_p50 "+
+				"connect_time rtt", "queries streams window_s warmup_s", "latency_p50"
 		}
 		for where, keys := range map[string]string{
-			"plan/loads/0":                          load,
-			"cells/2":                               "mode from load on dial facts witnessed metrics primary warnings",
+			"plan/loads/0": load,
+			"cells/2": "mode from load on dial facts witnessed " +
+				"metrics primary warnings",
 			"cells/2/metrics":                       metrics,
 			"cells/2/metrics/" + primary:            "unit median low high rounds ratio price",
 			"cells/2/metrics/" + primary + "/price": "unit median low high n verdict",

@@ -36,7 +36,8 @@ func TestFast(t *testing.T) {
 	}{
 		"off": {&fast.Status{State: fast.Off}, "Fast is off.\n"},
 		"expired": {&fast.Status{State: fast.Expired, All: true, Notes: []string{"a note"}},
-			"Fast is off for all published ports: its lease expired. toll fast watch renews it.\n\nNotes\n  a note\n"},
+			"Fast is off for all published ports: its lease expired. toll fast watch renews " +
+				"it.\n\nNotes\n  a note\n"},
 		"links": {links, `Fast is on, for all published ports, links only; it ends in 10 s unless toll fast watch renews it.
 
                   chosen      largest

@@ -74,7 +74,8 @@ func everyKind(t *testing.T) map[string]document.Document {
 	documents := map[string]document.Document{
 		"report": Report(usual()), "empty": Report(head()), "ladder": Report(climbed()),
 		"trace":  Report(traced()),
-		"advise": Report(advised()), "difference": Difference(changed(t)), "drift": Report(drifting(t)),
+		"advise": Report(advised()), "difference": Difference(changed(t)),
+		"drift": Report(drifting(t)),
 		"scale": Report(crowded()), "sweep": Report(swept(t)), "wide": Report(widest(mode.All())),
 		"published": Published(study), "ports": Ports(pricedPorts()),
 		"served": Served(new(busyServer())), "trace routes": Report(judge.Judge(judgetest.Routes(30,
@@ -326,7 +327,8 @@ func TestOpenMetrics(t *testing.T) {
 			}
 			for _, c := range r.Base().Cells {
 				if m := c.Metrics[workload.Throughput]; c.Load == "bulk" && c.On == sample.Lab {
-					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + string(c.Mode) +
+					of := "toll_throughput_bits_per_second from=host load=bulk mode=" +
+						string(c.Mode) +
 						" on=lab stat=low study=" + string(r.Base().Study) + " to=" + string(c.To)
 					if got, ok := values[of]; !ok || got != m.Low {
 						t.Errorf("%s: %v, want %v", of, got, m.Low)
@@ -338,7 +340,8 @@ func TestOpenMetrics(t *testing.T) {
 	values := gauges(t, written(t, "openmetrics", Report(usual()), format.Options{}))
 	const of = " from=host load=bulk metric=throughput mode=bridge on=lab"
 	if values["toll_verdict"+of+" study=compare to=container verdict=worse"] != 1 ||
-		values["toll_baseline_ratio against=host"+of+" stat=median study=compare to=container"] != 0.86 {
+		values["toll_baseline_ratio against=host"+of+" stat=median "+
+			"study=compare to=container"] != 0.86 {
 		t.Error("no ratio with its verdict")
 	}
 	values = gauges(t, written(t, "openmetrics", Report(foreign()), format.Options{}))

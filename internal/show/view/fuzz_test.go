@@ -61,7 +61,8 @@ func visits(cells int) string {
 				`"tokens":9,"glued":9,"refused":1}},"server":{"window_s":1,"received":9,`+
 				`"counts":{"listen_overflows":3}},"values":{"response":%d,"connect":1},`+
 				`"evidence":{"responses":1,"tokens":2,"matched":2,"lost":%d},`+
-				`"gpu":{"by":"drm","slow":{"gaps":1,"time_s":1}}}}`+"\n", round, cell, 9+cell, 2+cell,
+				`"gpu":{"by":"drm","slow":{"gaps":1,"time_s":1}}}}`+"\n", round, cell, 9+cell,
+				2+cell,
 				cell)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 func past() trend.List {
-	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9, Size: 23_400_000}
+	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9,
+		Size: 23_400_000}
 	for k, x := range []float64{0.93, 0.91, 0.97} {
 		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC),
 			Baseline: "host", Loads: []string{"bulk", "rr"}, Plan: "1",

@@ -52,7 +52,8 @@ func climbed() *ladder.Report {
 	}
 	r.Findings = []string{
 		"Every row was witnessed: its bytes were counted on each hop of its path.",
-		"What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.5 µs)."}
+		"What costs nothing measurable in median latency: Docker's rules on the machine (at " +
+			"most 0.5 µs)."}
 	r.Skipped = []sample.Skip{{Mode: "netkit", From: "host", To: "container", On: "lab",
 		Reason: "the kernel has no netkit devices"}}
 	return r

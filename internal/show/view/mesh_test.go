@@ -153,7 +153,8 @@ func meshReports() map[string]*mesh.Report {
 }
 
 // withoutGolden have no golden files: others have all parts of their tables.
-var withoutGolden = []string{"mesh-long", "mesh-loses-node", "mesh-loses-80", "mesh-three", "mesh-two"}
+var withoutGolden = []string{"mesh-long", "mesh-loses-node", "mesh-loses-80", "mesh-three",
+	"mesh-two"}
 
 func TestMesh(t *testing.T) {
 	for name, r := range meshReports() {
@@ -190,10 +191,12 @@ func TestMeshJSONFields(t *testing.T) {
 		"mesh/nodes/0/effects":             "latency_p50 throughput_out throughput_in",
 		"mesh/nodes/0/effects/latency_p50": "ratio low high slow of",
 		"mesh/metrics":                     "latency_p50 throughput retransmission_rate",
-		"mesh/metrics/throughput":          "load unit higher_is_better typical fastest median slowest slowest_link links noise named_from nodes_named_from matrix slow",
-		"mesh/metrics/retransmission_rate": "load unit typical fastest median slowest slowest_link links named_from matrix slow",
-		"mesh/failed/0":                    "nodes visits left reason",
-		"mesh/failed/1":                    "nodes load visits reason",
+		"mesh/metrics/throughput": "load unit higher_is_better typical fastest median " +
+			"slowest slowest_link links noise named_from nodes_named_from matrix slow",
+		"mesh/metrics/retransmission_rate": "load unit typical fastest median slowest " +
+			"slowest_link links named_from matrix slow",
+		"mesh/failed/0": "nodes visits left reason",
+		"mesh/failed/1": "nodes load visits reason",
 	} {
 		o, _ := at(doc, where).(map[string]any)
 		for _, k := range strings.Fields(keys) {

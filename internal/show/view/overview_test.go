@@ -35,7 +35,8 @@ func usualOnTwoCPUs() *analysis.Report {
 		ratio float64
 		price float64
 		v     stats.Verdict
-	}{{mode.Host, mode.ToLoopback, 1, 0, ""}, {mode.Native, mode.ToLoopback, 1.12, -0.9, stats.Better},
+	}{{mode.Host, mode.ToLoopback, 1, 0, ""},
+		{mode.Native, mode.ToLoopback, 1.12, -0.9, stats.Better},
 		{mode.Bridge, mode.ToContainer, 0.91, 1, stats.Unclear},
 		{mode.PublishNAT, mode.ToLoopback, 0.87, 1.4, stats.Worse},
 		{mode.PublishNAT, mode.ToAddress, 0.86, 1.4, stats.Worse},

@@ -67,7 +67,8 @@ func unwitnessed() *Trace {
 				{Kind: "lo", Name: "lo", Where: "machine A", After: counters(1234567, 99, 0, 0)},
 			},
 				Witness: sample.Witness{
-					Evidence: "DNAT nat DOCKER publish (machine A): hit 0 times by 1 connections; " +
+					Evidence: "DNAT nat DOCKER publish (machine A): hit 0 times by 1 " +
+						"connections; " +
 						"lo lo (machine A): counted 1234567 bytes, the path must not use it"}},
 		},
 	}

@@ -29,7 +29,8 @@ func planned(t *testing.T, p sample.Plan) (d document.Document, text string) {
 
 func TestPlan(t *testing.T) {
 	p, err := plan.Make(plan.Request{From: []mode.Placement{mode.FromHost}, Baseline: mode.Host,
-		On: []string{sample.Lab}, Budget: 10, Precision: 0.02, Same: 0.03, Epoch: 2, Loads: []sample.Load{
+		On: []string{sample.Lab}, Budget: 10, Precision: 0.02, Same: 0.03, Epoch: 2,
+		Loads: []sample.Load{
 			{Kind: "rr", Warmup: 0.01, Window: 0.05, Slice: 0.004},
 			{Kind: "crr", Warmup: 0.05, Window: 0.25}}})
 	if err != nil {
@@ -39,7 +40,8 @@ func TestPlan(t *testing.T) {
 		Mode: "bridge", From: "host", Reason: "no bridge", Remedy: "modprobe bridge"})
 	d, text := planned(t, p)
 	if len(d.Sections) != 3 {
-		t.Errorf("%d sections, want the outline, the first round, and what is skipped", len(d.Sections))
+		t.Errorf("%d sections, want the outline, the first round, and what is skipped",
+			len(d.Sections))
 	}
 	for _, spare := range documenttest.Unnoticed(d, text) {
 		// The words of this row are all in its control's, too.
@@ -73,7 +75,8 @@ func TestPlanOfMesh(t *testing.T) {
 			rounds++
 			pairs := strings.Count(table.Rows[0].Cells[1].Text, ", ") + 1
 			if len(table.Rows) > tt.phases || pairs != tt.pairs {
-				t.Errorf("%d nodes: %d phases of %d pairs, want %d of %d", tt.nodes, len(table.Rows), pairs,
+				t.Errorf("%d nodes: %d phases of %d pairs, want %d of %d", tt.nodes,
+					len(table.Rows), pairs,
 					tt.phases, tt.pairs)
 			}
 		}

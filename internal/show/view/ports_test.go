@@ -185,8 +185,9 @@ func dialled(port uint16) *ports.Report {
 	odd.Doubt = []ports.Reason{{Words: "the BPF program cil_from_netdev at eth0 may redirect it"}}
 	add(node, random, odd)
 	inside := ports.Inside{Proto: "tcp", Server: ports.Server{Kind: "container", Name: "db",
-		Image: "postgres:17"}, Networks: []string{"shop_default"}, Paths: map[ports.Client]ports.Path{
-		ports.OwnAddr: {Kind: ports.Direct}, ports.Neighbour: {Kind: ports.Direct}}}
+		Image: "postgres:17"}, Networks: []string{"shop_default"},
+		Paths: map[ports.Client]ports.Path{
+			ports.OwnAddr: {Kind: ports.Direct}, ports.Neighbour: {Kind: ports.Direct}}}
 	for p := uint16(5432); p < 5436; p++ {
 		inside.Port, inside.Server.Port, inside.Dial = p, p, fmt.Sprintf("172.18.0.3:%d", p)
 		if port == 0 || port == p {
@@ -202,14 +203,16 @@ func TestPortsDialled(t *testing.T) {
 		port  uint16
 		width int
 	}{{"ports-dialled.txt", 0, 100}, {"", 0, 80}, {"", 0, 60},
-		{"port-blocked.txt", 3007, 80}, {"port-differs.txt", 22, 80}, {"port-random.txt", 30080, 80}} {
+		{"port-blocked.txt", 3007, 80}, {"port-differs.txt", 22, 80},
+		{"port-random.txt", 30080, 80}} {
 		r := dialled(x.port)
 		if x.port == 22 {
 			r.Answer = &analysis.Answer{Question: "What is reached from where?", Text: []string{
 				"Other machines reach 1 port: 22/tcp (sshd).",
 				"From a machine behind eth1, 22/tcp is blocked: the answer leaves by eth0.\n" +
 					"Two commands together admit them (tried in a copy):\n" +
-					"sudo iptables -I INPUT -d 198.51.100.10 -i eth1 -p tcp --dport 22 -m comment -j ACCEPT\n" +
+					"sudo iptables -I INPUT -d 198.51.100.10 -i eth1 -p tcp --dport 22 -m " +
+					"comment -j ACCEPT\n" +
 					"sudo ip rule add pref 1 from 198.51.100.10 lookup main\n" +
 					"They also open 22/tcp to containers, of the clients tried.\n" +
 					"They also close 80/tcp to this machine, of the clients tried.",
@@ -296,7 +299,8 @@ func TestExpectationsAsJUnit(t *testing.T) {
 	b := written(t, "junit", Ports(r), format.Options{})
 	for _, want := range []string{"  <testsuite name=\"toll ports\" tests=\"3\" " +
 		"failures=\"1\" errors=\"0\" skipped=\"1\">",
-		`      <failure message="one does"></failure>`, `      <skipped message="it is not known"></skipped>`} {
+		`      <failure message="one does"></failure>`,
+		`      <skipped message="it is not known"></skipped>`} {
 		if !testgolden.HasLine(b, want) {
 			t.Errorf("no %s in\n%s", want, b)
 		}

@@ -43,7 +43,8 @@ func prediction(w predict.Workload) *predict.Prediction {
 			row(mode.PublishProxy, mode.FromHost, 2.1e-3, stats.Costs),
 			row(mode.Host, mode.FromRemote, 1.5e-3, "")},
 		Notes: []string{
-			"The file has no bulk: what replies of 4096 bytes cost beyond the measured 1 is left out."}}
+			"The file has no bulk: what replies of 4096 bytes cost beyond the measured " +
+				"1 is left out."}}
 	p.Found = predict.Findings(p)
 	return p
 }

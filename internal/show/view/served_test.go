@@ -21,18 +21,21 @@ func always(part string, x float64) sample.ServedPart {
 
 // busyServer returns requests whose slowest one waits for an acknowledgement.
 func busyServer() sample.Served {
-	return sample.Served{Server: sample.EvidenceHop{Process: "postgres", Port: 5432}, Elapsed: 10.1, Followed: 10, Requests: 88_700,
+	return sample.Served{Server: sample.EvidenceHop{Process: "postgres", Port: 5432}, Elapsed: 10.1,
+		Followed: 10, Requests: 88_700,
 		Connections: 4, Writes: true,
 		Whole: sample.ServedPart{Mean: 130 * us, P50: 80 * us, P99: 1120 * us, Max: 41_000 * us},
 		Parts: []sample.ServedPart{{Part: sample.ServedRequest},
-			{Part: sample.EvidenceServer, Mean: 90 * us, P50: 78 * us, P99: 1117 * us, Max: 6000 * us},
+			{Part: sample.EvidenceServer, Mean: 90 * us, P50: 78 * us, P99: 1117 * us,
+				Max: 6000 * us},
 			{Part: sample.EvidenceTCP, Mean: 39 * us, P50: 1 * us, P99: 5 * us, Max: 40_000 * us},
 			{Part: sample.EvidenceQueue, Mean: 1 * us, P50: us, P99: us, Max: us},
 			{Part: sample.ServedReply}},
 		Waits: []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 8870, Sum: 354.8}},
 		Tail:  []float64{0, 1100 * us, 19 * us, us, 0},
 		Slowest: []sample.Answered{{At: 1.25, Whole: 41_000 * us,
-			Parts: []float64{0, 999 * us, 40_000 * us, us, 0}, Client: &[2]float64{5 * us, 10 * us}}},
+			Parts:  []float64{0, 999 * us, 40_000 * us, us, 0},
+			Client: &[2]float64{5 * us, 10 * us}}},
 		Median: &sample.Answered{At: 3, Whole: 80 * us, Parts: []float64{0, 78 * us, us, us, 0}},
 		Client: &sample.ServedClient{Requests: 88_000, Whole: always("", 145),
 			Parts: []sample.ServedPart{always(sample.ServedSent, 5), always(sample.ServedHere, 130),
@@ -45,7 +48,8 @@ func TestServed(t *testing.T) {
 	lossy.Client = nil
 	lossy.Writes, lossy.Lost, lossy.Unmatched, lossy.Waits = false, 12, 1000, nil
 	lossy.Parts = []sample.ServedPart{busy.Parts[0], busy.Parts[1], busy.Parts[4]}
-	lossy.Median, lossy.Tail, lossy.Slowest = nil, nil, []sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
+	lossy.Median, lossy.Tail, lossy.Slowest = nil, nil,
+		[]sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
 	sampled := lossy
 	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
 	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
@@ -217,7 +221,8 @@ func TestServedPage(t *testing.T) {
 			got = append(got, c.Text)
 		}
 	}
-	want := strings.Split("the median|server|0.000 ms|0.078 ms|the median|its TCP|0.078 ms|0.001 ms|"+
+	want := strings.Split("the median|server|0.000 ms|0.078 ms|the median|its "+
+		"TCP|0.078 ms|0.001 ms|"+
 		"the median|its queue|0.079 ms|0.001 ms|the slowest|to the server|0.000 ms|0.005 ms|"+
 		"the slowest|server|0.005 ms|0.999 ms|the slowest|its TCP|1.00 ms|40.0 ms|"+
 		"the slowest|its queue|41.0 ms|0.001 ms|the slowest|back until read|41.0 ms|0.010 ms", "|")

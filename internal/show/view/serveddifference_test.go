@@ -26,7 +26,8 @@ func TestServedDifference(t *testing.T) {
 	now.Requests /= 2
 	for name, both := range map[string][2]*sample.Served{
 		"requests-difference.txt": {&old, &now}, "requests-difference-none.txt": {&old, &old}} {
-		golden(t, name, written(t, "table", ServedDifference(difference.JudgeServed("old.json", both[0],
-			"new.json", both[1])), format.Options{Width: 80}))
+		golden(t, name, written(t, "table",
+			ServedDifference(difference.JudgeServed("old.json", both[0],
+				"new.json", both[1])), format.Options{Width: 80}))
 	}
 }

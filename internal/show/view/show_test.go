@@ -131,11 +131,13 @@ func usual() *analysis.Report {
 	}
 	r.Cells[3].Warnings = []analysis.Warning{bimodal}
 	r.Warnings = []analysis.Warning{{Code: "steal",
-		Text: "the hypervisor took 4.2 % of the CPU time away: results are noisier than they need be"}}
+		Text: "the hypervisor took 4.2 % of the CPU time away: results are noisier " +
+			"than they need be"}}
 	r.Failed = []analysis.Failed{{Cell: sample.Cell{
 		Mode: "publish-proxy", From: "host", To: "loopback6", Load: "rr", On: "lab"},
-		Reason:   "the path was not witnessed",
-		Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, the load moved 148635648"}}
+		Reason: "the path was not witnessed",
+		Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, " +
+			"the load moved 148635648"}}
 	r.Skipped = []sample.Skip{
 		{Mode: "shared", From: "host",
 			Reason: "there is no such path: it can be reached from container",
@@ -145,8 +147,10 @@ func usual() *analysis.Report {
 	}
 	r.Findings = []string{
 		"Every row with a result was witnessed: its bytes were counted on each hop of its path.",
-		"Cheapest from host that keeps port isolation: bridge, with 86 % (84–87) of host's throughput (worse) and 124 % (121–125) of host's median latency (worse).",
-		"Publishing through docker-proxy, from host: 38 % (36–40) of publish-nat :lo's throughput (worse) and 277 % (269–285) of publish-nat :lo's median latency (worse).",
+		"Cheapest from host that keeps port isolation: bridge, with 86 % (84–87) of host's " +
+			"throughput (worse) and 124 % (121–125) of host's median latency (worse).",
+		"Publishing through docker-proxy, from host: 38 % (36–40) of publish-nat :lo's " +
+			"throughput (worse) and 277 % (269–285) of publish-nat :lo's median latency (worse).",
 	}
 	return r
 }
@@ -172,7 +176,8 @@ func widest(modes []mode.Mode) *analysis.Report {
 						Median: 123456, Rounds: []float64{123456}}
 					c.Warnings = []analysis.Warning{
 						{Code: "few-rounds",
-							Text: "fewer than 6 rounds: the intervals are too narrow for what is known"}}
+							Text: "fewer than 6 rounds: the intervals are too narrow for " +
+								"what is known"}}
 					if m.Name == mode.PublishProxy {
 						c.Warnings = append(c.Warnings,
 							analysis.Warning{Code: "failed-visits",
@@ -257,7 +262,8 @@ func TestTable(t *testing.T) {
 	}
 	t.Run("color", func(t *testing.T) {
 		got := table(t, usual(), format.Options{Color: true, Width: format.DefaultWidth})
-		golden(t, "usual-color.txt", strings.Join(regexp.MustCompile(`.*\x1b.*\n`).FindAllString(got, -1), ""))
+		golden(t, "usual-color.txt",
+			strings.Join(regexp.MustCompile(`.*\x1b.*\n`).FindAllString(got, -1), ""))
 		if plain := table(t, usual(), format.Options{Width: format.DefaultWidth}); uncolored(got) != plain {
 			t.Error("colour changes more than colour")
 		}
@@ -360,7 +366,8 @@ func TestJSONFields(t *testing.T) {
 		{"control/groups/0", "from load on floor"},
 		{"control/groups/0/floor", "throughput"},
 		{"cells/0",
-			"mode from to load tune on hops witnessed baseline metrics cpu limited_by facts warnings"},
+			"mode from to load tune on hops witnessed baseline metrics cpu limited_by " +
+				"facts warnings"},
 		{"cells/1", "mode from to load tune on hops witnessed metrics cpu limited_by warnings"},
 		{"cells/1/metrics", "throughput throughput_per_busy_core cpu_per_byte retransmits"},
 		{"cells/1/metrics/throughput", "unit median low high rounds ratio"},

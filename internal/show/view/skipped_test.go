@@ -32,11 +32,14 @@ func TestNotMeasured(t *testing.T) {
 			skip("ipvlan-l3", "remote", "container", none, load),
 			skip("ipvlan-l3s", "remote", "container", none, load)}, nil,
 			[]string{
-				"ipvlan-l2 and ipvlan-l3 from another container and another machine; ipvlan-l3s from another machine: " + none + "; hint: " + load, "netkit from the machine itself: no netkit"}},
+				"ipvlan-l2 and ipvlan-l3 from another container and another machine; ipvlan-l3s " +
+					"from another machine: " + none + "; hint: " + load,
+				"netkit from the machine itself: no netkit"}},
 		{"targets", []sample.Skip{skip("publish-nat", "host", "loopback", "docker-proxy has them",
 			""), skip("publish-nat", "host", "address", "docker-proxy has them", "")}, nil,
 			[]string{
-				"publish-nat :lo and publish-nat :addr from the machine itself: docker-proxy has them"}},
+				"publish-nat :lo and publish-nat :addr from the machine itself: " +
+					"docker-proxy has them"}},
 		{"another-remedy", []sample.Skip{skip("a", "host", "", "apart", "x"),
 			skip("b", "host", "", "apart", "y")}, nil,
 			[]string{"a from the machine itself: apart; hint: x",

@@ -150,8 +150,10 @@ func TestUnpairedWords(t *testing.T) {
 	r.Unpaired = []analysis.Unpaired{{Load: "bulk", Rows: 3, Off: 0.041, Most: 0.18,
 		Row: "publish-nat :lo", Width: 0.0123},
 		{Load: "rr", Rows: 3, Off: 0.02, Most: 0.05, Row: "bridge", Width: 0.009}}
-	want := "Measured one after the other instead of in turns, modes would have ratios that are off by " +
-		"4.1 % for bulk (at most 18 %, publish-nat :lo; in turns ±1.2 %), and by 2.0 % for rr (at most 5.0 %, bridge; in turns ±0.9 %)."
+	want := "Measured one after the other instead of in turns, modes would have ratios " +
+		"that are off by " +
+		"4.1 % for bulk (at most 18 %, publish-nat :lo; in turns ±1.2 %), and by 2.0 % for rr " +
+		"(at most 5.0 %, bridge; in turns ±0.9 %)."
 	for _, f := range []string{"table", "html"} {
 		if text := written(t, f, Report(r), format.Options{}); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("not in the %s: %s", f, want)

@@ -80,7 +80,8 @@ func traced() *trace.Report {
 		Untraced: µs(4.1, 0.9, stats.Costs), Path: µs(3.5, 0.3, stats.Costs),
 		WakeUps: µs(0, 0.8, stats.Unclear), Unattributed: µs(0.6, 1, stats.Unclear),
 		Trips: 12000, Followed: 0.9991, Events: 50.2, Cost: µs(5.9, 2, stats.Costs),
-		Readers: map[string]float64{"slept, other CPU idle": 0.85, "awake": 0.11, "falling asleep": 0.04},
+		Readers: map[string]float64{"slept, other CPU idle": 0.85, "awake": 0.11,
+			"falling asleep": 0.04},
 		Rows: []trace.Row{
 			part("programs, system calls", 2.1, 2.1, 0.1),
 			part("TCP and IP out", 4.2, 2.7, 0.2),
@@ -167,8 +168,9 @@ func TestTraceJSONFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for where, keys := range map[string]string{
-		"":                      "study traces",
-		"traces/0":              "cell label against untraced path wake_ups unattributed trips followed events cost rows segments its_segments groups readers findings",
+		"": "study traces",
+		"traces/0": "cell label against untraced path wake_ups unattributed trips " +
+			"followed events cost rows segments its_segments groups readers findings",
 		"traces/0/rows/4":       "name mine_s its_s added epochs_s hooks",
 		"traces/0/rows/4/added": "unit median low high n verdict",
 		"traces/0/segments/3":   "part hop device where row at_s mid_mean_s p99_s share cost_s",

@@ -17,9 +17,15 @@ func TestTracedRoutes(t *testing.T) {
 	nagle := func(x *sample.Trace) {
 		x.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20}}
 	}
-	golden(t, "trace-routes.txt", written(t, "table", Summary(judge.Judge(judgetest.Routes(30, nagle))), format.Options{Width: 80}))
-	golden(t, "trace-routes-details.txt", written(t, "table", Report(judge.Judge(judgetest.Routes(30, nil))), format.Options{Width: 100}))
-	golden(t, "trace-route.txt", written(t, "table", Summary(judge.Judge(judgetest.Routes(0, nil))), format.Options{Width: 80}))
+	golden(t, "trace-routes.txt",
+		written(t, "table", Summary(judge.Judge(judgetest.Routes(30, nagle))),
+			format.Options{Width: 80}))
+	golden(t, "trace-routes-details.txt",
+		written(t, "table", Report(judge.Judge(judgetest.Routes(30, nil))),
+			format.Options{Width: 100}))
+	golden(t, "trace-route.txt",
+		written(t, "table", Summary(judge.Judge(judgetest.Routes(0, nil))),
+			format.Options{Width: 80}))
 	golden(t, "trace-routes-parts.txt", written(t, "table", Summary(judge.Judge(judgetest.Routes(30,
 		judgetest.Divided(4e-6, 4e-3)))), format.Options{Width: 80}))
 	var titles []string

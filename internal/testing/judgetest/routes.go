@@ -31,7 +31,9 @@ func Routes(relay float64, change func(*sample.Trace)) *sample.File {
 			f.Header.Plan.Cells = append(f.Header.Plan.Cells, c)
 		}
 		f.Header.Paths = append(f.Header.Paths, sample.Path{Route: name, From: sample.FromHere,
-			On: sample.OnEndpoint, Dial: map[string]string{"direct": "172.17.0.2:6379", "relayed": "127.0.0.1:6379"}[name], Hops: []string{}})
+			On: sample.OnEndpoint,
+			Dial: map[string]string{"direct": "172.17.0.2:6379",
+				"relayed": "127.0.0.1:6379"}[name], Hops: []string{}})
 	}
 	for round := range rounds {
 		state := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice}[round%3]
@@ -52,8 +54,9 @@ func routeVisit(round, cell int, relayed bool, state sample.Tracing, us, relay, 
 	add := func(reply bool, part sample.Part, hop, where string, took float64) {
 		x := jitter*took*us + copies*us
 		t.Segments = append(t.Segments, sample.Segment{MidMean: x, MidMeans: sample.Times{x, x},
-			SegmentKey: sample.SegmentKey{Reply: reply, Part: part, Hop: hop, Where: where}, P99: 2 * x,
-			Share: 1, Events: 1, Slowest: 9 * x, Steps: [2]string{where + hop, string(part)}})
+			SegmentKey: sample.SegmentKey{Reply: reply, Part: part, Hop: hop, Where: where},
+			P99:        2 * x,
+			Share:      1, Events: 1, Slowest: 9 * x, Steps: [2]string{where + hop, string(part)}})
 		t.MidMean += x
 	}
 	add(false, sample.PartClient, "", "", 5)
@@ -72,7 +75,8 @@ func routeVisit(round, cell int, relayed bool, state sample.Tracing, us, relay, 
 	add(true, sample.PartClient, "", "", 5)
 	t.Totals = sample.Times{t.MidMean, t.MidMean}
 	if state == sample.Untraced {
-		v.Slices = &sample.Slices{Slots: []int{0, 1}, Rates: []float64{1 / t.MidMean, 1 / t.MidMean},
+		v.Slices = &sample.Slices{Slots: []int{0, 1},
+			Rates:   []float64{1 / t.MidMean, 1 / t.MidMean},
 			Medians: []float64{t.MidMean, t.MidMean}}
 		v.Client.Window, v.Client.Trips = 0.2, int64(0.2/t.MidMean)
 		return v

@@ -25,7 +25,8 @@ func socketsOf(all []*running) string {
 		}
 		seen[space] = true
 		lines, err := describe(r.proc.PID)
-		fmt.Fprintf(&b, "sockets where the %s is, process %d in %s (%v):\n\t%s\n", r.role, r.proc.PID,
+		fmt.Fprintf(&b, "sockets where the %s is, process %d in %s (%v):\n\t%s\n", r.role,
+			r.proc.PID,
 			space, err, strings.Join(lines, "\n\t"))
 	}
 	return b.String()
@@ -57,7 +58,8 @@ func describe(pid int) (out []string, err error) {
 			state = states[l.St]
 		}
 		out = append(out, fmt.Sprintf("%s → %s %s, unacknowledged %d, unread %d, inode %d",
-			at(l.LocalAddr, l.LocalPort), at(l.RemAddr, l.RemPort), state, l.TxQueue, l.RxQueue, l.Inode))
+			at(l.LocalAddr, l.LocalPort), at(l.RemAddr, l.RemPort), state, l.TxQueue, l.RxQueue,
+			l.Inode))
 	}
 	return out, errors.Join(err, err6)
 }

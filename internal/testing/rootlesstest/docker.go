@@ -58,8 +58,9 @@ func (m *Machine) Docker(t testing.TB, e pathtest.Engine, variables []string,
 	}
 	d := &Docker{Host: "unix://" + m.Runtime + "/docker.sock", machine: m,
 		service: service{log: m.Home + "/dockerd.log"}}
-	cmd := m.Command("env", slices.Concat(variables, []string{script, "--data-root", m.Home + "/docker",
-		"--pidfile", m.Runtime + "/docker.pid", "--exec-root", m.Runtime + "/docker"}, flags)...)
+	cmd := m.Command("env", slices.Concat(variables,
+		[]string{script, "--data-root", m.Home + "/docker",
+			"--pidfile", m.Runtime + "/docker.pid", "--exec-root", m.Runtime + "/docker"}, flags)...)
 	d.start(t, "rootless dockerd", cmd, func() bool { return d.Command("info").Run() == nil })
 	return d
 }

@@ -141,7 +141,8 @@ func (m *Machine) lay() error {
 
 // Root returns a command that root runs there.
 func (m *Machine) Root(name string, args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"-t", m.pid, "-m", "-n", "-p", name}, args...)...)
+	return exec.Command("nsenter",
+		append([]string{"-t", m.pid, "-m", "-n", "-p", name}, args...)...)
 }
 
 // Command returns a command that the user runs at home, in an environment like after a login.

@@ -41,7 +41,8 @@ func parse(stderr io.Writer, args []string) (options, error) {
 		"measured part of a visit, in whole seconds: the peers know no others")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the order")
 	f.StringVar(&o.congestion, "congestion", "reno",
-		"congestion `control` of the namespace; empty: the machine's. bbr paces, which hides the loops; reno is the one that every namespace may choose")
+		"congestion `control` of the namespace; empty: the machine's. bbr paces, which hides "+
+			"the loops; reno is the one that every namespace may choose")
 	f.StringVar(&o.out, "o", "", "write the result to this `file` too")
 	f.StringVar(&o.toll, "toll", "./toll", "toll's `file`")
 	if err := f.Parse(args); err != nil {

@@ -234,7 +234,8 @@ func (r *report) foot(b *strings.Builder) {
 		notes = append(
 			notes,
 			fmt.Sprintf(
-				"visits made again because other programs ran or the machine stood still: %d; kept although other programs ran: %d", r.again, r.disturbed))
+				"visits made again because other programs ran or the machine stood still: %d; "+
+					"kept although other programs ran: %d", r.again, r.disturbed))
 	}
 	for _, m := range r.missing {
 		notes = append(notes, m.text())

@@ -86,7 +86,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
-		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12, sessions: 250}
+		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12,
+		sessions: 250}
 	switch {
 	case quick:
 		s = scale{name: "quick",
@@ -102,7 +103,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
 			loaded: 1,
 			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
-			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6, sessions: 50}
+			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6,
+			sessions: 50}
 	case full:
 		s = scale{name: "full",
 			aa:        runs{50, 20 * second},

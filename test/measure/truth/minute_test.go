@@ -55,7 +55,8 @@ func TestDrawMinute(t *testing.T) {
 	svg := drawMinute(rows, scaleOf(false, false, 0),
 		sample.Environment{CPUModel: "A & B <x>", CPUs: 2})
 	for _, want := range []string{"A &amp; B &lt;x&gt;", "toll in 60 s, the others in 15 pairs",
-		"0.950 ±1.0 %", "0.970 ±22.1 %", "0.980 ±0.4 %", "0.960 ±5.1 %", "prefers-color-scheme: dark", ">iperf3<", ">qperf<"} {
+		"0.950 ±1.0 %", "0.970 ±22.1 %", "0.980 ±0.4 %", "0.960 ±5.1 %",
+		"prefers-color-scheme: dark", ">iperf3<", ">qperf<"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%q is missing:\n%s", want, svg)
 		}

@@ -61,7 +61,8 @@ func (r rival) ratio(report *analysis.Report, m mode.Name) (estimate, error) {
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "minute": others,
-		"unpinned": others, "rootless": others, "trace-planted": {"nft", "tc", "ip"}, "tokens": {"ip", "tc"},
+		"unpinned": others, "rootless": others, "trace-planted": {"nft", "tc", "ip"},
+		"tokens":      {"ip", "tc"},
 		"tokens-load": {"ip"}, "trace-routes": {"ip", "nft"}}
 	var out []string
 	for _, name := range only {
@@ -96,10 +97,14 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	defer func() { err = errors.Join(err, kept.close()) }()
 	out := table{title: "Other tools on the same paths and CPUs",
 		text: fmt.Sprintf(
-			"Each mode against host by the other tool, a second each, all modes forth and back, and by toll in slices for %s, in the same namespaces, pinned "+
-				"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d blocks one after another. docker-proxy's round trips also by toll in visits of "+
+			"Each mode against host by the other tool, a second each, all modes forth and back, "+
+				"and by toll in slices for %s, in the same namespaces, pinned "+
+				"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d "+
+				"blocks one after another. docker-proxy's round trips also by toll "+
+				"in visits of "+
 				fmt.Sprint(
-					visitWindow)+", which do not pause either. A row holds if the ratio of both ratios may be 1, by an "+
+					visitWindow)+", which do not pause either. A row holds if the ratio of both "+
+				"ratios may be 1, by an "+
 				"interval for all rows together whose half is at most %.0f %%.", t.scale.peers.each,
 			t.scale.peers.n, percent*wide),
 		head: []string{"load", "CPUs", "tool", "mode", "to host by it", "by toll", "ratio of both"}}

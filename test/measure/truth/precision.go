@@ -20,8 +20,10 @@ const (
 func (t *trial) precision(ctx context.Context) ([]table, error) {
 	out := table{title: "Precision",
 		text: fmt.Sprintf(
-			"`toll compare` with all its defaults (all usual modes, bulk and rr), alone and beside %d niced processes that work in bursts. The widest half "+
-				"of an interval of all rows, as a share of the ratio; a row holds if it is at most %.1f %% after a minute and %.0f %% after ten seconds.",
+			"`toll compare` with all its defaults (all usual modes, bulk and rr), alone and "+
+				"beside %d niced processes that work in bursts. The widest half "+
+				"of an interval of all rows, as a share of the ratio; a row holds if it is at "+
+				"most %.1f %% after a minute and %.0f %% after ten seconds.",
 			burners, percent*longWidth, percent*shortWidth),
 		head: []string{"time", "beside", "rows", "without a result", "widest of bulk",
 			"widest of rr"}}

@@ -75,20 +75,29 @@ var plantedRoutes = []plantedRoute{
 	{name: "a CPU quota", what: "2 of each 10 ms, of which a reply takes 2", row: "server",
 		part: "waiting for a CPU", plain: routeKind{answer: answering{Burn: 2 * time.Millisecond}},
 		planted:   routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true},
-		reference: routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true}, times: 1},
+		reference: routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true},
+		times:     1},
 }
 
 // routes shows that toll trace ADDRESS finds, and sizes, what is planted in a route to a server.
 func (t *trial) routes(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of routes: planted differences",
-		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces behind "+
-			"bridges, %d traces of %s each. What the planted costs is known, or is measured for %s by "+
-			"clients of this program, without toll. A row holds if the right part moves by that amount "+
-			"±%.0f %%, and no other by more than %.1f µs, %.1f µs of one with a wake-up, or %.0f %% of "+
-			"the planted, which has side effects. A part that moved farther, but whose interval over "+
-			"rounds is not all beyond that, is too wide to tell. The client's part may grow with a long "+
-			"reply, which it reads. The last row is a server that answers 300 clients one after another: "+
-			"`--attach` must say what these measure themselves, less what it says that following slows.",
+		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network "+
+			"namespaces behind "+
+			"bridges, %d traces of %s each. What the planted costs is known, or is "+
+			"measured for %s by "+
+			"clients of this program, without toll. A row holds if the right part moves "+
+			"by that amount "+
+			"±%.0f %%, and no other by more than %.1f µs, %.1f µs of one with a wake-up, "+
+			"or %.0f %% of "+
+			"the planted, which has side effects. A part that moved farther, but whose "+
+			"interval over "+
+			"rounds is not all beyond that, is too wide to tell. The client's part may "+
+			"grow with a long "+
+			"reply, which it reads. The last row is a server that answers 300 clients one "+
+			"after another: "+
+			"`--attach` must say what these measure themselves, less what it says that "+
+			"following slows.",
 			t.scale.tracePlant.n, t.scale.tracePlant.each, t.scale.traceReference,
 			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond, percent*sideShare),
 		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}
@@ -234,8 +243,10 @@ func limitsFor(known amount) func(row string) float64 {
 
 // traceArgs returns the arguments that trace a plain route and another one.
 func (t *trial) traceArgs(name, plain, other string, seed uint64) []string {
-	return []string{"trace", "plain=http://" + plain + "/", name + "=http://" + other + "/", "--budget",
-		t.scale.tracePlant.each.String(), "--seed", strconv.FormatUint(seed, 10), "--quiet", "--force",
+	return []string{"trace", "plain=http://" + plain + "/", name + "=http://" + other + "/",
+		"--budget",
+		t.scale.tracePlant.each.String(), "--seed", strconv.FormatUint(seed, 10), "--quiet",
+		"--force",
 		"--format", "json"}
 }
 

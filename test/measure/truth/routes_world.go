@@ -67,7 +67,8 @@ func (w *routeWorld) link(ns *netns.NS, port, router, addr string) error {
 	if err != nil {
 		return err
 	}
-	script := fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip link set %[1]s up",
+	script := fmt.Sprintf("ip link add %s type veth peer name eth0 netns %d && ip "+
+		"link set %[1]s up",
 		port, tid)
 	if router != "" {
 		script += fmt.Sprintf(" && ip addr add %s/24 dev %s", router, port)
@@ -76,8 +77,9 @@ func (w *routeWorld) link(ns *netns.NS, port, router, addr string) error {
 		return err
 	}
 	network := addr[:strings.LastIndexByte(addr, '.')]
-	return inside(ns, "sh", "-c", fmt.Sprintf("ip addr add %s/24 dev eth0 && ip link set eth0 up && "+
-		"ip route add default via %s.254", addr, network))
+	return inside(ns, "sh", "-c",
+		fmt.Sprintf("ip addr add %s/24 dev eth0 && ip link set eth0 up && "+
+			"ip route add default via %s.254", addr, network))
 }
 
 // add adds a route and returns the address that clients dial.
@@ -113,8 +115,10 @@ func (w *routeWorld) bridges(k routeKind, port, network string) string {
 			fmt.Fprintf(&b, "ip addr add %s.254/24 dev %s\n", network, name)
 		} else {
 			before := fmt.Sprintf("b%d-%d", w.routes, i-1)
-			fmt.Fprintf(&b, "ip link add %s-x type veth peer name %[1]s-y\nip link set %[1]s-x master %s\n"+
-				"ip link set %[1]s-y master %[1]s\nip link set %[1]s-x up\nip link set %[1]s-y up\n", name,
+			fmt.Fprintf(&b, "ip link add %s-x type veth peer name %[1]s-y\nip link set "+
+				"%[1]s-x master %s\n"+
+				"ip link set %[1]s-y master %[1]s\nip link set %[1]s-x up\nip link "+
+				"set %[1]s-y up\n", name,
 				before)
 		}
 		if i == max(1, k.bridges)-1 {
@@ -123,8 +127,10 @@ func (w *routeWorld) bridges(k routeKind, port, network string) string {
 	}
 	if k.rules > 0 {
 		walk := strings.Repeat("tcp dport 1 counter drop\n", k.rules)
-		fmt.Fprintf(&b, "nft -f - <<'END'\ntable ip r%d {\nchain walk {\n%s}\nchain f {\ntype filter hook "+
-			"forward priority 0;\nip daddr %[3]s.2 jump walk\nip saddr %[3]s.2 jump walk\n}\n}\nEND\n",
+		fmt.Fprintf(&b, "nft -f - <<'END'\ntable ip r%d {\nchain walk {\n%s}\nchain f "+
+			"{\ntype filter hook "+
+			"forward priority 0;\nip daddr %[3]s.2 jump walk\nip saddr %[3]s.2 jump "+
+			"walk\n}\n}\nEND\n",
 			w.routes, walk, network)
 	}
 	return b.String()

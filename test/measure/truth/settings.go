@@ -62,7 +62,8 @@ func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, e
 func (q question) table(found map[string][][]estimate) table {
 	out := table{title: q.title,
 		text: fmt.Sprintf(
-			"%s %s A row holds if the ratio of its ratio to the first's may be 1, by an interval for all rows together whose half is at most %.0f %%.",
+			"%s %s A row holds if the ratio of its ratio to the first's may be 1, by an "+
+				"interval for all rows together whose half is at most %.0f %%.",
 			q.text, q.runs.text(), percent*q.limit),
 		head: []string{"load", q.what, "bridge / host", "to the first"}}
 	tests := len(q.loads) * (len(q.settings) - 1)

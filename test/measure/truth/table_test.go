@@ -16,7 +16,8 @@ func TestMarkdown(t *testing.T) {
 	out := table{title: "A title", text: "What it is.", head: []string{"a", "b"}}
 	out.add(noWord, "1", "2")
 	out.add(yes, "3", "4")
-	want := "### A title\n\nWhat it is.\n\n| a | b | holds |\n|---|---|---|\n| 1 | 2 |  |\n| 3 | 4 | yes |\n"
+	want := "### A title\n\nWhat it is.\n\n| a | b | holds |\n|---|---|---|\n| 1 | 2 |  |\n| 3 " +
+		"| 4 | yes |\n"
 	if diff := cmp.Diff(want, out.markdown()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -15,7 +15,8 @@ func TestLastPassesOverPauses(t *testing.T) {
 		v := sample.Visit{}
 		v.Evidence = &sample.Evidence{Parts: []sample.EvidencePart{
 			{Part: sample.EvidenceServer, Last: 0.63 + 1e-6*float64(i)},
-			{Part: sample.EvidenceRelay, Last: relay / 2}, {Part: sample.EvidenceRelay, Last: relay / 2}}}
+			{Part: sample.EvidenceRelay, Last: relay / 2},
+			{Part: sample.EvidenceRelay, Last: relay / 2}}}
 		r.visits = append(r.visits, v)
 	}
 	got := r.last()

@@ -196,7 +196,8 @@ func micros(s float64) string { return fmt.Sprintf("%.2f µs", s/microsecond) }
 
 func (a *traced) sumsTable() table {
 	out := table{title: "Traces: sums",
-		text: fmt.Sprintf("What a mode without a relay adds untraced, minus what its parts add. It "+
+		text: fmt.Sprintf("What a mode without a relay adds untraced, minus what its "+
+			"parts add. It "+
 			"holds if the 95 %% intervals contain 0 as often as that, but for a chance of %.1f %%.",
 			percent*coverageRisk),
 		head: []string{"mode", "runs", "interval contains 0", "not attributed, mean", "widest"}}
@@ -267,8 +268,10 @@ func (t *trial) parts(ctx context.Context) ([]table, error) {
 // followed traces every mode of the lab.
 func (t *trial) followed(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces: followed trips",
-		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none fails and at least "+
-			"%.0f %% of the trips of each are followed, or if it is refused because a switch in user "+
+		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none fails "+
+			"and at least "+
+			"%.0f %% of the trips of each are followed, or if it is refused because a "+
+			"switch in user "+
 			"space copies datagrams, which have no numbers.", percent*followedShare),
 		head: []string{"load", "from", "modes", "skipped", "least followed"}}
 	for _, load := range []string{rr, udpRR} {

@@ -46,10 +46,12 @@ func parse(stderr io.Writer, args []string) (options, error) {
 		"as many and as long runs as the numbers of docs/method.md rest on: more than two hours")
 	f.IntVar(
 		&runs, "runs", 0,
-		"so many runs of aa, minute, trace and each planted difference (default as the scale has it)")
+		"so many runs of aa, minute, trace and each planted difference (default as the "+
+			"scale has it)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all orders")
 	f.StringVar(&o.congestion, "congestion", "reno",
-		"congestion `control` of the lab where toll and others are compared, and of aa; precision takes toll as it is")
+		"congestion `control` of the lab where toll and others are compared, and of aa; "+
+			"precision takes toll as it is")
 	f.StringVar(&o.picture, "picture", "", "write minute's intervals as SVG to this `file`")
 	f.StringVar(&o.toll, "toll", "./toll", "toll's `file`")
 	if err := f.Parse(args); err != nil {
