@@ -774,7 +774,7 @@ func TestFollowAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			r, unseen, err := surely(func(busy []int) (*route, []int, error, error) {
+			r, unseen, err := retryWithLargerRings(func(busy []int) (*route, []int, error, error) {
 				if n == len(tt.attempts) || n == 1 && len(busy) != tt.attempts[0].full {
 					t.Fatalf("attempt %d, for %d rings", n, len(busy))
 				}

@@ -57,7 +57,7 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 	if from == 0 {
 		from = os.Getpid()
 	}
-	r, unseen, err := surely(func(busy []int) (*route, []int, error, error) {
+	r, unseen, err := retryWithLargerRings(func(busy []int) (*route, []int, error, error) {
 		return w.follow(ctx, name, from, busy, ask)
 	})
 	if unseen == nil && err == nil {
@@ -68,11 +68,11 @@ func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (uns
 	return unseen, err
 }
 
-// surely returns what follow does. If rings lost packets, the route may lack hops, and the last one
-// found would be called the server: then it calls follow again, for those rings, and returns the
-// route with more hops. It is unsure unless the second one lost none.
-func surely(follow func(busy []int) (r *route, full []int, unseen, err error)) (r *route, unseen,
-	err error) {
+// retryWithLargerRings returns what follow does. If rings lost packets, the route may lack hops, and
+// the last one found would be called the server: then it calls follow again, for those rings, and
+// returns the route with more hops. It is unsure unless the second one lost none.
+func retryWithLargerRings(follow func(busy []int) (r *route, full []int, unseen, err error)) (
+	r *route, unseen, err error) {
 	r, full, unseen, err := follow(nil)
 	if len(full) == 0 || err != nil || unseen != nil && !errors.Is(unseen, ErrUnseen) {
 		return r, unseen, err
