@@ -62,7 +62,9 @@ func Findings(r *Report) []analysis.Finding {
 	if len(r.Steps) > 0 && len(out) == 0 {
 		out = append(out, analysis.Finding{Code: NoPart})
 	}
-	if f, ok := tally.Finding(); ok {
+	if r.TooBusy() { // the verdicts may be unclear for the same reason
+		out = slices.Insert(out, 0, analysis.Finding{Code: analysis.Busy})
+	} else if f, ok := tally.Finding(); ok {
 		out = append(out, f)
 	}
 	return append(append(out, analysis.Finding{Code: analysis.AllWitnessed}), rest...)

@@ -68,6 +68,17 @@ func TestParts(t *testing.T) {
 	}
 }
 
+func TestPartsOnABusyMachine(t *testing.T) {
+	r := climb(priced(stats.Unclear, 2))
+	r.Warnings = []analysis.Warning{{Code: analysis.Busy, Text: "the machine was too busy. Wait"}}
+	r.Found = ladder.Findings(r)
+	want := []string{"The machine was too busy: measure again before you decide.",
+		"Median latency: no part is certain to change it (1 unclear)."}
+	if Fill(r); !slices.Equal(r.Answer.Text, want) {
+		t.Errorf("%q, want %q", r.Answer.Text, want)
+	}
+}
+
 func TestPartsInDetail(t *testing.T) {
 	full := analysis.Price{Unit: analysis.RatioUnit, Median: 0.8, Low: 0.79, High: 0.81, N: 12,
 		Verdict: stats.Unclear, LimitedBy: "wire"}
