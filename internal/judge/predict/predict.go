@@ -344,8 +344,11 @@ func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estim
 	e, level := p.slices(c, base, workload.RR, trip)
 	out := e.More(level)
 	extra := p.extra()
-	if extra == 0 || len(p.values(c, workload.Bulk, bytes)) == 0 {
+	switch {
+	case extra == 0 || !p.hasBulk():
 		return out
+	case len(p.values(c, workload.Bulk, bytes)) == 0:
+		return stats.Estimate{}
 	}
 	e, level = p.slices(c, base, workload.Bulk, bytes)
 	if e.Pairs == 0 {
@@ -377,8 +380,16 @@ func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 		p.values(c, workload.Bulk, workload.CPUPerByte))
 }
 
-// perQuery returns, by round, the cost of a number of queries. If perByte is nil, the extra bytes
-// cost nothing, which is noted.
+// hasBulk reports whether any cell has a rate of bulk.
+func (p *predictor) hasBulk() bool {
+	return slices.ContainsFunc(p.Series, func(s *analysis.Series) bool {
+		return s.Cell.Load == workload.Bulk && len(s.Values[workload.Throughput]) > 0
+	})
+}
+
+// perQuery returns, by round, the cost of a number of queries. In a file without bulk the extra bytes
+// cost nothing, which is noted. A cell that alone lacks bulk has no cost: it would seem cheaper than
+// the others.
 func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 	perByte map[int]float64) map[int]float64 {
 	out := map[int]float64{}
@@ -388,7 +399,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 		switch {
 		case extra == 0, ok:
 			x += extra * b
-		case perByte != nil:
+		case p.hasBulk():
 			continue
 		default:
 			reply := workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply

@@ -210,6 +210,21 @@ func TestPredictPairsLoadsByRound(t *testing.T) {
 	}
 }
 
+// A mode whose bulk failed must not seem cheaper than the others.
+func TestPredictNothingOfModeWithoutBulk(t *testing.T) {
+	f := costs(t, "rr", "bulk")
+	for i := range f.Visits {
+		if v := &f.Visits[i]; v.Cell == 5 {
+			v.Failure = "client: reset"
+		}
+	}
+	p, err := Judge(f, Workload{Queries: 1, Bytes: 100_000})
+	if err != nil || len(p.Noted) > 0 || p.Rows[0].Page.N != 6 || p.Rows[1].Page != nil ||
+		len(p.Rows[1].Over) > 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func TestPredictFromPlacementWithResults(t *testing.T) {
 	var cells []sample.Cell
 	for _, pin := range []string{sample.PinFar, sample.PinNear} {
