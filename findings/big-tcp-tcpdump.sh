@@ -13,8 +13,9 @@ set -euo pipefail
 deb_get tcpdump=4.99.3-1 libpcap0.8=1.10.3-1
 python3 "$here/big-tcp.py"
 expect "IPv6" "IP6 2001:db8::1 > 2001:db8::2: HBH 1234 > 80: tcp 100000" \
-	"$(debian tcpdump -tqnr jumbo.pcap 2>/dev/null)"
-expect "IPv4" "IP bad-len 0" "$(debian tcpdump -tnr zero.pcap 2>/dev/null)"
+	"$(debian tcpdump -Z root -tqnr jumbo.pcap 2>/dev/null)"
+expect "IPv4" "IP bad-len 0" "$(debian tcpdump -Z root -tnr zero.pcap 2>/dev/null)"
 expect "packets that match 'tcp port 80': IPv6, IPv4" "0 1" \
-	"$(for f in jumbo zero; do debian tcpdump -nr $f.pcap tcp port 80 2>/dev/null | wc -l; done |
-		paste -sd' ')"
+	"$(for f in jumbo zero; do
+		debian tcpdump -Z root -nr $f.pcap tcp port 80 2>/dev/null | wc -l
+	done | paste -sd' ')"
