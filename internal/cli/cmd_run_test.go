@@ -340,7 +340,7 @@ func TestRecipeNotInstalled(t *testing.T) {
 	code := run(context.Background(), env{stdout: &out, stderr: &errOut},
 		[]string{"run", "--recipe", "iperf3"})
 	const want = "toll: error: recipe iperf3: not installed: iperf3\n" +
-		"toll: hint: install the Debian package iperf3, or its equivalent\n"
+		"toll: hint: install iperf3 (Debian's name of the package)\n"
 	if code != exitNothing || out.Len() > 0 || errOut.String() != want {
 		t.Errorf("exit code %d\n%s\n%s", code, out.String(), errOut.String())
 	}

@@ -5,14 +5,22 @@ package remedy
 import (
 	"os"
 	"os/exec"
+	"strings"
 )
 
-// Install returns the remedy that installs a package, given by its name in Debian.
-func Install(name string) string {
-	if has("apt-get") {
-		return asRoot("apt-get install " + name)
+// Install returns the remedy that installs packages, given by their names in Debian. A name may have
+// a remark behind it, as in "netperf (non-free)".
+func Install(names ...string) string {
+	remarks := strings.Contains(strings.Join(names, ""), " ")
+	switch {
+	case has("apt-get") && !remarks:
+		return asRoot("apt-get install " + strings.Join(names, " "))
+	case len(names) > 1:
+		return "install " + strings.Join(names, ", ") + " (Debian's names of the packages)"
+	case remarks:
+		return "install " + names[0]
 	}
-	return "install " + name + " (Debian's name of the package)"
+	return "install " + names[0] + " (Debian's name of the package)"
 }
 
 // Start returns the remedy that starts a service of systemd.

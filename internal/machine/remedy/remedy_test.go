@@ -24,6 +24,10 @@ func TestRemedies(t *testing.T) {
 		"sudo apt-get install passt, sudo systemctl start docker, sudo systemctl restart docker" {
 		t.Errorf("with both: %s", got)
 	}
+	if got := Install("a", "b") + ", " + Install("c (non-free)"); got !=
+		"sudo apt-get install a b, install c (non-free)" {
+		t.Errorf("several, and with a remark: %s", got)
+	}
 	if err := os.Remove(filepath.Join(dir, "sudo")); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
@@ -217,10 +218,7 @@ func (e *missingError) Hint() string {
 			out = append(out, n.Package)
 		}
 	}
-	if len(out) == 1 {
-		return "install the Debian package " + out[0] + ", or its equivalent"
-	}
-	return "install the Debian packages " + strings.Join(out, ", ") + ", or their equivalents"
+	return remedy.Install(out...)
 }
 
 // Check returns an error unless the recipe's programs are where its commands look for them.
