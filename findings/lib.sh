@@ -1,7 +1,7 @@
 # Functions of the scripts in this folder. A script that sources this file works in a temporary
-# folder, ends after 230 seconds at the latest, and leaves no file and no process behind.
+# folder, ends after 235 seconds at the latest, and leaves no file and no process behind.
 here=$(cd "$(dirname "$0")" && pwd)
-[ -n "${finding_limit-}" ] || finding_limit='set' exec timeout -k 5 230 "$here/$(basename "$0")"
+[ -n "${finding_limit-}" ] || finding_limit='set' exec timeout -k 15 220 "$here/$(basename "$0")"
 dir=$(mktemp -d)
 cd "$dir" || exit
 changed=0
