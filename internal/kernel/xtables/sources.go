@@ -37,8 +37,16 @@ func (s *Sources) AddNet(address []byte, bits int) {
 
 // Match adds a match of xtables.
 func (s *Sources) Match(name string, data []byte) {
-	if s.Sets = s.Sets || name == "set"; slices.Contains([]string{"iprange", "mac", "physdev"}, name) {
+	const sources, flags = 32, 64 // in struct xt_iprange_mtinfo
+	switch name {
+	case "set":
+		s.Sets = true
+	case "mac", "physdev":
 		s.Lists = append(s.Lists, data)
+	case "iprange":
+		if len(data) > flags && data[flags]&1 != 0 { // IPRANGE_SRC
+			s.Lists = append(s.Lists, data[:sources])
+		}
 	}
 }
 
