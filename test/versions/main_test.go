@@ -18,11 +18,9 @@ func TestMerge(t *testing.T) {
 	write(page, "# Versions\n\n"+head+
 		"| iperf3 | 3.9 (2026-01-01) | 3.12 (2026-01-01) | toll run | --bidir has keys of its "+
 		"own |\n\nEnd.\n")
-	write(notes, "2026-11-28\tiperf3\t3.22\ttoll run\n"+
-		"2026-11-28\tiperf3\t3.12\tmake bench\n"+
-		"2026-11-27\tiperf3\t3.9\tmake bench\n"+
-		"2026-11-28\tDocker Engine\t20.10.24\ttoll ports\n"+
-		"2026-11-28\tDocker Engine\t29.0.0\ttoll ports\n")
+	write(notes, "2026-11-28\tiperf3\t3.22\ttoll run\n2026-11-28\tiperf3\t3.12\tmake "+
+		"bench\n2026-11-27\tiperf3\t3.9\tmake bench\n2026-11-28\tDocker Engine\t20.10.24\ttoll "+
+		"ports\n2026-11-28\tDocker Engine\t29.0.0\ttoll ports\n")
 	for range 2 { // the second time changes nothing
 		if err := merge(notes, page); err != nil {
 			t.Fatal(err)

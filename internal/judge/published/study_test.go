@@ -262,11 +262,10 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 			t.Errorf("%q: notes %q", x.Text, x.Notes)
 		}
 	}
-	if text := strings.Join(r.Answer.Text, " "); text != "1 of 5 findings does not hold: "+
-		"Open vSwitch carries more than every other mode, whatever the number of "+
-		"clients (reversed 1, not measured 19 of 20 ratios) [measured on another "+
-		"datapath of Open vSwitch: userspace (datapath_type=netdev)]. 4 are not "+
-		"measured: see the commands below." {
+	if text := strings.Join(r.Answer.Text, " "); text != "1 of 5 findings does not hold: Open "+
+		"vSwitch carries more than every other mode, whatever the number of clients (reversed 1, "+
+		"not measured 19 of 20 ratios) [measured on another datapath of Open vSwitch: userspace "+
+		"(datapath_type=netdev)]. 4 are not measured: see the commands below." {
 		t.Errorf("the answer does not say it: %s", text)
 	}
 }

@@ -342,9 +342,8 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 func loses(t *testing.T, c *testCluster, toll string) {
 	c.run(
 		t, 2, "sh", "-c",
-		"nft add table ip loses && nft 'add chain ip loses in { type filter hook input "+
-			"priority 0; }' && "+
-			"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
+		"nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority "+
+			"0; }' && nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
 	defer c.run(t, 2, "nft", "delete", "table", "ip", "loses")
 	testwait.Unhindered(t, 2*patience, func(u testing.TB) { lossyLink(u, c, toll) })
 }

@@ -221,11 +221,11 @@ func TestServedPage(t *testing.T) {
 			got = append(got, c.Text)
 		}
 	}
-	want := strings.Split("the median|server|0.000 ms|0.078 ms|the median|its "+
-		"TCP|0.078 ms|0.001 ms|"+
-		"the median|its queue|0.079 ms|0.001 ms|the slowest|to the server|0.000 ms|0.005 ms|"+
-		"the slowest|server|0.005 ms|0.999 ms|the slowest|its TCP|1.00 ms|40.0 ms|"+
-		"the slowest|its queue|41.0 ms|0.001 ms|the slowest|back until read|41.0 ms|0.010 ms", "|")
+	want := strings.Split("the median|server|0.000 ms|0.078 ms|"+
+		"the median|its TCP|0.078 ms|0.001 ms|the median|its queue|0.079 ms|0.001 ms|"+
+		"the slowest|to the server|0.000 ms|0.005 ms|the slowest|server|0.005 ms|0.999 ms|"+
+		"the slowest|its TCP|1.00 ms|40.0 ms|the slowest|its queue|41.0 ms|0.001 ms|"+
+		"the slowest|back until read|41.0 ms|0.010 ms", "|")
 	if !slices.Equal(got, want) {
 		t.Errorf("bars: %q", got)
 	}

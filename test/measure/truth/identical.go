@@ -84,12 +84,11 @@ func (s situation) beside() string {
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
 		text: fmt.Sprintf(
-			"`toll compare bridge --baseline bridge --tune %s --congestion %s --budget "+
-				"%s`, %d times "+
-				"in each situation, each with its own seed; unpinned half as often, and longer. "+
-				"It holds if at most one verdict of %.0f is better or worse, and the 95 "+
-				"%% intervals "+
-				"contain 1 as often as that, but for a chance of %.1f %%.", inert, t.congestion,
+			"`toll compare bridge --baseline bridge --tune %s --congestion %s --budget %s`, %d "+
+				"times in each situation, each with its own seed; unpinned half as often, and "+
+				"longer. It holds if at most one verdict of %.0f is better or worse, and the 95 "+
+				"%% intervals contain 1 as often as that, but for a chance of %.1f "+
+				"%%.", inert, t.congestion,
 			t.scale.aa.each, t.scale.aa.n, 1/wrongShare, percent*coverageRisk),
 		head: []string{"beside", "CPUs", "load", "rows", "interval contains 1",
 			"same", "unclear", "better", "worse", "no result", "widest"}}

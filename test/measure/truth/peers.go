@@ -98,10 +98,9 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	out := table{title: "Other tools on the same paths and CPUs",
 		text: fmt.Sprintf(
 			"Each mode against host by the other tool, a second each, all modes forth and back, "+
-				"and by toll in slices for %s, in the same namespaces, pinned "+
-				"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d "+
-				"blocks one after another. docker-proxy's round trips also by toll "+
-				"in visits of "+
+				"and by toll in slices for %s, in the same namespaces, pinned to the same CPUs "+
+				"(far: one each; near: both, and docker-proxy, on one), %d blocks one after "+
+				"another. docker-proxy's round trips also by toll in visits of "+
 				fmt.Sprint(
 					visitWindow)+", which do not pause either. A row holds if the ratio of both "+
 				"ratios may be 1, by an "+

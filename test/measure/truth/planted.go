@@ -84,10 +84,9 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 	out := table{title: "Planted differences",
 		text: fmt.Sprintf(
 			"Bridge against bridge with something in its path. Each is sized by a run of visits "+
-				"of %s (windows of 0.25 s, no slices), "+
-				"then looked for in runs of %s. A row holds if at least %.0f %% of the runs say "+
-				"worse, and their intervals agree with the long run's as often "+
-				"as 95 %% intervals do.", t.scale.reference, t.scale.plant.each,
+				"of %s (windows of 0.25 s, no slices), then looked for in runs of %s. A row holds "+
+				"if at least %.0f %% of the runs say worse, and their intervals agree with the "+
+				"long run's as often as 95 %% intervals do.", t.scale.reference, t.scale.plant.each,
 			percent*foundShare),
 		head: []string{"planted", "load", "is", "by visits", "runs", "found", "mean of the runs",
 			"agree"}}

@@ -82,22 +82,15 @@ var plantedRoutes = []plantedRoute{
 // routes shows that toll trace ADDRESS finds, and sizes, what is planted in a route to a server.
 func (t *trial) routes(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of routes: planted differences",
-		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network "+
-			"namespaces behind "+
-			"bridges, %d traces of %s each. What the planted costs is known, or is "+
-			"measured for %s by "+
-			"clients of this program, without toll. A row holds if the right part moves "+
-			"by that amount "+
-			"±%.0f %%, and no other by more than %.1f µs, %.1f µs of one with a wake-up, "+
-			"or %.0f %% of "+
-			"the planted, which has side effects. A part that moved farther, but whose "+
-			"interval over "+
-			"rounds is not all beyond that, is too wide to tell. The client's part may "+
-			"grow with a long "+
-			"reply, which it reads. The last row is a server that answers 300 clients one "+
-			"after another: "+
-			"`--attach` must say what these measure themselves, less what it says that "+
-			"following slows.",
+		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces "+
+			"behind bridges, %d traces of %s each. What the planted costs is known, or is "+
+			"measured for %s by clients of this program, without toll. A row holds if the right "+
+			"part moves by that amount ±%.0f %%, and no other by more than %.1f µs, %.1f µs of "+
+			"one with a wake-up, or %.0f %% of the planted, which has side effects. A part that "+
+			"moved farther, but whose interval over rounds is not all beyond that, is too wide to "+
+			"tell. The client's part may grow with a long reply, which it reads. The last row is "+
+			"a server that answers 300 clients one after another: `--attach` must say what these "+
+			"measure themselves, less what it says that following slows.",
 			t.scale.tracePlant.n, t.scale.tracePlant.each, t.scale.traceReference,
 			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond, percent*sideShare),
 		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}

@@ -34,14 +34,12 @@ var relayedModes = []struct {
 // without captures.
 func (t *trial) sums(ctx context.Context) (table, error) {
 	out := table{title: "Traces of routes: sums",
-		text: fmt.Sprintf("`toll trace plain=… published=…` to a server beside the client, "+
-			"and to one in "+
-			"a container behind a published port of the lab, %d traces of %s each. A trace "+
-			"agrees if the "+
-			"interval of what it cannot attribute has 0 in it. A row holds if as many do as 95 %% "+
-			"intervals let, but for a chance of %.1f %%, and their mean is known to "+
-			"within %.0f %% of "+
-			"what the route adds.", t.scale.tracePlant.n, t.scale.tracePlant.each, percent*missRisk,
+		text: fmt.Sprintf("`toll trace plain=… published=…` to a server beside the client, and to "+
+			"one in a container behind a published port of the lab, %d traces of %s each. A trace "+
+			"agrees if the interval of what it cannot attribute has 0 in it. A row holds if as "+
+			"many do as 95 %% intervals let, but for a chance of %.1f %%, and their mean is known "+
+			"to within %.0f %% of what the route "+
+			"adds.", t.scale.tracePlant.n, t.scale.tracePlant.each, percent*missRisk,
 			percent*plantedShare),
 		head: []string{"over", "adds, µs", "not attributed, µs", "agree"}}
 	for _, m := range relayedModes {

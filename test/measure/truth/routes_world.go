@@ -115,10 +115,9 @@ func (w *routeWorld) bridges(k routeKind, port, network string) string {
 			fmt.Fprintf(&b, "ip addr add %s.254/24 dev %s\n", network, name)
 		} else {
 			before := fmt.Sprintf("b%d-%d", w.routes, i-1)
-			fmt.Fprintf(&b, "ip link add %s-x type veth peer name %[1]s-y\nip link set "+
-				"%[1]s-x master %s\n"+
-				"ip link set %[1]s-y master %[1]s\nip link set %[1]s-x up\nip link "+
-				"set %[1]s-y up\n", name,
+			fmt.Fprintf(&b, "ip link add %s-x type veth peer name %[1]s-y\n"+
+				"ip link set %[1]s-x master %s\nip link set %[1]s-y master %[1]s\n"+
+				"ip link set %[1]s-x up\nip link set %[1]s-y up\n", name,
 				before)
 		}
 		if i == max(1, k.bridges)-1 {
@@ -127,11 +126,9 @@ func (w *routeWorld) bridges(k routeKind, port, network string) string {
 	}
 	if k.rules > 0 {
 		walk := strings.Repeat("tcp dport 1 counter drop\n", k.rules)
-		fmt.Fprintf(&b, "nft -f - <<'END'\ntable ip r%d {\nchain walk {\n%s}\nchain f "+
-			"{\ntype filter hook "+
-			"forward priority 0;\nip daddr %[3]s.2 jump walk\nip saddr %[3]s.2 jump "+
-			"walk\n}\n}\nEND\n",
-			w.routes, walk, network)
+		fmt.Fprintf(&b, "nft -f - <<'END'\ntable ip r%d {\nchain walk {\n%s}\nchain f {\n"+
+			"type filter hook forward priority 0;\nip daddr %[3]s.2 jump walk\n"+
+			"ip saddr %[3]s.2 jump walk\n}\n}\nEND\n", w.routes, walk, network)
 	}
 	return b.String()
 }

@@ -96,16 +96,14 @@ var tokenAmounts = []time.Duration{500 * time.Microsecond, 5 * time.Millisecond,
 // tokens shows that toll stream finds, and sizes, what delays tokens.
 func (t *trial) tokens(ctx context.Context) (_ []table, err error) {
 	out := table{title: "Tokens: planted delays",
-		text: fmt.Sprintf("`toll stream` to a server in another network namespace, %d "+
-			"responses of "+
-			"%d tokens, against the same without the delay. A row holds if each part "+
-			"of the time to "+
-			"the last token moves as planted, the median over rounds, within %.1f ms, the "+
-			"server's within %.1f ms; and if "+
-			"the report names the part for 50 ms, but the server, whose work any response is. "+
-			"What the relay adds is measured against a relay that does not wait. The server's TCP "+
-			"waits for an acknowledgement (Nagle), for one round trip, half of which is in the "+
-			"request and half in the wire.", t.scale.tokens, tokensEach, 1e3*tokenLimit,
+		text: fmt.Sprintf("`toll stream` to a server in another network namespace, %d responses "+
+			"of %d tokens, against the same without the delay. A row holds if each part of the "+
+			"time to the last token moves as planted, the median over rounds, within %.1f ms, the "+
+			"server's within %.1f ms; and if the report names the part for 50 ms, but the server, "+
+			"whose work any response is. What the relay adds is measured against a relay that "+
+			"does not wait. The server's TCP waits for an acknowledgement (Nagle), for one round "+
+			"trip, half of which is in the request and half in the "+
+			"wire.", t.scale.tokens, tokensEach, 1e3*tokenLimit,
 			1e3*serverLimit),
 		head: []string{"planted", "amount", "the part moved by", "the farthest other", "named"}}
 	before := map[int]*tokenReport{} // by the port dialled

@@ -30,11 +30,10 @@ const (
 func (t *trial) loadedTokens(ctx context.Context) (_ []table, err error) {
 	n := t.scale.sessions
 	out := table{title: "Tokens: many sessions",
-		text: fmt.Sprintf("`toll stream` with %d sessions of %.0f tokens a second, in "+
-			"turns as root, "+
-			"who captures packets, and as a user, who may not. A row of root's holds "+
-			"if nothing was "+
-			"lost and %.0f %% of the tokens were seen at every hop. CPU time is toll's.", n,
+		text: fmt.Sprintf("`toll stream` with %d sessions of %.0f tokens a second, in turns as "+
+			"root, who captures packets, and as a user, who may not. A row of root's holds if "+
+			"nothing was lost and %.0f %% of the tokens were seen at every hop. CPU time is "+
+			"toll's.", n,
 			1/busyPace.Seconds(), percent*clear),
 		head: []string{"who", "tokens", "seen", "packets lost", "CPU µs a token", "gap p50",
 			"first token p50"}}

@@ -268,11 +268,9 @@ func (t *trial) parts(ctx context.Context) ([]table, error) {
 // followed traces every mode of the lab.
 func (t *trial) followed(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces: followed trips",
-		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none fails "+
-			"and at least "+
-			"%.0f %% of the trips of each are followed, or if it is refused because a "+
-			"switch in user "+
-			"space copies datagrams, which have no numbers.", percent*followedShare),
+		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none fails and at "+
+			"least %.0f %% of the trips of each are followed, or if it is refused because a "+
+			"switch in user space copies datagrams, which have no numbers.", percent*followedShare),
 		head: []string{"load", "from", "modes", "skipped", "least followed"}}
 	for _, load := range []string{rr, udpRR} {
 		for _, p := range mode.Placements() {

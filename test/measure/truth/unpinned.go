@@ -34,16 +34,13 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	defer func() { err = errors.Join(err, kept.close()) }()
 	out := table{title: "Other tools that pin nothing",
 		text: fmt.Sprintf(
-			"Each mode by the other tool, which the scheduler places, a second each, "+
-				"and by toll in slices of both placements for %s, %d blocks one after "+
-				"another; on an "+
+			"Each mode by the other tool, which the scheduler places, a second each, and by toll "+
+				"in slices of both placements for %s, %d blocks one after another; on an "+
 				"otherwise idle machine, and beside a process that keeps a CPU half busy. Of "+
-				"bulk, a row holds "+
-				"if the tool's ratio to host and the range of toll's have values in "+
-				"common. Runs of rr "+
-				"differ by what the scheduler does: a row holds if %.0f %% of them lie in "+
-				"the range from "+
-				"far to near, or within %.0f %% of it.", t.scale.peers.each, t.scale.peers.n,
+				"bulk, a row holds if the tool's ratio to host and the range of toll's have "+
+				"values in common. Runs of rr differ by what the scheduler does: a row holds if "+
+				"%.0f %% of them lie in the range from far to near, or within %.0f %% of "+
+				"it.", t.scale.peers.each, t.scale.peers.n,
 			percent*mostRuns, percent*beyond),
 		head: []string{"beside", "load", "tool", "figure", "by it", "toll, far", "near",
 			"in the range"}}
