@@ -153,9 +153,6 @@ func TestRingSaysWhatItLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if r.Crowded() {
-			t.Error("an empty ring is crowded")
-		}
 		exchange(t, "127.0.0.1:0", slices.Repeat([]string{strings.Repeat("x", 64<<10)}, 64)...)
 		lost := 0
 		testwait.Until(t, patience, "the loss is counted", func() bool {
@@ -166,13 +163,6 @@ func TestRingSaysWhatItLost(t *testing.T) {
 			lost += n
 			return lost > 0
 		})
-		if !r.Crowded() {
-			t.Error("a full ring is not crowded")
-		}
-		r.Read(func(*Packet) {})
-		if r.Crowded() {
-			t.Error("a ring that was read is crowded")
-		}
 	})
 }
 

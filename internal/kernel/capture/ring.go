@@ -145,7 +145,8 @@ func (r *Ring) Close() error {
 func (r *Ring) Read(f func(*Packet)) {
 	for range len(r.mem) / blockSize {
 		block := r.mem[r.next*blockSize:][:blockSize]
-		head := r.head(r.next)
+		head := (*unix.TpacketHdrV1)(unsafe.Pointer(
+			&(*unix.TpacketBlockDesc)(unsafe.Pointer(&block[0])).Hdr))
 		if atomic.LoadUint32(&head.Block_status)&unix.TP_STATUS_USER == 0 {
 			return
 		}
@@ -153,20 +154,6 @@ func (r *Ring) Read(f func(*Packet)) {
 		atomic.StoreUint32(&head.Block_status, unix.TP_STATUS_KERNEL)
 		r.next = (r.next + 1) % (len(r.mem) / blockSize)
 	}
-}
-
-// Crowded reports whether most of the ring waits to be read.
-func (r *Ring) Crowded() bool {
-	const most, of = 3, 4
-	blocks := len(r.mem) / blockSize
-	at := (r.next + blocks*most/of) % blocks // filled after all between
-	return atomic.LoadUint32(&r.head(at).Block_status)&unix.TP_STATUS_USER != 0
-}
-
-// head returns the header of a block.
-func (r *Ring) head(block int) *unix.TpacketHdrV1 {
-	desc := (*unix.TpacketBlockDesc)(unsafe.Pointer(&r.mem[block*blockSize]))
-	return (*unix.TpacketHdrV1)(unsafe.Pointer(&desc.Hdr))
 }
 
 const (

@@ -220,12 +220,6 @@ func (r *Recorder) Read(f func(*Event)) error {
 	return nil
 }
 
-// Crowded reports whether most of the ring waits to be read.
-func (r *Recorder) Crowded() bool {
-	const most, of = 3, 4
-	return r.ring.AvailableBytes() > size*most/of
-}
-
 const noDelay = 1 // TCP_NAGLE_OFF
 
 // Lost returns the number of events so far for which the ring had no room.

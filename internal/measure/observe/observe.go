@@ -310,9 +310,7 @@ func closeAll(rings []*ring) error {
 	return atOnce(len(rings), func(i int) error { return rings[i].Close() })
 }
 
-// read empties the rings until stop is closed. Where connections are followed, it leaves that to the
-// end of the visit as long as they have room: it takes as much CPU time as the requests themselves,
-// and a relay or server that is kept from a CPU, or woken up on another one, looks slow.
+// read empties the rings until stop is closed.
 func (w *Watch) read() {
 	t := time.NewTicker(capture.Retire)
 	defer t.Stop()
@@ -322,23 +320,13 @@ func (w *Watch) read() {
 			return
 		case <-t.C:
 			w.mu.Lock()
-			var err error
-			if !w.dials || w.crowded() {
-				err = w.drain()
-			}
+			err := w.drain()
 			w.mu.Unlock()
 			if err != nil { // the visit's end reports it
 				return
 			}
 		}
 	}
-}
-
-// crowded reports whether a ring has little room left.
-func (w *Watch) crowded() bool {
-	full := func(r *writes.Recorder) bool { return r != nil && r.Crowded() }
-	return slices.ContainsFunc(slices.Concat(w.rings, w.extra), (*ring).Crowded) || full(w.writes) ||
-		slices.ContainsFunc(w.spare, full)
 }
 
 func (w *Watch) drain() error {
