@@ -18,6 +18,7 @@ const (
 const (
 	OtherPlacement = "other-placement" // results on Pin are used, as there are none on the pin What
 	NoBulk         = "no-bulk"         // the cost of AskedBytes includes only that of MeasuredBytes
+	NoBulkCPU      = "no-bulk-cpu"     // the same of the CPU time, while bulk has a throughput
 
 	AskedBytes    = "asked" // of a reply
 	MeasuredBytes = "measured"

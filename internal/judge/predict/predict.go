@@ -327,14 +327,7 @@ func (p *predictor) extra() float64 {
 // page returns the time of a page by round. Each query takes a round trip, and the extra bytes of
 // its reply take their share of the throughput.
 func (p *predictor) page(c sample.Cell) map[int]float64 {
-	var perByte map[int]float64
-	for round, rate := range p.values(c, workload.Bulk, workload.Throughput) {
-		if perByte == nil {
-			perByte = map[int]float64{}
-		}
-		perByte[round] = bitsPerByte / rate
-	}
-	return p.perQuery(c, workload.LatencyP50, float64(p.w.Queries), perByte)
+	return p.perQuery(c, float64(p.w.Queries), workload.LatencyP50, workload.Throughput)
 }
 
 // perTrip returns the excess of c over the baseline for one operation: a round trip by the metric
@@ -345,7 +338,7 @@ func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estim
 	out := e.More(level)
 	extra := p.extra()
 	switch {
-	case extra == 0 || !p.hasBulk():
+	case extra == 0 || !p.hasBulk(bytes):
 		return out
 	case len(p.values(c, workload.Bulk, bytes)) == 0:
 		return stats.Estimate{}
@@ -376,39 +369,51 @@ func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 	if p.w.QPS == 0 {
 		return nil
 	}
-	return p.perQuery(c, workload.CPUPerTrip, p.w.QPS,
-		p.values(c, workload.Bulk, workload.CPUPerByte))
+	return p.perQuery(c, p.w.QPS, workload.CPUPerTrip, workload.CPUPerByte)
 }
 
-// hasBulk reports whether any cell has a rate of bulk.
-func (p *predictor) hasBulk() bool {
+// hasBulk reports whether any cell has a metric of bulk.
+func (p *predictor) hasBulk(metric string) bool {
 	return slices.ContainsFunc(p.Series, func(s *analysis.Series) bool {
-		return s.Cell.Load == workload.Bulk && len(s.Values[workload.Throughput]) > 0
+		return s.Cell.Load == workload.Bulk && len(s.Values[metric]) > 0
 	})
 }
 
-// perQuery returns, by round, the cost of a number of queries. In a file without bulk the extra bytes
-// cost nothing, which is noted. A cell that alone lacks bulk has no cost: it would seem cheaper than
+// perQuery returns, by round, the cost of a number of queries: each is a round trip by the metric
+// trip of rr, and the extra bytes by the metric bytes of bulk. If no cell has that, the extra bytes
+// cost nothing, which is noted. A cell that alone lacks it has no cost: it would seem cheaper than
 // the others.
-func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
-	perByte map[int]float64) map[int]float64 {
+func (p *predictor) perQuery(c sample.Cell, times float64, trip, bytes string) map[int]float64 {
 	out := map[int]float64{}
-	extra := p.extra()
-	for round, x := range p.values(c, workload.RR, metric) {
+	extra, perByte := p.extra(), p.values(c, workload.Bulk, bytes)
+	for round, x := range p.values(c, workload.RR, trip) {
 		b, ok := perByte[round]
 		switch {
-		case extra == 0, ok:
+		case extra == 0:
+		case ok && bytes == workload.Throughput:
+			x += extra * bitsPerByte / b
+		case ok:
 			x += extra * b
-		case p.hasBulk():
+		case p.hasBulk(bytes):
 			continue
 		default:
-			reply := workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply
-			p.note(analysis.Finding{Code: NoBulk, Values: map[string]float64{
-				AskedBytes: float64(p.w.Bytes), MeasuredBytes: float64(reply)}})
+			p.noteNoBulk()
 		}
 		out[round] = times * x
 	}
 	return out
+}
+
+// noteNoBulk notes that the file lacks what the extra bytes cost: in time and CPU time, or in CPU
+// time only.
+func (p *predictor) noteNoBulk() {
+	code := NoBulk
+	if p.hasBulk(workload.Throughput) {
+		code = NoBulkCPU
+	}
+	reply := workload.MessagesOf(p.File.Header.Plan.Loads.Of(workload.RR)).Reply
+	p.note(analysis.Finding{Code: code, Values: map[string]float64{
+		AskedBytes: float64(p.w.Bytes), MeasuredBytes: float64(reply)}})
 }
 
 func (p *predictor) streamCPU(c sample.Cell) map[int]float64 {

@@ -225,6 +225,28 @@ func TestPredictNothingOfModeWithoutBulk(t *testing.T) {
 	}
 }
 
+// If bulk's CPU time is unknown, that of queries lacks the extra bytes, which is noted.
+func TestPredictWithoutCPUTimeOfBulk(t *testing.T) {
+	f := costs(t, "rr", "bulk")
+	for i := range f.Visits {
+		if v := &f.Visits[i]; v.Cell >= 3 {
+			v.Machine = nil
+		}
+	}
+	p, err := Judge(f, Workload{Queries: 1, Bytes: 4001, QPS: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted := []analysis.Finding{{Code: NoBulkCPU, Values: map[string]float64{AskedBytes: 4001,
+		MeasuredBytes: 1}}}
+	host, bridge := p.Rows[0], p.Rows[1]
+	if !reflect.DeepEqual(p.Noted, noted) || !judgetest.Near(host.Page.Median, 100.8e-6) ||
+		host.CPU == nil || !judgetest.Near(host.CPU.Median, 500*0.8/2000) || bridge.CPU == nil ||
+		bridge.Over[CPU].N == 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestPredictFromPlacementWithResults(t *testing.T) {
 	var cells []sample.Cell
 	for _, pin := range []string{sample.PinFar, sample.PinNear} {

@@ -212,6 +212,8 @@ func TestNotes(t *testing.T) {
 			{Unit: "bit/s", Low: 0.02e9, High: 40e9, N: 12}}},
 		{Code: predict.NoBulk, Values: map[string]float64{predict.AskedBytes: 2000,
 			predict.MeasuredBytes: 1}},
+		{Code: predict.NoBulkCPU, Values: map[string]float64{predict.AskedBytes: 2000,
+			predict.MeasuredBytes: 1}},
 	}}
 	Fill(p)
 	want := []string{
@@ -225,6 +227,8 @@ func TestNotes(t *testing.T) {
 			"median; at the " +
 			"range's worse end, the cost is higher.",
 		"The file has no bulk, so the cost of replies of 2000 bytes includes only the measured 1.",
+		"The file has no CPU time of bulk, so that of replies of 2000 bytes includes only the " +
+			"measured 1.",
 	}
 	for i := range want {
 		if len(p.Notes) != len(want) || p.Notes[i] != want[i] {

@@ -21,8 +21,10 @@ var ofNotes = map[string]string{
 	predict.OtherPlacement: "Predicted from the results on {pin}, because there are none on {pin2}.",
 	analysis.Varying: "{what}'s {why} varies in the range {range}. The prediction uses its median; at " +
 		"the range's worse end, the cost is higher.",
-	predict.NoBulk: "The file has no bulk, so the cost of replies of {asked} bytes includes only the " +
-		"measured {measured}.",
+	predict.NoBulk: "The file has no bulk, so the cost of replies of {asked} bytes includes only " +
+		"the measured {measured}.",
+	predict.NoBulkCPU: "The file has no CPU time of bulk, so that of replies of {asked} bytes " +
+		"includes only the measured {measured}.",
 }
 
 // fillNotes puts a prediction's notes into words, if it has any.
