@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -41,10 +42,12 @@ func argumentsOf(command string) cobra.CompletionFunc {
 		return oneOf(modeWords, one)
 	case "trend":
 		return oneOf(modeWords, many)
-	case "report", "view", "gate", "predict":
-		return results(one)
+	case "view", "gate", "predict":
+		return results(measuredRuns, one)
+	case "report":
+		return results(keptRuns, one)
 	case "diff":
-		return results(two)
+		return results(keptRuns, two)
 	case "show":
 		return oneOf(keptRuns, one)
 	case "clean", "image", "kubernetes", "manifest", "mesh", "sql", "version", "stream", "ports":
@@ -62,7 +65,7 @@ func completionOf(f *pflag.Flag) cobra.CompletionFunc {
 	case len(words()) > 0:
 		return oneOf(words, many)
 	case files == resultsFile && !usedAs(f, shows):
-		return results(many)
+		return results(measuredRuns, many)
 	case files != "":
 		return endingIn(files)
 	}
@@ -108,28 +111,34 @@ func listed(of func() []string) cobra.CompletionFunc {
 }
 
 // keptRuns returns the names of the kept runs, newest first, or nil if the history cannot be read.
-func keptRuns() (out []string) {
+func keptRuns() []string { return runsThat(func(trend.Entry) bool { return true }) }
+
+// measuredRuns returns the names of the kept runs that are results files, as keptRuns does. Requests
+// that were watched are none.
+func measuredRuns() []string { return runsThat(func(e trend.Entry) bool { return !e.Watched() }) }
+
+func runsThat(fit func(trend.Entry) bool) (out []string) {
 	l, err := listHistory(0)
 	if err != nil {
 		return nil
 	}
 	for _, e := range l.Runs {
-		if e.Error == "" {
+		if e.Error == "" && fit(e) {
 			out = append(out, e.Name()+"\t"+e.CommandLine())
 		}
 	}
 	return out
 }
 
-// results completes results files and, after an @, kept runs.
-func results(most int) cobra.CompletionFunc {
+// results completes results files and, after an @, the names of runs.
+func results(runs func() []string, most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) (
 		[]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		if strings.HasPrefix(typed, "@") {
-			return keptRuns(), cobra.ShellCompDirectiveNoFileComp |
+			return runs(), cobra.ShellCompDirectiveNoFileComp |
 				cobra.ShellCompDirectiveKeepOrder
 		}
 		return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt

@@ -189,14 +189,18 @@ func priorsOf(p sample.Plan, env sample.Environment) (priors, repeats []sample.P
 	return trend.Priors(all, p, env), trend.Repeats(all, p, env)
 }
 
-// sayUnusual warns if the machine is not in its usual state. It ignores summaries of other
-// versions, because their runs would have to be judged again.
+// sayUnusual warns if the machine is not in its usual state. It compares with the newest runs that
+// have baselines, and ignores summaries of other versions, because their runs would have to be
+// judged again.
 func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	runs, _ := s.Runs() // an unreadable history gives no warning
 	var before []trend.Summary
-	for _, r := range runs[:min(usualRuns, len(runs))] {
+	for _, r := range runs {
+		if len(now.Bases) == 0 || len(before) == usualRuns {
+			break
+		}
 		b, err := s.Summary(r)
-		if x, ok := trend.Read(b, version); err == nil && ok {
+		if x, ok := trend.Read(b, version); err == nil && ok && len(x.Bases) > 0 {
 			before = append(before, x)
 		}
 	}

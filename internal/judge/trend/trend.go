@@ -99,18 +99,21 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	return s
 }
 
-// SummarizeServed returns the summary of requests that were watched, which has no ratios. Those to the
-// same program at the same port are alike.
+// SummarizeServed returns the summary of requests that were watched, which has no loads and no
+// ratios. Those to the same program at the same port are alike.
 func SummarizeServed(x *sample.Served, version string) Summary {
 	at := fmt.Sprintf("%s:%d", cmp.Or(x.Server.Process, "port"), x.Server.Port)
 	if x.UDP {
 		at += "/udp"
 	}
 	return Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: x.Environment.Tool,
-		Kernel: x.Environment.Kernel, Started: x.Started, Study: sample.StudyTrace, Command: x.Command,
-		Plan: hashed("requests", at), Modes: []string{at}, Loads: []string{}, On: []string{}, Rounds: 1,
-		Elapsed: x.Elapsed, Rows: []Row{}, CPU: x.Environment.CPUModel}
+		Kernel: x.Environment.Kernel, Started: x.Started, Study: sample.StudyTrace,
+		Command: x.Command, Plan: hashed("requests", at), Modes: []string{at}, Loads: []string{},
+		On: []string{}, Rounds: 1, Elapsed: x.Elapsed, Rows: []Row{}, CPU: x.Environment.CPUModel}
 }
+
+// Watched reports whether the run watched requests instead of causing a load.
+func (s Summary) Watched() bool { return s.Study == sample.StudyTrace && len(s.Loads) == 0 }
 
 func addNew(list []string, x string) []string {
 	if slices.Contains(list, x) {
