@@ -23,29 +23,20 @@ func climbed() *ladder.Report {
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyLadder, "native", "native"
 	r.Plan.Loads[0], r.Plan.Loads[1] = r.Plan.Loads[1], r.Plan.Loads[0]
 	below := map[mode.Name]string{}
+	x, gbit := 15.0, 32.0
 	for i, rung := range mode.Climb(mode.FromHost, "", []mode.Name{mode.PublishProxy}) {
-		x, gbit := 15+5*float64(i*i), 32-4*float64(i)
+		prices := pricesOfStep(i)
+		if i > 0 {
+			x += prices[workload.LatencyP50].Median * 1e6
+			gbit *= prices[workload.Throughput].Median
+		}
 		c := trip(rung.Mode, rung.To, x, 1, 0, stats.Worse)
 		r.Cells = append(r.Cells, c, bulk(rung.Mode, rung.To, gbit, 1, 0, stats.Worse))
 		below[rung.Mode] = c.Label()
 		s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(),
-			Below: below[rung.Below], Part: rung.Part,
-			Prices: map[string]analysis.Price{}}
-		if i > 0 {
-			s.Prices = map[string]analysis.Price{
-				workload.LatencyP50: price("s", 5.1e-6, 4.2e-6, 6e-6, stats.Costs),
-				workload.CPUPerTrip: price("s", -3e-6, -4.6e-6, -2.1e-6, stats.Gains),
-				workload.Throughput: price("ratio", 0.88, 0.81, 0.91, stats.Costs),
-				workload.CPUPerByte: price("s/B", 2e-11, -1e-11, 5e-11, stats.Unclear),
-			}
-		}
+			Below: below[rung.Below], Part: rung.Part, Prices: prices}
 		r.Steps = append(r.Steps, s)
 	}
-	r.Steps[1].Prices[workload.LatencyP50] = price("s", 2e-7, -1e-7, 4.4e-7, stats.Nothing)
-	r.Steps[1].Prices[workload.Throughput] = price("ratio", 1, 0.98, 1.01, stats.Nothing)
-	r.Steps[2].Prices[workload.Throughput] = analysis.Price{
-		Unit: "ratio", Median: 1, Low: 1, High: 1, N: 7, Verdict: stats.Unclear, LimitedBy: "wire"}
-	delete(r.Steps[3].Prices, workload.CPUPerByte)
 	for i := range r.Cells {
 		r.Cells[i].Warnings = []analysis.Warning{
 			{Code: "thin-tail", Text: "too few samples for p99.9"}}
@@ -58,6 +49,32 @@ func climbed() *ladder.Report {
 		Reason: "the kernel has no netkit devices"}}
 	return r
 }
+
+func pricesOfStep(i int) map[string]analysis.Price {
+	out := map[string]analysis.Price{}
+	if i == 0 {
+		return out
+	}
+	out[workload.LatencyP50] = price("s", 5.1e-6, 4.2e-6, 6e-6, stats.Costs)
+	out[workload.CPUPerTrip] = price("s", -3e-6, -4.6e-6, -2.1e-6, stats.Gains)
+	out[workload.Throughput] = price("ratio", 0.88, 0.81, 0.91, stats.Costs)
+	out[workload.CPUPerByte] = price("s/B", 2e-11, -1e-11, 5e-11, stats.Unclear)
+	switch i {
+	case 1:
+		out[workload.LatencyP50] = price("s", 2e-7, -1e-7, 4.4e-7, stats.Nothing)
+		out[workload.Throughput] = price("ratio", 1, 0.98, 1.01, stats.Nothing)
+	case 2:
+		out[workload.Throughput] = analysis.Price{Unit: "ratio", Median: 1, Low: 1, High: 1, N: 7,
+			Verdict: stats.Unclear, LimitedBy: "wire"}
+	case 3:
+		delete(out, workload.CPUPerByte)
+	case proxyStep:
+		out[workload.LatencyP50] = price("s", 20e-6, 17e-6, 23e-6, stats.Costs)
+	}
+	return out
+}
+
+const proxyStep = 5
 
 // tall has numbers as wide as on a noisy machine.
 func tall() *ladder.Report {
