@@ -198,7 +198,8 @@ func TestStreamSeesWhatAClientSees(t *testing.T) {
 			""},
 		"three in one": {append(three, written{0, streamEnd()}), ""},
 		"without an end": {append(slices.Clone(steady),
-			written{0, chunked(`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\n") + "0\r\n\r\n"}), ""},
+			written{0, chunked(`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+
+				"\n\n") + "0\r\n\r\n"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			direct := serveWrites(t, false, tt.writes)

@@ -59,8 +59,8 @@ func (f *runFlags) request(c *cobra.Command, args []string) (r request, err erro
 	return f.traffic.into(r, fl)
 }
 
-// joinedByCommas returns the error of modes, or if all unknown modes are placements that follow --from, with the flag
-// that has them, too.
+// joinedByCommas returns the error of the modes. If all unknown ones are placements and --from was
+// given, its hint is --from with these, too.
 func joinedByCommas(all error, fl *pflag.FlagSet, from []string) error {
 	unknown, ok := errors.AsType[*suggest.UnknownError](all)
 	if !ok || !fl.Changed("from") {
@@ -71,7 +71,9 @@ func joinedByCommas(all error, fl *pflag.FlagSet, from []string) error {
 			return all
 		}
 	}
-	from = slices.DeleteFunc(slices.Concat(from, unknown.Words), func(s string) bool { return s == "" })
+	from = slices.DeleteFunc(slices.Concat(from, unknown.Words), func(s string) bool {
+		return s == ""
+	})
 	return usage(errors.New(unknown.Error()), "--from "+strings.Join(from, ","))
 }
 

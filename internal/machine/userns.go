@@ -94,8 +94,8 @@ func (m Machine) chrooted() bool {
 		!slices.ContainsFunc(mounts, func(x Mount) bool { return x.Point == "/" })
 }
 
-// bareRoot reports whether the process is root without the capability that a user namespace with root in
-// it takes of root, since Linux 5.12.
+// bareRoot reports whether the process is root without the capability that a user namespace with
+// root in it takes of root, since Linux 5.12.
 func (m Machine) bareRoot() bool {
 	status := m.read("/proc/self/status")
 	uids := strings.Fields(field(status, "Uid")) // real, effective, …

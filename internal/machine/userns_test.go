@@ -67,11 +67,12 @@ func TestExplainUserNamespace(t *testing.T) {
 		{"container-no-seccomp", map[string]string{"/.dockerenv": ""}, syscall.EPERM,
 			"no known setting", "run toll as root"},
 		{"root-without-capabilities", map[string]string{
-			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t0000000000000000\nSeccomp:\t0\n"}, syscall.EPERM,
-			"CAP_SETFCAP", "run toll with root's capabilities, or as another user, who needs none"},
+			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t0000000000000000\nSeccomp:\t0\n"},
+			syscall.EPERM, "CAP_SETFCAP",
+			"run toll with root's capabilities, or as another user, who needs none"},
 		{"root-with-capabilities", map[string]string{
-			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n"}, syscall.EPERM,
-			"no known setting", "run toll as root"},
+			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n"},
+			syscall.EPERM, "no known setting", "run toll as root"},
 		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0",
 			"sudo sysctl -w user.max_user_namespaces=15000"},
 		{"not-an-errno-unexplained", nil, errors.New("odd"), "no known setting",

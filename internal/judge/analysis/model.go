@@ -313,9 +313,9 @@ func (r Ratio) Even() string {
 	return fmt.Sprintf("%.*f%s ±%.*f", decimals, s.Median, unit, decimals, s.HalfWidth())
 }
 
-// Mark returns a sign of the verdict to follow Even: "=" for the same or nothing, "?" for unclear, "~" for one
-// that varies, and "" for better and worse, which the figure itself shows, and for a ratio whose
-// interval is "±?".
+// Mark returns a sign of the verdict to follow Even: "=" for the same or nothing, "?" for unclear,
+// "~" for one that varies, and "" for better and worse, which the figure itself shows, and for a
+// ratio whose interval is "±?".
 func (r Ratio) Mark() string {
 	switch {
 	case r.Undecided():

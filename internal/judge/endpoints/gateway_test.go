@@ -55,19 +55,21 @@ func TestGatewaysSeen(t *testing.T) {
 	const may = "If what answers over r passes on another server's tokens, stop its buffering: "
 	busy := judgetest.Evidence(fine, fine, [7]float64{1: 100, 6: 300})
 	busy.Gap = 0
+	slow := judgetest.Evidence(fine, fine, [7]float64{6: 300})
 	for name, x := range map[string]struct {
 		evidence *sample.Evidence
 		server   string
 		want     string // "": nothing
 	}{
-		"a busy client":                            {judgetest.Evidence(fine, fine, [7]float64{6: 300}), "", ""},
-		"a busy client, nginx":                     {judgetest.Evidence(fine, fine, [7]float64{6: 300}), "nginx", ""},
+		"a busy client":                            {slow, "", ""},
+		"a busy client, nginx":                     {slow, "nginx", ""},
 		"a client that reads most tokens together": {busy, "nginx", ""},
 		"the server sends them together":           {atEnd, "", may},
 		"nginx sends them together":                {atEnd, "nginx", "Over r, nginx answers: "},
 		"a relay holds them back":                  {holds("python3"), "", ""},
 		"an unknown relay":                         {holds(""), "", mayBuffer},
-		"nginx holds them back":                    {held, "", "Over r, nginx answers: set proxy_buffering off there."},
+		"nginx holds them back": {held, "",
+			"Over r, nginx answers: set proxy_buffering off there."},
 		"HAProxy holds them back": {holds("haproxy"), "",
 			"Over r, HAProxy answers: set option http-no-delay there."},
 		"Traefik holds them back": {holds("traefik"), "",

@@ -139,8 +139,8 @@ func (s Saved) Filled() (out []uint16) {
 	return out
 }
 
-// each yields the family and the attributes of the messages of a kind: of all, or of those that mention
-// one of the words.
+// each yields the family and the attributes of the messages of a kind: of all, or of those that
+// mention one of the words.
 func (s Saved) each(kind uint16, words ...string) iter.Seq2[uint8, attributes] {
 	return func(yield func(uint8, attributes) bool) {
 		for _, m := range s.Messages {

@@ -70,7 +70,8 @@ func (s *Session) explain(op string, err error) *Error {
 			if len(read) == 0 && p.first != "" {
 				e.hint = p.first + "; does one run at this address?"
 			} else if len(read) == 0 {
-				e.hint = "does " + p.name + " run at this address? toll ports PORT shows which program listens"
+				e.hint = "does " + p.name + " run at this address? toll ports PORT shows which " +
+					"program listens"
 			}
 		case errors.Is(cause, errPlain):
 			e.err, e.hint = nil, s.d.target.plain
