@@ -1,11 +1,13 @@
 #!/bin/bash
-# One would guess that Apache's HttpClient returns a server's 503 to a POST, as Java's own does.
+# One would guess that Apache's HttpClient, whose documentation has 503 among the answers after
+# which it repeats a request, repeats those that are idempotent, as it does after I/O errors: RFC
+# 9110, 9.2.2, asks that a client not repeat a POST on its own.
 #
-# It waits a second, or as long as the answer's Retry-After asks, posts again, and returns the
-# second answer: the server has the order twice, and a measured latency has a second of sleep in it.
-# RFC 9110, 9.2.2, asks that a client not repeat a POST on its own.
+# It repeats a POST, too: it waits a second, or as long as the answer's Retry-After asks, posts
+# again, and returns the second answer. The server has the order twice, and a measured latency has a
+# second of sleep in it. Java's own client returns the 503.
 #
-# org.apache.httpcomponents.client5:httpclient5 5.6.5 (Maven), OpenJDK 17, 2026-11-29
+# org.apache.httpcomponents.client5:httpclient5 5.6.5 (Maven), OpenJDK 17, 2026-11-30
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -3,11 +3,13 @@
 # that one that is pushed meanwhile is returned by it, or stays in the list.
 #
 # It fails after half a second: since version 1 each command on an asynchronous connection has that
-# long. The server waits on, and gives an element that is pushed after 1 s to the connection, which
-# drops it: it is in no list, and nobody has it. All other commands on that connection fail as well
-# until the wait ends. `set_response_timeout(None)` ends both.
+# long by default, blocking ones too (redis-rs issue 2269, open). The crate's notes on upgrading say
+# to adjust the timeout for them, and the connection's page that a request goes on at the server;
+# neither says what that costs. The server gives an element that is pushed after 1 s to the
+# connection, which drops it: it is in no list, and nobody has it. `set_response_timeout(None)` ends
+# both.
 #
-# redis 1.8.1 (crates.io), redis-server 7.0.15-1~deb12u10 (Debian), 2026-11-29
+# redis 1.8.1 (crates.io), redis-server 7.0.15-1~deb12u10 (Debian), 2026-11-30
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -32,15 +34,14 @@ async fn wait(client: &redis::Client, config: AsyncConnectionConfig) -> RedisRes
     });
     let popped: RedisResult<Option<(String, String)>> = waiting.blpop("jobs", 5.0).await;
     let took = start.elapsed();
-    let second: RedisResult<Option<String>> = waiting.get("something").await;
     let left = push.await.unwrap();
     let again: RedisResult<Option<String>> = waiting.lpop("jobs", None).await;
     let text = match popped {
         Ok(job) => format!("{:?}", job.map(|j| j.1)),
         Err(e) => format!("timeout: {}", e.is_timeout()),
     };
-    println!("{:.1} s, {}; get: {}; left in the list: {}, {:?}", took.as_secs_f64(), text,
-        if second.is_ok() { "answered" } else { "error" }, left, again.unwrap());
+    println!("{:.1} s, {}; left in the list: {}, {:?}", took.as_secs_f64(), text, left,
+        again.unwrap());
     Ok(())
 }
 
@@ -58,6 +59,6 @@ root/usr/bin/redis-server --bind 127.0.0.1 --port "$port" --save '' --loglevel w
 wait_port "$port"
 target/debug/finding "redis://127.0.0.1:$port" >seen
 expect "blpop(5.0), an element after 1 s" \
-	"0.5 s, timeout: true; get: error; left in the list: 0, None" "$(sed -n 1p seen)"
+	"0.5 s, timeout: true; left in the list: 0, None" "$(sed -n 1p seen)"
 expect "the same without a response timeout" \
-	'1.0 s, Some("job"); get: answered; left in the list: 0, None' "$(sed -n 2p seen)"
+	'1.0 s, Some("job"); left in the list: 0, None' "$(sed -n 2p seen)"
