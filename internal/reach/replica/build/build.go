@@ -60,7 +60,7 @@ type machine struct {
 	fresh   map[string]string    // parameters of a new namespace
 	same    func() *alikes       // nil: to be found out
 	scans   map[scanned][]uint16 // the results, until what they depend on changes
-	unread  map[int]uint32       // namespaces whose rules a command may have changed, with nft.Generation before
+	unread  map[int]unread       // namespaces whose rules commands may have changed
 	grants  int                  // see jail.Run
 	clean   undo.Stack
 
@@ -78,7 +78,7 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 	}
 	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
-		runs: map[device]bool{}, unread: map[int]uint32{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
+		runs: map[device]bool{}, unread: map[int]unread{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
 		lacks: lacks, fresh: fresh, grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD

@@ -76,7 +76,7 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 
 // findAlike begins to find out which ports are alike, unless that was begun.
 func (c *machine) findAlike() error {
-	if err := c.readRules(); err != nil {
+	if _, err := c.readRules(); err != nil {
 		return err
 	}
 	if c.same == nil {

@@ -109,10 +109,16 @@ func TestMoved(t *testing.T) {
 	}
 	defer made.Close()
 	c := made.(*machine)
+	s.in(c.spaces[0], "ip link add br1 type bridge")
+	s.setIn(c.spaces[0], "net.ipv6.conf.br1.disable_ipv6=1")
+	s.in(c.spaces[0], "ip link set br1 up")
+	s.in(c.spaces[0], "ip route add 10.9.0.0/24 dev br1 scope link")
 	for _, x := range []struct {
 		script string
 		want   bool
-	}{{"ip link set docker0 mtu 1400", true},
+	}{{"ip link set br1 down; ip link set br1 up", true}, // the route is gone
+		{"ip link set br1 down; ip link set br1 up", false},
+		{"ip link set docker0 mtu 1400", true},
 		{"ip link set docker0 mtu 1300; ip link set docker0 mtu 1400", false},
 		{"ip addr add 192.0.2.77/24 dev eth0", true},
 		{"ip neigh add 172.17.0.9 lladdr 02:00:00:00:00:99 nud stale dev docker0", true}} {

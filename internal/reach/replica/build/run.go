@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
 )
@@ -60,8 +61,9 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 
 // watched is a namespace before commands.
 type watched struct {
-	still func() (devices, others bool)
-	links []link.Saved
+	still  func() (devices, others bool)
+	links  []link.Saved
+	routes []raw.Message
 }
 
 // watch begins to watch namespaces; see link.Still. It notes which rules they have.
@@ -74,12 +76,13 @@ func (c *machine) watch(which []int) (map[int]*watched, error) {
 				return err
 			}
 			out[i] = w
-			rules, noRules := nft.Generation()
-			w.links, err = link.ReadLinks()
-			if _, ok := c.unread[i]; !ok {
-				c.unread[i] = rules
+			if w.links, w.routes, err = linksAndRoutes(); err != nil {
+				return err
 			}
-			return cmp.Or(noRules, err)
+			if _, ok := c.unread[i]; !ok {
+				c.unread[i], err = rulesNow()
+			}
+			return err
 		})
 		if err != nil {
 			for _, w := range out {
@@ -97,15 +100,25 @@ func (c *machine) moved(which []int, before map[int]*watched) (out []int, err er
 	for _, i := range which {
 		devices, others := before[i].still()
 		if !devices && others && err == nil {
-			var now []link.Saved
-			err = c.spaces[i].Do(func() (err error) { now, err = link.ReadLinks(); return err })
-			devices = link.Alike(before[i].links, now)
+			var links []link.Saved
+			var routes []raw.Message
+			err = c.spaces[i].Do(func() (err error) { links, routes, err = linksAndRoutes(); return err })
+			devices = link.Alike(before[i].links, links) && reflect.DeepEqual(before[i].routes, routes)
 		}
 		if !devices || !others {
 			out = append(out, i)
 		}
 	}
 	return out, err
+}
+
+// linksAndRoutes reads the devices and routes of the namespace in which it is called.
+func linksAndRoutes() (links []link.Saved, routes []raw.Message, err error) {
+	if links, err = link.ReadLinks(); err != nil {
+		return nil, nil, err
+	}
+	routes, err = link.ReadRoutes()
+	return links, routes, err
 }
 
 // forget removes what connections have left in the copy, as if none had been made: the new

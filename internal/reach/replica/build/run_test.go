@@ -114,6 +114,24 @@ func TestRunInBothCopies(t *testing.T) {
 	}
 }
 
+// Rules of the machine that cannot be copied do not become those of a command that changes others, or
+// none.
+func TestRunKeepsDoubtfulRules(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -A OUTPUT -p tcp --dport 9001 -m owner --uid-owner 12345 -j DROP")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9001"))
+	for _, script := range []string{"sysctl -w net.ipv4.conf.all.log_martians=0",
+		"ip route add blackhole 203.0.113.0/24", "iptables -A INPUT -p tcp --dport 9005 -j DROP"} {
+		if out := s.run(r, 0, script); out.Code != 0 {
+			t.Fatalf("%+v", out)
+		}
+		if a := s.dial(r, replica.Client{}, "192.0.2.10:9001"); len(a.Unsure) != 1 ||
+			!strings.Contains(a.Unsure[0], "owner cannot be copied") {
+			t.Errorf("after %s: %q", script, a.Unsure)
+		}
+	}
+}
+
 // A command's rule that cannot be copied makes the answers unsure that depend on it.
 func TestRunMakesDoubtfulRules(t *testing.T) {
 	s := newSite(t)

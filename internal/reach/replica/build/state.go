@@ -98,13 +98,20 @@ func (c *machine) readNetwork(space int, s *replica.Space) error {
 // Doubts lists the rules that commands made and that cannot be copied: those of the machine are
 // replaced in the variants of copies.
 func (c *machine) Doubts() (out []replica.Doubts, err error) {
-	which := slices.Sorted(maps.Keys(c.unread))
-	if err := c.readRules(); err != nil {
+	read, err := c.readRules()
+	if err != nil {
 		return nil, err
 	}
 	macs := c.from.MACs()
-	for _, i := range which {
-		if rules := c.from.Spaces[i].Uncertain(macs); len(rules) > 0 {
+	for _, i := range slices.Sorted(maps.Keys(read)) {
+		s := &c.from.Spaces[i]
+		rules := slices.DeleteFunc(s.Uncertain(macs), func(d xtables.Doubt) bool {
+			if slices.ContainsFunc(s.Legacy, func(t xtables.Saved) bool { return t.Table() == d.Table }) {
+				return !read[i].legacy
+			}
+			return !read[i].nft
+		})
+		if len(rules) > 0 {
 			out = append(out, replica.Doubts{Space: i, Rules: rules})
 		}
 	}
@@ -114,7 +121,7 @@ func (c *machine) Doubts() (out []replica.Doubts, err error) {
 // Assume replaces the rules of Doubts. The copy keeps knowing them as they were made.
 func (c *machine) Assume(v replica.Variant) error {
 	c.scans = nil
-	if err := c.readRules(); err != nil {
+	if _, err := c.readRules(); err != nil {
 		return err
 	}
 	macs := c.from.MACs()
@@ -139,34 +146,61 @@ func (c *machine) Assume(v replica.Variant) error {
 	return nil
 }
 
-// readRules reads the rules that commands may have changed since they were read.
-func (c *machine) readRules() error {
+// unread has what tells whether commands changed the rules of a namespace: those of before.
+type unread struct {
+	generation uint32
+	legacy     []xtables.Table // without counters
+}
+
+// rulesNow reads the rules of the namespace in which it is called.
+func rulesNow() (out unread, err error) {
+	if out.generation, err = nft.Generation(); err != nil {
+		return out, err
+	}
+	out.legacy, err = xtables.List()
+	return out, err
+}
+
+// changed tells which rules of a namespace commands have changed.
+type changed struct{ nft, legacy bool }
+
+// readRules reads the rules that commands changed since they were read, and returns which these are,
+// by namespace. The others stay as they are on the machine, also those that cannot be copied.
+func (c *machine) readRules() (map[int]changed, error) {
+	out := map[int]changed{}
 	for i, before := range c.unread {
 		s := &c.from.Spaces[i]
 		err := c.spaces[i].Do(func() error {
-			var errs [4]error
-			old, now := *s, uint32(0)
-			if now, errs[0] = nft.Generation(); now != before {
-				s.Nft, errs[1] = nft.Save()
+			now, err := rulesNow()
+			if err != nil {
+				return err
 			}
-			s.Sets, errs[2] = ipset.Save()
-			s.Legacy, errs[3] = xtables.Save()
-			if len(c.scans) > 0 && (!reflect.DeepEqual(old.Sets, s.Sets) ||
-				!reflect.DeepEqual(old.Legacy, s.Legacy) ||
-				now != before && !reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake())) {
+			old, is := *s, changed{now.generation != before.generation,
+				!slices.Equal(now.legacy, before.legacy)}
+			if is.nft {
+				s.Nft, err = nft.Save()
+			}
+			var noLegacy, noSets error
+			if is.legacy {
+				s.Legacy, noLegacy = xtables.Save()
+			}
+			s.Sets, noSets = ipset.Save()
+			if len(c.scans) > 0 && (is.legacy || !reflect.DeepEqual(old.Sets, s.Sets) ||
+				is.nft && !reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake())) {
 				c.scans = nil
 			}
-			return cmp.Or(errs[:]...)
+			out[i] = is
+			return cmp.Or(err, noLegacy, noSets)
 		})
 		if err != nil {
-			return fmt.Errorf("read the copy's rules again: %w", err)
+			return nil, fmt.Errorf("read the copy's rules again: %w", err)
 		}
 		if random(*s) {
 			c.times = enough
 		}
 		delete(c.unread, i)
 	}
-	return nil
+	return out, nil
 }
 
 // merge returns the devices found in a namespace of the copy. Those of the machine keep what is
@@ -210,7 +244,7 @@ func (c *machine) spaceOf(number int) int {
 
 // Now returns the copy's devices, addresses, routes and parameters, and what Machine.Singled returns.
 func (c *machine) Now() (out []replica.Space, singled []int, err error) {
-	if err := c.readRules(); err != nil {
+	if _, err := c.readRules(); err != nil {
 		return nil, nil, err
 	}
 	for _, s := range c.from.Spaces {
