@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
 )
 
@@ -103,6 +105,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		s.members()
+		s.sources(^byte(0), 0, &xtables.Sources{})
 		if a, err := s.settings(); err == nil && len(a.Data) > len(data) {
 			t.Errorf("%d bytes of %d", len(a.Data), len(data))
 		}
@@ -128,6 +131,39 @@ ipset add of-a a; ipset add of-b b; ipset add of-both b; ipset add of-both a`).C
 		AddLists(saved, which)
 		if want := map[uint16]bool{0: true, 2: true, 4: true}; !maps.Equal(which, want) {
 			t.Errorf("%v, want %v", which, want)
+		}
+		return err
+	})
+}
+
+// Only the sets that rules look in count, those of lists too, and of these the compared dimensions.
+func TestSources(t *testing.T) {
+	if _, err := exec.LookPath("ipset"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	netnstest.Do(t, func() error {
+		out, err := exec.Command("sh", "-ec", `ipset create nets hash:net; ipset add nets 10.0.0.4/30
+ipset create unused hash:ip; ipset add unused 10.0.0.9
+ipset create member hash:ip; ipset add member 10.0.0.17
+ipset create list list:set; ipset add list member
+ipset create pairs hash:ip,port,net; ipset add pairs 10.0.0.32,tcp:80,10.0.0.40/30
+ipset create masked hash:ip netmask 29; ipset add masked 10.0.0.48`).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		saved, err := Save()
+		const first, third = 2, 8
+		from := xtables.Sources{Sets: map[uint16]byte{0: first, 3: first, 4: third, 5: first}}
+		Sources(saved, &from)
+		var got []int
+		for i := range 64 {
+			if from.Has(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 24)) {
+				got = append(got, i)
+			}
+		}
+		want := []int{4, 5, 6, 7, 17, 40, 41, 42, 43, 48, 49, 50, 51, 52, 53, 54, 55}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
 		}
 		return err
 	})

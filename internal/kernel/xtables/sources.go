@@ -2,6 +2,7 @@ package xtables
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"slices"
@@ -10,15 +11,17 @@ import (
 // Sources has what rules compare with the source of packets: they may treat one container
 // differently from others of its network.
 type Sources struct {
-	// Nets has addresses and networks.
-	Nets []netip.Prefix
-	// Lists has parts of rules and sets, among whose bytes are addresses or names of devices.
-	Lists [][]byte
-	// Sets is whether a rule looks for packets in an ipset.
-	Sets bool
+	// Sets has, by index, the ipsets in which rules look for packets, and which dimensions of their
+	// elements are compared with the source: bit 1 is of the first one, bit 2 of the second.
+	Sets map[uint16]byte
+	// Devices has the indexes of devices by which packets come.
+	Devices map[uint32]bool
 
-	names map[string]bool
+	ranges []addressRange
+	names  map[string]bool
 }
+
+type addressRange struct{ first, last netip.Addr }
 
 // AddName adds a hardware address, or the name of a device, which may end with zeros.
 func (s *Sources) AddName(name []byte) {
@@ -30,41 +33,90 @@ func (s *Sources) AddName(name []byte) {
 
 // AddNet adds the network of an address.
 func (s *Sources) AddNet(address []byte, bits int) {
-	if a, ok := netip.AddrFromSlice(address); ok && bits > 0 {
-		s.Nets = append(s.Nets, netip.PrefixFrom(a, bits))
+	a, _ := netip.AddrFromSlice(address)
+	if p := netip.PrefixFrom(a, bits); p.IsValid() && bits > 0 {
+		s.ranges = append(s.ranges, addressRange{p.Masked().Addr(), last(p)})
 	}
+}
+
+// AddRange adds the addresses from first to last.
+func (s *Sources) AddRange(first, last []byte) {
+	a, ok := netip.AddrFromSlice(first)
+	b, also := netip.AddrFromSlice(last)
+	if ok && also {
+		s.ranges = append(s.ranges, addressRange{a, b})
+	}
+}
+
+// last returns the last address of a network.
+func last(p netip.Prefix) netip.Addr {
+	const bits = 8 // of a byte
+	b := p.Addr().AsSlice()
+	for i := p.Bits(); i < len(b)*bits; i++ {
+		b[i/bits] |= 1 << (bits - 1 - i%bits)
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}
+
+// AddDevice adds the index of a device by which packets come.
+func (s *Sources) AddDevice(index uint32) {
+	if s.Devices == nil {
+		s.Devices = map[uint32]bool{}
+	}
+	s.Devices[index] = true
 }
 
 // Match adds a match of xtables.
 func (s *Sources) Match(name string, data []byte) {
-	const sources, flags = 32, 64 // in struct xt_iprange_mtinfo
-	switch name {
-	case "set":
-		s.Sets = true
-	case "mac", "physdev":
-		s.Lists = append(s.Lists, data)
-	case "iprange":
-		if len(data) > flags && data[flags]&1 != 0 { // IPRANGE_SRC
-			s.Lists = append(s.Lists, data[:sources])
+	const (
+		mac, device = 6, 16 // struct xt_mac_info, xt_physdev_info
+		flags       = 64    // struct xt_iprange_mtinfo: first and last source, then destinations
+		set, oldSet = 4, 32 // struct xt_set_info: index, dimensions, flags; xt_set_info_v0
+		sources     = 2 | 4 | 8
+	)
+	switch {
+	case name == "mac" && len(data) >= mac:
+		s.AddName(data[:mac])
+	case name == "physdev" && len(data) >= device:
+		s.AddName(data[:device])
+	case name == "iprange" && len(data) > flags && data[flags]&1 != 0: // IPRANGE_SRC
+		const address, size4 = 16, 4
+		first, last := data[:address], data[address:2*address]
+		if allZero(first[size4:]) && allZero(last[size4:]) {
+			first, last = first[:size4], last[:size4]
+		}
+		s.AddRange(first, last)
+	case name == "set" && len(data) >= set:
+		of := data[set-1]
+		if len(data) == oldSet {
+			const flags = 29
+			of = data[flags]
+		}
+		if of &= sources; of != 0 {
+			if s.Sets == nil {
+				s.Sets = map[uint16]byte{}
+			}
+			s.Sets[binary.NativeEndian.Uint16(data)] |= of
 		}
 	}
 }
 
+func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+
 // HasName reports whether rules compare packets' source with a hardware address or the name of a
 // device.
 func (s *Sources) HasName(name []byte) bool {
-	return len(name) > 0 && (s.names[string(bytes.TrimRight(name, "\x00"))] || s.lists(name))
+	return len(name) > 0 && s.names[string(bytes.TrimRight(name, "\x00"))]
 }
 
 // Has reports whether rules compare packets' source with an address, or with a part of its network.
 func (s *Sources) Has(p netip.Prefix) bool {
-	return s.lists(p.Addr().AsSlice()) || slices.ContainsFunc(s.Nets, func(n netip.Prefix) bool {
-		return n.Bits() > p.Bits() && n.Contains(p.Addr())
+	from, to := p.Masked().Addr(), last(p)
+	return slices.ContainsFunc(s.ranges, func(r addressRange) bool {
+		return r.first.Compare(p.Addr()) <= 0 && r.last.Compare(p.Addr()) >= 0 &&
+			(r.first.Compare(from) > 0 || r.last.Compare(to) < 0)
 	})
-}
-
-func (s *Sources) lists(value []byte) bool {
-	return slices.ContainsFunc(s.Lists, func(b []byte) bool { return bytes.Contains(b, value) })
 }
 
 // Sources adds what the table's rules compare with the source of packets.

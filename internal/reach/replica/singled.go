@@ -3,6 +3,7 @@ package replica
 import (
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
@@ -40,11 +41,15 @@ func (s *Space) sources(out *xtables.Sources) {
 			t.Sources(out)
 		}
 	}
-	if out.Sets {
-		for _, m := range s.Sets {
-			out.Lists = append(out.Lists, m.Data)
+	if len(out.Sets) > 0 {
+		ipset.Sources(s.Sets, out)
+	}
+	for _, l := range s.Links {
+		if out.Devices[uint32(l.Index)] {
+			out.AddName([]byte(l.Name))
 		}
 	}
+	out.Sets, out.Devices = nil, nil // indexes are the namespace's
 	for _, m := range s.Policy {
 		address, bits, device := link.PolicySource(m)
 		out.AddNet(address, bits)
@@ -62,7 +67,7 @@ func (m *Machine) singles(space int, from *xtables.Sources, first map[deviceAt]l
 		if at := (deviceAt{at, end.Master}); end.Master != 0 && !end.LikePort(first[at]) {
 			return true
 		}
-		if from.HasName(l.MAC) || from.HasName(append([]byte(end.Name), 0)) ||
+		if from.HasName(l.MAC) || from.HasName([]byte(end.Name)) ||
 			slices.ContainsFunc(s.Prefixes(l.Index), from.Has) {
 			return true
 		}
