@@ -66,8 +66,9 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	}
 	err = asking{
 		read: func(ctx context.Context, space int) error { return s.ReadText(ctx, now, space) },
-		// a route to where a port led before may be missing now
-		scanned: func(now *ports.Copy) { now.FoundIn(c) },
+		// A route to where a port led before may be missing now, and rules that cannot be copied are
+		// replaced.
+		scanned: func(now *ports.Copy) { now.FoundIn(c); now.SingledIn(c) },
 	}.connect(ctx, after, s, changed)
 	if err != nil {
 		return nil, out, err

@@ -13,7 +13,8 @@ import (
 
 // Copy has the connections to make in a copy of the machine, and their outcomes. Call its functions
 // in this order: NewCopy, Scans and Found, Dials and Take; then Themselves and Take, Lost and
-// Explain, until Themselves has none; then Lacks.
+// Explain, until Themselves has none; then Lacks. The plan of Others, which no report is about, needs
+// less; see there.
 type Copy struct {
 	Machine *replica.Machine
 	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
@@ -227,6 +228,16 @@ func (c *Copy) FoundIn(other *Copy) {
 	}
 }
 
+// SingledIn adds the containers that rules single out in another copy of the machine.
+func (c *Copy) SingledIn(other *Copy) {
+	own, others := c.singled, other.singled
+	c.singled = sync.OnceValue(func() []int {
+		all := slices.Concat(own(), others())
+		slices.Sort(all)
+		return slices.Compact(all)
+	})
+}
+
 // Dials returns the connections to make. In a report on a port, each is explained; else Lost has
 // those whose packets are lost.
 func (c *Copy) Dials() []replica.Dial {
@@ -306,12 +317,17 @@ func (c *Copy) Take(answers []replica.Answer) {
 // their indexes in Dials: those that were not explained yet. For a single port they include some
 // that were answered.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
-	left := replica.MaxExplained
+	left, own := replica.MaxExplained, replica.MaxExplained
 	for _, q := range c.asked {
-		if q.answer.Explained() {
+		switch {
+		case !q.answer.Explained():
+		case q.self:
+			own--
+		default:
 			left--
 		}
 	}
+	left, own = left+min(own, 0), max(own, 0)
 	taken := map[int]bool{}
 	add := func(most int, want func(asked) bool) {
 		for i, q := range c.asked {
@@ -323,7 +339,7 @@ func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 	}
 	lost := func(q asked) bool { return q.answer.Outcomes[0].Doubtful() && c.unclear(q) }
 	add(left, func(q asked) bool { return !q.self && lost(q) })
-	add(len(which)+replica.MaxExplained, func(q asked) bool { return q.self && lost(q) })
+	add(len(which)+own, func(q asked) bool { return q.self && lost(q) })
 	add(left, func(q asked) bool { return q.self && c.unclear(q) })
 	add(left, func(q asked) bool { return !q.self && c.unclear(q) })
 	if c.port != 0 {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
@@ -15,6 +16,11 @@ type change func(replica.Dial, *replica.Answer)
 
 // try judges f after connections in a copy with Docker's rules, whose answers are changed.
 func try(f *Facts, port uint16, changes ...change) *Report {
+	return trySingled(f, port, nil, changes...)
+}
+
+// trySingled does as try, where rules single out the containers in the namespaces with the indexes.
+func trySingled(f *Facts, port uint16, singled []int, changes ...change) *Report {
 	m := &replica.Machine{Spaces: []replica.Space{{ID: f.Space,
 		Nft: nft.Saved{Messages: make([]raw.Message, 1)}}}}
 	for _, c := range f.Containers {
@@ -23,6 +29,7 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 		}
 	}
 	c := NewCopy(f, m, port)
+	c.singled = func() []int { return singled }
 	answers := func(dials []replica.Dial) (out []replica.Answer) {
 		for _, q := range dials {
 			a := usual(c, q)
@@ -51,6 +58,54 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 	c.Explain(which, answers(dials))
 	c.Lacks(nil)
 	return judged(f, port)
+}
+
+// At most mostSingle containers that rules single out are places, and the report says how many are
+// not.
+func TestManySingledOut(t *testing.T) {
+	f := manyBridges(mostSingle + 3)
+	all := make([]int, len(f.Containers))
+	for i := range all {
+		all[i] = i + 1
+	}
+	trySingled(f, 0, all)
+	from := map[string]bool{}
+	for _, q := range f.Copy.asked {
+		if q.single {
+			from[q.from] = true
+		}
+	}
+	if len(from) != mostSingle || len(f.Copy.Left) != 1 ||
+		f.Copy.Left[0].What != "connections from 3 containers" {
+		t.Errorf("%d, %+v", len(from), f.Copy.Left)
+	}
+	other := trySingledCopy(2, 3)
+	if other.SingledIn(trySingledCopy(1, 3)); !slices.Equal(other.singled(), []int{1, 2, 3}) {
+		t.Errorf("%v", other.singled())
+	}
+}
+
+func trySingledCopy(which ...int) *Copy { return &Copy{singled: func() []int { return which }} }
+
+// Connections of servers' containers to themselves are explained besides those of others, in all
+// rounds together as many as these, and instead of them.
+func TestLostOfThemselves(t *testing.T) {
+	c := &Copy{f: &Facts{}}
+	round := func() int {
+		for range replica.MaxExplained {
+			c.asked = append(c.asked, asked{place: place{self: true}, answer: replica.Answer{
+				Outcomes: []replica.Outcome{{Got: replica.Timeout, Socket: -1}}}})
+		}
+		which, _ := c.Lost()
+		for _, i := range which {
+			c.asked[i].answer.Lost = &replica.Lost{}
+		}
+		return len(which)
+	}
+	if first, second, third := round(), round(), round(); first != replica.MaxExplained ||
+		second != replica.MaxExplained || third != 0 {
+		t.Errorf("%d, then %d, then %d", first, second, third)
+	}
 }
 
 // usual returns the answer with Docker's rules.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // place is a place from which clients connect.
@@ -80,17 +81,30 @@ func (c *Copy) unbridged(six bool) (out []place) {
 const mostSingle = 8
 
 // single returns existing containers on bridges that rules may treat differently from others of
-// their networks.
-func (c *Copy) single(six bool) (out []place) {
+// their networks, as places of IPv4 and of IPv6.
+func (c *Copy) single() map[bool][]place {
+	out := map[bool][]place{}
+	n := 0
 	for _, i := range c.singled() {
 		x, ok := c.containerIn(i)
-		if !ok || c.f.unbridged(*x) != "" || !x.has(six) || len(out) == mostSingle {
+		if !ok || c.f.unbridged(*x) != "" || !x.has(false) && !x.has(true) {
 			continue
 		}
-		p := c.existing(i, x)
-		d := c.f.device(p.bridge)
-		p.single, p.addrs, p.network = true, d.own(six), c.f.network(d)
-		out = append(out, p)
+		if n++; n > mostSingle {
+			continue
+		}
+		for _, six := range []bool{false, true} {
+			if p := c.existing(i, x); x.has(six) {
+				d := c.f.device(p.bridge)
+				p.single, p.addrs, p.network = true, d.own(six), c.f.network(d)
+				out[six] = append(out[six], p)
+			}
+		}
+	}
+	if more := n - mostSingle; more > 0 {
+		c.left("connections from "+units.Plural(more, "container"), fmt.Sprintf(
+			"filters may treat %d containers differently from others of their networks, and %d are tried",
+			n, mostSingle), "")
 	}
 	return out
 }

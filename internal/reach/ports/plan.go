@@ -25,9 +25,9 @@ func (c *Copy) plan() {
 		}
 		services[k] = append(services[k], r)
 	}
-	places := map[bool][]place{}
+	places, single := map[bool][]place{}, c.single()
 	for _, six := range []bool{false, true} {
-		places[six] = slices.Concat(c.f.places(six), c.unbridged(six), c.single(six))
+		places[six] = slices.Concat(c.f.places(six), c.unbridged(six), single[six])
 	}
 	c.planBridges()
 	c.planUnmasqueraded()

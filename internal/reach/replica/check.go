@@ -16,7 +16,8 @@ const (
 	maxDials    = 1 << 16
 )
 
-// MaxExplained is the most connections that are explained in a report.
+// MaxExplained is the most connections that are explained in a report, besides as many of servers'
+// containers to themselves.
 const MaxExplained = 256
 
 func (m *Machine) check(sockets []Socket) error {
