@@ -177,7 +177,7 @@ func (e *Expectation) judgePorts(p portRange, paths []reached, guessed bool) {
 			if int(x.port) != n {
 				break
 			}
-			if x.proto == p.proto {
+			if x.proto == p.proto && (e.not || !x.path.single) { // others do not follow from one
 				at = append(at, x)
 			}
 		}
@@ -237,7 +237,7 @@ func (r *Report) ExpectNow() []string {
 		for _, x := range r.reachedBy(who.class, who.network) {
 			name := fmt.Sprintf("%d/%s", x.port, x.proto)
 			switch {
-			case who.class == machines && x.own || !x.path.Answers():
+			case who.class == machines && x.own || x.path.single || !x.path.Answers():
 				continue
 			case x.path.certain():
 				sure[name] = true

@@ -96,6 +96,40 @@ func TestExpectOfOneOfSeveralClients(t *testing.T) {
 		"holds: this machine reaches 8080/tcp")
 }
 
+// A line about containers is about new ones: one that rules single out does not make it hold, but it
+// must not reach what containers must not.
+func TestExpectOfSingledOutContainers(t *testing.T) {
+	f := healthy()
+	f.Containers = append(f.Containers, Container{ID: "app", Name: "app", PID: 306, State: "running",
+		Space: "net:[3]", Networks: []string{"bridge"}, Addrs: []netip.Addr{addr("172.17.0.3")},
+		Devices: []Device{{Name: "eth0", Index: 7, Kind: "veth", MTU: 1500, Up: true, Peer: 8,
+			Addrs: []netip.Prefix{netip.MustParsePrefix("172.17.0.3/16")}}}})
+	f.Devices = append(f.Devices, Device{Name: "veth2", Index: 8, Kind: "veth", MTU: 1500, Up: true,
+		Master: "docker0", Peer: 7})
+	const app = 2
+	lost := func(single bool) change {
+		return func(q replica.Dial, a *replica.Answer) {
+			if q.To.Port() == 22 && (q.Space == app) == single && q.Card == "" && q.Space+len(q.Bridge) > 0 {
+				lose(q, a, replica.Lost{Rule: rule("ip filter", "INPUT", 1, "-j DROP")})
+			}
+		}
+	}
+	privileged := trySingled(f, 0, []int{app}, lost(false))
+	expected(t, privileged, "fails: containers on bridge reach 22/tcp", "fails: containers reach 22/tcp",
+		"fails: containers on bridge do not reach 22/tcp")
+	if e := privileged.Expected[2].Because; e.Code != Reaches || e.Of != "container app" {
+		t.Errorf("%+v", e)
+	}
+	if now := strings.Join(privileged.ExpectNow(), "\n"); strings.Contains(now, "bridge reach 22/tcp") {
+		t.Error(now)
+	}
+	blocked := trySingled(f, 0, []int{app}, lost(true))
+	expected(t, blocked, "holds: containers on bridge reach 22/tcp",
+		"fails: containers on bridge do not reach 22/tcp")
+	expected(t, trySingled(f, 0, []int{app}, lost(true), lost(false)),
+		"holds: containers on bridge do not reach 22/tcp")
+}
+
 func TestExpectReadsWhatEditorsWrite(t *testing.T) {
 	const text = "\ufeffother machines reach 22/tcp\r\ncontainers on my net#1 reach 22/tcp # here\r\n" +
 		"\t#containers on reach reach 9/tcp\r\ncontainers on reach reach 9/tcp"
