@@ -134,14 +134,13 @@ func (r *Report) Since(old *Report, since string) {
 	complete(was, is)
 	complete(is, was)
 	had, has := reachedAt(was), reachedAt(is)
+	var doubts []Reason
 	for _, k := range order {
 		a, b := was[k], is[k]
 		switch {
 		case len(a.path.Doubt)+len(b.path.Doubt) > 0 && a.path.Kind != b.path.Kind:
 			c.Open++
-			for _, d := range slices.Concat(b.path.Doubt, a.path.Doubt) {
-				c.Doubts = once(c.Doubts, d)
-			}
+			doubts = append(append(doubts, b.path.Doubt...), a.path.Doubt...)
 		case a.path.Answers() == b.path.Answers():
 			c.Same++
 		case b.path.Answers() && a.path.Kind == "" && had[k.at(b.server)] > 0: // at another address
@@ -170,7 +169,25 @@ func (r *Report) Since(old *Report, since string) {
 	}
 	join(c.Gained, order)
 	join(c.Lost, order)
+	c.Doubts = joinRoutes(doubts)
 	r.Changes = c
+}
+
+// joinRoutes returns the reasons, each once, and one for all addresses to which there may be no route.
+func joinRoutes(all []Reason) (out []Reason) {
+	var to []string
+	for _, d := range all {
+		if d.Code == RouteThere {
+			to = once(to, d.At)
+		}
+	}
+	for _, d := range all {
+		if d.Code == RouteThere {
+			d.At = few(to)
+		}
+		out = once(out, d)
+	}
+	return out
 }
 
 // cards returns the hardware addresses of the machine's network cards: of devices that are neither

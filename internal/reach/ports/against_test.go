@@ -78,6 +78,16 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// Reasons that differ only in the address of a missing route are one.
+func TestSinceJoinsRoutes(t *testing.T) {
+	uncopied := Reason{Code: Uncopied, Text: "a rule"}
+	to := func(a string) Reason { return Reason{Code: RouteThere, At: a} }
+	got := joinRoutes([]Reason{to("172.17.0.5"), uncopied, to("172.17.0.4"), to("172.17.0.5"), uncopied})
+	if want := []Reason{to("172.17.0.5 and 172.17.0.4"), uncopied}; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestSinceElsewhere(t *testing.T) {
 	of := func(links ...link.Saved) *Report {
 		r := try(healthy(), 0)
