@@ -35,8 +35,18 @@ func explain(r *ports.Report) []document.Section {
 			document.Paragraph{Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto,
 				cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}}
 		for _, c := range append([]ports.Client{ports.Itself}, ports.Insiders()...) {
-			if path, ok := x.Paths[c]; ok {
-				s.Add(d.routes([]dial{{c, path}}, placeText(dial{c, path})).Blocks...)
+			path, ok := x.Paths[c]
+			if !ok {
+				continue
+			}
+			all := []dial{{c, path}}
+			for _, p := range x.Dials { // those to which it does not apply
+				if p.Single() && p.Client == c && p.Answers() != path.Answers() {
+					all = append(all, dial{c, p})
+				}
+			}
+			for _, one := range all {
+				s.Add(d.routes([]dial{one}, placeText(one)).Blocks...)
 			}
 		}
 		out = append(out, s)

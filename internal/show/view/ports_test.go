@@ -3,13 +3,17 @@ package view
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
@@ -61,6 +65,59 @@ func judged(f *ports.Facts, port uint16) *ports.Report {
 	r := ports.Judge(f, port)
 	sentence.FillPorts(r)
 	return r
+}
+
+// A container to which a route does not apply, because rules single it out, has its own.
+func TestPortOfASingledOutContainer(t *testing.T) {
+	f := somePorts()
+	f.Space, f.Containers[0].Space = "net:[1]", "net:[2]"
+	net := netip.MustParsePrefix("172.17.0.3/16")
+	f.Containers = append(f.Containers, ports.Container{ID: "app", Name: "app", PID: 400,
+		State: "running", Space: "net:[3]", Networks: []string{"bridge"}, Addrs: []netip.Addr{net.Addr()},
+		Devices: []ports.Device{{Name: "eth0", Index: 7, Kind: "veth", Peer: 8, Up: true,
+			Addrs: []netip.Prefix{net}}}})
+	f.Devices = append(f.Devices, ports.Device{Name: "veth2", Index: 8, Kind: "veth", Peer: 7,
+		Master: "docker0", Up: true})
+	isolated := func(on byte) []byte { return []byte{5, 0, unix.IFLA_BRPORT_ISOLATED, 0, on, 0, 0, 0} }
+	inside := func(id string, index, port int) replica.Space {
+		return replica.Space{ID: id, Links: []link.Saved{{Name: "eth0", Index: index, Kind: "veth",
+			Parent: port}}}
+	}
+	m := &replica.Machine{Spaces: []replica.Space{{ID: f.Space, Links: []link.Saved{
+		{Name: "docker0", Index: 3, Kind: "bridge"},
+		{Name: "veth8c1d2e0", Index: 6, Kind: "veth", Master: 3, Parent: 5, ParentSpace: 1,
+			Slave: isolated(0)},
+		{Name: "veth2", Index: 8, Kind: "veth", Master: 3, Parent: 7, ParentSpace: 2,
+			Slave: isolated(1)}}},
+		inside("net:[2]", 5, 6), inside("net:[3]", 7, 8)}}
+	c := ports.NewCopy(f, m, 9090)
+	server := slices.IndexFunc(c.Sockets, func(s replica.Socket) bool {
+		return s.Space == 1 && s.Addr.Port() == 9090
+	})
+	answers := func(all []replica.Dial) (out []replica.Answer) {
+		for _, q := range all {
+			o := replica.Outcome{Got: replica.Connected, Socket: server}
+			a := replica.Answer{Steps: []replica.Step{{Src: q.To, Dst: q.To}}}
+			switch {
+			case q.To.Addr() != f.Containers[0].Addrs[0]:
+				o = replica.Outcome{Got: replica.Refused, Socket: -1}
+			case q.Space == 2:
+				o = replica.Outcome{Got: replica.Timeout, Socket: -1}
+				a.Lost = &replica.Lost{Why: replica.Untraced}
+			}
+			a.Outcomes = []replica.Outcome{o}
+			out = append(out, a)
+		}
+		return out
+	}
+	c.Take(answers(c.Dials()))
+	c.Take(answers(c.Themselves()))
+	text := written(t, "table", Ports(judged(f, 9090)), format.Options{})
+	for _, want := range []string{"does not apply to container app: blocked", "\n  container app: blocked\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
 }
 
 func pricedPorts() *ports.Report {
