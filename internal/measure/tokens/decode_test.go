@@ -163,6 +163,20 @@ func TestZippedReplies(t *testing.T) {
 	}
 }
 
+// What was not flushed is decoded again with each piece: only so much of it.
+func TestUnflushedTextIsBounded(t *testing.T) {
+	packed := strings.Join(zipped(t, false, strings.Repeat(" ", 1<<20)), "")
+	g, decoded := &gunzip{}, 0
+	var err error
+	for i := 0; i < len(packed) && err == nil; i++ {
+		_, err = g.feed([]byte{packed[i]})
+		decoded += g.given
+	}
+	if err == nil || decoded > 2*mostWork {
+		t.Errorf("%d bytes were decoded, error %v", decoded, err)
+	}
+}
+
 func TestRequests(t *testing.T) {
 	post := func(head, body string) string {
 		return fmt.Sprintf("POST /v1 HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", head,

@@ -14,6 +14,7 @@ type gunzip struct {
 	begun bool   // the header has come
 	rest  []byte // from the last flush on, or of the header
 	given int    // decoded bytes of rest that were returned
+	work  int    // bytes that were read and decoded since the last flush
 	text  []byte // decoded before rest, as much as it may refer to
 	from  io.ReadCloser
 }
@@ -22,7 +23,9 @@ const (
 	// mostUnflushed bounds the bytes between two flushes, and what they are decoded to.
 	mostUnflushed = 256 << 10
 	mostFlushed   = 4 << 20
-	window        = 32 << 10 // RFC 1951
+	// mostWork bounds what decoding the same bytes again with each piece takes.
+	mostWork = 32 << 20
+	window   = 32 << 10 // RFC 1951
 )
 
 // flushed is how a flush ends: the lengths of an empty block without compression.
@@ -41,7 +44,9 @@ func (g *gunzip) feed(b []byte) (text []byte, err error) {
 		return nil, errForeign
 	}
 	all, err := g.decode()
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || len(all) == mostFlushed {
+	g.work += len(g.rest) + len(all)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || len(all) == mostFlushed ||
+		g.work > mostWork {
 		return nil, errForeign
 	}
 	text = all[g.given:]
@@ -49,7 +54,7 @@ func (g *gunzip) feed(b []byte) (text []byte, err error) {
 	if err != nil && bytes.HasSuffix(g.rest, flushed) {
 		g.text = append(g.text, all...)
 		g.text = bytes.Clone(g.text[max(0, len(g.text)-window):])
-		g.rest, g.given = g.rest[:0], 0
+		g.rest, g.given, g.work = g.rest[:0], 0, 0
 	}
 	return text, nil
 }
