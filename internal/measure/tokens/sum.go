@@ -194,8 +194,8 @@ func (s *Sums) excess(gaps []gap) (by []float64, total int64, slow int) {
 	return by, total, slow
 }
 
-// even returns the gap of an even pace: the median, unless so many tokens come together that the
-// median is one of the pauses between them. Then it is the mean.
+// even returns the gap of an even pace: the median or the mean, whichever is smaller. Where tokens
+// come in pairs, the upper median may be one of the pauses between them.
 func even(gaps []gap, of func(gap) int64) int64 {
 	sum := int64(0)
 	for _, g := range gaps {

@@ -47,13 +47,14 @@ type Evidence struct {
 	// ServerGap and Gap are the median gaps between tokens at the server and at the client.
 	ServerGap float64 `json:"server_gap_s"`
 	Gap       float64 `json:"gap_s"`
-	// Slow is the number of gaps that are more than one and a half times the even pace, which is
-	// the larger one of those medians, and 1 ms beyond it. Excess is what all of them exceed it by.
+	// Slow is the number of gaps that are more than one and a half times the even pace, and 1 ms
+	// beyond it. The pace is the median gap or the mean one, whichever is smaller, at the server or
+	// at the client, whichever is larger. Excess is what all of them exceed it by.
 	Slow   int     `json:"slow"`
 	Excess float64 `json:"excess_s"`
-	// ServerSlow is the share of the responses' time that the server's part of slow gaps is, over all
-	// routes to this server; 0: unknown, as in files, or none. ServerSlowHalf is half the width of its
-	// 95 % interval by visits; 0: there are too few.
+	// ServerSlow is the share of the responses' time that the server's part of slow gaps is, over
+	// all routes to this server; 0: unknown, as in files, or none. ServerSlowHalf is half the width
+	// of its 95 % interval by visits; 0: a route has too few.
 	ServerSlow     float64        `json:"server_slow_share,omitempty"`
 	ServerSlowHalf float64        `json:"server_slow_half,omitempty"`
 	Parts          []EvidencePart `json:"parts"` // in the order in which a token passes them
@@ -135,8 +136,8 @@ type EvidencePart struct {
 	P90    float64 `json:"p90_s"`
 	P99    float64 `json:"p99_s"`
 	Excess float64 `json:"excess_s,omitempty"` // its part of Evidence.Excess
-	// FirstHalf, LastHalf and ExcessHalf are half the widths of the 95 % intervals of First, Last and
-	// Excess, by visits or by epochs; 0: there are too few.
+	// FirstHalf, LastHalf and ExcessHalf are half the widths of the 95 % intervals of First, Last
+	// and Excess, by visits or by epochs; 0: there are too few.
 	FirstHalf  float64 `json:"first_half_s,omitempty"`
 	LastHalf   float64 `json:"last_half_s,omitempty"`
 	ExcessHalf float64 `json:"excess_half_s,omitempty"`
