@@ -163,8 +163,8 @@ var (
 	endPort  = regexp.MustCompile(`:([0-9]+)$`)
 )
 
-// wrongAuthority returns what is wrong with the host or the port of a URL, or "". It quotes nothing of
-// the URL.
+// wrongAuthority returns what is wrong with the host or the port of a URL, or "". It quotes nothing
+// of the URL.
 func wrongAuthority(address string) string {
 	_, rest, _ := strings.Cut(address, "://")
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
