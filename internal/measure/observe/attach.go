@@ -13,6 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// mostFollowed is the number of requests after which watching a server ends.
+const mostFollowed = 1_000_000
+
 // mostRecorded bounds the packets, writes, reads and runs that are recorded a second, on average,
 // while a server is watched. Each takes about 2 µs of CPU time until it is paired, so that all of
 // them take 2 % of a CPU.
@@ -35,15 +38,34 @@ func Attach(ctx context.Context, dial func() (local uint16, err error),
 // serving watches a server in spells.
 type serving struct {
 	*Watch
-	at    hop
-	ports published
-	since time.Time // the first packet
-	most  float64   // records a second
-	pace  float64   // bytes a second that the server sent in the last spell; 0: unknown
+	at     hop
+	ports  published
+	since  time.Time // the first packet
+	most   float64   // records a second
+	kept   int       // requests after which the watching is over
+	enough func()    // ends it
+	pace   float64   // bytes a second that the server sent in the last spell; 0: unknown
 	// crowded means that its connections are too many to read what each was sent.
-	crowded bool
-	all     tokens.Requests
-	served  sample.Served
+	crowded  bool
+	all      tokens.Requests
+	estimate estimate
+	served   sample.Served
+}
+
+// estimate is of the number of requests, as far as each spell is like the rest after it.
+type estimate struct {
+	until time.Time
+	rate  float64 // requests a second of the last spell
+	sum   float64
+}
+
+// add adds the time until now, with a spell that has requests in the seconds that were followed.
+func (e *estimate) add(now time.Time, requests int, followed float64) {
+	if followed > 0 {
+		e.rate = float64(requests) / followed
+	}
+	e.sum += e.rate * now.Sub(e.until).Seconds()
+	e.until = now
 }
 
 // attach begins to capture the packets of a server to which dial connects from the network
@@ -67,7 +89,7 @@ func (w *Watch) serve(r *route) (*serving, error) {
 	w.describe(r)
 	w.routes[""], w.serving = r, true
 	s := &serving{Watch: w, at: r.hops[0], ports: ports, most: mostRecorded,
-		served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}
+		kept: mostFollowed, served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}
 	if err := s.lookForPorts(); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -81,17 +103,22 @@ func (w *Watch) serve(r *route) (*serving, error) {
 
 // watch follows the requests for a time, or until ctx is done.
 func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Served, error) {
-	ctx, over := context.WithTimeout(ctx, during)
-	defer over()
+	ctx, s.enough = context.WithTimeout(ctx, during)
+	defer s.enough()
 	began := time.Now()
+	s.estimate.until = began
 	if err := s.spells(ctx); err != nil {
 		return nil, err
 	}
-	s.served.Elapsed = time.Since(began).Seconds()
+	s.served.Elapsed = s.estimate.until.Sub(began).Seconds()
 	if s.writes != nil && s.writes.Reads() {
 		s.served.Dialled = s.dialled
 	}
-	if s.all.Note(&s.served, s.since); s.served.Requests == 0 && !s.udp {
+	s.all.Note(&s.served, s.since)
+	if n := s.all.Count(); s.served.Spells > 0 && n > 0 { // of those that could be divided
+		s.served.Estimated = s.estimate.sum * float64(s.served.Requests) / float64(n)
+	}
+	if s.served.Requests == 0 && !s.udp {
 		n, err := s.open()
 		s.served.Open = &n
 		return &s.served, err
@@ -122,36 +149,29 @@ func (s *serving) ofServer(do func(sock.Socket)) error {
 // spells follows the requests until ctx is done.
 func (s *serving) spells(ctx context.Context) error {
 	for {
-		estimate := s.estimate()
-		rest, err := s.follow(ctx)
+		requests, followed := s.all.Count(), s.served.Followed
+		err := s.followAndRest(ctx)
+		s.estimate.add(time.Now(), s.all.Count()-requests, s.served.Followed-followed)
 		if err != nil || ctx.Err() != nil {
-			estimate()
-			return err
-		}
-		rests := s.sends()
-		select {
-		case <-ctx.Done():
-			estimate()
-			return nil
-		case <-time.After(rest):
-		}
-		estimate()
-		s.compare(s.pace, s.sends().pace(rests))
-		if err := errors.Join(s.lookForPorts(), s.resume()); err != nil {
 			return err
 		}
 	}
 }
 
-// estimate returns a function that adds the number of requests since, of which those of the spell are
-// known.
-func (s *serving) estimate() func() {
-	began, requests, followed := time.Now(), s.all.Count(), s.served.Followed
-	return func() {
-		if spell := s.served.Followed - followed; spell > 0 {
-			s.served.Estimated += float64(s.all.Count()-requests) / spell * time.Since(began).Seconds()
-		}
+// followAndRest follows the requests in a spell, and rests until the next one.
+func (s *serving) followAndRest(ctx context.Context) error {
+	rest, err := s.follow(ctx)
+	if err != nil || ctx.Err() != nil {
+		return err
 	}
+	rests := s.sends()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(rest):
+	}
+	s.compare(s.pace, s.sends().pace(rests))
+	return errors.Join(s.lookForPorts(), s.resume())
 }
 
 // follow follows the requests until ctx is done, or until more was recorded than may be. It returns
@@ -228,7 +248,9 @@ func (s *serving) take(before int64) (recorded int, err error) {
 	if err := s.drain(); err != nil {
 		return 0, err
 	}
-	s.all.Take(s.log, s.at.place(), before)
+	if s.all.Take(s.log, s.at.place(), before); s.all.Count() >= s.kept {
+		s.enough()
+	}
 	return s.recorded, nil
 }
 
@@ -267,7 +289,8 @@ func (w *Watch) resume() error {
 }
 
 // connected finds the hops of a connection that dial opens.
-func (w *Watch) connected(ctx context.Context, from int, dial func() (uint16, error)) (*route, error) {
+func (w *Watch) connected(ctx context.Context, from int,
+	dial func() (uint16, error)) (*route, error) {
 	local := uint16(0)
 	seen, _, unseen, err := w.look(ctx, nil, nil, func() (err error) {
 		local, err = dial()

@@ -57,10 +57,10 @@ func asking(t testing.TB, dial func() (net.Conn, error), n int) (stop func() int
 	}
 }
 
-// attached watches a server with clients that were connected before. It returns the number of their
-// requests, too.
-func attached(t testing.TB, clients int, serves, during time.Duration, most float64) (
-	s *sample.Served, made int) {
+// attached watches a server with clients that were connected before, recording at most so much a
+// second. It returns the number of their requests, too.
+func attached(t testing.TB, clients int, serves, during time.Duration, most float64,
+	set ...func(*serving)) (s *sample.Served, made int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
@@ -80,6 +80,9 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 	w, err := attach(ctx, os.Getpid(), probing(dial))
 	if err == nil {
 		w.most = most
+		for _, f := range set {
+			f(w)
+		}
 		s, err = w.watch(ctx, during)
 		err = errors.Join(err, w.Close())
 	}
@@ -123,8 +126,8 @@ func TestAttach(t *testing.T) {
 			if got.Requests == 0 || recordsWrites(t) && !got.Writes {
 				u.Errorf("%+v of %d", got, made)
 			}
-			if got.Spells != 0 || got.Requests > made || got.Unanswered > tt.clients ||
-				got.Followed == 0 || got.Followed > got.Elapsed {
+			if got.Spells != 0 || got.Estimated != 0 || got.Requests > made ||
+				got.Unanswered > tt.clients || got.Followed == 0 || got.Followed > got.Elapsed {
 				t.Errorf("%+v of %d", got, made)
 			}
 			// Each connection's last reply may not yet have been read when it was looked for.
@@ -159,6 +162,37 @@ func TestAttachInSpells(t *testing.T) {
 			t.Errorf("%d requests of 5 ms in %v s: %+v", got.Requests, got.Followed, got)
 		}
 	})
+}
+
+// Requests are estimated also while toll looks for ports and begins to capture again, and as in the
+// spell before if nothing of a spell is known.
+func TestEstimate(t *testing.T) {
+	began := time.Now()
+	e := estimate{until: began}
+	for i, x := range []struct {
+		until    time.Duration
+		requests int
+		followed float64
+		want     float64
+	}{
+		{time.Second, 10, 0.1, 100},
+		{3 * time.Second, 0, 1, 100},
+		{4 * time.Second, 30, 0.3, 200},
+		{6 * time.Second, 0, 0, 400},
+	} {
+		if e.add(began.Add(x.until), x.requests, x.followed); math.Abs(e.sum-x.want) > 1e-6 {
+			t.Errorf("%d: %v requests are estimated, want %v", i, e.sum, x.want)
+		}
+	}
+}
+
+// Requests are kept until the end, so there is a last one.
+func TestAttachEndsWithEnough(t *testing.T) {
+	const enough = 50
+	got, _ := attached(t, 1, ms, time.Hour, math.Inf(1), func(s *serving) { s.kept = enough })
+	if got.Requests+got.Unmatched < enough || got.Elapsed > patience.Seconds()/2 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestAttachToNothing(t *testing.T) {

@@ -62,9 +62,6 @@ type Requests struct {
 	sums        *Sums
 }
 
-// mostServed bounds the requests that are kept.
-const mostServed = 1_000_000
-
 // NewServer returns a log that decodes nothing, and joins connections that are older than itself.
 // Requests.Take returns what it saw.
 func NewServer() *Log {
@@ -153,7 +150,7 @@ func (r *Requests) Mean() time.Duration {
 func (r *Requests) add(l *Log, c *connection, x turn) bool {
 	s, ok := c.seen(&request{end: x.asked}, &reply{events: []Event{{Offset: x.from + 1},
 		{Offset: x.to}}})
-	if !ok || s.Came > s.Departed[0] || len(r.all) == mostServed {
+	if !ok || s.Came > s.Departed[0] {
 		r.unmatched++
 		return !ok || s.Came <= s.Departed[0]
 	}

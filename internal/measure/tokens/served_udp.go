@@ -32,10 +32,6 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 
 // addQuery adds a query. alone means that all queries before it in its dialog had their replies.
 func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int, alone bool) {
-	if len(r.all) == mostServed {
-		r.unmatched++
-		return
-	}
 	one := served{at: q.request.at}
 	one.parts[inServer] = q.reply.at - q.request.at
 	if e, ok := l.sentBy(q, used); ok {
