@@ -16,6 +16,8 @@ const (
 	PartShare = 0.25
 	// LittleShare is the share of a response below which a part, or all slow gaps, do not matter.
 	LittleShare = 0.05
+	// SlightShare is the share of a response that slow gaps add if a cause of theirs is said.
+	SlightShare = 0.02
 	// TogetherGap is the median gap, in s, below which a server sends its tokens together.
 	TogetherGap = 20e-6
 )
@@ -173,8 +175,8 @@ func (j study) noteEvidence(r *analysis.Report) {
 	poolServers(r.Cells)
 }
 
-// poolServers sets the share of the servers' slow gaps with its interval, so that chance does not let
-// routes to one server differ in whether it is slow.
+// poolServers sets the share of the servers' slow gaps with its interval, so that chance does not
+// let routes to one server differ in whether it is slow.
 func poolServers(cells []analysis.Cell) {
 	by := map[sample.EvidenceHop][]Division{}
 	for _, c := range cells {
@@ -186,14 +188,19 @@ func poolServers(cells []analysis.Cell) {
 	}
 	for _, routes := range by {
 		slow, squares, whole := 0.0, 0.0, 0.0
+		known := true // how exact each route's slow gaps are
 		for _, w := range routes {
 			p := w.Part(sample.EvidenceServer)
 			slow, squares = slow+p.Excess, squares+p.ExcessHalf*p.ExcessHalf
+			known = known && (p.ExcessHalf > 0 || p.Excess == 0)
 			whole += w.Sum(Last) * float64(w.Responses)
 		}
 		for _, w := range routes {
 			if whole > 0 {
-				w.ServerSlow, w.ServerSlowHalf = slow/whole, math.Sqrt(squares)/whole
+				w.ServerSlow, w.ServerSlowHalf = slow/whole, 0
+			}
+			if whole > 0 && known {
+				w.ServerSlowHalf = math.Sqrt(squares) / whole
 			}
 		}
 	}

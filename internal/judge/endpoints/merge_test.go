@@ -4,7 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
@@ -71,6 +73,35 @@ func TestSlowGapsOfFewRounds(t *testing.T) {
 			}
 			if got := len(Division{merge(visits)}.Blamed()) == 1; got != want {
 				t.Errorf("slow gaps in %d of %d rounds: blamed is %t", slow, rounds, got)
+			}
+		}
+	}
+}
+
+// A server's interval over its routes is unknown if that of a route is.
+func TestPooledIntervalNeedsAllRoutes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		excess, half float64 // of the second route
+		want         float64
+	}{
+		"both":            {0.4, 0.3, 0.25},
+		"too few rounds":  {0.4, 0, 0},
+		"a quick route":   {0, 0, 0.2},
+		"hardly any gaps": {1e-3, 0, 0},
+	} {
+		cells := make([]analysis.Cell, 2)
+		for i := range cells {
+			cells[i] = analysis.Cell{Cell: sample.Cell{Load: workload.Chat},
+				Evidence: judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 1000}, [7]float64{})}
+		}
+		a, b := &cells[0].Evidence.Parts[1], &cells[1].Evidence.Parts[1]
+		a.Excess, a.ExcessHalf, b.Excess, b.ExcessHalf = 0.4, 0.4, tt.excess, tt.half
+		poolServers(cells)
+		for _, c := range cells {
+			if math.Abs(c.Evidence.ServerSlow-(0.4+tt.excess)/2) > 1e-9 ||
+				math.Abs(c.Evidence.ServerSlowHalf-tt.want) > 1e-9 {
+				t.Errorf("%s: %g ±%g, want ±%g", name, c.Evidence.ServerSlow,
+					c.Evidence.ServerSlowHalf, tt.want)
 			}
 		}
 	}
