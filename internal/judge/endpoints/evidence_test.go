@@ -66,13 +66,27 @@ func TestEvidence(t *testing.T) {
 			judgetest.Evidence([7]float64{1: 60, 4: 250}, [7]float64{1: 1800, 4: 10}, none),
 			func(e *sample.Evidence) { e.Parts[4].FirstHalf = 0.251 },
 			"Neither, over r: ", nil},
-		"slow gaps known to an interval": {judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}),
+		"slow gaps known to an interval": {
+			judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}),
 			func(e *sample.Evidence) { e.Parts[5].ExcessHalf = 0.099 }, "The network, over r: ",
 			[]string{"slow gaps add 110 ms a response: network 100 ms ±99.0 ms, client 10.0 ms"}},
 		"slow gaps not known to differ from 0": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
-			func(e *sample.Evidence) { e.Parts[1].ExcessHalf, e.Parts[5].ExcessHalf = 0.046, 0.060 },
+			func(e *sample.Evidence) {
+				e.Parts[1].ExcessHalf, e.Parts[5].ExcessHalf = 0.046, 0.060
+			},
 			"Neither, over r: ", []string{"network 55.0 ms ±60.0 ms, server 45.0 ms ±46.0 ms"}},
+		"a server's slow gaps known over other routes": {
+			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
+			func(e *sample.Evidence) {
+				e.Parts[1].ExcessHalf, e.ServerSlow, e.ServerSlowHalf = 0.046, 0.091, 0.02
+			},
+			"The server and the network, over r: ", []string{"server 45.0 ms (over all routes to " +
+				"it 9.1 % ±2 % of a response). Seen"}},
+		"a server's slow gaps not known over other routes": {
+			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
+			func(e *sample.Evidence) { e.Parts[1].ExcessHalf, e.ServerSlow = 0.046, 0.091 },
+			"The server and the network, over r: ", []string{"server 45.0 ms. Seen"}},
 		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
@@ -86,7 +100,8 @@ func TestEvidence(t *testing.T) {
 			judgetest.Evidence([7]float64{1: 2, 6: 1}, [7]float64{1: 540, 6: 1}, none), nil,
 			"Neither, over r: ", nil},
 		"the network": {judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}), nil,
-			"The network, over r: ", []string{"slow gaps add 110 ms a response: network 100 ms, client 10.0 ms"}},
+			"The network, over r: ",
+			[]string{"slow gaps add 110 ms a response: network 100 ms, client 10.0 ms"}},
 		"server and network": {judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}), nil,
 			"The server and the network, over r: ", []string{"network 55.0 ms, server 45.0 ms"}},
 		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
@@ -107,11 +122,17 @@ func TestEvidence(t *testing.T) {
 			}, "Neither, over r: ", []string{"Over r, 3 tokens waited 37.0 ms each in " +
 				"the server's TCP for acknowledgements, without TCP_NODELAY (set it at the " +
 				"server). Seen"}},
-		"Nagle for less than a gap": {judgetest.Evidence(quick, fine, [7]float64{1: 6, 2: 17, 6: 7}),
+		"Nagle for less than a gap": {
+			judgetest.Evidence(quick, fine, [7]float64{1: 6, 2: 17, 6: 7}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.0145}}
-			}, "Neither, over r: ", []string{"server's TCP 17.0 ms, client 7.00 ms, server 6.00 ms; " +
+			},
+			"Neither, over r: ", []string{"server's TCP 17.0 ms, client 7.00 ms, server 6.00 ms; " +
 				"2 tokens waited 7.25 ms each in the server's TCP for acknowledgements, without"}},
+		"Nagle for little": {judgetest.Evidence(quick, fine, [7]float64{1: 3, 2: 4}),
+			func(e *sample.Evidence) {
+				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.002}}
+			}, "Neither, over r: ", []string{"server's TCP 4.00 ms, server 3.00 ms. Seen"}},
 		"a full queue": {judgetest.Evidence(quick, fine, [7]float64{2: 200}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
@@ -284,6 +305,11 @@ func TestRoutesPoolTheirServersIntervals(t *testing.T) {
 			}
 		}
 		report := judged(r.File)
+		text := strings.Join(answerOf(report, nil).Text, "\n")
+		const pooled, own = "server 200 ms (over all routes to it 13.3 % ±", "server 200 ms ±"
+		if strings.Contains(text, pooled) == another || strings.Contains(text, own) != another {
+			t.Errorf("another server is %t: %s", another, text)
+		}
 		for _, label := range []string{"a", "b"} {
 			e := route(t, report, label).Evidence
 			if p := e.Parts[1]; p.ExcessHalf < p.Excess {

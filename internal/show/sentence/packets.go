@@ -136,10 +136,7 @@ func (w parts) figures() string {
 	if w.Slow > 0 {
 		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
 			workload.Briefly(w.Excess/float64(w.Responses)),
-			w.list(endpoints.Excess, func(p sample.EvidencePart) string {
-				n := float64(w.Responses)
-				return give(p.Excess/n, p.ExcessHalf/n)
-			})))
+			w.list(endpoints.Excess, w.slow)))
 	}
 	if tail := w.Tail(); tail > 0 {
 		say = append(say, fmt.Sprintf("responses end %s after their last token",
@@ -156,6 +153,23 @@ func (w parts) figures() string {
 			w.Others))
 	}
 	return strings.Join(say, "; ")
+}
+
+// slow returns what a part adds to a response's slow gaps, with the interval by which it is judged:
+// the server's is that over all routes to it.
+func (w parts) slow(p sample.EvidencePart) string {
+	n := float64(w.Responses)
+	whole := n * w.Sum(endpoints.Last)
+	alone := w.ServerSlow == p.Excess/whole && w.ServerSlowHalf == p.ExcessHalf/whole
+	if p.Part != sample.EvidenceServer || w.ServerSlow == 0 || alone {
+		return give(p.Excess/n, p.ExcessHalf/n)
+	}
+	text := workload.Briefly(p.Excess / n)
+	if w.ServerSlowHalf > 0 {
+		text += fmt.Sprintf(" (over all routes to it %.3g %% ±%.3g %% of a response)",
+			100*w.ServerSlow, 100*w.ServerSlowHalf)
+	}
+	return text
 }
 
 // server returns where the captures begin.
@@ -198,12 +212,14 @@ func (w parts) names() (out []string) {
 }
 
 // waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
-// server's TCP: for long, or so that it explains much of the slow gaps.
+// server's TCP: for long, or so that it explains much of the slow gaps, if these add something.
 func (w parts) waits(what string, least int) (out []string) {
+	slow := w.Excess > 0 &&
+		w.Excess >= endpoints.SlightShare*w.Sum(endpoints.Last)*float64(w.Responses)
 	for _, x := range w.Waits {
 		each := x.Sum / float64(x.Tokens)
 		long := each >= min(w.ServerGap, endpoints.LittleShare*w.Sum(endpoints.Last))
-		much := w.Excess > 0 && x.Sum > endpoints.PartShare*w.Excess
+		much := slow && x.Sum > endpoints.PartShare*w.Excess
 		if x.Tokens < least || !long && !much {
 			continue
 		}

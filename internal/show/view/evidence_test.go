@@ -48,7 +48,7 @@ func TestEvidenceTable(t *testing.T) {
 		sample.EvidencePart{Part: sample.EvidenceClient, First: 0.33, Last: 0.3})
 	slow := gateway.Evidence
 	slow.Slow, slow.Excess = 21, 6*0.122
-	slow.Parts[1].Excess, slow.Parts[1].ExcessHalf = 6*0.012, 6*0.004
+	slow.Parts[1].Excess, slow.ServerSlow, slow.ServerSlowHalf = 6*0.012, 0.013, 0.0041
 	slow.Parts[5].Excess, slow.Parts[5].ExcessHalf = 6*0.110, 6*0.0213
 	vpn := chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs)
 	lost := chatRoute("lost", "10.8.0.5:8001", 0.21, stats.Costs)
