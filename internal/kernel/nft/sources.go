@@ -97,7 +97,7 @@ func (r *savedRule) sources(out *xtables.Sources, parts map[string]map[keyPart]b
 		}
 	}
 	for _, b := range above {
-		out.AddRange(b.address, b.source.whole(nil, 0xff))
+		out.AddRange(b.address, b.whole(nil, 0xff))
 	}
 }
 
@@ -147,10 +147,10 @@ const (
 func sourceOf(e expression) source {
 	const ethernetSource, ethernetSize, nameSize, indexSize, size4, size6 = 6, 6, 16, 4, 4, 16
 	if e.name == "meta" {
-		switch key := expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)); {
-		case key == expr.MetaKeyIIFNAME:
+		switch expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) {
+		case expr.MetaKeyIIFNAME:
 			return source{kind: name, size: nameSize}
-		case key == expr.MetaKeyIIF:
+		case expr.MetaKeyIIF:
 			return source{kind: index, size: indexSize}
 		}
 		return source{}
