@@ -195,18 +195,18 @@ func zipping(log *truth, pause func(i int) time.Duration) func(net.Conn) {
 				"Content-Encoding: gzip\r\n\r\n")
 			var packed bytes.Buffer
 			z := gzip.NewWriter(&packed)
-			send := func(text string) {
+			var at []int64
+			send := func(text string) { // it notes when, because the compressor takes its time
+				packed.Reset()
 				_, _ = io.WriteString(z, text)
 				_ = z.Flush()
+				at = append(at, time.Now().UnixNano())
 				if err == nil {
 					_, err = io.WriteString(c, chunkOf(packed.String()))
 				}
-				packed.Reset()
 			}
-			var at []int64
 			for i := range p.Tokens {
 				time.Sleep(pause(i))
-				at = append(at, time.Now().UnixNano())
 				send(event(fmt.Sprintf("t%d ", i)))
 			}
 			log.note(p.Seed, at)
