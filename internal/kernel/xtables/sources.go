@@ -35,7 +35,7 @@ func (s *Sources) AddName(name []byte) {
 func (s *Sources) AddNet(address []byte, bits int) {
 	a, _ := netip.AddrFromSlice(address)
 	if p := netip.PrefixFrom(a, bits); p.IsValid() && bits > 0 {
-		s.ranges = append(s.ranges, addressRange{p.Masked().Addr(), last(p)})
+		s.ranges = append(s.ranges, addressRange{p.Masked().Addr(), LastAddress(p)})
 	}
 }
 
@@ -48,8 +48,8 @@ func (s *Sources) AddRange(first, last []byte) {
 	}
 }
 
-// last returns the last address of a network.
-func last(p netip.Prefix) netip.Addr {
+// LastAddress returns the last address of a network.
+func LastAddress(p netip.Prefix) netip.Addr {
 	const bits = 8 // of a byte
 	b := p.Addr().AsSlice()
 	for i := p.Bits(); i < len(b)*bits; i++ {
@@ -112,7 +112,7 @@ func (s *Sources) HasName(name []byte) bool {
 
 // Has reports whether rules compare packets' source with an address, or with a part of its network.
 func (s *Sources) Has(p netip.Prefix) bool {
-	from, to := p.Masked().Addr(), last(p)
+	from, to := p.Masked().Addr(), LastAddress(p)
 	return slices.ContainsFunc(s.ranges, func(r addressRange) bool {
 		return r.first.Compare(p.Addr()) <= 0 && r.last.Compare(p.Addr()) >= 0 &&
 			(r.first.Compare(from) > 0 || r.last.Compare(to) < 0)

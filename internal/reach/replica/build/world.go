@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
 // world is a namespace that takes the place of all other machines in a network.
@@ -108,7 +109,7 @@ var (
 // free returns an address of the network that is unused and in no rule, or the zero Addr.
 func (c *machine) free(p netip.Prefix) netip.Addr {
 	const tries = 64
-	a := last(p.Masked())
+	a := xtables.LastAddress(p)
 	if a.Is4() && p.Bits() < 31 {
 		a = a.Prev() // broadcast
 	}
@@ -148,13 +149,4 @@ func (c *machine) inRule(a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-func last(p netip.Prefix) netip.Addr {
-	b := p.Addr().AsSlice()
-	for i := p.Bits(); i < len(b)*8; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	a, _ := netip.AddrFromSlice(b)
-	return a
 }
