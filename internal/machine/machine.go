@@ -113,10 +113,16 @@ func (m Machine) loadAverage() (l float64, ok bool) {
 // privileged reports whether the process may make and set up network namespaces. User id 0 does not
 // prove it: a container's root often lacks both capabilities.
 func (m Machine) privileged() bool {
-	effective, err := strconv.ParseUint(field(m.read("/proc/self/status"), "CapEff"), 16, 64)
+	effective, ok := m.capabilities()
 	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN
 	uids := m.text("/proc/self/uid_map") // the initial user namespace has the identity map
-	return err == nil && effective&need == need && (uids == "" || uids == "0 0 4294967295")
+	return ok && effective&need == need && (uids == "" || uids == "0 0 4294967295")
+}
+
+// capabilities returns the process' effective capabilities, unless they cannot be read.
+func (m Machine) capabilities() (effective uint64, ok bool) {
+	effective, err := strconv.ParseUint(field(m.read("/proc/self/status"), "CapEff"), 16, 64)
+	return effective, err == nil
 }
 
 func (m Machine) sysctls() map[string]string {

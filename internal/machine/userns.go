@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -97,10 +96,9 @@ func (m Machine) chrooted() bool {
 // bareRoot reports whether the process is root without the capability that a user namespace with
 // root in it takes of root, since Linux 5.12.
 func (m Machine) bareRoot() bool {
-	status := m.read("/proc/self/status")
-	uids := strings.Fields(field(status, "Uid")) // real, effective, …
-	caps, err := strconv.ParseUint(field(status, "CapEff"), 16, 64)
-	return len(uids) > 1 && uids[1] == "0" && err == nil && caps&(1<<unix.CAP_SETFCAP) == 0
+	uids := strings.Fields(field(m.read("/proc/self/status"), "Uid")) // real, effective, …
+	effective, ok := m.capabilities()
+	return len(uids) > 1 && uids[1] == "0" && ok && effective&(1<<unix.CAP_SETFCAP) == 0
 }
 
 func (m Machine) filtered() bool {
