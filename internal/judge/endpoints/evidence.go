@@ -193,7 +193,7 @@ func poolServers(cells []analysis.Cell) {
 			p := w.Part(sample.EvidenceServer)
 			slow, squares = slow+p.Excess, squares+p.ExcessHalf*p.ExcessHalf
 			known = known && (p.ExcessHalf > 0 || p.Excess == 0)
-			whole += w.Sum(Last) * float64(w.Responses)
+			whole += w.Whole()
 		}
 		for _, w := range routes {
 			if whole > 0 {
@@ -293,6 +293,18 @@ func (w Division) Sum(of func(sample.EvidencePart) float64) (sum float64) {
 	return sum
 }
 
+// Whole returns the time of all responses to their last tokens, in s.
+func (w Division) Whole() float64 { return w.Sum(Last) * float64(w.Responses) }
+
+// SlowShare returns the share of Whole that the slow gaps of a part add, by which it is judged, and
+// half the width of its interval; 0: not known. The server's is over all routes to it.
+func (w Division) SlowShare(p sample.EvidencePart) (share, half float64) {
+	if p.Part == sample.EvidenceServer && w.ServerSlow > 0 {
+		return w.ServerSlow, w.ServerSlowHalf
+	}
+	return p.Excess / w.Whole(), p.ExcessHalf / w.Whole()
+}
+
 // Tail returns the mean time between a response's last token and its end, or 0 if it matters little.
 func (w Division) Tail() float64 {
 	if tail := w.End - w.Sum(Last); tail >= LittleShare*w.End {
@@ -331,14 +343,10 @@ func (w Division) Blamed() (out []sample.EvidencePart) {
 			named = p.Last > max(PartShare*w.Sum(Last), p.LastHalf) ||
 				long && p.First > max(PartShare*w.Sum(First), p.FirstHalf)
 		}
-		whole := w.Sum(Last) * float64(w.Responses)
-		share, half := p.Excess/whole, p.ExcessHalf/whole
 		if p.Part == sample.EvidenceServer {
 			named = w.Together() || w.Limited(p)
-			if w.ServerSlow > 0 {
-				share, half = w.ServerSlow, w.ServerSlowHalf
-			}
 		}
+		share, half := w.SlowShare(p)
 		slow := p.Excess > PartShare*w.Excess && share >= LittleShare && share > half
 		if named || slow {
 			out = append(out, p)
@@ -367,7 +375,7 @@ func (w Division) Limited(p sample.EvidencePart) bool {
 		return false
 	}
 	share := w.Stopped(p.Hop)
-	stopped := share * w.Sum(Last) * float64(w.Responses)
+	stopped := share * w.Whole()
 	return share > PartShare || share > LittleShare && p.Excess > 0 && stopped > half*p.Excess
 }
 

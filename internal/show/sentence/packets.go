@@ -159,15 +159,14 @@ func (w parts) figures() string {
 // the server's is that over all routes to it.
 func (w parts) slow(p sample.EvidencePart) string {
 	n := float64(w.Responses)
-	whole := n * w.Sum(endpoints.Last)
-	alone := w.ServerSlow == p.Excess/whole && w.ServerSlowHalf == p.ExcessHalf/whole
-	if p.Part != sample.EvidenceServer || w.ServerSlow == 0 || alone {
+	share, half := w.SlowShare(p)
+	if share == p.Excess/w.Whole() && half == p.ExcessHalf/w.Whole() { // its own
 		return give(p.Excess/n, p.ExcessHalf/n)
 	}
 	text := workload.Briefly(p.Excess / n)
-	if w.ServerSlowHalf > 0 {
+	if half > 0 {
 		text += fmt.Sprintf(" (over all routes to it %.3g %% ±%.3g %% of a response)",
-			100*w.ServerSlow, 100*w.ServerSlowHalf)
+			100*share, 100*half)
 	}
 	return text
 }
@@ -214,8 +213,7 @@ func (w parts) names() (out []string) {
 // waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
 // server's TCP: for long, or so that it explains much of the slow gaps, if these add something.
 func (w parts) waits(what string, least int) (out []string) {
-	slow := w.Excess > 0 &&
-		w.Excess >= endpoints.SlightShare*w.Sum(endpoints.Last)*float64(w.Responses)
+	slow := w.Excess > 0 && w.Excess >= endpoints.SlightShare*w.Whole()
 	for _, x := range w.Waits {
 		each := x.Sum / float64(x.Tokens)
 		long := each >= min(w.ServerGap, endpoints.LittleShare*w.Sum(endpoints.Last))
