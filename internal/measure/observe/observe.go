@@ -347,13 +347,7 @@ func (w *Watch) drain() error {
 	if w.writes == nil {
 		return nil
 	}
-	spaces := map[uint32]int{}
-	for i, f := range slices.Backward(w.spaces) {
-		var id uint32
-		if _, err := fmt.Sscanf(f.ID, "net:[%d]", &id); err == nil {
-			spaces[id] = i
-		}
-	}
+	spaces := map[uint32]int{} // of the writes' namespaces; -1: not known, it may be a client's
 	// They come after the packets, so that those of each packet are there.
 	return w.writes.Read(func(e *writes.Event) {
 		w.recorded++
@@ -367,7 +361,9 @@ func (w *Watch) drain() error {
 		}
 		space, ok := spaces[e.NetNS]
 		if !ok {
-			space = -1 // it may be a client's
+			id := fmt.Sprintf("net:[%d]", e.NetNS)
+			space = slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.ID == id })
+			spaces[e.NetNS] = space
 		}
 		w.log.AddWrite(space, *e)
 	})

@@ -288,11 +288,7 @@ func TestNagle(t *testing.T) {
 			answer(c)
 		}
 	})
-	k := follow(t, m, "http://127.0.0.1:7001", n)
-	k.visit(t, 1, 1)
-	if k.watch.writes == nil {
-		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
-	}
+	k := followWrites(t, m, "http://127.0.0.1:7001", n)
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, all := k.visit(u, 1, requests)
 		like(u, e, divided(u, all, &server), 5)
@@ -333,11 +329,7 @@ func TestNagleOfSecondTokens(t *testing.T) {
 			return errors.Join(err, errEnd)
 		})
 	})
-	k := follow(t, m, "http://127.0.0.1:7001", n)
-	k.visit(t, 1, 1)
-	if k.watch.writes == nil {
-		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
-	}
+	k := followWrites(t, m, "http://127.0.0.1:7001", n)
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, all := k.visit(u, 1, requests)
 		like(u, e, divided(u, all, &server), 5)
@@ -697,11 +689,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 			time.Sleep(5 * ms)
 		}
 	})
-	k := follow(t, m, "http://127.0.0.1:7002", n)
-	k.visit(t, 1, 1)
-	if k.watch.writes == nil {
-		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
-	}
+	k := followWrites(t, m, "http://127.0.0.1:7002", n)
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, _ := k.visit(u, 1, 1)
 		if why, ok := e.Clear(); !ok || len(e.Hops) != 2 || e.Hops[1].Port != 7002 {

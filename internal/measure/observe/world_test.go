@@ -25,6 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
@@ -357,4 +358,15 @@ func follow(t testing.TB, m *machine, url string, tokens int) *talk {
 		t.Fatal(err)
 	}
 	return &talk{w, e}
+}
+
+// followWrites is follow, after a first visit. It skips a test where servers' writes cannot be seen.
+func followWrites(t *testing.T, m *machine, url string, tokens int) *talk {
+	t.Helper()
+	k := follow(t, m, url, tokens)
+	k.visit(t, 1, 1)
+	if k.watch.writes == nil {
+		pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
+	}
+	return k
 }
