@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"math/rand/v2"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -42,6 +43,12 @@ const (
 	// that follows, all cells pause.
 	sliceTail = 0.00025
 	rest      = 0.00125
+	// Round trips depend on where in the kernel's tick they are. Slots follow each other at a whole
+	// number of beats (s), which divide the usual ticks, and golden of one. So the slots of each cell
+	// meet all parts of a tick evenly (Weyl's sequence). Distances that are a simple fraction of the
+	// tick meet few parts, other ones for each cell, as long as the epoch lasts.
+	beat   = 1e-3
+	golden = 0.6180339887
 	// windowTail and windowRest are the same for a window. Meters may be read late.
 	windowTail = 0.006
 	windowRest = 0.003
@@ -125,7 +132,8 @@ func (t *maker) add(cell int) {
 	s := Slot{Cell: cell, Start: t.now, From: from, To: from + ns(t.slice)}
 	s.End = s.To + ns(sliceTail+t.pace.Unsure)
 	t.Slots = append(t.Slots, s)
-	t.now = s.End + t.rest(cell)
+	took := float64(s.End+t.rest(cell)-s.Start) / float64(ns(beat))
+	t.now = s.Start + int64((math.Ceil(took-golden)+golden)*float64(ns(beat)))
 }
 
 func (t *maker) window(cell int, l sample.Load) {

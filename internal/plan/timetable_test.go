@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -272,8 +273,36 @@ func TestEpochIsDrawnBySeedAndRound(t *testing.T) {
 		fmt.Fprint(&got, s.Cell, " ")
 	}
 	fmt.Fprintf(&got, "| %d", tt.Length)
-	want := "3 2 1 5 0 4 0 3 4 2 1 5 0 3 5 4 1 2 0 4 3 2 1 5 0 3 4 2 1 5 | 3 4 0 1 2 5 | 1065000000"
+	want := "3 2 1 5 0 4 0 3 4 2 1 5 0 3 5 4 1 2 0 4 3 2 1 5 0 3 4 2 1 5 | 3 4 0 1 2 5 | 1067832792"
 	if got.String() != want {
 		t.Errorf("got %s, want %s", &got, want)
+	}
+}
+
+// Round trips depend on where in the tick they are, so each cell must be everywhere equally often.
+func TestSlicesMeetAllPartsOfATick(t *testing.T) {
+	p := sliced(t, func(r *Request) { r.Modes = []mode.Name{mode.Host, mode.Bridge} }, slicedRR)
+	for _, known := range [][]bool{nil, {false, false, true}} {
+		tt := epochOf(p, known, 1)
+		for _, tick := range []time.Duration{time.Second / 100, time.Second / 250, time.Second / 300,
+			time.Second / 1000} {
+			parts := make([][]float64, len(p.Cells))
+			for _, s := range tt.Slots {
+				if s.Measured() {
+					parts[s.Cell] = append(parts[s.Cell], float64(s.From%int64(tick))/float64(tick))
+				}
+			}
+			for cell, of := range parts {
+				slices.Sort(of)
+				gap := 1 + of[0] - of[len(of)-1]
+				for i := range of[1:] {
+					gap = max(gap, of[i+1]-of[i])
+				}
+				if most := 4 / float64(len(of)); gap > most {
+					t.Errorf("%s: none of %d slices begins in %.2f of a tick of %v, want at most %.2f",
+						show(p.Cells[cell]), len(of), gap, tick, most)
+				}
+			}
+		}
 	}
 }
