@@ -27,6 +27,8 @@ type slicedRun struct {
 	burst []float64
 	// standard deviation of the effect of a cell's new connections
 	session float64
+	// standard deviation of the steps by which the machine's speed drifts
+	drift float64
 }
 
 func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
@@ -36,8 +38,8 @@ func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
 	for k := range p.Loads {
 		p.Loads[k].Slice, p.Loads[k].Window = 0.004, 0.1
 	}
-	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells)),
-		session: 0.01}
+	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 12)), burst: make([]float64, len(cells)),
+		session: 0.005, drift: 0.04}
 }
 
 // epochs adds n rounds; xs holds the cells' Gbit/s and µs.
@@ -73,7 +75,7 @@ func (r *slicedRun) epoch(round int, cells []int, xs []float64) {
 	table := plan.Epoch(p, cells, plan.Pace{Known: r.known}, round)
 	drift := 0.0
 	for k, s := range table.Slots {
-		drift = 0.98*drift + 0.04*r.rng.NormFloat64() // 0.2 in the long run
+		drift = 0.98*drift + r.drift*r.rng.NormFloat64() // 0.2 in the long run
 		if !s.Measured() {
 			continue
 		}

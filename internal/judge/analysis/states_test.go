@@ -33,6 +33,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newSlicedRun(t, four(tt.load)...)
+			r.drift = 0.01 // levels are compared
 			r.epochs(tt.usual, 36, 36, 21.6, 36).epochs(tt.in, tt.then...)
 			got := analysis.Judge(r.File)
 			x := ratioIn(t, got, mode.Bridge, tt.load,

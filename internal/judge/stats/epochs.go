@@ -9,7 +9,7 @@ import (
 const (
 	// priorSD is the standard deviation of a ratio's logarithm from epoch to epoch, and priorWeight
 	// its degrees of freedom.
-	priorSD     = 0.012
+	priorSD     = 0.006
 	priorWeight = 6
 	// leastWeight is the degrees of freedom of a prior that a row's epochs contradict.
 	leastWeight = priorWeight / 2
@@ -17,14 +17,20 @@ const (
 	// be unusual.
 	spreadWeight = 20
 	minPairs     = 8
+	// leastDense bounds how much more precise than that of normal values a median may be, as a
+	// variance.
+	leastDense = 0.4
 )
 
 // Epoch summarizes the pairs of one epoch for a ratio, as logarithms, or for a difference.
 type Epoch struct {
 	Centre float64
 	Spread float64 // robust standard deviation
-	N      int
-	Worth  float64 // number of independent pairs
+	// Near is the standard deviation of normal values that are as close together near the centre;
+	// 0: not known.
+	Near  float64
+	N     int
+	Worth float64 // number of independent pairs
 }
 
 // NewEpoch summarizes the values of an epoch, one for each pair of slices. worth is the equivalent
@@ -36,12 +42,19 @@ func NewEpoch(values []float64, worth float64) Epoch {
 		apart[i] = math.Abs(x - e.Centre)
 	}
 	e.Spread = ofNormal * fewValues(e.N) * Median(apart)
+	if e.N > 1 {
+		e.Near = ofNear * float64(e.N) / float64(e.N-1) * quantile(apart, nearShare)
+	}
 	return e
 }
 
-// ofNormal is the factor from the median absolute deviation to a standard deviation, for normal
-// values.
-const ofNormal = 1.4826
+// ofNormal and ofNear are the factors from the distance of the nearest half and of the nearest
+// nearShare of normal values to a standard deviation.
+const (
+	ofNormal  = 1.4826
+	ofNear    = 3.1383
+	nearShare = 0.25
+)
 
 // fewValues returns the correction of ofNormal for n values by Croux & Rousseeuw, Time-efficient
 // algorithms for two highly robust estimators of scale, 1992.
@@ -112,19 +125,26 @@ func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 
 func within(epochs []Epoch) (variances []float64, pairs int) {
 	const medianVariance = math.Pi / 2
-	spread, freedom := 0.0, 0.0
+	spread, near, freedom := 0.0, 0.0, 0.0
 	for _, e := range epochs {
 		pairs += e.N
 		free := float64(e.N - 1)
 		spread += free * e.Spread * e.Spread
+		near += free * e.Near * e.Near
 		freedom += free
+	}
+	// How close together values are near a median decides how precise it is. Of slices many are
+	// close together and some far off. One epoch tells too little about that.
+	dense := 1.0
+	if near > 0 {
+		dense = max(leastDense, near/spread)
 	}
 	spread /= freedom // NaN if no epoch has two pairs
 	variances = make([]float64, len(epochs))
 	for k, e := range epochs {
 		free := float64(e.N - 1)
 		own := (spreadWeight*spread + free*e.Spread*e.Spread) / (spreadWeight + free)
-		variances[k] = medianVariance * own / e.Worth
+		variances[k] = medianVariance * dense * own / e.Worth
 	}
 	return variances, pairs
 }
