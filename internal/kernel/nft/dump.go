@@ -43,60 +43,39 @@ func listRules(ch *nftables.Chain) ([]rawRule, error) {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	attrs, err := netlink.MarshalAttributes([]netlink.Attribute{
-		{Type: unix.NFTA_RULE_TABLE, Data: append([]byte(ch.Table.Name), 0)},
-		{Type: unix.NFTA_RULE_CHAIN, Data: append([]byte(ch.Name), 0)}})
+	chain, err := encode(attributes{{unix.NFTA_RULE_TABLE, append([]byte(ch.Table.Name), 0)},
+		{unix.NFTA_RULE_CHAIN, append([]byte(ch.Name), 0)}})
 	if err != nil {
 		return nil, err
 	}
-	header := []byte{byte(ch.Table.Family), unix.NFNETLINK_V0, 0, 0} // struct nfgenmsg
-	replies, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETRULE,
-			Flags: netlink.Request | netlink.Dump},
-		Data: append(header, attrs...)})
+	family := byte(ch.Table.Family)
+	replies, err := dump(conn, unix.NFT_MSG_GETRULE,
+		append([]byte{family, unix.NFNETLINK_V0, 0, 0}, chain...))
 	if err != nil {
 		return nil, err
 	}
-	var out []rawRule
-	for _, m := range replies {
-		if len(m.Data) < len(header) {
-			continue
-		}
-		r, err := decodeRule(byte(ch.Table.Family), m.Data[len(header):])
-		if err != nil {
+	out := make([]rawRule, len(replies))
+	for i, m := range replies {
+		if out[i], err = decodeRule(family, m.Data[headerSize:]); err != nil {
 			return nil, err
 		}
-		out = append(out, r)
 	}
 	return out, nil
 }
 
 func decodeRule(family byte, data []byte) (rawRule, error) {
-	var r rawRule
-	ad, err := netlink.NewAttributeDecoder(data)
-	if err != nil {
-		return r, err
+	a, err := decode(data)
+	r := rawRule{user: a.get(unix.NFTA_RULE_USERDATA)}
+	if h := a.get(unix.NFTA_RULE_HANDLE); len(h) == 8 {
+		r.handle = binary.BigEndian.Uint64(h)
 	}
-	ad.ByteOrder = binary.BigEndian
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_RULE_HANDLE:
-			r.handle = ad.Uint64()
-		case unix.NFTA_RULE_USERDATA:
-			r.user = ad.Bytes()
-		case unix.NFTA_RULE_EXPRESSIONS:
-			ad.Nested(func(list *netlink.AttributeDecoder) error {
-				for list.Next() {
-					list.Nested(func(one *netlink.AttributeDecoder) error {
-						r.exprs = append(r.exprs, decodeExpr(family, one))
-						return nil
-					})
-				}
-				return nil
-			})
-		}
+	list, _ := decode(a.get(unix.NFTA_RULE_EXPRESSIONS))
+	for _, x := range list {
+		e, _ := decode(x.data)
+		r.exprs = append(r.exprs, decodeExpr(family, e.text(unix.NFTA_EXPR_NAME),
+			e.get(unix.NFTA_EXPR_DATA)))
 	}
-	return r, ad.Err()
+	return r, err
 }
 
 var decoded = map[string]func() expr.Any{
@@ -115,17 +94,7 @@ var decoded = map[string]func() expr.Any{
 	"fib":       func() expr.Any { return &expr.Fib{} },
 }
 
-func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
-	var name string
-	var data []byte
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_EXPR_NAME:
-			name = ad.String()
-		case unix.NFTA_EXPR_DATA:
-			data = ad.Bytes()
-		}
-	}
+func decodeExpr(family byte, name string, data []byte) any {
 	fresh := decoded[name]
 	if fresh == nil {
 		return opaque(name)
