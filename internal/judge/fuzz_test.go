@@ -109,7 +109,7 @@ func FuzzJudge(f *testing.F) {
 	lines := bytes.SplitAfter(real, []byte("\n"))
 	f.Add(bytes.Join(lines[:6], nil)) // a fuzzer mutates small inputs best
 	f.Add(real)
-	const header = `{"header":{"schema":"bridgetoll.results/1","plan":{"baseline":"host","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[` +
+	const header = `{"header":{"schema":"bridgetoll.results/2","plan":{"baseline":"host","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[` +
 		`{"mode":"host","from":"host","to":"loopback","load":"bulk"},{"mode":"host","from":"host","to":"loopback","load":"bulk","control":true},` +
 		`{"mode":"publish-proxy","from":"host","to":"loopback","load":"rr"},{"mode":"host","from":"host","to":"loopback","load":"rr"}]}}}` + "\n"
 	f.Add([]byte(header))
@@ -156,7 +156,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add([]byte(strings.Replace(sliced, `"plan":{`,
 		`"plan":{"study":"ladder","trace":{"hooks":true},`, 1) + traces))
 	const visit = `{"visit":{"pair":[%d,%d],"sweep":%d,"round":%d,"load":"%s","witness":{"ok":true},"values":{"latency_p50":%g,"throughput":%g}}}` + "\n"
-	nodes := `{"header":{"schema":"bridgetoll.results/1","plan":{"study":"mesh","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],` +
+	nodes := `{"header":{"schema":"bridgetoll.results/2","plan":{"study":"mesh","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],` +
 		`"mesh":{"nodes":[{"name":"a","boot_id":"x"},{"name":"b","boot_id":"x","mtu":9000},{"name":"c","mtu":1500}],"mode":"host","on":"swarm"}}}}` + "\n"
 	for sweep := range 3 {
 		nodes += fmt.Sprintf(visit, 0, 1, sweep, 0, "rr", 50e-6, 0.0) +

@@ -123,7 +123,6 @@ func (f *File) add(l line, seen *bool) error {
 		f.Header = *l.Header
 		f.Header.Plan.Steps = nil // each is a record of its own
 		f.Header.Plan.Study = cmp.Or(f.Header.Plan.Study, StudyCompare)
-		f.Header.Plan.adoptPins()
 		f.Header.adoptRoutes()
 		return f.Header.check()
 	case !*seen:
@@ -134,7 +133,6 @@ func (f *File) add(l line, seen *bool) error {
 		if len(f.Visits) >= maxVisits {
 			return fmt.Errorf("more than %d visits", maxVisits)
 		}
-		l.Visit.Trace.adoptTimes()
 		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
 			return err
 		}
@@ -176,8 +174,8 @@ func (f *File) addPair(v *Visit) error {
 }
 
 func (h Header) check() error {
-	if h.Schema != Schema && h.Schema != oldSchema {
-		return fmt.Errorf("schema %q: this toll reads only %q and %q", h.Schema, oldSchema, Schema)
+	if h.Schema != Schema {
+		return fmt.Errorf("schema %q: this toll reads only %q", h.Schema, Schema)
 	}
 	if err := h.checkSlices(); err != nil {
 		return err
@@ -226,8 +224,7 @@ func (v Visit) check(cells int) error {
 	return v.checkFigures()
 }
 
-// refuseNegative marks a visit with a negative metric as failed. Versions before 0.2.0 recorded
-// such metrics.
+// refuseNegative marks a visit with a negative metric as failed.
 func (v *Visit) refuseNegative() {
 	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		if x := v.Values[name]; x < 0 && v.Failure == "" {

@@ -185,9 +185,6 @@ func TestReadRealFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Header.Schema != oldSchema {
-		t.Errorf("schema %s: this is the file of an old toll", f.Header.Schema)
-	}
 	cells := len(f.Header.Plan.Cells)
 	if f.Truncated || f.End.Reason != EndedByRounds || f.End.Rounds != 2 ||
 		len(f.Visits) != 2*cells {
@@ -298,11 +295,8 @@ func TestRead(t *testing.T) {
 		{name: "visit-first", lines: []string{visit(`"cell":0`), okHeader},
 			fails: ErrEmpty.Error()},
 		{name: "wrong-schema", lines: []string{`{"header":{"schema":"bridgetoll.results/3"}}`},
-			line: 1,
-			fails: `schema "bridgetoll.results/3": this toll reads only "bridgetoll.results/1" ` +
-				`and "bridgetoll.results/2"`},
-		{name: "old-schema", lines: []string{
-			strings.Replace(okHeader, Schema, oldSchema, 1), visit(`"cell":1`), end}, visits: 1},
+			line:  1,
+			fails: `schema "bridgetoll.results/3": this toll reads only "bridgetoll.results/2"`},
 		{name: "no-schema", lines: []string{`{"header":{}}`}, line: 1, fails: `schema ""`},
 
 		{name: "bad-middle-line", lines: []string{

@@ -15,9 +15,6 @@ const (
 	PinNone = "none"
 )
 
-// pinAuto is what earlier versions recorded for PinFar or, if both ends had the same CPUs, PinNear.
-const pinAuto = "auto"
-
 // Pinning is a placement on CPUs.
 type Pinning struct {
 	Name string `json:"name"` // PinFar or PinNear
@@ -54,21 +51,6 @@ func (p Plan) CPUsOf(c Cell) CPUs {
 }
 
 var pinNames = []string{"", PinFar, PinNear}
-
-// adoptPins replaces pinAuto in a plan of an earlier version.
-func (p *Plan) adoptPins() {
-	if p.Pin != pinAuto {
-		return
-	}
-	p.Pin = PinFar
-	if slices.Equal(p.CPUs.Client, p.CPUs.Server) && len(p.CPUs.Client) > 0 {
-		p.Pin = PinNear
-	}
-	p.Pins = []Pinning{{p.Pin, p.CPUs}}
-	for i := range p.Cells {
-		p.Cells[i].Pin = p.Pin
-	}
-}
 
 func (p Plan) checkPins() error {
 	if len(p.Pins) > len(pinNames) {

@@ -5,26 +5,6 @@ import (
 	"testing"
 )
 
-func TestOldFilesHaveAPlacement(t *testing.T) {
-	for plan, want := range map[string]string{
-		`"pin":"auto","cpus":{"client":[0],"server":[1],"same_core":false}`: PinFar,
-		`"pin":"auto","cpus":{"client":[0],"server":[0],"same_core":true}`:  PinNear,
-		`"pin":"0,0","cpus":{"client":[0],"server":[0],"same_core":true}`:   "",
-		`"pin":"none","cpus":{"same_core":false}`:                           "",
-	} {
-		text := `{"header":{"schema":"bridgetoll.results/2","plan":{"baseline":"host",` + plan +
-			`,"loads":[],"cells":[{"mode":"host","from":"host","to":"loopback","load":"rr","on":"lab"}]}}}` + "\n"
-		f, err := Read(strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := f.Header.Plan
-		if c := p.Cells[0]; c.Pin != want || len(p.CPUsOf(c).Server) != len(p.CPUs.Server) {
-			t.Errorf("%s: placement %q on %+v, want %q", plan, c.Pin, p.CPUsOf(c), want)
-		}
-	}
-}
-
 func TestUnknownPlacementIsRefused(t *testing.T) {
 	for _, plan := range []string{`"pins":[{"name":"nowhere"}]`, `"pins":[{"name":""}]`,
 		`"cells":[{"pin":"nowhere"}]`} {

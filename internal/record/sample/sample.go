@@ -14,10 +14,7 @@ import (
 )
 
 // Schema is the version of the results file. It changes if an older reader would misread a file.
-const (
-	Schema    = "bridgetoll.results/2"
-	oldSchema = "bridgetoll.results/1" // also read
-)
+const Schema = "bridgetoll.results/2"
 
 // Cell is what is compared: a mode with tunes, reached from a placement at a target, or a route to
 // an endpoint, under a load.
@@ -106,7 +103,7 @@ type Plan struct {
 	Within float64 `json:"within_s,omitempty"`
 	// relative half-width at which a ratio's interval is narrow enough
 	Precision float64 `json:"precision"`
-	// Same is the largest relative difference that counts as none; 0 in files of schema 1.
+	// Same is the largest relative difference that counts as none; 0: Precision is.
 	Same float64 `json:"same,omitempty"`
 	// Epoch is the duration of all slices of an epoch together.
 	Epoch    float64 `json:"epoch_s,omitempty"`

@@ -49,9 +49,6 @@ func (h Header) checkSlices() error {
 		if err := times(l.Slice); err != nil {
 			return err
 		}
-		if l.Slice > 0 && h.Schema == oldSchema {
-			return fmt.Errorf("slices in a file of schema %q", h.Schema)
-		}
 	}
 	return nil
 }

@@ -44,9 +44,6 @@ func TestReadSlices(t *testing.T) {
 		{"of-a-load-without-slices", slicedHeader,
 			`{"visit":{"cell":1,"slices":{"slots":[1],"rates":[1]}}}`,
 			"line 2: slices of load crr, which is not measured in slices"},
-		{"of-an-old-file", strings.Replace(slicedHeader, Schema, oldSchema, 1),
-			visit(`"slots":[1],"rates":[1]`),
-			`line 1: slices in a file of schema "bridgetoll.results/1"`},
 		{"a-slice-below-zero", strings.Replace(slicedHeader, "0.004", "-1", 1), visit(``),
 			"line 1: impossible time -1"},
 		{"a-prior-below-zero", strings.Replace(

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Files of each schema are read, and headers of the current one are written as they were.
+// Stored files are read, and their headers are written as they were.
 // testdata/sliced.jsonl is of
 //
 //	toll compare bridge --tune mtu=1400 --load rr --rounds 1
@@ -16,13 +16,13 @@ import (
 //	toll run direct=127.0.0.1:18081 own=127.0.0.1:18081 --client 'curl -s http://{host}:{port}/' --rounds 2
 func TestStoredFiles(t *testing.T) {
 	for _, tt := range []struct {
-		name, schema string
-		cells        int
-		names        [2]string // of the first and last cell
+		name  string
+		cells int
+		names [2]string // of the first and last cell
 	}{
-		{"run.jsonl", oldSchema, 10, [2]string{"host", "publish-proxy"}},
-		{"sliced.jsonl", Schema, 10, [2]string{"host", "bridge"}},
-		{"routes.jsonl", Schema, 3, [2]string{"direct", "own"}},
+		{"run.jsonl", 10, [2]string{"host", "publish-proxy"}},
+		{"sliced.jsonl", 10, [2]string{"host", "bridge"}},
+		{"routes.jsonl", 3, [2]string{"direct", "own"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, err := os.ReadFile("testdata/" + tt.name)
@@ -34,7 +34,7 @@ func TestStoredFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			cells := f.Header.Plan.Cells
-			if f.Header.Schema != tt.schema || f.Truncated || len(f.Visits) == 0 ||
+			if f.Header.Schema != Schema || f.Truncated || len(f.Visits) == 0 ||
 				len(cells) != tt.cells {
 				t.Fatalf("%s with %d cells and %d visits, truncated: %t", f.Header.Schema,
 					len(cells), len(f.Visits), f.Truncated)
@@ -51,9 +51,6 @@ func TestStoredFiles(t *testing.T) {
 			if !f.Header.Plan.IsBaseline(cells[0]) ||
 				f.Header.Plan.IsBaseline(cells[len(cells)-1]) {
 				t.Error("the first cell is the baseline, the last is not")
-			}
-			if tt.schema != Schema { // its cells get the plan's placement on CPUs
-				return
 			}
 			var again bytes.Buffer
 			if err := NewWriter(&again).Header(f.Header); err != nil {

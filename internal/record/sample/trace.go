@@ -122,8 +122,7 @@ type Trace struct {
 	// Waits are replies of a route's server that waited for longer than 1 ms in its TCP, by cause.
 	Waits []EvidenceWait `json:"waits,omitempty"`
 	// Stopped are the processes of a route that a CPU limit stopped.
-	Stopped   []Stopped `json:"stopped,omitempty"`
-	OldTotals []float64 `json:"totals_s,omitempty"` // Totals in files of earlier versions
+	Stopped []Stopped `json:"stopped,omitempty"`
 }
 
 // Stopped is for how long, in s, a CPU limit stopped a process, and of what time.
@@ -193,13 +192,10 @@ type Segment struct {
 	// Slowest is its time in the slowest trip; 0: unknown, or none.
 	Slowest float64 `json:"slowest_s,omitempty"`
 	// Tail is its mean time in the trips from the 98.5th to the 99.5th percentile; 0: unknown, or none.
-	Tail   float64 `json:"tail_s,omitempty"`
-	Share  float64 `json:"share"` // of followed trips that have the segment
-	Events float64 `json:"events"`
-	// Steps names the events that begin and end it; in files of earlier versions their devices
-	// follow.
-	Steps       [2]string `json:"steps"`
-	OldMidMeans []float64 `json:"mid_means_s,omitempty"` // MidMeans in files of earlier versions
+	Tail   float64   `json:"tail_s,omitempty"`
+	Share  float64   `json:"share"` // of followed trips that have the segment
+	Events float64   `json:"events"`
+	Steps  [2]string `json:"steps"` // names of the events that begin and end it
 }
 
 // StepGroup is one list of steps and its share of the followed trips.
@@ -222,20 +218,6 @@ const (
 	maxGroups     = 100
 	maxTraceSteps = 1000
 )
-
-func (t *Trace) adoptTimes() {
-	if t == nil {
-		return
-	}
-	if t.OldTotals != nil {
-		t.Totals, t.OldTotals = t.OldTotals, nil
-	}
-	for i := range t.Segments {
-		if s := &t.Segments[i]; s.OldMidMeans != nil {
-			s.MidMeans, s.OldMidMeans = s.OldMidMeans, nil
-		}
-	}
-}
 
 func (t *Trace) check() error {
 	if t == nil {
