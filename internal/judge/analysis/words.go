@@ -49,13 +49,29 @@ func Backends(cells []Cell) []string {
 	return Distinct(cells, func(c Cell) string { return c.On })
 }
 
-// Distinct returns the distinct results of calling of, in the cells' order.
-func Distinct[T comparable](cells []Cell, of func(Cell) T) []T {
+// Distinct returns the distinct results of calling of, in order.
+func Distinct[E any, T comparable](all []E, of func(E) T) []T {
 	var out []T
-	for _, c := range cells {
+	for _, c := range all {
 		if x := of(c); !slices.Contains(out, x) {
 			out = append(out, x)
 		}
+	}
+	return out
+}
+
+// Grouped returns the elements with equal keys together. The groups are in the order of their first
+// elements.
+func Grouped[E any, K comparable](all []E, key func(E) K) (out [][]E) {
+	at := map[K]int{}
+	for _, x := range all {
+		k := key(x)
+		i, ok := at[k]
+		if !ok {
+			i = len(out)
+			at[k], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], x)
 	}
 	return out
 }

@@ -192,6 +192,13 @@ func (m Metric) outcome(share float64) gate.Outcome {
 	return gate.OutcomeOf(m.Ratio.SureLow, m.Ratio.SureHigh, compare, limit)
 }
 
+// Groups returns the cells by placement, load, backend and CPU placement.
+func (r *Report) Groups() [][]Cell {
+	return analysis.Grouped(r.Cells, func(c Cell) sample.Cell {
+		return sample.Cell{From: c.From, Load: c.Load, On: c.On, Pin: c.Pin}
+	})
+}
+
 // Metrics returns the names of the cell's metrics, the primary one first.
 func Metrics(c Cell) []string {
 	var out []string

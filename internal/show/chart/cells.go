@@ -63,9 +63,7 @@ func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup 
 		if apart && first.Baseline {
 			title += ", against " + string(first.Mode)
 		}
-		if all := draw(r, workload.Of(l), rest[:n]); len(all) > 0 {
-			out = append(out, document.ChartGroup{Title: title, Charts: all})
-		}
+		out = draw(r, workload.Of(l), rest[:n]).under(title, out)
 		rest = rest[n:]
 	}
 	return out
@@ -90,6 +88,14 @@ func (cs *charts) add(c document.Chart, ok bool) {
 	if ok {
 		*cs = append(*cs, c)
 	}
+}
+
+// under appends a group with the charts to groups, unless there are none.
+func (cs charts) under(title string, groups []document.ChartGroup) []document.ChartGroup {
+	if len(cs) == 0 {
+		return groups
+	}
+	return append(groups, document.ChartGroup{Title: title, Charts: cs})
 }
 
 func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
@@ -24,37 +25,68 @@ func Curves(r *analysis.Report) []document.ChartGroup {
 	})
 }
 
-// curvesOf returns the curves of the cells and the rows of the table. entry returns a cell's point
-// and its row; ok is false if it has none.
-func curvesOf(r *analysis.Report, cells []analysis.Cell,
-	entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
-	spec := growths{Across: sweep.Noun(r.Plan)}
-	var rows [][]string
-	for _, p := range r.Plan.Sweep.Points {
-		spec.Shapes = append(spec.Shapes, p.Name)
-	}
+// An entry returns a cell's point and its row of the table; ok is false if it has none.
+type entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)
+
+// curvesOf returns the curves of the cells and the rows of the table. The cells are at the shapes
+// that at returns; those in shapes come first.
+func curvesOf(cells []analysis.Cell, shapes []string, at func(analysis.Cell) string, of entry) (
+	spec growths, rows [][]string) {
+	spec.Shapes = shapes
 	for _, c := range cells {
-		point, row, ok := entry(c)
+		point, row, ok := of(c)
 		if !ok {
 			continue
 		}
-		i := slices.IndexFunc(spec.Series, func(g growth) bool { return g.Label == c.Label() })
-		if i < 0 {
-			i = len(spec.Series)
-			spec.Series = append(spec.Series, growth{Label: c.Label()})
-		}
-		point.Shape = c.Point
-		spec.Series[i].Points, rows = append(spec.Series[i].Points, point),
-			append(rows, append([]string{c.Name()}, row...))
+		point.Shape = at(c)
+		spec.add(c.Label(), point)
+		rows = append(rows, append([]string{c.Name()}, row...))
 	}
 	return spec, rows
+}
+
+// overPoints returns the curves over a sweep's points.
+func overPoints(r *analysis.Report, cells []analysis.Cell, of entry) (growths, [][]string) {
+	var points []string
+	for _, p := range r.Plan.Sweep.Points {
+		points = append(points, p.Name)
+	}
+	spec, rows := curvesOf(cells, points, func(c analysis.Cell) string { return c.Point }, of)
+	spec.Across = sweep.Noun(r.Plan)
+	return spec, rows
+}
+
+// medians returns the entries with a metric's medians.
+func medians(metric string, unit scale) entry {
+	return func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return p, nil, false
+		}
+		p.Value, row = fourDigits(m.Median*unit.by),
+			[]string{threeDigits(m.Median * unit.by), "", ""}
+		if len(m.Rounds) > 1 {
+			low, high := fourDigits(m.Low*unit.by), fourDigits(m.High*unit.by)
+			p.Low, p.High = &low, &high
+			row[1], row[2] = threeDigits(m.Low*unit.by), threeDigits(m.High*unit.by)
+		}
+		return p, row, true
+	}
+}
+
+// medianChart returns the chart of curves of medians. first is the head of the table's first column.
+func medianChart(title, first string, unit scale, spec growths, rows [][]string) document.Chart {
+	spec.Axis = unit.unit
+	return document.Chart{Kind: "scaling", Title: title, Spec: spec,
+		How:   "The median over the rounds, with its 95 % interval.",
+		Table: tableOf(rows, first, medianIn(unit.unit), "from", "to")}
 }
 
 // ratioCurves draws the ratios to the baseline at the same point. ok is false if there are none.
 func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
 	ok bool) {
 	direction := "lower is better"
-	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
+	spec, rows := overPoints(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
 		m := c.Metrics[metric]
 		x := m.Ratio
 		if x == nil {
@@ -95,22 +127,73 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
 	ok bool) {
 	unit := scaleOf(cells, metric)
-	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
-		m, ok := c.Metrics[metric]
-		if !ok {
-			return p, nil, false
-		}
-		p.Value, row = fourDigits(m.Median*unit.by),
-			[]string{threeDigits(m.Median * unit.by), "", ""}
-		if len(m.Rounds) > 1 {
-			low, high := fourDigits(m.Low*unit.by), fourDigits(m.High*unit.by)
-			p.Low, p.High = &low, &high
-			row[1], row[2] = threeDigits(m.Low*unit.by), threeDigits(m.High*unit.by)
-		}
-		return p, row, true
+	spec, rows := overPoints(r, cells, medians(metric, unit))
+	return medianChart(name+" by "+sweep.Noun(r.Plan), "mode and point", unit, spec, rows),
+		len(rows) > 0
+}
+
+// growths are curves over growing crowds, or over a sweep's points.
+type growths struct {
+	Axis string `json:"axis"`
+	// Line is the baseline, and Band what counts as the same. If they are nil, the axis begins at
+	// 0.
+	Line   *float64    `json:"line,omitempty"`
+	Band   *[2]float64 `json:"band,omitempty"`
+	Across string      `json:"across"`
+	Shapes []string    `json:"shapes"`
+	Series []growth    `json:"series"`
+}
+
+type growth struct {
+	Label  string        `json:"label"`
+	Points []growthPoint `json:"points"`
+}
+
+type growthPoint struct {
+	Shape string   `json:"shape"`
+	Value float64  `json:"value"`
+	Low   *float64 `json:"low,omitempty"`
+	High  *float64 `json:"high,omitempty"`
+}
+
+// add adds a point to the curve with the label.
+func (s *growths) add(label string, p growthPoint) {
+	index(&s.Shapes, p.Shape)
+	i := slices.IndexFunc(s.Series, func(g growth) bool { return g.Label == label })
+	if i < 0 {
+		i = len(s.Series)
+		s.Series = append(s.Series, growth{Label: label})
+	}
+	s.Series[i].Points = append(s.Series[i].Points, p)
+}
+
+// Crowds returns a comparison's charts, and how each mode scales.
+func Crowds(r *analysis.Report) []document.ChartGroup {
+	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
+		all charts) {
+		all.add(scalingChart(cells, w.Rate, "Total "+lowerFirst(heads.Title(w.Rate, "rate"))))
+		all.add(scalingChart(cells, workload.ClientFairness,
+			"Fairness between clients (Jain's index)"))
+		all.add(scalingChart(cells, w.CPU(), heads.Title(w.CPU(), "CPU time")))
+		return append(all, comparing(r, w, cells)...)
 	})
-	spec.Axis = unit.unit
-	return document.Chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan),
-		How: "The median over the rounds, with its 95 % interval.", Spec: spec,
-		Table: tableOf(rows, "mode and point", medianIn(unit.unit), "from", "to")}, len(rows) > 0
+}
+
+// scalingChart draws a metric over the shapes. ok is false if there is only one shape.
+func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart, ok bool) {
+	unit := scaleOf(cells, metric)
+	if unit.unit == "1" {
+		unit.unit = ""
+	}
+	spec, rows := curvesOf(cells, nil, func(c analysis.Cell) string { return c.Shape.String() },
+		medians(metric, unit))
+	spec.Across = "servers × clients × processes in each"
+	return medianChart(title, "mode and shape", unit, spec, rows), len(spec.Shapes) > 1
+}
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
 }

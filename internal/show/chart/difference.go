@@ -21,36 +21,19 @@ func Difference(r *difference.Report) document.Page {
 }
 
 func differenceGroups(r *difference.Report) []document.ChartGroup {
-	like := func(a, b difference.Cell) bool {
-		return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
-	}
 	var out []document.ChartGroup
-	for rest := slices.Clone(r.Cells); len(rest) > 0; {
-		first := rest[0]
-		var cells, others []difference.Cell
-		var metrics []string
-		for _, c := range rest {
-			if !like(c, first) {
-				others = append(others, c)
-				continue
-			}
-			cells = append(cells, c)
+	for _, cells := range r.Groups() {
+		var all charts
+		drawn := map[string]bool{}
+		for _, c := range cells {
 			for _, m := range difference.Metrics(c) {
-				if !slices.Contains(metrics, m) {
-					metrics = append(metrics, m)
+				if !drawn[m] {
+					drawn[m] = true
+					all.add(changeChart(r, cells, m))
 				}
 			}
 		}
-		g := document.ChartGroup{Title: differenceTitle(r, first)}
-		for _, m := range metrics {
-			if c, ok := changeChart(r, cells, m); ok {
-				g.Charts = append(g.Charts, c)
-			}
-		}
-		if len(g.Charts) > 0 {
-			out = append(out, g)
-		}
-		rest = others
+		out = all.under(differenceTitle(r, cells[0]), out)
 	}
 	return out
 }

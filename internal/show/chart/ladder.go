@@ -47,15 +47,11 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 		if n < 0 {
 			n = len(rest)
 		}
-		g := document.ChartGroup{Title: "The ladder from " + rest[0].Way() + ", on " + rest[0].On}
+		var all charts
 		for _, p := range priced {
-			if c, ok := fallChart(r, rest[:n], p.metric, p.load, p.title); ok {
-				g.Charts = append(g.Charts, c)
-			}
+			all.add(fallChart(r, rest[:n], p.metric, p.load, p.title))
 		}
-		if len(g.Charts) > 0 {
-			out = append(out, g)
-		}
+		out = all.under("The ladder from "+rest[0].Way()+", on "+rest[0].On, out)
 		for _, s := range rest[:n] {
 			out = append(out, traceGroups(r, s.Trace)...)
 		}

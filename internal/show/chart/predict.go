@@ -23,29 +23,19 @@ var predictions = []struct {
 func Prediction(p *predict.Prediction) document.Page {
 	out := document.Page{Title: "What each mode would cost an application", Command: "toll predict",
 		Lede: hostOf(p.Environment.Host)}
-	type place struct{ from, on, pin string }
-	var places []place
-	by := map[place][]predict.Row{}
-	for _, x := range p.Rows {
-		at := place{x.From, x.On, x.Pin}
-		if by[at] == nil {
-			places = append(places, at)
+	for _, rows := range analysis.Grouped(p.Rows, func(x predict.Row) [3]string {
+		return [3]string{x.From, x.On, x.Pin}
+	}) {
+		at := rows[0]
+		title := "From " + mode.Placement(at.From).Words() + ", on " + at.On
+		if at.Pin != "" {
+			title += ", on " + analysis.PinWords(at.Pin)
 		}
-		by[at] = append(by[at], x)
-	}
-	for _, at := range places {
-		g := document.ChartGroup{Title: "From " + mode.Placement(at.from).Words() + ", on " + at.on}
-		if at.pin != "" {
-			g.Title += ", on " + analysis.PinWords(at.pin)
-		}
+		var all charts
 		for _, q := range predictions {
-			if c, ok := predictionChart(p, by[at], q.name, q.title, q.of); ok {
-				g.Charts = append(g.Charts, c)
-			}
+			all.add(predictionChart(p, rows, q.name, q.title, q.of))
 		}
-		if len(g.Charts) > 0 {
-			out.Groups = append(out.Groups, g)
-		}
+		out.Groups = all.under(title, out.Groups)
 	}
 	return out
 }

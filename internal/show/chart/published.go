@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -22,29 +21,14 @@ func publishedGroups(r *published.Report) []document.ChartGroup {
 	var out []document.ChartGroup
 	measured := len(r.Files) > 0
 	for _, s := range r.Studies {
-		g := document.ChartGroup{Title: s.Title}
-		var parts []string
-		for _, row := range s.Rows {
-			if !slices.Contains(parts, partOf(row)) {
-				parts = append(parts, partOf(row))
-			}
+		var all charts
+		for _, part := range analysis.Distinct(s.Rows, partOf) {
+			all.add(crowdChart(s, part, measured))
+			all.add(figureChart(s, part, measured))
+			all.add(publishedChart(s, part, false, measured))
+			all.add(publishedChart(s, part, true, measured))
 		}
-		for _, part := range parts {
-			for _, draw := range []func(published.Result, string, bool) (document.Chart, bool){
-				crowdChart, figureChart} {
-				if c, ok := draw(s, part, measured); ok {
-					g.Charts = append(g.Charts, c)
-				}
-			}
-			for _, smallest := range []bool{false, true} {
-				if c, ok := publishedChart(s, part, smallest, measured); ok {
-					g.Charts = append(g.Charts, c)
-				}
-			}
-		}
-		if len(g.Charts) > 0 {
-			out = append(out, g)
-		}
+		out = all.under(s.Title, out)
 	}
 	return out
 }
@@ -54,35 +38,23 @@ func publishedGroups(r *published.Report) []document.ChartGroup {
 func crowdChart(s published.Result, table string, measured bool) (c document.Chart, ok bool) {
 	var spec growths
 	var rows [][]string
-	add := func(label, shape string, p growthPoint) {
-		if !slices.Contains(spec.Shapes, shape) {
-			spec.Shapes = append(spec.Shapes, shape)
-		}
-		i := slices.IndexFunc(spec.Series, func(g growth) bool { return g.Label == label })
-		if i < 0 {
-			i = len(spec.Series)
-			spec.Series = append(spec.Series, growth{Label: label})
-		}
-		p.Shape = shape
-		spec.Series[i].Points = append(spec.Series[i].Points, p)
-	}
 	for _, row := range s.Rows {
 		if row.Table != table || table == "" {
 			continue
 		}
 		unit := row.In()
 		spec.Axis = unit.Name
-		add(row.Mode+", published", row.Label, growthPoint{Value: row.Value})
+		spec.add(row.Mode+", published", growthPoint{Shape: row.Label, Value: row.Value})
 		entry := []string{publishedName(row), row.Printed, "", "", ""}
 		if h := row.Here; h != nil {
-			p := growthPoint{Value: fourDigits(h.Median * unit.By)}
+			p := growthPoint{Shape: row.Label, Value: fourDigits(h.Median * unit.By)}
 			entry[2] = threeDigits(h.Median * unit.By)
 			if h.N > 1 {
 				low, high := fourDigits(h.Low*unit.By), fourDigits(h.High*unit.By)
 				p.Low, p.High = &low, &high
 				entry[3], entry[4] = threeDigits(h.Low*unit.By), threeDigits(h.High*unit.By)
 			}
-			add(row.Mode+", here", row.Label, p)
+			spec.add(row.Mode+", here", p)
 		}
 		rows = append(rows, entry)
 	}

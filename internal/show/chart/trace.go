@@ -66,16 +66,13 @@ func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 	} else {
 		all.add(epochChart("Wake-ups and relays by epoch", waiting))
 	}
-	if len(all) == 0 {
-		return nil
-	}
 	l := r.Plan.Loads.Of(t.Cell.Load)
 	title := t.Title() + ": " + workload.Of(l).Words(l)
 	if !t.Route() {
 		title = t.Title() + ", from " + t.Cell.From.Words() + ": " +
 			workload.Of(l).Words(l) + r.Plan.SayPin(t.Cell.Pin)
 	}
-	return []document.ChartGroup{{Title: title, Charts: all}}
+	return all.under(title, nil)
 }
 
 const microseconds = 1e6

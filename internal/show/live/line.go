@@ -118,19 +118,10 @@ func pageOf(head string, g []standing, columns int) (line string, n int) {
 
 // rankings groups standings that have the same baseline, best first.
 func rankings(all []standing) [][]standing {
-	var out [][]standing
-	at := map[sample.Cell]int{}
-	for _, s := range all {
-		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point,
+	out := analysis.Grouped(all, func(s standing) sample.Cell {
+		return sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point,
 			On: s.cell.On, Pin: s.cell.Pin}
-		i, ok := at[group]
-		if !ok {
-			i = len(out)
-			at[group] = i
-			out = append(out, nil)
-		}
-		out[i] = append(out[i], s)
-	}
+	})
 	for _, g := range out {
 		slices.SortStableFunc(g, func(a, b standing) int {
 			if a.lower {

@@ -25,7 +25,7 @@ func Difference(r *difference.Report) document.Document {
 		Page: func() document.Page { return chart.Difference(r) }}
 	d.Add(differenceHead(r), otherSettings(r.Settings, r.Cells))
 	d.Add(changes(r, ratioChanges)...)
-	for k, g := range cellGroups(r.Cells) {
+	for k, g := range r.Groups() {
 		t := valueChanges(g)
 		if len(t.Rows) == 0 {
 			continue
@@ -59,7 +59,7 @@ func DifferenceSummary(r *difference.Report) document.Document {
 // changes returns a section for each table of ratios that has rows, and one for each trace.
 func changes(r *difference.Report,
 	table func([]difference.Cell) document.Table) (out []document.Section) {
-	for _, g := range cellGroups(r.Cells) {
+	for _, g := range r.Groups() {
 		if t := table(g); len(t.Rows) > 0 {
 			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g), r.Baseline)
 			out = append(out, section(document.Strongly(title), t))
@@ -78,24 +78,14 @@ func countedAlone(r *difference.Report) []document.Section {
 		title string
 		cells []difference.Lone
 	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
-		var whys []string
-		rows, labels := map[string]int{}, map[string][]string{}
-		for _, c := range side.cells {
-			if rows[c.Why]++; rows[c.Why] == 1 {
-				whys = append(whys, c.Why)
-			}
-			if !slices.Contains(labels[c.Why], c.Label) {
-				labels[c.Why] = append(labels[c.Why], c.Label)
-			}
-		}
 		var items []string
-		for _, why := range whys {
-			of := labels[why]
+		for _, g := range analysis.Grouped(side.cells, func(c difference.Lone) string { return c.Why }) {
+			of := analysis.Distinct(g, func(c difference.Lone) string { return c.Label })
 			if n := len(of) - maxNamed; n > 0 {
-				of = append(slices.Clone(of[:maxNamed]), fmt.Sprintf("%d more", n))
+				of = append(of[:maxNamed:maxNamed], fmt.Sprintf("%d more", n))
 			}
-			items = append(items, fmt.Sprintf("%s of %s: %s", units.Plural(rows[why], "row"),
-				printable.List(of), why))
+			items = append(items, fmt.Sprintf("%s of %s: %s", units.Plural(len(g), "row"),
+				printable.List(of), g[0].Why))
 		}
 		out = append(out, list(document.Skipped, side.title, items))
 	}
@@ -277,21 +267,6 @@ func orNone(s string) string {
 		return "none"
 	}
 	return s
-}
-
-func cellGroups(cells []difference.Cell) [][]difference.Cell {
-	var out [][]difference.Cell
-	for _, c := range cells {
-		k := slices.IndexFunc(out, func(g []difference.Cell) bool {
-			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On &&
-				g[0].Pin == c.Pin
-		})
-		if k < 0 {
-			out, k = append(out, nil), len(out)
-		}
-		out[k] = append(out[k], c)
-	}
-	return out
 }
 
 func comparedPins(r *difference.Report) []string {

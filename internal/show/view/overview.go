@@ -34,17 +34,10 @@ func answering(r *analysis.Report) []analysis.Cell {
 	return slices.DeleteFunc(slices.Clone(r.Cells), r.Plan.OnlyUnpaced)
 }
 
-func places(cells []analysis.Cell) (out [][]analysis.Cell) {
-	for _, c := range cells {
-		k := slices.IndexFunc(out, func(g []analysis.Cell) bool {
-			return g[0].From == c.From && g[0].On == c.On
-		})
-		if k < 0 {
-			k, out = len(out), append(out, nil)
-		}
-		out[k] = append(out[k], c)
-	}
-	return out
+func places(cells []analysis.Cell) [][]analysis.Cell {
+	return analysis.Grouped(cells, func(c analysis.Cell) sample.Cell {
+		return sample.Cell{From: c.From, On: c.On}
+	})
 }
 
 // field is a group of columns of the overview: the same load on the same CPUs.
