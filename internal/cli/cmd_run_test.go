@@ -209,7 +209,7 @@ func runStopped(t *testing.T, bin string) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
-			left := func(t *testing.T) string { return files(t) + kept(t) }
+			left := func(t *testing.T) string { return filesIn(t) + kept(t) }
 			before := left(t)
 			args := append([]string{"run", "bridge", "--rounds", "1000", "--timeout", "100s",
 				"--ready", c.ready, "--server", server, "--client", client}, c.more...)

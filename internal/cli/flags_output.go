@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/machine/files"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
@@ -81,10 +82,10 @@ const outputFlag = "output"
 func (o *outputFlags) open(e env) (err error) {
 	switch {
 	case o.file == "" || o.to != nil:
-	case direct(o.file):
+	case files.Direct(o.file):
 		o.to, o.close, err = create(o.file, e.stdout, o.force)
 	default:
-		err = writable(o.file)
+		err = files.Writable(o.file)
 	}
 	return unwritten(err)
 }
@@ -115,7 +116,11 @@ func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	if err := f(&b); err != nil {
 		return err
 	}
-	return unwritten(replace(o.file, b.Bytes(), o.force))
+	err = files.Replace(o.file, b.Bytes(), o.force)
+	if errors.As(err, new(*files.AppearedError)) {
+		return &failure{exitFailed, fmt.Errorf("--%s %s: %w", outputFlag, o.file, err), ""}
+	}
+	return unwritten(err)
 }
 
 func (o *outputFlags) print(e env, d document.Document) error {

@@ -263,7 +263,7 @@ func TestKillToll(t *testing.T) {
 				pathtest.SkipOrFail(
 					t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
 			}
-			before := files(t)
+			before := filesIn(t)
 			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--rounds", "1000")...)
 			r.find(t, c.wait)
 			if err := r.cmd.Process.Kill(); err != nil {
@@ -271,7 +271,7 @@ func TestKillToll(t *testing.T) {
 			}
 			r.wait(t, patience)
 			r.gone(t)
-			nothingMore(t, before, files)
+			nothingMore(t, before, filesIn)
 		})
 	}
 }
@@ -292,7 +292,7 @@ func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 	}
 }
 
-func files(t *testing.T) string {
+func filesIn(t *testing.T) string {
 	t.Helper()
 	var out []string
 	for _, pattern := range []string{"/run/*", "/run/openvswitch/*", "/etc/openvswitch/*",
