@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,23 +74,9 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 	return c
 }
 
-// parseShapes parses words such as 4, 4x16 and 2x8x4: client containers, processes in each, and
-// before both the servers.
 func parseShapes(words []string) (out []sample.Shape, err error) {
 	for _, w := range words {
-		s := sample.Shape{Servers: 1, Procs: 1}
-		n, err := product(w)
-		switch len(n) {
-		case 1:
-			s.Clients = n[0]
-		case 2:
-			s.Clients, s.Procs = n[0], n[1]
-		case 3:
-			s.Servers, s.Clients, s.Procs = n[0], n[1], n[2]
-		}
-		if err == nil {
-			err = fits(s)
-		}
+		s, err := sample.ParseShape(w)
 		if err != nil {
 			return nil, usage(fmt.Errorf("--clients %s: %w", w, err), "--clients 1,4,4x16,2x8x4")
 		}
@@ -101,31 +85,4 @@ func parseShapes(words []string) (out []sample.Shape, err error) {
 		}
 	}
 	return out, nil
-}
-
-// product returns the numbers of a word such as 4x16, one to three.
-func product(word string) (out []int, err error) {
-	const most = 3
-	for part := range strings.SplitSeq(strings.ReplaceAll(word, "×", "x"), "x") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 1 || n > sample.MaxEnds {
-			return nil, fmt.Errorf("numbers must be from 1 to %d", sample.MaxEnds)
-		}
-		out = append(out, n)
-	}
-	if len(out) > most {
-		return nil, fmt.Errorf("must be at most %d numbers with an x between them", most)
-	}
-	return out, nil
-}
-
-func fits(s sample.Shape) error {
-	switch {
-	case s.Clients*s.Procs > sample.MaxProcs:
-		return fmt.Errorf("%d client processes, at most %d are possible", s.Clients*s.Procs,
-			sample.MaxProcs)
-	case s.Servers > s.Clients:
-		return fmt.Errorf("%d servers need at least as many clients, not %d", s.Servers, s.Clients)
-	}
-	return nil
 }

@@ -210,7 +210,7 @@ func (h Header) check() error {
 	}
 	for _, c := range h.Plan.Cells {
 		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 ||
-			max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
+			max(s.Servers, s.Clients, s.Procs) > maxEnds) {
 			return fmt.Errorf("impossible shape %s", s)
 		}
 	}

@@ -6,8 +6,11 @@ package sample
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -53,11 +56,40 @@ type Shape struct {
 	Procs   int `json:"procs"`
 }
 
-// MaxProcs bounds all client processes.
 const (
-	MaxEnds  = 100
-	MaxProcs = 1024
+	maxEnds  = 100
+	maxProcs = 1024 // of all clients together
 )
+
+// ParseShape parses words such as 4, 4x16 and 2x8x4: client containers, processes in each, and
+// before both the servers.
+func ParseShape(word string) (s Shape, err error) {
+	var n []int
+	for part := range strings.SplitSeq(strings.ReplaceAll(word, "×", "x"), "x") {
+		x, err := strconv.Atoi(part)
+		if err != nil || x < 1 || x > maxEnds {
+			return s, fmt.Errorf("numbers must be from 1 to %d", maxEnds)
+		}
+		n = append(n, x)
+	}
+	switch len(n) {
+	case 1:
+		s = Shape{1, n[0], 1}
+	case 2:
+		s = Shape{1, n[0], n[1]}
+	case 3:
+		s = Shape{n[0], n[1], n[2]}
+	default:
+		return s, errors.New("must be at most 3 numbers with an x between them")
+	}
+	switch {
+	case s.Clients*s.Procs > maxProcs:
+		return s, fmt.Errorf("%d client processes, at most %d are possible", s.Clients*s.Procs, maxProcs)
+	case s.Servers > s.Clients:
+		return s, fmt.Errorf("%d servers need at least as many clients, not %d", s.Servers, s.Clients)
+	}
+	return s, nil
+}
 
 // Crowd reports whether the shape is a crowd.
 func (s Shape) Crowd() bool { return s != Shape{} }
