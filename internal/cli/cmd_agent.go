@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,9 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent/box"
 )
-
-// maxBundle is the most bytes of a Swarm secret.
-const maxBundle = 500 << 10
 
 // newAgent returns the hidden command agent. Swarm expands templates in the environment but not in
 // arguments, so the ID may come from the environment.
@@ -97,65 +90,24 @@ func readBundle(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxBundle {
+	if info.Size() > agent.MaxBundle {
 		return nil, fmt.Errorf("%s is too large for a bundle", file)
 	}
 	return os.ReadFile(file)
 }
 
-// peerAgent runs an agent on standard input and output. After announcing itself, it reads a line
-// with the bundle's length and the agent's name, then the bundle.
+// peerAgent runs an agent on standard input and output.
 func peerAgent(ctx context.Context, id string, remove bool) error {
 	if remove {
 		if err := removeSelf(); err != nil {
 			return err
 		}
 	}
-	if _, err := fmt.Printf("\n%s agent\n", id); err != nil {
-		return err
-	}
-	in := bufio.NewReader(os.Stdin)
-	line, err := in.ReadSlice('\n')
-	if err != nil {
-		return fmt.Errorf("read the bundle: %w", err)
-	}
-	length, name, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-	size, err := strconv.Atoi(length)
-	if err != nil || size < 0 || size > maxBundle {
-		return fmt.Errorf("read the bundle: invalid length %q", length)
-	}
-	secret := make([]byte, size)
-	if _, err := io.ReadFull(in, secret); err != nil {
-		return fmt.Errorf("read the bundle: %w", err)
-	}
-	carrier, err := agent.AtAgent(standard{in})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { // also ends pending calls
-		<-carrier.CloseChan()
-		cancel()
-	}()
 	engine := &box.Engine{}
-	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name,
-		Version: version,
-		Starts:  []string{worker.Arg, program.Arg, endpoint.Arg, observe.Arg}, Engine: engine,
+	err := agent.Stdio(ctx, agent.Config{ID: id, Version: version,
+		Starts: []string{worker.Arg, program.Arg, endpoint.Arg, observe.Arg}, Engine: engine,
 		Router: engine})
-	err = errors.Join(err, engine.Close())
-	if carrier.IsClosed() { // no one reads an error
-		return nil
-	}
-	return err
-}
-
-// standard joins the rest of standard input and standard output to one connection.
-type standard struct{ io.Reader }
-
-func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
-func (standard) Close() error {
-	return errors.Join(os.Stdin.Close(), os.Stdout.Close())
+	return errors.Join(err, engine.Close())
 }
 
 // removeSelf removes this program's file and directory. The kernel keeps the file for processes
