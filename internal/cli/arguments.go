@@ -2,10 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func noArguments(c *cobra.Command, args []string) error {
@@ -47,4 +51,97 @@ func splitRoutes(args []string) (modes, routes []string) {
 		}
 	}
 	return modes, routes
+}
+
+// usualPorts has the ports and the programs for toll run of the protocols of URLs.
+var usualPorts = map[string]struct {
+	port    string
+	program []string
+}{
+	"redis":      {"6379", []string{"--recipe", "redis"}},
+	"postgres":   {"5432", []string{"--recipe", "pgbench"}},
+	"postgresql": {"5432", []string{"--recipe", "pgbench"}},
+	"http":       {"80", []string{"--client", "curl -so /dev/null http://{addr}/"}},
+	"https":      {"443", []string{"--client", "curl -sko /dev/null https://{addr}/"}},
+	"mysql":      {"3306", []string{"--client", "mysqladmin -h {host} -P {port} ping"}},
+}
+
+// addressIn returns what a word of the form [NAME=]URL or [NAME=]HOST:PORT dials, without user and
+// password, and the protocol of the URL; host is "" for other words.
+func addressIn(word string) (name, scheme, host, port string) {
+	at := word
+	if before, after, ok := strings.Cut(word, "="); ok && !strings.ContainsAny(before, ":/") {
+		name, at = before, after
+	}
+	if !strings.Contains(at, "://") {
+		host, port, err := net.SplitHostPort(at)
+		if err != nil {
+			return name, "", "", ""
+		}
+		return name, "", host, port
+	}
+	u, err := url.Parse(at)
+	if err != nil || u.Hostname() == "" {
+		return name, "", "", ""
+	}
+	if port = u.Port(); port == "" {
+		port = usualPorts[u.Scheme].port
+	}
+	return name, u.Scheme, u.Hostname(), port
+}
+
+// asURLs returns the command line of toll stream or sql with URLs in place of [NAME=]HOST:PORT, or ""
+// if there is none among the words.
+func asURLs(command string, words []string) string {
+	args, found := []string{command}, false
+	for _, w := range words {
+		if strings.ContainsAny(w, "@?") { // it may have a secret, which is not repeated
+			return ""
+		}
+		name, scheme, host, port := addressIn(w)
+		if scheme == "" && host != "" {
+			found = true
+			at := net.JoinHostPort(host, port)
+			switch {
+			case command == "sql":
+				w = "postgres://USER@" + at + "/DATABASE"
+			case port == "443", port == "8443":
+				w = "https://" + at
+			default:
+				w = "http://" + at
+			}
+			if name != "" {
+				w = name + "=" + w
+			}
+		}
+		args = append(args, w)
+	}
+	if !found {
+		return ""
+	}
+	return sample.CommandLine(args)
+}
+
+// asRoutes returns the command line of toll run with [NAME=]HOST:PORT in place of URLs, or "" if a word
+// has no port. Without programs it has some that fit the first URL.
+func asRoutes(words []string, program ...string) string {
+	args := []string{"run"}
+	for _, w := range words {
+		name, scheme, host, port := addressIn(w)
+		if host == "" || port == "" {
+			return ""
+		}
+		if program == nil {
+			program = usualPorts[scheme].program
+		}
+		route := net.JoinHostPort(host, port)
+		if name != "" {
+			route = name + "=" + route
+		}
+		args = append(args, route)
+	}
+	if program == nil {
+		program = usualPorts["redis"].program
+	}
+	return sample.CommandLine(append(args, program...))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,4 +201,40 @@ func reachedFrom(m mode.Name, from []string) bool {
 	return !slices.ContainsFunc(from, func(p string) bool {
 		return len(known.RoutesFrom(mode.Placement(p))) == 0
 	})
+}
+
+type settings interface {
+	add(fl *pflag.FlagSet, k commandKind)
+	// defaults returns the defaults of a run that also has the other backends, or nil for the
+	// flags' defaults.
+	defaults(others []string) (*defaults, error)
+	// check checks the backend's flags. It is called only if the backend is used.
+	check() error
+	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
+}
+
+type defaults struct {
+	modes    []string
+	here     bool             // client and server are on one machine
+	from     []mode.Placement // nil: the flag's default
+	one      mode.Placement   // of commands without --baseline, which measure one placement; "": from
+	baseline mode.Name        // "": the flag's
+	mesh     string           // default of --mode of toll mesh
+}
+
+// commandKind is a set of flags. Each kind includes the flags of the kinds before.
+type commandKind int
+
+const (
+	checksPaths commandKind = iota
+	buildsPath
+	comparesRuns // the commands that measure
+)
+
+func closing(b interface {
+	path.Builder
+	Close() error
+}, use func(path.Builder) error) (err error) {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	return use(b)
 }
