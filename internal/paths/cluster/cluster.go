@@ -10,11 +10,13 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Devices caches the devices of agents' network namespaces. The zero value is ready to use.
@@ -174,4 +176,85 @@ func Both(a, b local.Reader) local.Reader {
 			BackwardPackets: min(x.BackwardPackets, y.BackwardPackets),
 		}, nil
 	}
+}
+
+// Once keeps what a backend has started until Close. The zero value is ready to use.
+type Once[T any] struct {
+	mu      sync.Mutex
+	begun   bool
+	started T
+	err     error
+}
+
+// Start calls begin and returns its result. Later calls return the same result, even an error. Only
+// if begin failed because ctx ended do they call begin again.
+func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, error)) (T, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.begun {
+		return o.started, o.err
+	}
+	started, err := begin(ctx)
+	if err != nil && ctx.Err() != nil {
+		return started, err
+	}
+	o.begun, o.started, o.err = true, started, err
+	return started, err
+}
+
+// Close calls end with the result of begin, if begin has succeeded. The next Start calls begin
+// again.
+func (o *Once[T]) Close(end func(T) error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var none T
+	begun, started, err := o.begun, o.started, o.err
+	o.begun, o.started, o.err = false, none, nil
+	if !begun || err != nil {
+		return nil
+	}
+	return end(started)
+}
+
+// Check builds a path, closes it and returns the error. What the path shares with others stays
+// until the backend is closed.
+func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
+	p, err := b.Build(ctx, spec)
+	var u *machine.UnsupportedError
+	if errors.As(err, &u) {
+		return u // without the path, which the caller adds
+	}
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// Refuse returns an error for crowds, foreign programs and tunes of devices, which backends on
+// other machines do not support.
+func Refuse(s path.Spec) error {
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &machine.UnsupportedError{
+			Missing: "on other machines, toll measures only one server and one client", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &machine.UnsupportedError{
+			Missing: "toll does not start foreign programs on other machines",
+			Remedy:  "toll run --on lab or docker"}
+	}
+	for _, t := range s.Tune.List() {
+		if t.Key != mode.Nodelay { // nodelay is an option of the load
+			return &machine.UnsupportedError{
+				Missing: "toll sets " + string(t.Key) + " only on this machine",
+				Remedy:  "--on lab or docker"}
+		}
+	}
+	return nil
+}
+
+// NoMode returns the error for a mode that the backend's modes lack. It begins with lacks, such as
+// "a swarm has no services".
+func NoMode(lacks string, m mode.Name, modes []string) error {
+	return &machine.UnsupportedError{Missing: lacks + " in mode " + string(m),
+		Remedy: printable.Either(modes) + "; or --on lab", Lack: machine.LackMode}
 }

@@ -134,3 +134,52 @@ func (r *run) alone() error {
 		"a client on another node needs two nodes, and there is only %s", r.nodes[0].Name),
 		Remedy: "--from host,container; or --nodes with two"}
 }
+
+// Backend returns the backend for a program that links this package.
+func Backend() cluster.Kubernetes {
+	return cluster.Kubernetes{
+		Inner: Inner,
+		New:   func(p cluster.Pods) cluster.Backend { return &Kubernetes{Pods: p} },
+		Check: checkManifest,
+		Write: writeManifest,
+		Clean: func(ctx context.Context, named cluster.Access, others bool) ([]string,
+			[]cluster.Left, error) {
+			c := Clean{Access: named, Others: others}
+			removed, err := c.Run(ctx)
+			return removed, c.Left, err
+		},
+	}
+}
+
+// The value of runLabel is the run's ID. The mark of the run's toll (see journal.Mark) is too long
+// for a label, so it is an annotation.
+const (
+	runLabel        = "io.bridgetoll/run"
+	roleLabel       = "io.bridgetoll/role"
+	ownerAnnotation = "io.bridgetoll/owner"
+)
+
+// namePrefix is the prefix of all names, which are toll-RUN-ROLE-N.
+const namePrefix = "toll-"
+
+const containerName = "toll"
+
+// Rule is a permission that a run needs, in RBAC's terms.
+type Rule struct {
+	Group     string // of the API; "" is core
+	Resources []string
+	Verbs     []string
+	// Cluster means that the objects are cluster-scoped, so the rule belongs in a ClusterRole.
+	Cluster bool
+}
+
+// Rules returns the least permissions that a run and toll clean need. An exec stream over WebSocket
+// needs get, and since Kubernetes 1.35 also create.
+func Rules() []Rule {
+	return []Rule{
+		{Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, Cluster: true},
+		{Resources: []string{"pods"}, Verbs: []string{"create", "get", "list", "delete"}},
+		{Resources: []string{"pods/exec"}, Verbs: []string{"get", "create"}},
+		{Resources: []string{"services"}, Verbs: []string{"create", "get", "list", "delete"}},
+	}
+}

@@ -21,6 +21,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -208,4 +210,10 @@ func (h Host) agentName() string {
 		return thisMachine
 	}
 	return "peer " + h.Name
+}
+
+// notPermitted reports whether err means that the action needs root, here or on the peer.
+func notPermitted(err error) bool {
+	var u *machine.UnsupportedError
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.As(err, &u)
 }

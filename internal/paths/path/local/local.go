@@ -5,9 +5,12 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
@@ -15,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -139,4 +143,61 @@ func (t *Tail) Explain(err error) error {
 		return fmt.Errorf("%w: %s", err, s)
 	}
 	return err
+}
+
+// FreePort returns a port that is free now in the network namespace.
+func FreePort(ns *netns.NS, at netip.Addr, udp bool) (port uint16, err error) {
+	addr := netip.AddrPortFrom(at, 0).String()
+	err = ns.Do(func() error {
+		if udp {
+			c, err := net.ListenPacket("udp", addr)
+			if err != nil {
+				return err
+			}
+			port = uint16(c.LocalAddr().(*net.UDPAddr).Port)
+			return c.Close()
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err
+		}
+		port = uint16(l.Addr().(*net.TCPAddr).Port)
+		return l.Close()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	return port, nil
+}
+
+// Rerun runs cmd, which is this program in other namespaces, with this process's standard files,
+// and returns its exit code. cmd dies with this process. When ctx ends, cmd receives the signal
+// that stopped returns for the cause of ctx. Rerun returns an error if cmd does not start.
+func Rerun(ctx context.Context, cmd *exec.Cmd, stopped func(cause error) os.Signal) (code int,
+	err error) {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of main's thread, which lives as long as the process
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	forget := context.AfterFunc(ctx, func() {
+		_ = cmd.Process.Signal(stopped(context.Cause(ctx)))
+	})
+	defer forget()
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case !errors.As(err, &exit):
+		return 0, err
+	}
+	if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		const signaled = 128
+		return signaled + int(st.Signal()), nil
+	}
+	return exit.ExitCode(), nil
 }
