@@ -2,6 +2,7 @@ package published
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -64,4 +65,82 @@ func form(n int, one, many string) string {
 		return one
 	}
 	return many
+}
+
+// Finding is a statement of a study, the number of its ratios with each verdict, and the resulting
+// verdict.
+type Finding struct {
+	Text     string          `json:"text"`
+	Verdict  Verdict         `json:"verdict,omitempty"` // "": nothing is compared
+	Verdicts map[Verdict]int `json:"verdicts"`
+	// Notes name conditions that may decide the finding and differ from the study's.
+	Notes []string `json:"notes,omitempty"`
+}
+
+const (
+	Fails      Verdict = "does not hold"
+	Partly     Verdict = "holds in part"    // some of its ratios hold and others do not
+	Incomplete Verdict = "measured in part" // its measured part, at least one ratio, holds
+)
+
+func (f *Finding) note(datapath string) {
+	if datapath == "" {
+		return
+	}
+	if text := "measured on another datapath of Open vSwitch: " + datapath; !slices.Contains(f.Notes, text) {
+		f.Notes = append(f.Notes, text)
+	}
+}
+
+// verdict returns the verdict on the finding. It holds if all of its ratios hold or, with mostly
+// set, more than half.
+func (f Finding) verdict(mostly bool) Verdict {
+	all := 0
+	for _, n := range f.Verdicts {
+		all += n
+	}
+	hold, missing, against := f.Verdicts[Holds], f.Verdicts[NotMeasured], f.against()
+	switch {
+	case all == 0:
+		return ""
+	case missing == all:
+		return NotMeasured
+	case hold == all, mostly && 2*hold > all:
+		return Holds
+	case mostly && 2*hold > all-missing:
+		return Incomplete
+	case mostly && 2*against < all:
+		return Unclear
+	case against > 0 && hold == 0, mostly:
+		return Fails
+	case against > 0:
+		return Partly
+	case f.Verdicts[Unclear] > 0:
+		return Unclear
+	}
+	return Incomplete
+}
+
+func (f Finding) against() int {
+	return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged]
+}
+
+// Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios",
+// the verdict of a single ratio, or "" if all have the finding's own.
+func (f Finding) Tally() string {
+	var parts []string
+	all, last := 0, Verdict("")
+	for _, v := range verdicts {
+		if n := f.Verdicts[v]; n > 0 {
+			parts, last = append(parts, fmt.Sprintf("%s %d", v, n)), v
+			all += n
+		}
+	}
+	switch {
+	case f.Verdicts[f.Verdict] == all:
+		return ""
+	case all < 2:
+		return string(last)
+	}
+	return fmt.Sprintf("%s of %d ratios", strings.Join(parts, ", "), all)
 }
