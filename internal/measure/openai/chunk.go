@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"strconv"
-	"strings"
 )
 
 type piece struct {
@@ -116,7 +115,7 @@ func parseChunk(data []byte) (piece, error) {
 }
 
 // ends reports whether data is the mark at the end of a stream.
-func ends(data []byte) bool { return strings.Trim(string(data), " \t\"'") == "[DONE]" }
+func ends(data []byte) bool { return string(bytes.Trim(data, " \t\"'")) == "[DONE]" }
 
 // filled is true for a JSON member that is not empty. With some servers the members are lists.
 type filled bool

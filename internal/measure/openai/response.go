@@ -54,6 +54,7 @@ type stream struct {
 	seen   bool   // an event came
 	front  []byte // of what came before the first event
 	text   Reader
+	parser parser
 	done   bool
 }
 
@@ -138,7 +139,7 @@ func (st *stream) event(ev sse.Event) error {
 		return st.fault(cmp.Or(faultText(ev.Data), string(bytes.TrimSpace(ev.Data)),
 			"an event of the type error"))
 	}
-	p, err := parseChunk(ev.Data)
+	p, err := st.parser.parse(ev.Data)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the server sent an event that is not a completion chunk: %s",

@@ -22,12 +22,13 @@ func (t *Text) add(s string) {
 // Reader reads the text of a response, event by event.
 type Reader struct {
 	Text
+	parser parser
 	deltas bool // a whole message repeats what came
 }
 
 // Add appends the text that an event of a stream brings. It reports whether there was any.
 func (r *Reader) Add(data []byte) bool {
-	p, err := parseChunk(data)
+	p, err := r.parser.parse(data)
 	if err != nil || p.text == "" || !r.new(p) {
 		return false
 	}
