@@ -141,7 +141,7 @@ func (r *Ring) Close() error {
 
 // Read calls f with each packet that the kernel has passed on, in the order in which it saw them.
 // It does not wait, and reads each block at most once, for packets may come as fast as f takes
-// them. The packet's payload is valid until f returns.
+// them. The packet is valid until f returns.
 func (r *Ring) Read(f func(*Packet)) {
 	for range len(r.mem) / blockSize {
 		block := r.mem[r.next*blockSize:][:blockSize]
@@ -165,10 +165,11 @@ const (
 
 func read(block []byte, head *unix.TpacketHdrV1, f func(*Packet)) {
 	at := head.Offset_to_first_pkt
+	var p Packet // of all, because f lets it escape
 	for range head.Num_pkts {
 		h := (*unix.Tpacket3Hdr)(unsafe.Pointer(&block[at]))
 		address := block[at+addressAt:][:addressIs]
-		p := Packet{At: int64(h.Sec)*int64(time.Second) + int64(h.Nsec),
+		p = Packet{At: int64(h.Sec)*int64(time.Second) + int64(h.Nsec),
 			Device: int(*(*int32)(unsafe.Pointer(&address[deviceAt])))}
 		ours := true
 		switch address[typeAt] {

@@ -195,8 +195,9 @@ func (r *Recorder) Pause() error {
 }
 
 // Read calls f with the events between its last call and this one, in the order in which they were
-// recorded. It does not wait.
+// recorded. It does not wait. An event is valid until f returns.
 func (r *Recorder) Read(f func(*Event)) error {
+	var e Event // of all, because f lets it escape
 	r.ring.SetDeadline(time.Now())
 	for now, at := clock.Now(), int64(0); at <= now; { // more may come as fast as they are read
 		switch err := r.ring.ReadInto(&r.next); {
@@ -209,12 +210,13 @@ func (r *Recorder) Read(f func(*Event)) error {
 			continue
 		}
 		x := (*record)(unsafe.Pointer(&r.next.RawSample[0]))
-		f(&Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
+		e = Event{At: x.ts, NetNS: x.netns, Seq: x.seq, Len: x.size, Unacked: x.unacked,
 			Window: x.window, Local: x.local, Remote: x.remote, Socket: x.socket,
 			LocalAddr:  netip.AddrFrom16(x.localAddr).Unmap(),
 			RemoteAddr: netip.AddrFrom16(x.remoteAddr).Unmap(), Kind: Kind(x.kind),
 			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited,
-			Since: x.since})
+			Since: x.since}
+		f(&e)
 		at = x.ts
 	}
 	return nil
