@@ -105,16 +105,19 @@ func (l *Log) Add(space int, p *capture.Packet) {
 		l.addDatagram(space, p)
 		return
 	}
-	if at, ok := l.serverAt(space, p.Src); ok && p.Out {
+	if !p.Out {
+		if at, ok := l.serverAt(space, p.Dst); ok {
+			l.received(key{at, pair{p.Dst, p.Src}}, p)
+		}
+		if l.dials(space, p.Src) {
+			l.arrived(clientKey{space, pair{p.Dst, p.Src}}, p)
+		}
+		return
+	}
+	if at, ok := l.serverAt(space, p.Src); ok {
 		l.sent(key{at, pair{p.Src, p.Dst}}, p)
 	}
-	if at, ok := l.serverAt(space, p.Dst); ok && !p.Out {
-		l.received(key{at, pair{p.Dst, p.Src}}, p)
-	}
-	if !p.Out && l.dials(space, p.Src) {
-		l.arrived(clientKey{space, pair{p.Dst, p.Src}}, p)
-	}
-	if p.Out && l.dials(space, p.Dst) {
+	if l.dials(space, p.Dst) {
 		k := clientKey{space, pair{p.Src, p.Dst}}
 		if a := l.came[k]; a != nil && p.Flags&capture.ACK != 0 {
 			a.acknowledge(p.At, p.Ack)
@@ -380,7 +383,7 @@ func (l *Log) cameTo(by Client, local uint16) *arrivals {
 // its own, for which any number of a namespace will do. Its time must be CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
 	p := pairOf(&e)
-	_, ours := l.serverAt(space, p.local)
+	at, ours := l.serverAt(space, p.local)
 	switch {
 	case l.askers.add(p, &e):
 	case l.joins && !ours && l.ports[e.Remote]:
@@ -389,7 +392,12 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 	case ours && e.Kind == writes.Datagram:
 		l.addSent(space, p, e)
 	case ours:
-		l.writes.add(space, e)
+		if c := l.conns[key{at, p}]; c != nil && c.out.known {
+			c.written.add(&c.out, l.writes.own(space, p)...)
+			c.written.add(&c.out, e)
+		} else {
+			l.writes.add(space, e)
+		}
 	}
 	if l.dials(space, p.remote) && e.Kind == writes.Write {
 		l.dialWrites.add(space, e)
@@ -398,10 +406,13 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 
 // noteWrites adds to a connection the writes to its socket.
 func (l *Log) noteWrites(k key, c *connection) {
+	if len(l.writes) == 0 {
+		return
+	}
 	c.written.add(&c.out, l.writes.take(k.Space, k.pair, func(p pair) bool {
 		at, ok := l.serverAt(k.Space, p.local)
 		return !ok || at != k.Place || l.conns[key{at, p}] != nil
-	}))
+	})...)
 }
 
 // Forget drops what came to clients, and writes of unknown connections. It keeps the connections.

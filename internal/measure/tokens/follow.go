@@ -166,7 +166,7 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 				}) {
 				q.written.add(&q.out, l.dialWrites.take(k.space, k.pair, func(p pair) bool {
 					return l.asks[clientKey{k.space, p}] != nil
-				}))
+				})...)
 				out[i] = dialled{out: &q.out, came: l.came[k], written: q.written}
 			}
 		}

@@ -93,16 +93,26 @@ func (w sockets) add(space int, e writes.Event) {
 // changed addresses, the socket has others than the packets: then it is one whose addresses no
 // connection is known to have.
 func (w sockets) take(space int, p pair, known func(pair) bool) (out []writes.Event) {
-	at := p.ports(space)
-	if out, ok := w[at][p]; ok {
-		delete(w[at], p)
+	if out := w.own(space, p); out != nil {
 		return out
 	}
+	at := p.ports(space)
 	for of, list := range w[at] {
 		if !known(of) {
 			out = append(out, list...)
 			delete(w[at], of)
 		}
 	}
+	return out
+}
+
+// own returns the writes to a socket with these addresses, and forgets them.
+func (w sockets) own(space int, p pair) []writes.Event {
+	if len(w) == 0 {
+		return nil
+	}
+	at := p.ports(space)
+	out := w[at][p]
+	delete(w[at], p)
 	return out
 }

@@ -172,6 +172,27 @@ func (a *arrivals) acknowledge(at int64, number uint32) {
 // which may drop them: of several copies of a byte the one that counts is the last one before the
 // client acknowledged it. TCP delivers in order, so earlier bytes must have come, too.
 func (a *arrivals) settle() {
+	a.ends, a.times = make([]int64, 0, len(a.parts)), make([]int64, 0, len(a.parts))
+	n := 0
+	for ; n < len(a.parts) && a.inOrder(n); n++ {
+		late := a.parts[n].at
+		if n > 0 {
+			late = max(late, a.times[n-1])
+		}
+		a.ends, a.times = append(a.ends, a.parts[n].end), append(a.times, late)
+	}
+	if n < len(a.parts) {
+		a.settleCopies()
+	}
+}
+
+// inOrder reports whether a part follows the one before it.
+func (a *arrivals) inOrder(i int) bool {
+	return i == 0 && a.parts[i].start == 0 || i > 0 && a.parts[i].start == a.parts[i-1].end
+}
+
+// settleCopies is settle where bytes came more than once, or not in their order.
+func (a *arrivals) settleCopies() {
 	cuts := make([]int64, 0, 2*len(a.parts))
 	for _, p := range a.parts {
 		cuts = append(cuts, p.start, p.end)

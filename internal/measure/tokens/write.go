@@ -24,7 +24,7 @@ type writing struct {
 const mostAhead = 64 << 20
 
 // add adds events of the connection whose stream is out.
-func (w *writings) add(out *stream, all []writes.Event) {
+func (w *writings) add(out *stream, all ...writes.Event) {
 	for _, e := range all {
 		if !out.known {
 			return

@@ -60,11 +60,11 @@ func TestWritings(t *testing.T) {
 		return writes.Event{Kind: kind, At: at, Seq: base + start, Len: size}
 	}
 	var w writings
-	w.add(out, []writes.Event{event(writes.Write, 10, 0, 100), event(writes.Write, 20, 100, 200),
+	w.add(out, event(writes.Write, 10, 0, 100), event(writes.Write, 20, 100, 200),
 		event(writes.Send, 11, 0, 100), event(writes.Send, 21, 100, 100),
 		event(writes.Send, 22, 0, 100), // sent again
 		event(writes.Send, 23, 200, 100),
-		event(writes.Write, 30, 1<<30, 10), event(writes.Write, 31, 1<<31, 10)}) // of another one
+		event(writes.Write, 30, 1<<30, 10), event(writes.Write, 31, 1<<31, 10)) // of another one
 	for offset, want := range map[int64][2]int64{1: {10, 11}, 100: {10, 11}, 101: {20, 21},
 		201: {20, 23}, 300: {20, 23}} {
 		a, ok := covering(w.writes, offset)
@@ -77,7 +77,7 @@ func TestWritings(t *testing.T) {
 		t.Error("a byte that was not written")
 	}
 	var unknown writings
-	if unknown.add(&stream{}, []writes.Event{event(writes.Write, 10, 0, 100)}); unknown.writes != nil {
+	if unknown.add(&stream{}, event(writes.Write, 10, 0, 100)); unknown.writes != nil {
 		t.Error("a connection whose beginning is unknown")
 	}
 }
