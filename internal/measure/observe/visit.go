@@ -82,7 +82,7 @@ func (v *Visit) Add(r *openai.Response) {
 	}
 	if !v.w.blind {
 		a.Arrived = func(offset int64) (int64, bool) {
-			return v.w.log.Arrived(v.route.client, a.Local, offset)
+			return v.w.log.Arrived(v.route.client, a.Local, a.Sent, offset)
 		}
 	}
 	v.mu.Lock()
@@ -211,7 +211,7 @@ func (v *Visit) sealedThere(ctx context.Context) ([][]farSeen, error) {
 	}
 	for k, a := range v.asked {
 		v.w.mu.Lock()
-		base, ok := v.w.log.Base(v.route.client, a.Local)
+		base, ok := v.w.log.Base(v.route.client, a.Local, a.Sent)
 		v.w.mu.Unlock()
 		if !ok {
 			continue

@@ -17,6 +17,7 @@ type streamed struct {
 	log  *Log
 	now  int64
 	seqs []uint32 // of the server's next byte, by session
+	held []writes.Event
 }
 
 var (
@@ -44,14 +45,19 @@ func newStreamed(sessions int) *streamed {
 	s.log.Serve(benchPlace, nil)
 	s.log.Dial(0, benchServer.Port())
 	for k := range sessions {
-		c := benchClient(k)
-		s.pass(c, benchServer, 0, 0, capture.SYN, "")
-		s.pass(benchServer, c, 0, 1, capture.SYN|capture.ACK, "")
-		s.pass(c, benchServer, 1, 1, capture.ACK, benchRequest)
-		s.pass(benchServer, c, 1, 1, capture.ACK, chunks)
-		s.seqs[k] = 1 + uint32(len(chunks))
+		s.ask(k, 0)
 	}
 	return s
+}
+
+// ask opens a connection with a sequence number, and asks.
+func (s *streamed) ask(k int, base uint32) {
+	c := benchClient(k)
+	s.pass(c, benchServer, base, 0, capture.SYN, "")
+	s.pass(benchServer, c, base, base+1, capture.SYN|capture.ACK, "")
+	s.pass(c, benchServer, base+1, base+1, capture.ACK, benchRequest)
+	s.pass(benchServer, c, base+1, base+1, capture.ACK, chunks)
+	s.seqs[k] = base + 1 + uint32(len(chunks))
 }
 
 // send plays bytes that a server writes, and their acknowledgement.
@@ -59,12 +65,20 @@ func (s *streamed) send(k int, text string) {
 	c, seq := benchClient(k), s.seqs[k]
 	e := writes.Event{At: s.now, Seq: seq, Len: uint32(len(text)), Local: benchServer.Port(),
 		Remote: c.Port(), LocalAddr: benchServer.Addr(), RemoteAddr: c.Addr(), Kind: writes.Write}
-	s.log.AddWrite(0, e)
+	s.held = append(s.held, e)
 	e.Kind = writes.Send
-	s.log.AddWrite(0, e)
+	s.held = append(s.held, e)
 	s.pass(benchServer, c, seq, 1, capture.ACK, text)
 	s.seqs[k] += uint32(len(text))
 	s.pass(c, benchServer, 1+uint32(len(benchRequest)), s.seqs[k], capture.ACK, "")
+}
+
+// write adds the writes so far, which are read after the packets.
+func (s *streamed) write() {
+	for _, e := range s.held {
+		s.log.AddWrite(0, e)
+	}
+	s.held = s.held[:0]
 }
 
 // BenchmarkLog follows responses as vLLM sends them, and divides their times. It reports the CPU time:
@@ -87,10 +101,12 @@ func BenchmarkLog(b *testing.B) {
 					`"chat.completion.chunk","created":1764470000,"model":"m","choices":[{"index":0,`+
 					`"delta":{"content":" word%d"},"logprobs":null,"finish_reason":null}]}`+"\n\n", i)))
 			}
+			s.write()
 		}
 		for k := range sessions {
 			s.send(k, ended)
 		}
+		s.write()
 		seen := s.log.Take(benchPlace)
 		if len(seen) != sessions {
 			b.Fatalf("%d responses", len(seen))
@@ -101,7 +117,7 @@ func BenchmarkLog(b *testing.B) {
 		}
 		for k, x := range seen {
 			a := &Asked{Texts: texts, Read: x.Departed, Arrived: func(o int64) (int64, bool) {
-				return s.log.Arrived(by, benchClient(k).Port(), o)
+				return s.log.Arrived(by, benchClient(k).Port(), s.now, o)
 			}}
 			if rows, missed := Divide([]Seen{x}, a); len(rows) != each || missed > 0 {
 				b.Fatalf("%d rows, %d missed", len(rows), missed)

@@ -97,7 +97,7 @@ func (l *Log) findClients(at Place) {
 	mine := map[pair]bool{}
 	var open []*connection
 	for k, c := range l.conns {
-		if k.Place != at {
+		if k.Place != at || k.nth != 0 {
 			continue
 		}
 		if l.clientSides[k.pair] != nil && c.client.socket == (pair{}) {

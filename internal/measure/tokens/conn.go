@@ -2,8 +2,6 @@ package tokens
 
 import (
 	"bytes"
-	"net/netip"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
@@ -38,21 +36,25 @@ type connection struct {
 	offset            int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
 	stamped           bool  // offset is known
 	over              bool
-	acked             []int64 // when the client's acknowledgements came
-	turns             []turn  // of a log that joins connections
-	talk              talk    // the same
+	before            *connection // between the same ports; nil: none, or it was taken
+	acked             []int64     // when the client's acknowledgements came
+	turns             []turn      // of a log that joins connections
+	talk              talk        // the same
 	written           writings
+	untranslated      bool       // its socket has the packets' addresses: writes to it came with them
 	client            clientSide // of a log that joins connections
 }
 
 type key struct {
 	Place
 	pair
+	nth int // of connections that others followed between the same ports; 0: it is the last one
 }
 
 type clientKey struct {
 	space int
 	pair
+	nth int // the same
 }
 
 // clientPort is a port of clients in a namespace, at any of its addresses.
@@ -86,6 +88,7 @@ type Log struct {
 	datagrams map[sentKey][]writes.Event
 	askers    askers
 	latest    int64 // when the last UDP packet was seen
+	replaced  int   // connections between whose ports there was another one later
 }
 
 // NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
@@ -107,18 +110,18 @@ func (l *Log) Add(space int, p *capture.Packet) {
 	}
 	if !p.Out {
 		if at, ok := l.serverAt(space, p.Dst); ok {
-			l.received(key{at, pair{p.Dst, p.Src}}, p)
+			l.received(key{Place: at, pair: pair{p.Dst, p.Src}}, p)
 		}
 		if l.dials(space, p.Src) {
-			l.arrived(clientKey{space, pair{p.Dst, p.Src}}, p)
+			l.arrived(clientKey{space: space, pair: pair{p.Dst, p.Src}}, p)
 		}
 		return
 	}
 	if at, ok := l.serverAt(space, p.Src); ok {
-		l.sent(key{at, pair{p.Src, p.Dst}}, p)
+		l.sent(key{Place: at, pair: pair{p.Src, p.Dst}}, p)
 	}
 	if l.dials(space, p.Dst) {
-		k := clientKey{space, pair{p.Src, p.Dst}}
+		k := clientKey{space: space, pair: pair{p.Src, p.Dst}}
 		if a := l.came[k]; a != nil && p.Flags&capture.ACK != 0 {
 			a.acknowledge(p.At, p.Ack)
 		}
@@ -128,27 +131,17 @@ func (l *Log) Add(space int, p *capture.Packet) {
 	}
 }
 
-func (l *Log) arrived(k clientKey, p *capture.Packet) {
-	a := l.came[k]
-	if p.Flags&(capture.SYN|capture.ACK) == capture.SYN|capture.ACK {
-		if a == nil || a.base != p.Seq+1 {
-			if a == nil {
-				to := clientPort{k.space, k.local.Port()}
-				l.cameTos[to] = append(l.cameTos[to], k)
-			}
-			a = &arrivals{}
-			a.begin(p.Seq + 1)
-			l.came[k] = a
-		}
-		return
-	}
-	if a != nil {
-		a.add(p.At, p.Seq, p.Size)
-	}
-}
-
+// begin begins a connection. One between the same ports is over: what was seen of it stays.
 func (l *Log) begin(k key) *connection {
-	c := &connection{}
+	c := &connection{before: l.conns[k]}
+	if c.before != nil {
+		before := k
+		l.replaced++
+		before.nth = l.replaced
+		l.conns[before] = c.before
+		c.before.end()
+		c.before.before = nil
+	}
 	l.conns[k] = c
 	if l.ours != nil {
 		asking := requests(l.ours, func(r *request) { c.requests = append(c.requests, r) })
@@ -175,8 +168,10 @@ func (l *Log) received(k key, p *capture.Packet) {
 		if c == nil || c.in.base != p.Seq+1 {
 			c = l.begin(k)
 			c.in.begin(p.Seq + 1)
-			c.syn = p.At
 			l.listen(c)
+		}
+		if !c.out.known { // else the server has answered one
+			c.syn = p.At
 		}
 		return
 	}
@@ -216,7 +211,7 @@ func (l *Log) sent(k key, p *capture.Packet) {
 		return
 	}
 	if p.Flags&capture.SYN != 0 {
-		if !c.out.known {
+		if !c.out.known || c.out.end == 0 && c.out.base != p.Seq+1 { // it answers a SYN anew
 			c.out.begin(p.Seq + 1)
 			l.listen(c)
 		}
@@ -229,6 +224,11 @@ func (l *Log) sent(k key, p *capture.Packet) {
 	if p.Flags&(capture.FIN|capture.RST) == 0 {
 		return
 	}
+	c.end()
+}
+
+// end notes that the connection is over.
+func (c *connection) end() {
 	c.over = true
 	if n := len(c.replies); n > 0 { // a body may end with the connection
 		c.replies[n-1].ended = true
@@ -243,7 +243,8 @@ func (l *Log) Take(at Place) (out []Seen) {
 			continue
 		}
 		l.noteWrites(k, c)
-		if out = append(out, c.take()...); c.over {
+		out, c.before = append(out, c.take()...), nil
+		if c.over {
 			delete(l.conns, k)
 		}
 	}
@@ -279,17 +280,17 @@ func (c *connection) forget() {
 // Sealed returns what was seen at a place of a request over TLS, or false if it was not seen, or not
 // all of it yet. The client dials another place, or the same one; relays in between copy its bytes.
 func (l *Log) Sealed(by Client, at, dialed Place, a *Asked) (s Seen, ok bool) {
-	base, ok := l.Base(by, a.Local)
+	base, ok := l.Base(by, a.Local, a.Sent)
 	if !ok {
 		return s, false
 	}
 	return l.SealedFrom(base, at, dialed, a)
 }
 
-// Base returns the sequence number with which the response stream to a client's port begins. ok is
-// false if it was not seen.
-func (l *Log) Base(by Client, local uint16) (base uint32, ok bool) {
-	if came := l.cameTo(by, local); came != nil {
+// Base returns the sequence number with which the response stream to a client's port begins, of the
+// connection that was open at a time. ok is false if it was not seen.
+func (l *Log) Base(by Client, local uint16, at int64) (base uint32, ok bool) {
+	if came := l.cameTo(by, local, at); came != nil {
 		return came.base, true
 	}
 	return 0, false
@@ -348,37 +349,6 @@ func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
 	return s, true
 }
 
-// Client is where clients are, and the addresses to which their packets go there.
-type Client struct {
-	Space   int
-	Dialled []netip.AddrPort
-}
-
-// has reports whether a connection is one of the client's.
-func (c Client) has(k clientKey) bool {
-	return k.space == c.Space && slices.Contains(c.Dialled, k.remote)
-}
-
-// Arrived returns when all bytes before an offset of a response stream were readable in a client's
-// kernel, or false if that was not seen. Of the client's end only its port is known: packet filters
-// change its address.
-func (l *Log) Arrived(by Client, local uint16, offset int64) (ns int64, ok bool) {
-	if a := l.cameTo(by, local); a != nil {
-		return a.at(offset)
-	}
-	return 0, false
-}
-
-// cameTo returns what came to a client's port, or nil.
-func (l *Log) cameTo(by Client, local uint16) *arrivals {
-	for _, k := range l.cameTos[clientPort{by.Space, local}] {
-		if by.has(k) {
-			return l.came[k]
-		}
-	}
-	return nil
-}
-
 // AddWrite adds a write, a segment or a datagram of a socket in a namespace, or what a client did at
 // its own, for which any number of a namespace will do. Its time must be CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
@@ -392,12 +362,17 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 	case ours && e.Kind == writes.Datagram:
 		l.addSent(space, p, e)
 	case ours:
-		if c := l.conns[key{at, p}]; c != nil && c.out.known {
-			c.written.add(&c.out, l.writes.own(space, p)...)
-			c.written.add(&c.out, e)
-		} else {
-			l.writes.add(space, e)
+		c := l.conns[key{Place: at, pair: p}]
+		for c != nil && c.before != nil && e.At < c.syn {
+			c = c.before
 		}
+		if c == nil || !c.out.known {
+			l.writes.add(space, e)
+			break
+		}
+		c.untranslated = true
+		c.written.add(&c.out, l.writes.own(space, p)...)
+		c.written.add(&c.out, e)
 	}
 	if l.dials(space, p.remote) && e.Kind == writes.Write {
 		l.dialWrites.add(space, e)
@@ -406,12 +381,16 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 
 // noteWrites adds to a connection the writes to its socket.
 func (l *Log) noteWrites(k key, c *connection) {
-	if len(l.writes) == 0 {
+	if len(l.writes) == 0 || k.nth != 0 {
+		return
+	}
+	if c.untranslated {
+		c.written.add(&c.out, l.writes.own(k.Space, k.pair)...)
 		return
 	}
 	c.written.add(&c.out, l.writes.take(k.Space, k.pair, func(p pair) bool {
 		at, ok := l.serverAt(k.Space, p.local)
-		return !ok || at != k.Place || l.conns[key{at, p}] != nil
+		return !ok || at != k.Place || l.conns[key{Place: at, pair: p}] != nil
 	})...)
 }
 

@@ -119,7 +119,8 @@ func (q *query) lost(now int64) bool {
 
 // addDatagram adds a UDP packet that was seen in a namespace.
 func (l *Log) addDatagram(space int, p *capture.Packet) {
-	in, out := clientKey{space, pair{p.Dst, p.Src}}, clientKey{space, pair{p.Src, p.Dst}}
+	in, out := clientKey{space: space, pair: pair{p.Dst, p.Src}},
+		clientKey{space: space, pair: pair{p.Src, p.Dst}}
 	x := datagramOf(p)
 	l.latest = max(l.latest, p.At)
 	if at, ok := l.serverAt(space, p.Dst); ok && !p.Out {
@@ -188,7 +189,7 @@ type sentKey struct {
 
 // addSent adds a datagram that a socket in a namespace sent.
 func (l *Log) addSent(space int, p pair, e writes.Event) {
-	k := sentKey{clientKey{space, p}, e.Seq, int(e.Len)}
+	k := sentKey{clientKey{space: space, pair: p}, e.Seq, int(e.Len)}
 	if k.size < headSize {
 		k.head = 0
 	}

@@ -165,7 +165,7 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 					return p.Space == k.space && p.Port == k.remote.Port()
 				}) {
 				q.written.add(&q.out, l.dialWrites.take(k.space, k.pair, func(p pair) bool {
-					return l.asks[clientKey{k.space, p}] != nil
+					return l.asks[clientKey{space: k.space, pair: p}] != nil
 				})...)
 				out[i] = dialled{out: &q.out, came: l.came[k], written: q.written}
 			}

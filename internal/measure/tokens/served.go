@@ -86,7 +86,9 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			continue
 		}
 		l.noteWrites(k, c)
-		c.client.take(l, c)
+		if k.nth == 0 {
+			c.client.take(l, c)
+		}
 		if c.talk.reads() {
 			r.takePairs(l, c, k, before)
 			if c.over {

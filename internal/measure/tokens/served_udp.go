@@ -12,7 +12,7 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 			switch {
 			case before != 0 && q.request.at >= before:
 			case q.reply.at != 0:
-				r.connections[key{at, k.pair}] = true
+				r.connections[key{Place: at, pair: k.pair}] = true
 				r.addQuery(l, q, used, len(left) == 0)
 			case before != 0 || q.lost(l.latest):
 				d.had = 0

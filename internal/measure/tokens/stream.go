@@ -124,6 +124,7 @@ func (s *stream) forget() { s.marks = nil }
 
 // arrivals are the packets that came to a client, as its kernel saw them.
 type arrivals struct {
+	began int64 // when the connection was open
 	known bool
 	base  uint32
 	top   int64 // the highest end
@@ -142,7 +143,7 @@ func (a *arrivals) offset(seq uint32) int64 {
 	return a.top + int64(int32(seq-(a.base+uint32(a.top))))
 }
 
-func (a *arrivals) begin(seq uint32) { *a = arrivals{known: true, base: seq} }
+func (a *arrivals) begin(seq uint32) { *a = arrivals{began: a.began, known: true, base: seq} }
 
 func (a *arrivals) add(at int64, seq uint32, size int) {
 	if !a.known || size == 0 {
