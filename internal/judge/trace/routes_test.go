@@ -54,6 +54,35 @@ func TestRouteAlone(t *testing.T) {
 	}
 }
 
+// TestRelayCosts lets each copy of the captures cost a relay that runs three times what it costs
+// elsewhere. That is learned from how the relay's own CPU time grows, so the parts add up.
+func TestRelayCosts(t *testing.T) {
+	const more = 2e-6 // than in Routes
+	divided := judgetest.Divided(0, 0)
+	r := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
+		divided(x)
+		copies := 1.0
+		if x.State == sample.TracedThrice {
+			copies = sample.TraceCopies
+		}
+		for i := range x.Segments {
+			g := &x.Segments[i]
+			if g.Part == sample.PartRelayed {
+				g.MidMean += copies * more
+				for k := range g.MidMeans {
+					g.MidMeans[k] += copies * more
+				}
+			}
+		}
+	}))
+	got := r.Traces[0]
+	i := slices.IndexFunc(got.Rows, func(row trace.Row) bool { return row.Name == "relay proxy" })
+	if relay := got.Rows[i].Added.Median; math.Abs(1e6*relay-30) > 0.5 ||
+		math.Abs(1e6*got.Unattributed.Median) > 0.5 {
+		t.Errorf("the relay takes %g s, %+v are not attributed", relay, got.Unattributed)
+	}
+}
+
 // TestRouteBroken checks that below 95 % of the requests nothing but the first broken step is shown.
 func TestRouteBroken(t *testing.T) {
 	for followed, refused := range map[int]bool{960: false, 940: true} {

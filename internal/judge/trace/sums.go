@@ -209,6 +209,9 @@ const (
 	assumedError = 0.05e-6
 	leastError   = 0.02e-6
 	mostCost     = 1e-6
+	// mostRelayCost is the same of a relay: each record there stands for several calls of programs, as of
+	// its other threads and its other socket.
+	mostRelayCost = 4e-6
 )
 
 // steps names the events before and after a segment, without their devices.
@@ -227,16 +230,16 @@ type cost struct{ each, err float64 } // one event, in s
 
 // costs has what tracing costs at events.
 type costs struct {
-	of    map[steps]cost
-	event cost // any event in the path
-	// relays means that an event costs a relay what it costs others. Captured packets do.
+	of    map[steps]cost // in the path, and where relays run
+	event cost           // any event in the path
+	// relays means that the cost of events in relays is known. That of captured packets is.
 	relays bool
 }
 
 // costsOf learns the costs from epochs with copies of each program. It leaves out wake-ups, whose
-// noise hides the costs, and relays, which get slower for other reasons.
+// noise hides the costs, and relays of the lab, which get slower for other reasons.
 func costsOf(cells []tracing) costs {
-	growth, all := map[steps][]float64{}, []float64{}
+	growth, all, most := map[steps][]float64{}, []float64{}, map[steps]float64{}
 	for _, t := range cells {
 		for _, thrice := range t.by[sample.TracedThrice] {
 			once, ok := t.nearest(thrice.round)
@@ -250,7 +253,10 @@ func costsOf(cells []tracing) costs {
 				if x.events > 0 && y.events > 0 {
 					grew := (x.took - y.took) / more
 					growth[at] = append(growth[at], grew/x.events)
-					grown, events = grown+grew, events+x.events
+					if most[at] = mostRelayCost; !x.relay {
+						most[at] = mostCost
+						grown, events = grown+grew, events+x.events
+					}
 				}
 			}
 			if events > 0 {
@@ -260,11 +266,11 @@ func costsOf(cells []tracing) costs {
 	}
 	out := costs{of: map[steps]cost{}, event: cost{assumedCost, assumedError}}
 	if len(all) > 0 {
-		out.event = cost{possible(stats.Median(all)), assumedError}
+		out.event = cost{possible(stats.Median(all), mostCost), assumedError}
 	}
 	for at, xs := range growth {
 		e := stats.NewEpoch(xs, 1)
-		out.of[at] = cost{possible(e.Centre),
+		out.of[at] = cost{possible(e.Centre, most[at]),
 			math.Hypot(leastError, e.Spread/math.Sqrt(float64(e.N)))}
 		if e.N < leastGrowths {
 			out.of[at] = cost{out.of[at].each, assumedError}
@@ -276,7 +282,7 @@ func costsOf(cells []tracing) costs {
 // leastGrowths is the least number of growths that shows how much growths differ.
 const leastGrowths = 4
 
-func possible(cost float64) float64 { return min(max(0, cost), mostCost) }
+func possible(cost, most float64) float64 { return min(max(0, cost), most) }
 
 // nearest returns the traced epoch nearest to a round. ok is false if there is none.
 func (t tracing) nearest(round int) (out seen, ok bool) {
@@ -288,15 +294,20 @@ func (t tracing) nearest(round int) (out seen, ok bool) {
 	return out, ok
 }
 
-type spell struct{ took, events float64 }
+type spell struct {
+	took, events float64
+	relay        bool // which runs
+}
 
-// timesOf returns the time and the number of events between steps.
+// timesOf returns the time and the number of events between steps, in the path and while relays run.
 func timesOf(t *sample.Trace) map[steps]spell {
 	out := map[steps]spell{}
-	for _, g := range t.Segments {
-		if kindOf(rowOf(g.SegmentKey)) == inPath {
+	for i, g := range t.Segments {
+		relay := g.Part == sample.PartRelayed && i > 0 &&
+			t.Segments[i-1].Part == sample.PartRelayedWait // else it sleeps in between
+		if relay || kindOf(rowOf(g.SegmentKey)) == inPath {
 			x := out[stepsOf(g)]
-			out[stepsOf(g)] = spell{x.took + g.MidMean, x.events + g.Events}
+			out[stepsOf(g)] = spell{x.took + g.MidMean, x.events + g.Events, relay}
 		}
 	}
 	return out
@@ -320,7 +331,7 @@ func (c costs) total(events map[steps]float64, k kind) (sum float64) {
 
 // between returns what an event between the steps costs, in s.
 func (c costs) between(at steps, k kind) cost {
-	if x, ok := c.of[at]; ok && k == inPath {
+	if x, ok := c.of[at]; ok && (k == inPath || k == inRelay) {
 		return x
 	}
 	return c.event
