@@ -15,8 +15,7 @@ type Prior struct {
 	Freedom float64
 }
 
-// Assumed is the prior without earlier runs: two connections on one path differ by up to 2 % for as
-// long as they live.
+// Assumed is the prior without earlier runs. Epochs of most machines differ by less.
 var Assumed = Prior{priorSD * priorSD, priorWeight}
 
 const (
