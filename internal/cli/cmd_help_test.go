@@ -127,6 +127,7 @@ func TestShortHelp(t *testing.T) {
 			}
 		})
 		if !shortened(c) {
+			const mostShown = 24
 			if len(all) > mostShown {
 				t.Errorf("%s shows %d flags: name its main ones", c.CommandPath(), len(all))
 			}

@@ -181,8 +181,6 @@ func footer(c *cobra.Command) []string {
 
 const helpAllFlag = "help-all"
 
-const mostShown = 24
-
 // shortened reports whether the command's help leaves flags out.
 func shortened(c *cobra.Command) (is bool) {
 	c.Flags().VisitAll(func(f *pflag.Flag) { is = is || isMain(c, f) })

@@ -66,7 +66,6 @@ type Standing struct {
 	Cell  sample.Cell
 	Label string
 	Ratio Ratio
-	Known bool
 	// Higher reports whether a higher ratio is better.
 	Higher bool
 }
@@ -74,7 +73,7 @@ type Standing struct {
 // Standings returns the cells that have a ratio, in the plan's order, without controls.
 func (l *Live) Standings() []Standing {
 	var out []Standing
-	known, partner := l.Known(), l.to(l.j)
+	partner := l.to(l.j)
 	for i, s := range l.j.Series {
 		b, ok := partner(i)
 		if s.Cell.Control || !ok || b == i || l.j.Failed(i) {
@@ -95,7 +94,7 @@ func (l *Live) Standings() []Standing {
 		if l.NameBoth {
 			label += "/" + r.To
 		}
-		out = append(out, Standing{s.Cell, label, r, known[i], higher})
+		out = append(out, Standing{s.Cell, label, r, higher})
 	}
 	return out
 }
