@@ -1,6 +1,7 @@
 package link
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -176,4 +177,58 @@ func AddForwarding(name string, mac net.HardwareAddr, machine netip.Addr) error 
 
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// Carrying returns the indexes of the devices of the calling thread's namespace that are up, have a
+// carrier, and pass packets. The kernel notices a new or lost carrier with a delay of up to a
+// second. Until then a device without a carrier may be reported as running, and one with a carrier
+// may drop packets.
+func Carrying() (map[int]bool, error) {
+	msgs, err := rawDump(unix.RTM_GETLINK, linkRequest(unix.AF_UNSPEC, skipCounts))
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	out := map[int]bool{}
+	for _, b := range msgs {
+		yes, err := carries(b)
+		if err != nil {
+			return nil, fmt.Errorf("list links: %w", err)
+		}
+		if yes {
+			out[indexOf(b)] = true
+		}
+	}
+	return out, nil
+}
+
+func carries(b []byte) (bool, error) {
+	const both = unix.IFF_RUNNING | unix.IFF_LOWER_UP
+	s, err := parseLink(b)
+	if err != nil || binary.NativeEndian.Uint32(b[8:])&both != both {
+		return false, err
+	}
+	f, err := fieldsOf(b, ifInfo)
+	state := f[unix.IFLA_OPERSTATE]
+	// The state of a veth or netkit is unknown only until the kernel has noticed the carrier.
+	return !s.Pair() || len(state) == 1 && state[0] != netlink.OperUnknown, err
+}
+
+// NamespaceID returns the calling namespace's number, from 0 on, for the namespace of process pid,
+// or -1 if no device of the one has its other end or parent in the other.
+func NamespaceID(pid int) (int, error) {
+	id, err := netlink.GetNetNsIdByPid(pid)
+	if err != nil {
+		return -1, fmt.Errorf("number of the network namespace of process %d: %w", pid, err)
+	}
+	return id, nil
+}
+
+// NumberOf returns the calling namespace's number for the namespace of a file descriptor, or -1 if
+// it has none.
+func NumberOf(fd int) (int, error) {
+	id, err := netlink.GetNetNsIdByFd(fd)
+	if err != nil {
+		return -1, fmt.Errorf("number of a network namespace: %w", err)
+	}
+	return id, nil
 }
