@@ -70,11 +70,33 @@ func listPolicy(families ...byte) ([]raw.Message, error) {
 		unix.SizeofRtMsg, nil)
 }
 
-// MakeAddresses adds addresses without a lifetime and without duplicate address detection. The
-// kernel adds no routes to their networks, because these are among the routes of ReadRoutes.
+// MakeAddresses adds addresses without a lifetime and without duplicate address detection. It removes
+// the routes to their networks that the kernel adds, because these are among the routes of ReadRoutes;
+// the kernel adds them again when a device is set down and up, if it does so on the machine.
 func MakeAddresses(ms []raw.Message) []raw.Refused {
-	return restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText,
+	if len(ms) == 0 {
+		return nil
+	}
+	refused := restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText,
 		indexOf}.all(ms)
+	if err := removeNetworkRoutes(); err != nil {
+		refused = append(refused, raw.Refused{What: "routes as on the machine", Err: err})
+	}
+	return refused
+}
+
+// removeNetworkRoutes removes the routes that the kernel has added to networks of addresses.
+func removeNetworkRoutes() error {
+	all, err := listRoutes()
+	if err != nil {
+		return err
+	}
+	return sendEach(slices.DeleteFunc(all, func(m raw.Message) bool {
+		r := nl.DeserializeRtMsg(m.Data)
+		return r.Type != unix.RTN_UNICAST || r.Protocol != unix.RTPROT_KERNEL
+	}), unix.ESRCH, func(c sender, m raw.Message) error {
+		return c.send(unix.RTM_DELROUTE, 0, m.Data)
+	})
 }
 
 func addressText(b []byte, names map[int]string) string {
@@ -92,10 +114,10 @@ func addAddress(c sender, b []byte) error {
 	if err != nil {
 		return err
 	}
-	const loopback = 1
-	flags := uint32(unix.IFA_F_NODAD) | f.number(unix.IFA_FLAGS)&unix.IFA_F_HOMEADDRESS
-	if indexOf(b) != loopback { // its network's route is in table local
-		flags |= unix.IFA_F_NOPREFIXROUTE
+	was := f.number(unix.IFA_FLAGS)
+	flags := unix.IFA_F_NODAD | was&(unix.IFA_F_HOMEADDRESS|unix.IFA_F_NOPREFIXROUTE)
+	if b[0] == unix.AF_INET6 && was&unix.IFA_F_PERMANENT == 0 {
+		flags |= unix.IFA_F_NOPREFIXROUTE // the route came with a router's advertisement, or a lease
 	}
 	const ever = ^uint32(0)
 	preferred := ever
