@@ -228,25 +228,30 @@ func (p *part) compat(exprs []expression) {
 		inverted = 2 // NFT_RULE_COMPAT_F_INV
 	)
 	var reg, number, inv uint32
-	found := false
+	size, found := 0, false
 	for _, e := range exprs {
 		a := e.attrs
 		switch e.name {
 		case "meta":
-			if a.number(unix.NFTA_META_KEY) == unix.NFT_META_L4PROTO {
-				reg = a.number(unix.NFTA_META_DREG)
+			switch key := a.number(unix.NFTA_META_KEY); {
+			case key == unix.NFT_META_L4PROTO && !p.bridges():
+				reg, size = a.number(unix.NFTA_META_DREG), 1
+			case key == unix.NFT_META_PROTOCOL && p.bridges():
+				reg, size = a.number(unix.NFTA_META_DREG), 2
 			}
 		case "payload":
 			if p.loadsProtocol(a) {
-				reg = a.number(unix.NFTA_PAYLOAD_DREG)
+				reg, size = a.number(unix.NFTA_PAYLOAD_DREG), int(a.number(unix.NFTA_PAYLOAD_LEN))
 			}
 		case "cmp":
 			value, _ := decode(a.get(unix.NFTA_CMP_DATA))
 			b := value.get(unix.NFTA_DATA_VALUE)
-			if found || reg == 0 || len(b) != 1 || a.number(unix.NFTA_CMP_SREG) != reg {
+			if found || reg == 0 || len(b) != size || a.number(unix.NFTA_CMP_SREG) != reg {
 				continue
 			}
-			found, number = true, uint32(b[0])
+			if found, number = true, uint32(b[0]); size > 1 {
+				number = uint32(binary.NativeEndian.Uint16(b)) // as in struct ebt_entry
+			}
 			if a.number(unix.NFTA_CMP_OP) == unix.NFT_CMP_NEQ {
 				inv = inverted
 			}
@@ -262,7 +267,14 @@ func (p *part) compat(exprs []expression) {
 	}
 }
 
+func (p *part) bridges() bool { return p.family == unix.NFPROTO_BRIDGE }
+
 func (p *part) loadsProtocol(a attributes) bool {
+	if p.bridges() {
+		const etherType = 12 // offset
+		return a.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_LL_HEADER &&
+			a.number(unix.NFTA_PAYLOAD_OFFSET) == etherType && a.number(unix.NFTA_PAYLOAD_LEN) == 2
+	}
 	offset := uint32(offsetProto)
 	if p.family == unix.NFPROTO_IPV6 {
 		offset = 6

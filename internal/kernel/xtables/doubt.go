@@ -24,12 +24,12 @@ type Known struct {
 // stateless lists the matches that are the same in a copy. It lacks owner, cgroup, cpu, socket,
 // recent, limit, hashlimit, connlimit, connbytes, quota, osf, string, time, geoip and unknown
 // matches, and those of MatchDoubt.
-var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
+var stateless = []string{"802_3", "addrtype", "ah", "arp", "cluster", "comment", "connlabel",
 	"connmark", "conntrack", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
-	"frag", "hbh", "helper", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
-	"l2tp", "length", "mark", "mh", "multiport", "physdev", "pkttype", "policy",
-	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "tcp",
-	"tcpmss", "tos", "u32", "udp", "udplite"}
+	"frag", "hbh", "helper", "icmp", "icmp6", "ip", "ip6", "ipcomp", "iprange", "ipv6header", "ipvs",
+	"l2tp", "length", "mark", "mark_m", "mh", "multiport", "physdev", "pkttype", "policy",
+	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "stp", "tcp",
+	"tcpmss", "tos", "u32", "udp", "udplite", "vlan"}
 
 // UpdateWord is the word of rules that depend on a set that rules fill.
 const UpdateWord = "set update"
