@@ -23,6 +23,12 @@ func (s Saved) Sources(out *xtables.Sources) {
 			only, known := nat[t]
 			nat[t] = kind == "nat" && (only || !known)
 		}
+		if family == unix.NFPROTO_NETDEV {
+			hook, _ := decode(a.get(unix.NFTA_CHAIN_HOOK))
+			for _, device := range devicesOf(hook) {
+				out.AddName([]byte(device))
+			}
+		}
 	}
 	parts := map[string]map[keyPart]bool{}
 	for r := range s.eachRule() {
@@ -146,6 +152,7 @@ const (
 
 func sourceOf(e expression) source {
 	const ethernetSource, ethernetSize, nameSize, indexSize, size4, size6 = 6, 6, 16, 4, 4, 16
+	const offsetSenderMAC, offsetSender = 8, 14 // of ARP
 	if e.name == "meta" {
 		switch expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) {
 		case expr.MetaKeyIIFNAME:
@@ -161,6 +168,10 @@ func sourceOf(e expression) source {
 	case base == unix.NFT_PAYLOAD_LL_HEADER && at == ethernetSource && size >= ethernetSize:
 		return source{kind: name, size: ethernetSize} // and perhaps the protocol behind it
 	case base != unix.NFT_PAYLOAD_NETWORK_HEADER:
+	case at == offsetSenderMAC && size == ethernetSize:
+		return source{kind: name, size: ethernetSize}
+	case at == offsetSender && size == size4:
+		return source{address, size4, bits * size4}
 	case at == offsetSrc && (size <= size4 || size == 2*size4): // and perhaps the destination
 		return source{address, size4, bits * min(size, size4)}
 	case at == offsetSrc6 && size > size4 && (size <= size6 || size == 2*size6):

@@ -39,6 +39,11 @@ func (s *Sources) AddNet(address []byte, bits int) {
 	}
 }
 
+func (s *Sources) addMasked(address, mask []byte) {
+	bits, _ := net.IPMask(mask).Size()
+	s.AddNet(address, bits)
+}
+
 // AddRange adds the addresses from first to last.
 func (s *Sources) AddRange(first, last []byte) {
 	a, ok := netip.AddrFromSlice(first)
@@ -74,6 +79,9 @@ func (s *Sources) Match(name string, data []byte) {
 		flags       = 64    // struct xt_iprange_mtinfo: first and last source, then destinations
 		set, oldSet = 4, 32 // struct xt_set_info: index, dimensions, flags; xt_set_info_v0
 		sources     = 2 | 4 | 8
+		// of ebtables: struct ebt_ip_info and ebt_ip6_info (source, destination, their masks),
+		// ebt_arp_info
+		size4, size6, bitmask, bitmask6, sender = 4, 16, 18, 66, 8
 	)
 	switch {
 	case name == "mac" && len(data) >= mac:
@@ -81,12 +89,18 @@ func (s *Sources) Match(name string, data []byte) {
 	case name == "physdev" && len(data) >= device:
 		s.AddName(data[:device])
 	case name == "iprange" && len(data) > flags && data[flags]&1 != 0: // IPRANGE_SRC
-		const address, size4 = 16, 4
+		const address = 16
 		first, last := data[:address], data[address:2*address]
 		if allZero(first[size4:]) && allZero(last[size4:]) {
 			first, last = first[:size4], last[:size4]
 		}
 		s.AddRange(first, last)
+	case name == "ip" && len(data) > bitmask && data[bitmask]&1 != 0: // EBT_IP_SOURCE
+		s.addMasked(data[:size4], data[2*size4:3*size4])
+	case name == "ip6" && len(data) > bitmask6 && data[bitmask6]&1 != 0:
+		s.addMasked(data[:size6], data[2*size6:3*size6])
+	case name == "arp" && len(data) >= sender+2*size4:
+		s.addMasked(data[sender:sender+size4], data[sender+size4:sender+2*size4])
 	case name == "set" && len(data) >= set:
 		of := data[set-1]
 		if len(data) == oldSet {
