@@ -165,7 +165,16 @@ func listen(name, network, addr string) error {
 		}()
 		return nil
 	}
-	l, err := net.Listen(network, addr)
+	how := net.ListenConfig{}
+	if os.Getenv("TRANSPARENT") != "" { // as TPROXY needs it
+		how.Control = func(_, _ string, c syscall.RawConn) (err error) {
+			cerr := c.Control(func(fd uintptr) {
+				err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_TRANSPARENT, 1)
+			})
+			return errors.Join(cerr, err)
+		}
+	}
+	l, err := how.Listen(context.Background(), network, addr)
 	if err != nil {
 		return err
 	}
