@@ -34,9 +34,23 @@ func oneArgument(what, example string) cobra.PositionalArgs {
 func parsePort(word, example string) (uint16, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
 	if err != nil || n == 0 {
-		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535", word), example)
+		return 0, usage(fmt.Errorf("%q is not a port: must be from 1 to 65535%s", word, usualPort(word)),
+			example)
 	}
 	return uint16(n), nil
+}
+
+// usualPort returns the words for the port of a service in /etc/services, or "".
+func usualPort(service string) string {
+	if strings.Trim(service, "+-0123456789") == "" {
+		return ""
+	}
+	for _, proto := range []string{"tcp", "udp"} {
+		if n, err := net.LookupPort(proto, service); err == nil {
+			return fmt.Sprintf("; %s usually has %d/%s", service, n, proto)
+		}
+	}
+	return ""
 }
 
 // isRoute reports whether a word is a route. Only routes contain one of ".:=".
