@@ -7,11 +7,15 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
@@ -120,14 +124,41 @@ func (t *tryFlags) failed(r *ports.Report) error {
 	case r.Tried.Code == notFound && t.namesFile():
 		return &failure{exitFailed, fmt.Errorf("--try runs shell commands, and %s is a file",
 			t.commands), "toll ports --try @" + t.commands}
+	case len(r.Tried.NotFound) > 0:
+		return &failure{exitFailed, fmt.Errorf("--try: not found: %s",
+			strings.Join(r.Tried.NotFound, ", ")), toFind(r.Tried.NotFound)}
 	case r.Tried.Code != 0:
 		return &failure{code: exitFailed}
 	case r.Expected != nil: // they are what was asked
 		return nil
 	case len(r.Changes.Lost) > 0:
 		return &failure{code: exitWorse}
-	case r.Changes.Open > 0:
+	case r.Changes.Open+len(r.Tried.Daemons) > 0:
 		return &failure{code: exitUnclear}
 	}
 	return nil
+}
+
+// packageOf has the packages, by their names in Debian, of programs that change networks.
+var packageOf = map[string]string{"bridge": "iproute2", "conntrack": "conntrack",
+	"ethtool": "ethtool", "ip": "iproute2", "ip6tables": "iptables", "ip6tables-restore": "iptables",
+	"ipset": "ipset", "iptables": "iptables", "iptables-restore": "iptables", "nft": "nftables",
+	"nsenter": "util-linux", "sysctl": "procps", "tc": "iproute2", "ufw": "ufw"}
+
+// toFind returns the remedy for programs that commands do not find in a copy.
+func toFind(names []string) string {
+	var packages []string
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err == nil {
+			return "a copy has this machine's programs and the current directory, but not /home, /root, " +
+				"/tmp and /var: run toll in the directory of " + filepath.Base(name)
+		}
+		if p := packageOf[name]; p != "" && !slices.Contains(packages, p) {
+			packages = append(packages, p)
+		}
+	}
+	if len(packages) == 0 {
+		return ""
+	}
+	return remedy.Install(packages...)
 }

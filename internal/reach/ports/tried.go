@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,10 @@ type Tried struct {
 	Output   string `json:"output,omitempty" printable:"text"`
 	Cut      bool   `json:"cut,omitempty"` // there was more output
 	TimedOut bool   `json:"timed_out,omitempty"`
+	// NotFound lists the programs that the shell did not find.
+	NotFound []string `json:"not_found,omitempty"`
+	// Daemons lists the programs among the commands that ask a daemon, which no copy has.
+	Daemons []string `json:"daemons,omitempty"`
 	// Modules lists the modules that the kernel loaded on the machine itself meanwhile.
 	Modules []string `json:"modules,omitempty"`
 	// Moved lists ports that answer as before, but by another server, or with another address of the
@@ -38,9 +43,24 @@ type Tried struct {
 
 // NewTried returns the result of commands.
 func NewTried(commands string, out replica.Output) *Tried {
-	return &Tried{Commands: commands, Code: out.Code, Output: printable.Text(out.Text), Cut: out.Cut,
+	t := &Tried{Commands: commands, Code: out.Code, Output: printable.Text(out.Text), Cut: out.Cut,
 		TimedOut: out.TimedOut, Modules: out.Modules}
+	for _, m := range notFound.FindAllStringSubmatch(out.Text, -1) {
+		t.NotFound = once(t.NotFound, printable.Words(m[1]))
+	}
+	for _, m := range asksDaemon.FindAllStringSubmatch(commands, -1) {
+		t.Daemons = once(t.Daemons, m[1])
+	}
+	return t
 }
+
+var (
+	// notFound matches what shells print about a program that they do not find.
+	notFound = regexp.MustCompile(`(?m)^\S+: (?:.*: )?(\S+): (?:command )?not found$`)
+	// asksDaemon matches commands that work only with a daemon.
+	asksDaemon = regexp.MustCompile(`(?m)(?:^|[;&|({])[ \t]*(?:sudo )?(docker|docker-compose|podman|` +
+		`nerdctl|kubectl|firewall-cmd|fail2ban-client|systemctl|service|nmcli|netplan)(?:[ \t;]|$)`)
+)
 
 // After returns the facts with the devices and addresses of now, the copy of old after commands.
 func (f *Facts) After(old, now *replica.Machine) *Facts {
@@ -243,6 +263,15 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	case t.Code != 0:
 		out = append(out, fmt.Sprintf("The commands failed with exit code %d. What follows is what they "+
 			"changed nevertheless.", t.Code))
+	}
+	if len(t.NotFound) > 0 {
+		out = append(out, "Programs that were not found: "+strings.Join(t.NotFound, ", ")+
+			". What they would change is not known.")
+	}
+	if len(t.Daemons) > 0 {
+		out = append(out, "Programs that need a daemon, which a copy has not: "+
+			strings.Join(t.Daemons, ", ")+". What they would change is not known: try the rules that "+
+			"the daemon writes.")
 	}
 	if t.byOwner() {
 		out = append(out, "A copy has no user but root, and there iptables takes no rule by another one "+

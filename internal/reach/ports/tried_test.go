@@ -148,6 +148,36 @@ func TestTriedLines(t *testing.T) {
 	}
 }
 
+// Programs of which a copy does not show what they change are named.
+func TestTriedPrograms(t *testing.T) {
+	for _, c := range []struct {
+		commands, output string
+		notFound         []string
+		daemons          []string
+	}{
+		{"iptables -P INPUT DROP", "sh: a warning\n", nil, nil},
+		{"nft -f rules; ipset list", "sh: 1: eval: nft: not found\nsh: 1: eval: ipset: not found\n" +
+			"sh: 2: eval: nft: not found\n", []string{"nft", "ipset"}, nil},
+		{"nft -f rules", "sh: line 1: nft: command not found\n", []string{"nft"}, nil},
+		{"./all.sh", "./all.sh: 3: nft: not found\n", []string{"nft"}, nil},
+		{"sudo nft", "/run/toll/bin/sudo: 11: exec: nft: not found\n", []string{"nft"}, nil},
+		{"docker stop web && sudo systemctl restart docker; (podman ps)\nfirewall-cmd --reload", "", nil,
+			[]string{"docker", "systemctl", "podman", "firewall-cmd"}},
+		{"iptables -A DOCKER-USER -m comment --comment docker -j DROP; cat docker", "", nil, nil},
+	} {
+		got := NewTried(c.commands, replica.Output{Text: c.output})
+		if !slices.Equal(got.NotFound, c.notFound) || !slices.Equal(got.Daemons, c.daemons) {
+			t.Errorf("%s: %q, %q", c.commands, got.NotFound, got.Daemons)
+		}
+		text := strings.Join(got.Text(&Changes{}), "\n")
+		for _, name := range slices.Concat(c.notFound, c.daemons) {
+			if !strings.Contains(text, name) {
+				t.Errorf("%s: %q is not in %s", c.commands, name, text)
+			}
+		}
+	}
+}
+
 // A container that moved to a new bridge is dialled at its new address, by containers there.
 func TestAfter(t *testing.T) {
 	prefix := netip.MustParsePrefix
