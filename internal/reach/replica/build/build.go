@@ -56,12 +56,14 @@ type machine struct {
 	guests  map[device]*segment
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
-	times   int                  // number of attempts of each connection
-	fresh   map[string]string    // parameters of a new namespace
-	same    func() *alikes       // nil: to be found out
-	scans   map[scanned][]uint16 // the results, until what they depend on changes
-	unread  map[int]unread       // namespaces whose rules commands may have changed
-	grants  int                  // see jail.Run
+	times   int                   // number of attempts of each connection
+	fresh   map[string]string     // parameters of a new namespace
+	same    func() *alikes        // nil: to be found out
+	scans   map[scanned][]uint16  // the results, until what they depend on changes
+	unread  map[int]unread        // namespaces whose rules commands may have changed
+	changed []int                 // namespaces in which commands changed devices, addresses or routes
+	first   map[int]replica.Space // namespaces whose rules commands have changed, with those of before
+	grants  int                   // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex
@@ -78,8 +80,9 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 	}
 	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
-		runs: map[device]bool{}, unread: map[int]unread{}, guests: map[device]*segment{}, outer: map[device]bool{}, times: 1,
-		lacks: lacks, fresh: fresh, grants: -1}
+		runs: map[device]bool{}, unread: map[int]unread{}, first: map[int]replica.Space{},
+		guests: map[device]*segment{}, outer: map[device]bool{}, times: 1, lacks: lacks, fresh: fresh,
+		grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD
 		unix.CloseOnExec(c.grants)

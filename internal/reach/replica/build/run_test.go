@@ -95,6 +95,23 @@ nft list set inet t s | grep -o '10\.0\.' | wc -l`)
 	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.10:9000", 0)
 }
 
+// Both copies give a new container the same address, also once commands have changed the rules,
+// which then differ between the copies by those that cannot be copied.
+func TestRunKeepsAddresses(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -A INPUT -s 172.17.255.254 -m limit --limit 1/h -j DROP")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"))
+	out := s.run(r, 0, "iptables -I INPUT -p tcp --dport 9001 -j DROP")
+	if out.Code != 0 {
+		t.Errorf("%+v", out)
+	}
+	a := s.dial(r, replica.Client{Bridge: "docker0"}, "192.0.2.10:9000")
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Got != replica.Connected ||
+		a.Outcomes[0].Seen.String() != "172.17.255.253" || len(a.Unsure) > 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // With a rule that cannot be copied there are two copies, and a command changes both.
 func TestRunInBothCopies(t *testing.T) {
 	s := newSite(t)

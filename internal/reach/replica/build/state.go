@@ -28,6 +28,7 @@ func (c *machine) reread(which, moved []int) error {
 		c.same() // which reads what changes here
 		c.same = nil
 	}
+	c.changed = append(c.changed, moved...)
 	for _, i := range moved {
 		err := c.spaces[i].Do(func() error { return c.readNetwork(i, &c.from.Spaces[i]) })
 		if err != nil {
@@ -189,6 +190,9 @@ func (c *machine) readRules() (map[int]changed, error) {
 				is.nft && !reflect.DeepEqual(old.Nft.Awake(), s.Nft.Awake())) {
 				c.scans = nil
 			}
+			if _, has := c.first[i]; !has && (is.nft || is.legacy) {
+				c.first[i] = old
+			}
 			out[i] = is
 			return cmp.Or(err, noLegacy, noSets)
 		})
@@ -242,7 +246,8 @@ func (c *machine) spaceOf(number int) int {
 	return link.Elsewhere
 }
 
-// Now returns the copy's devices, addresses, routes and parameters, and what Machine.Singled returns.
+// Now returns the copy's devices, addresses, routes and parameters, and what Machine.Singled returns,
+// with the containers in which commands changed anything but parameters.
 func (c *machine) Now() (out []replica.Space, singled []int, err error) {
 	if _, err := c.readRules(); err != nil {
 		return nil, nil, err
@@ -251,7 +256,9 @@ func (c *machine) Now() (out []replica.Space, singled []int, err error) {
 		out = append(out, replica.Space{Links: s.Links, Addresses: s.Addresses, Nexthops: s.Nexthops,
 			Routes: s.Routes, Sysctls: s.Sysctls})
 	}
-	return out, c.from.Singled(), nil
+	singled = slices.Concat(c.from.Singled(), c.changed, slices.Collect(maps.Keys(c.first)))
+	slices.Sort(singled)
+	return out, slices.DeleteFunc(slices.Compact(singled), func(i int) bool { return i == 0 }), nil
 }
 
 // Text returns the texts of a namespace's rules.

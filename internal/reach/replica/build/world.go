@@ -3,6 +3,7 @@ package build
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
 // world is a namespace that takes the place of all other machines in a network.
@@ -130,23 +132,21 @@ func (c *machine) free(p netip.Prefix) netip.Addr {
 	return fallback
 }
 
-// inRule reports whether the bytes of a rule contain the address.
+// inRule reports whether the bytes of a rule contain the address. Rules of before commands count,
+// too: of those that cannot be copied, two copies have different ones, but both must choose the same
+// addresses.
 func (c *machine) inRule(a netip.Addr) bool {
 	b := a.AsSlice()
-	for i := range c.from.Spaces {
-		s := &c.from.Spaces[i]
+	in := func(s replica.Space) bool {
 		for _, list := range [][]raw.Message{s.Nft.Messages, s.Sets, s.Policy} {
-			if slices.ContainsFunc(list, func(m raw.Message) bool {
-				return bytes.Contains(m.Data, b)
-			}) {
+			if slices.ContainsFunc(list, func(m raw.Message) bool { return bytes.Contains(m.Data, b) }) {
 				return true
 			}
 		}
-		for _, t := range s.Legacy {
-			if bytes.Contains(t.Entries, b) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(s.Legacy, func(t xtables.Saved) bool {
+			return bytes.Contains(t.Entries, b)
+		})
 	}
-	return false
+	return slices.ContainsFunc(c.from.Spaces, in) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(c.first)), in)
 }
