@@ -211,6 +211,14 @@ type Container struct {
 	Processes []Process `json:"processes,omitempty"`
 	// LastLog is the end of a failed container's output.
 	LastLog string `json:"last_log,omitempty" printable:"text"`
+
+	Cut *Cut `json:"-"` // nil: commands changed nothing of how it is linked
+}
+
+// Cut is a container's place before commands changed how it is linked to a bridge.
+type Cut struct {
+	bridge, network string
+	families        map[bool]bool // those of its addresses, by whether they are of IPv6
 }
 
 // Published is a port of a container and the machine's port that is published for it.

@@ -81,22 +81,28 @@ func (c *Copy) unbridged(six bool) (out []place) {
 const mostSingle = 8
 
 // single returns existing containers on bridges that rules may treat differently from others of
-// their networks, as places of IPv4 and of IPv6.
+// their networks, or that commands changed, as places of IPv4 and of IPv6.
 func (c *Copy) single() map[bool][]place {
 	out := map[bool][]place{}
-	n := 0
+	all, n := c.cut(), 0
 	for _, i := range c.singled() {
+		all = once(all, i)
+	}
+	for _, i := range all {
 		x, ok := c.containerIn(i)
-		if !ok || c.f.unbridged(*x) != "" || !x.has(false) && !x.has(true) {
+		if !ok || c.f.unbridged(*x) != "" || !x.had(false) && !x.had(true) {
 			continue
 		}
 		if n++; n > mostSingle {
 			continue
 		}
 		for _, six := range []bool{false, true} {
-			if p := c.existing(i, x); x.has(six) {
+			if p := c.existing(i, x); x.had(six) {
 				d := c.f.device(p.bridge)
 				p.single, p.addrs, p.network = true, d.own(six), c.f.network(d)
+				if x.Cut != nil {
+					p.network = x.Cut.network
+				}
 				out[six] = append(out[six], p)
 			}
 		}
@@ -109,6 +115,22 @@ func (c *Copy) single() map[bool][]place {
 	return out
 }
 
+// cut returns the namespaces of containers that commands linked differently.
+func (c *Copy) cut() (out []int) {
+	for i := range c.Machine.Spaces {
+		if x, ok := c.containerIn(i); ok && x.Cut != nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// had reports whether a device of the container has an address of the family, or had one before
+// commands.
+func (c *Container) had(six bool) bool {
+	return c.has(six) || c.Cut != nil && c.Cut.families[six]
+}
+
 // has reports whether a device of the container has an address of the family.
 func (c *Container) has(six bool) bool {
 	return slices.ContainsFunc(c.Devices, func(d Device) bool {
@@ -118,8 +140,12 @@ func (c *Container) has(six bool) bool {
 
 // existing returns a container, which has a namespace of the machine, as a place.
 func (c *Copy) existing(space int, x *Container) place {
-	return place{kind: Neighbour, client: replica.Client{Space: space}, container: x,
+	out := place{kind: Neighbour, client: replica.Client{Space: space}, container: x,
 		bridge: cmp.Or(c.f.unbridged(*x), c.f.bridgeOf(*x)), from: "container " + x.Name}
+	if out.bridge == "" && x.Cut != nil {
+		out.bridge = x.Cut.bridge
+	}
+	return out
 }
 
 // unbridged returns a name of the container's network, or "" if the network has a bridge.

@@ -87,7 +87,28 @@ func (f *Facts) After(old, now *replica.Machine) *Facts {
 			}
 		}
 	}
+	for i := range out.Containers {
+		x, was := &out.Containers[i], f.Containers[i]
+		bridge := f.bridgeOf(was)
+		if x.Cut = nil; x.PID != 0 && bridge != "" && f.linked(was) != out.linked(*x) {
+			x.Cut = &Cut{bridge, f.network(f.device(bridge)),
+				map[bool]bool{false: was.has(false), true: was.has(true)}}
+		}
+	}
 	return &out
+}
+
+// linked returns a text that tells how a container is linked to others.
+func (f *Facts) linked(x Container) string {
+	var b strings.Builder
+	for _, d := range x.Devices {
+		if d.Kind == "loopback" {
+			continue
+		}
+		peer, _ := f.peerOf(d)
+		fmt.Fprintln(&b, d.Name, d.Up, d.Addrs, peer.Name, peer.Up, peer.Master)
+	}
+	return b.String()
 }
 
 func isOn(s *replica.Space, key string, otherwise bool) bool {
