@@ -53,10 +53,6 @@ func several(r *analysis.Report) bool {
 
 func compared(r *analysis.Report) (out []analysis.Finding, tally analysis.Tally) {
 	for _, l := range r.Plan.Loads {
-		unclear := RoutesUnclear
-		if workload.Alone(l) {
-			unclear = LoadUnclear
-		}
 		by := map[string][]int{}
 		for i, c := range r.Cells {
 			x := c.Metrics[c.Primary].Ratio
@@ -64,7 +60,7 @@ func compared(r *analysis.Report) (out []analysis.Finding, tally analysis.Tally)
 				continue
 			}
 			tally.Add(x.Verdict, x.N, x.Epochs)
-			code := unclear
+			code := RoutesUnclear
 			switch x.Verdict {
 			case stats.Same:
 				code = RoutesSame
@@ -73,7 +69,7 @@ func compared(r *analysis.Report) (out []analysis.Finding, tally analysis.Tally)
 			}
 			by[code] = append(by[code], i)
 		}
-		for _, code := range []string{RoutesDiffer, RoutesSame, unclear} {
+		for _, code := range []string{RoutesDiffer, RoutesSame, RoutesUnclear} {
 			if by[code] != nil {
 				out = append(out, analysis.Finding{Code: code, Load: l.Kind, Cells: by[code]})
 			}

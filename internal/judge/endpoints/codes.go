@@ -49,8 +49,7 @@ const (
 	RoutesDiffer  = "routes-differ" // under Load
 	RoutesSame    = "routes-same"
 	RoutesUnclear = "routes-unclear"
-	LoadUnclear   = "load-unclear" // as RoutesUnclear, of a load with names of its own for figures
-	Exchanged     = "exchanged"    // where the time of an exchange goes is in the cell's evidence
+	Exchanged     = "exchanged" // where the time of an exchange goes is in the cell's evidence
 	NotExchanged  = "exchange-unknown"
 	Connecting    = "connecting" // takes longer or less long than over the baseline
 	OneRoute      = "one-route"

@@ -82,11 +82,11 @@ func TestEvidence(t *testing.T) {
 				e.Parts[1].ExcessHalf, e.ServerSlow, e.ServerSlowHalf = 0.046, 0.091, 0.02
 			},
 			"The server and the network, over r: ", []string{"server 45.0 ms (over all routes to " +
-				"it 9.1 % ±2 % of a response). Seen"}},
+				"it 9.1 % ±2 % of a response)."}},
 		"a server's slow gaps not known over other routes": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
 			func(e *sample.Evidence) { e.Parts[1].ExcessHalf, e.ServerSlow = 0.046, 0.091 },
-			"The server and the network, over r: ", []string{"server 45.0 ms. Seen"}},
+			"The server and the network, over r: ", []string{"server 45.0 ms."}},
 		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
 			func(e *sample.Evidence) { e.ServerGap, e.Gap = 0.0107, 0.0406 },
@@ -121,7 +121,7 @@ func TestEvidence(t *testing.T) {
 					{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002}}
 			}, "Neither, over r: ", []string{"Over r, 3 tokens waited 37.0 ms each in " +
 				"the server's TCP for acknowledgements, without TCP_NODELAY (set it at the " +
-				"server). Seen"}},
+				"server)."}},
 		"Nagle for less than a gap": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 6, 2: 17, 6: 7}),
 			func(e *sample.Evidence) {
@@ -132,7 +132,7 @@ func TestEvidence(t *testing.T) {
 		"Nagle for little": {judgetest.Evidence(quick, fine, [7]float64{1: 3, 2: 4}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.002}}
-			}, "Neither, over r: ", []string{"server's TCP 4.00 ms, server 3.00 ms. Seen"}},
+			}, "Neither, over r: ", []string{"server's TCP 4.00 ms, server 3.00 ms."}},
 		"a full queue": {judgetest.Evidence(quick, fine, [7]float64{2: 200}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
@@ -161,13 +161,13 @@ func TestEvidence(t *testing.T) {
 		"an end after a pause": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.End = 0.841 }, "Neither, over r: of 540 ms to the last " +
 				"token (mean) the server needs 540 ms, and the route adds little.",
-			[]string{"Over r, responses end 301 ms after their last token. Seen"}},
+			[]string{"Over r, responses end 301 ms after their last token."}},
 		"an end at once": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.End = 0.545 }, "Neither, over r: ",
-			[]string{"adds little.\nSeen"}},
+			[]string{"adds little."}},
 		"one event": {judgetest.Evidence(fine, fine, none), func(e *sample.Evidence) {
 			e.ServerGap, e.Gap, e.Tokens, e.Matched = 0, 0, e.Responses, e.Responses
-		}, "Neither, over r: ", []string{"Over r, each response comes in one event. Seen"}},
+		}, "Neither, over r: ", []string{"Over r, each response comes in one event."}},
 		"unseen writes": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Writes = false },
 			"Neither, over r: of 540 ms to the last token (mean) the server with its TCP needs 540 ms", nil},
 		"a relay of unknown name": {judgetest.Evidence(quick, [7]float64{1: 500, 4: 500}, none),
@@ -178,7 +178,7 @@ func TestEvidence(t *testing.T) {
 		"hops that may be missing": {judgetest.Evidence(quick, fine, none),
 			func(e *sample.Evidence) { e.HopsUnsure = true }, "Neither, over r: ",
 			[]string{"Over r, the server may be a relay to another one, because captures lost packets " +
-				"while toll looked for it. Seen"}},
+				"while toll looked for it."}},
 		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
 			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
 		"a server on a peer": {judgetest.Evidence(quick, [7]float64{1: 300, 5: 262}, none),
@@ -207,7 +207,7 @@ func TestEvidence(t *testing.T) {
 			{Cell: sample.Cell{Mode: "r", Load: workload.Chat}, Evidence: tt.evidence, Baseline: true},
 		}
 		a := answerOf(r, nil)
-		text := strings.Join(a.Text, "\n")
+		text := strings.Join(append(a.Text, r.Findings...), "\n")
 		if !strings.HasPrefix(text, tt.who) || a.Question != "Is it the network or the model?" {
 			t.Errorf("%s: %s", name, text)
 		}

@@ -195,14 +195,14 @@ var general = words{
 	},
 	"needs":   ofParts(parts.needs),
 	"adds":    ofParts(parts.adds),
-	"divided": (*writer).divided,
-	"gpus":    (*writer).gpus,
-	"slow":    ofValue(endpoints.SlowGaps, workload.Milliseconds),
-	"proof":   (*writer).proof,
-	"why":     (*writer).why,
-	"held":    ofValue(workload.Glued, percentage),
-	"least":   of(func(analysis.Finding) string { return fmt.Sprint(stats.MinJudged) }),
-	"is":      number("is", "are"), "has": number("has", "have"), "their": number("its", "their"),
+	"divided": (*writer).divided, "seen": (*writer).seen,
+	"gpus":  (*writer).gpus,
+	"slow":  ofValue(endpoints.SlowGaps, workload.Milliseconds),
+	"proof": (*writer).proof,
+	"why":   (*writer).why,
+	"held":  ofValue(workload.Glued, percentage),
+	"least": of(func(analysis.Finding) string { return fmt.Sprint(stats.MinJudged) }),
+	"is":    number("is", "are"), "has": number("has", "have"), "their": number("its", "their"),
 	"differs": number("differs", "differ"),
 	"gateway": of(func(f analysis.Finding) string { return gateways[f.What] }),
 	"clauses": (*writer).clauses,
@@ -267,6 +267,9 @@ func (w *writer) busy([]analysis.Finding) string {
 	for _, x := range w.r.Warnings {
 		if x.Code == analysis.Busy {
 			said, _, _ := strings.Cut(x.Text, ". ")
+			if x.Found != nil && x.Found.Contention != nil { // whose figures are in the warning
+				said = strings.Replace(said, x.Found.Contention.Figures(), "", 1)
+			}
 			return printable.Capital(strings.TrimSuffix(said, "."))
 		}
 	}

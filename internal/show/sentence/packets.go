@@ -93,16 +93,32 @@ func (w parts) adds() string {
 }
 
 // divided returns what the table of a response's parts does not show, and of how many tokens the
-// captures are.
+// captures are if these are not all.
 func (w *writer) divided(fs []analysis.Finding) string {
-	var say, places []string
-	matched, tokens := map[string]int{}, map[string]int{}
+	var say []string
+	pooled := map[string]bool{} // the servers whose interval is said
 	for _, f := range fs {
 		c := w.r.Cells[f.Cells[0]]
 		p := partsOf(c)
-		if text := p.figures(); text != "" {
+		if text := p.figures(pooled); text != "" {
 			say = append(say, "Over "+c.Label()+", "+text+".")
 		}
+	}
+	if slices.ContainsFunc(fs, func(f analysis.Finding) bool {
+		e := w.r.Cells[f.Cells[0]].Evidence
+		return e.Matched < e.Tokens
+	}) {
+		say = append(say, w.seen(fs))
+	}
+	return strings.Join(say, " ")
+}
+
+// seen returns where the captures begin, and of how many tokens they are.
+func (w *writer) seen(fs []analysis.Finding) string {
+	var say, places []string
+	matched, tokens := map[string]int{}, map[string]int{}
+	for _, f := range fs {
+		p := partsOf(w.r.Cells[f.Cells[0]])
 		at := p.server()
 		if tokens[at] == 0 {
 			places = append(places, at)
@@ -117,8 +133,9 @@ func (w *writer) divided(fs []analysis.Finding) string {
 }
 
 // figures returns how the pace of tokens differs from the server's, the parts of slow gaps, and what
-// tokens waited for, or "" if there is nothing of that.
-func (w parts) figures() string {
+// tokens waited for, or "" if there is nothing of that. pooled are the servers whose interval was
+// returned before; it is kept up to date.
+func (w parts) figures(pooled map[string]bool) string {
 	var say []string
 	switch pace := workload.Briefly(w.Gap); {
 	case w.Matched <= w.Responses:
@@ -136,7 +153,7 @@ func (w parts) figures() string {
 	if w.Slow > 0 {
 		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
 			workload.Briefly(w.Excess/float64(w.Responses)),
-			w.list(endpoints.Excess, w.slow)))
+			w.list(endpoints.Excess, func(p sample.EvidencePart) string { return w.slow(p, pooled) })))
 	}
 	if tail := w.Tail(); tail > 0 {
 		say = append(say, fmt.Sprintf("responses end %s after their last token",
@@ -156,15 +173,16 @@ func (w parts) figures() string {
 }
 
 // slow returns what a part adds to a response's slow gaps, with the interval by which it is judged:
-// the server's is that over all routes to it.
-func (w parts) slow(p sample.EvidencePart) string {
+// the server's is that over all routes to it, which is returned once.
+func (w parts) slow(p sample.EvidencePart, pooled map[string]bool) string {
 	n := float64(w.Responses)
 	share, half := w.SlowShare(p)
 	if share == p.Excess/w.Whole() && half == p.ExcessHalf/w.Whole() { // its own
 		return give(p.Excess/n, p.ExcessHalf/n)
 	}
-	text := workload.Briefly(p.Excess / n)
-	if half > 0 {
+	text, at := workload.Briefly(p.Excess/n), w.server()
+	if half > 0 && !pooled[at] {
+		pooled[at] = true
 		text += fmt.Sprintf(" (over all routes to it %.3g %% ±%.3g %% of a response)",
 			100*share, 100*half)
 	}

@@ -23,7 +23,7 @@ var ofRoutes = []template{
 		question: networkOrModel},
 	{code: endpoints.NoPartBlamed, text: "Neither, over {cell}: {needs}, and {adds}.",
 		most: all, question: networkOrModel},
-	{code: endpoints.Divided, text: "{divided}", most: all, merge: inPlace},
+	{code: endpoints.Divided, text: "{divided}", detail: "{seen}", most: all, merge: inPlace, details: 1},
 	{code: endpoints.ByPackets, text: networkOrModel + " By the times at which packets were " +
 		"captured:", details: 2},
 	{code: endpoints.WhoByPackets, text: "{cell}: {who}.", details: 2},
@@ -80,9 +80,7 @@ var ofRoutes = []template{
 		"tokens, stop" + buffering, most: all},
 	{code: endpoints.RoutesDiffer, text: "Against {base}: {clauses}.", most: all},
 	{code: endpoints.RoutesSame, text: "{labels} {has} the same {noun} as {base}{within}.", most: all},
-	{code: endpoints.RoutesUnclear, text: "It is unclear whether the {noun} over {labels} differs " +
-		"from that over {base}.", most: all},
-	{code: endpoints.LoadUnclear, text: "It is unclear whether {labels} {differs} from {base} in " +
+	{code: endpoints.RoutesUnclear, text: "It is unclear whether {labels} {differs} from {base} in " +
 		"{noun}.", most: all},
 	{code: endpoints.Exchanged, text: "Over {cell}, {exchange}.", most: all},
 	{code: endpoints.NotExchanged, text: "Where the time of a {exchanged} goes is unknown over " +

@@ -106,7 +106,6 @@ var rules = map[string]func(judged, analysis.Finding) bool{
 	endpoints.RoutesDiffer:  all(stats.Better, stats.Worse),
 	endpoints.RoutesSame:    all(stats.Same),
 	endpoints.RoutesUnclear: all(stats.Unclear),
-	endpoints.LoadUnclear:   all(stats.Unclear),
 	endpoints.NetworkBetter: all(stats.Better),
 	endpoints.NetworkWorse:  all(stats.Worse),
 	endpoints.NoNetwork:     all(stats.Same),
