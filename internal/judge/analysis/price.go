@@ -215,12 +215,17 @@ func Decimals(uncertainty float64) int {
 	return n
 }
 
-// In returns text followed by the price's unit.
+// In returns text followed by the price's unit, which comes before the mark of an unclear price.
 func (p Price) In(text string) string {
-	if unit := printed[p.Unit].unit; unit != "" {
-		return text + " " + unit
+	const unclear = " ?"
+	unit := printed[p.Unit].unit
+	if unit == "" {
+		return text
 	}
-	return text
+	if figure, ok := strings.CutSuffix(text, unclear); ok {
+		return figure + " " + unit + unclear
+	}
+	return text + " " + unit
 }
 
 // Ratio returns the price in the form of a ratio, which has its words and marks.

@@ -115,17 +115,26 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 			`<text x="10" y="30">dark on dark</text>`),
 		"base": svg(`<line aria-label="100 %" x1="30" x2="30" y1="0" y2="60"/>` +
 			`<text x="100" y="20">200 %</text>`),
+		"beyond": svg(`<text x="10" y="20">bar</text><rect x="150" y="30" width="90" height="9"/>`),
+		"alike":  svg(`<text x="10" y="20">publish-…</text><text x="10" y="50">publish-…</text>`),
+		"key": page(`<div><ul class="legend"><li><span class="swatch" style="background: red"></span>red` +
+			`</li></ul><svg width="90" height="20"><rect width="9" height="9" fill="blue"/></svg></div>`),
 		"empty": page(""),
-		"paper": page(`<style>@media print { p { color: #aaa } }</style><p>pale on paper</p>`),
+		"paper": page(`<style>@media print { p { color: #aaa } }</style><p>pale on paper</p>` +
+			`<div class="wide" style="overflow-x: auto"><p style="margin-left: 1100px; width: 400px">` +
+			`scrolled to</p></div>`),
 		"right": svg(`<text x="10" y="20">right</text>`),
 	}, false)
 	if !slices.Contains(found, "paper, 690 px: contrast 2.3: pale on paper ()") ||
+		!slices.Contains(found, "paper, 690 px: beyond the page: scrolled to ()") ||
 		slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, "paper, 1200") }) {
 		t.Errorf("what only paper shows: %q", found)
 	}
 	for name, want := range map[string]string{"over": "text over text", "wide": "the page is",
 		"pale": "contrast 2.3", "cut": "cut by its drawing", "line": "a line through",
-		"mark": "contrast", "base": "no label for the line", "empty": "no text"} {
+		"mark": "contrast", "base": "no label for the line",
+		"beyond": "a mark cut by its drawing", "alike": "labels cut to one", "key": "nothing has the key",
+		"empty": "no text"} {
 		if !slices.ContainsFunc(found, func(s string) bool {
 			return strings.HasPrefix(s, name+", 400 px: "+want)
 		}) {

@@ -1,5 +1,5 @@
-// In each frame, some as printed: text over text, text beyond its page or drawing, text that is hard to
-// read, lines without their figure.
+// In each frame, some as printed: text over text, text and marks beyond their page or drawing, text that
+// is hard to read, lines without their figure, labels cut to the same text, keys that nothing has.
 (() => {
   const found = [];
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
@@ -89,6 +89,31 @@
     frame.contentWindow.dispatchEvent(new Event("beforeprint"));
   }
 
+  // Marks of a drawing beyond it, and labels that differ only in what is cut off.
+  function marked(svg, labels, say) {
+    const box = svg.getBoundingClientRect(), where = of({ e: svg });
+    for (const m of svg.querySelectorAll("path, rect, circle, line")) {
+      const b = m.getBoundingClientRect();
+      if (!m.closest("defs, clipPath") && (b.width > 0 || b.height > 0) &&
+          !(inside(b, box, 2) && b.top >= box.top - 2 && b.bottom <= box.bottom + 2)) {
+        say("a mark cut by its drawing: " + (m.getAttribute("aria-label") ?? m.tagName) + where);
+      }
+    }
+    const cut = labels.filter(t => t.text.endsWith("…")).map(t => t.text);
+    for (const text of new Set(cut.filter((t, i) => cut.indexOf(t) < i))) say("labels cut to one: " + text + where);
+  }
+
+  // keyed reports whether a drawing beside the legend has a mark in the colour of its key.
+  function keyed(key) {
+    const view = key.ownerDocument.defaultView;
+    const inks = e => ["fill", "stroke", "backgroundColor"].map(p => view.getComputedStyle(e)[p])
+      .filter(c => c && c !== "none" && !clear(c)).map(c => String(rgb(c)));
+    const colour = inks(key.querySelector(".swatch") ?? key.querySelector("svg path"));
+    const list = key.closest(".legend");
+    return [...list.parentElement.querySelectorAll(":scope > svg *")]
+      .some(m => inks(m).some(c => colour.includes(c)));
+  }
+
   function check(frame) {
     const doc = frame.contentDocument, width = doc.documentElement.clientWidth;
     const say = what => found.push(frame.name + ": " + what);
@@ -99,7 +124,7 @@
     }
     const drawn = all.filter(t => t.svg);
     for (const t of all) {
-      const scrolls = t.e.closest(".wide, pre");
+      const scrolls = t.e.closest(".wide, pre") && !frame.dataset.print; // paper does not
       if (t.svg && !inside(t.r, t.svg.getBoundingClientRect(), 1)) say("cut by its drawing: " + t.text + of(t));
       if (!scrolls && (t.r.left < -1 || t.r.right > width + 1)) say("beyond the page: " + t.text + of(t));
       const large = parseFloat(t.style.fontSize) >= 24 ||
@@ -119,6 +144,10 @@
     for (const l of doc.querySelectorAll("svg line[aria-label]")) { // the baseline's
       const label = l.getAttribute("aria-label"), svg = l.closest("svg");
       if (!drawn.some(t => t.svg === svg && t.text === label)) say("no label for the line: " + label + of({ e: svg }));
+    }
+    for (const svg of doc.querySelectorAll("svg")) marked(svg, drawn.filter(t => t.svg === svg), say);
+    for (const key of doc.querySelectorAll(".legend li")) {
+      if (!keyed(key)) say("nothing has the key: " + key.textContent + of({ e: key }));
     }
     for (const t of drawn) { // a line through a text, which no halo keeps apart
       if (t.style.paintOrder.startsWith("stroke") && t.style.stroke !== "none") continue;

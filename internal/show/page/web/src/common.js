@@ -86,11 +86,14 @@ export function withLegend(list, chart) {
 // halo outlines texts, so that they stay legible on top of marks.
 export const halo = {stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"};
 
-// fit shortens a text with an ellipsis until it fits into space px. size is as small is.
+// fit shortens a text until it fits into space px: an ellipsis takes the place of what is before its
+// last third, because many names differ at their end. size is as small is.
 export function fit(text, space, size = 1) {
-  let t = text;
-  while (t.length > 4 && size * textWidth(t + (t === text ? "" : "…")) > space) t = t.slice(0, -1);
-  return t === text ? t : t.trimEnd() + "…";
+  const shown = (n) => text.slice(0, Math.ceil((2 * n) / 3)).trimEnd() + "…" + text.slice(text.length - Math.floor(n / 3)).trimStart();
+  if (size * textWidth(text) <= space) return text;
+  let n = text.length - 1;
+  while (n > 4 && size * textWidth(shown(n)) > space) n--;
+  return shown(n);
 }
 
 // number formats a number for an axis, without the zeros that fill up small ones.

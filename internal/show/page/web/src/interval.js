@@ -2,7 +2,7 @@
 // value varies, the band of differences that count as none, and the baseline as a line. Beside each
 // row are its figure and its ratio, and below its label what Docker calls the row.
 import * as Plot from "@observablehq/plot";
-import {above, change, fit, halo, plot, ratio, small, verdict, widest} from "./common.js";
+import {above, change, fit, halo, plot, ratio, small, textWidth, verdict, widest} from "./common.js";
 
 export function interval(spec, width) {
   const rows = spec.rows.map((r, i) => ({...r, i}));
@@ -126,10 +126,10 @@ function textsBeside(rows, at) {
 // words and the figure.
 function textsAbove(rows, width) {
   const second = rows.some((r) => r.docker || r.figure);
+  const size = 12 / 13; // of what textWidth returns
   const line = (left, right, dy, fill, rightFill) => {
-    const space = width - widest(rows.map(right)) - 50;
     return [
-      Plot.text(rows, {y: "i", text: (r) => fit(left(r), space), frameAnchor: "left", textAnchor: "start", dy, fontSize: 12, ...halo, fill}),
+      Plot.text(rows, {y: "i", text: (r) => fit(left(r), width - size * textWidth(right(r)) - 58, size), frameAnchor: "left", textAnchor: "start", dy, fontSize: 12, ...halo, fill}),
       Plot.text(rows, {y: "i", text: right, frameAnchor: "right", textAnchor: "end", dy, fontSize: 12, ...halo, fill: rightFill}),
     ];
   };
