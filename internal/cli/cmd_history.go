@@ -316,38 +316,30 @@ func priorsOf(p sample.Plan, env sample.Environment) (priors, repeats []sample.P
 	if err != nil {
 		return nil, nil
 	}
-	runs, err := s.Runs()
-	if err != nil {
-		return nil, nil
-	}
-	var all []trend.Summary
-	for _, r := range runs {
-		b, err := s.Summary(r)
-		if err != nil {
-			continue
-		}
-		if x, ok := trend.Read(b, version); ok {
-			all = append(all, x)
-		}
-	}
+	all := summaries(s, history.MostRuns, func(trend.Summary) bool { return true })
 	return trend.Priors(all, p, env), trend.Repeats(all, p, env)
 }
 
-// sayUnusual warns if the machine is not in its usual state. It compares with the newest runs that
-// have baselines, and ignores summaries of other versions, because their runs would have to be
-// judged again.
-func sayUnusual(e env, s *history.Store, now trend.Summary) {
-	runs, _ := s.Runs() // an unreadable history gives no warning
-	var before []trend.Summary
+// summaries returns the newest summaries that are wanted, at most the number most. It ignores those of
+// other versions, because their runs would have to be judged again.
+func summaries(s *history.Store, most int, wanted func(trend.Summary) bool) (out []trend.Summary) {
+	runs, _ := s.Runs() // an unreadable history has none
 	for _, r := range runs {
-		if len(now.Bases) == 0 || len(before) == usualRuns {
-			break
-		}
 		b, err := s.Summary(r)
-		if x, ok := trend.Read(b, version); err == nil && ok && len(x.Bases) > 0 {
-			before = append(before, x)
+		if x, ok := trend.Read(b, version); err == nil && ok && wanted(x) && len(out) < most {
+			out = append(out, x)
 		}
 	}
+	return out
+}
+
+// sayUnusual warns if the machine is not in its usual state. It compares with the newest runs that
+// have baselines.
+func sayUnusual(e env, s *history.Store, now trend.Summary) {
+	if len(now.Bases) == 0 {
+		return
+	}
+	before := summaries(s, usualRuns, func(x trend.Summary) bool { return len(x.Bases) > 0 })
 	var said []string
 	for _, x := range trend.Unusual(now, before) {
 		said = append(said, sentence.Unusual(x))

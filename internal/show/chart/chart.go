@@ -130,6 +130,8 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 	return t
 }
 
+func ends(low, high float64) (*float64, *float64) { return &low, &high }
+
 func largest(xs ...float64) float64 {
 	if len(xs) == 0 {
 		return 0

@@ -66,8 +66,7 @@ func medians(metric string, unit scale) entry {
 		p.Value, row = fourDigits(m.Median*unit.by),
 			[]string{threeDigits(m.Median * unit.by), "", ""}
 		if len(m.Rounds) > 1 {
-			low, high := fourDigits(m.Low*unit.by), fourDigits(m.High*unit.by)
-			p.Low, p.High = &low, &high
+			p.Low, p.High = ends(fourDigits(m.Low*unit.by), fourDigits(m.High*unit.by))
 			row[1], row[2] = threeDigits(m.Low*unit.by), threeDigits(m.High*unit.by)
 		}
 		return p, row, true
@@ -98,8 +97,7 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		row = []string{x.String(), string(x.Verdict)}
 		p.Value = fourDigits(x.Median)
 		if x.N > 1 {
-			low, high := fourDigits(x.Low), fourDigits(x.High)
-			p.Low, p.High = &low, &high
+			p.Low, p.High = ends(fourDigits(x.Low), fourDigits(x.High))
 		}
 		if metric == c.Primary {
 			row = append(row, string(c.Band))

@@ -112,8 +112,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median),
 		Verdict: string(p.Verdict), Text: p.String(), Varies: p.Varies}
 	if p.N > 1 {
-		low, high := end(p.Low), end(p.High)
-		out.Low, out.High = &low, &high
+		out.Low, out.High = ends(end(p.Low), end(p.High))
 	}
 	return out
 }

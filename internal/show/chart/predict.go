@@ -70,8 +70,7 @@ func predictionChart(p *predict.Prediction, rows []predict.Row, name, title stri
 			row.Verdict, row.Text = string(price.Verdict), price.In(price.String())
 		}
 		if !x.Baseline && price.N > 1 {
-			low, high := 1+price.Low/base.Median, 1+price.High/base.Median
-			row.Low, row.High = &low, &high
+			row.Low, row.High = ends(1+price.Low/base.Median, 1+price.High/base.Median)
 		}
 		spec.Rows = append(spec.Rows, row)
 		entries = append(entries, []string{row.Label, row.Figure, row.Text, row.Verdict})

@@ -50,8 +50,7 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 			p := growthPoint{Shape: row.Label, Value: fourDigits(h.Median * unit.By)}
 			entry[2] = threeDigits(h.Median * unit.By)
 			if h.N > 1 {
-				low, high := fourDigits(h.Low*unit.By), fourDigits(h.High*unit.By)
-				p.Low, p.High = &low, &high
+				p.Low, p.High = ends(fourDigits(h.Low*unit.By), fourDigits(h.High*unit.By))
 				entry[3], entry[4] = threeDigits(h.Low*unit.By), threeDigits(h.High*unit.By)
 			}
 			spec.add(row.Mode+", here", p)

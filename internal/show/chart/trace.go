@@ -191,8 +191,7 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 		bar := fall{Label: name, To: inMicroseconds(p.Median), Verdict: string(p.Verdict),
 			Text: p.Value()}
 		if p.N > 1 {
-			low, high := inMicroseconds(p.Low), inMicroseconds(p.High)
-			bar.Low, bar.High = &low, &high
+			bar.Low, bar.High = ends(inMicroseconds(p.Low), inMicroseconds(p.High))
 		}
 		spec.Rows = append(spec.Rows, bar)
 		rows = append(rows, []string{name, orEmpty(its), orEmpty(mine), bar.Text, bar.Verdict})

@@ -37,7 +37,13 @@ func Difference(r *difference.Report) document.Document {
 		}
 		d.Add(s)
 	}
-	d.Add(aloneSections(r)...)
+	d.Add(alone(r, func(cells []difference.Lone) (items []string) {
+		for _, c := range cells {
+			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From),
+				c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
+		}
+		return items
+	})...)
 	d.Add(section(nil, faint(differenceLegend(r))))
 	return d
 }
@@ -49,7 +55,7 @@ func DifferenceSummary(r *difference.Report) document.Document {
 	d := Difference(r)
 	d.Sections = []document.Section{differenceHead(r), fewest(otherSettings(r.Settings, r.Cells))}
 	d.Add(changes(r, decisiveChanges)...)
-	d.Add(countedAlone(r)...)
+	d.Add(alone(r, countedAlone)...)
 	d.Add(section(nil, faint(
 		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All "+
 			"figures, absolute ones too, and how they are judged: --details")))
@@ -71,25 +77,23 @@ func changes(r *difference.Report,
 	return out
 }
 
-// countedAlone returns what aloneSections does, with one line for each reason.
-func countedAlone(r *difference.Report) []document.Section {
-	var out []document.Section
-	for _, side := range []struct {
-		title string
-		cells []difference.Lone
-	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
-		var items []string
-		for _, g := range analysis.Grouped(side.cells, func(c difference.Lone) string { return c.Why }) {
-			of := analysis.Distinct(g, func(c difference.Lone) string { return c.Label })
-			if n := len(of) - maxNamed; n > 0 {
-				of = append(of[:maxNamed:maxNamed], fmt.Sprintf("%d more", n))
-			}
-			items = append(items, fmt.Sprintf("%s of %s: %s", units.Plural(len(g), "row"),
-				printable.List(of), g[0].Why))
+// alone lists what only one run has, in the words of items.
+func alone(r *difference.Report, items func([]difference.Lone) []string) []document.Section {
+	return []document.Section{list(document.Skipped, "Only in the old run", items(r.OnlyOld)),
+		list(document.Skipped, "Only in the new run", items(r.OnlyNew))}
+}
+
+// countedAlone returns a line for each reason.
+func countedAlone(cells []difference.Lone) (items []string) {
+	for _, g := range analysis.Grouped(cells, func(c difference.Lone) string { return c.Why }) {
+		of := analysis.Distinct(g, func(c difference.Lone) string { return c.Label })
+		if n := len(of) - maxNamed; n > 0 {
+			of = append(of[:maxNamed:maxNamed], fmt.Sprintf("%d more", n))
 		}
-		out = append(out, list(document.Skipped, side.title, items))
+		items = append(items, fmt.Sprintf("%s of %s: %s", units.Plural(len(g), "row"),
+			printable.List(of), g[0].Why))
 	}
-	return out
+	return items
 }
 
 func differenceHead(r *difference.Report) document.Section {
@@ -319,22 +323,6 @@ func partChanges(x difference.Traced) document.Section {
 	}
 	s.Add(t)
 	return s
-}
-
-func aloneSections(r *difference.Report) []document.Section {
-	var out []document.Section
-	for _, side := range []struct {
-		title string
-		cells []difference.Lone
-	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
-		var items []string
-		for _, c := range side.cells {
-			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From),
-				c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
-		}
-		out = append(out, list(document.Skipped, side.title, items))
-	}
-	return out
 }
 
 func differenceLegend(r *difference.Report) string {
