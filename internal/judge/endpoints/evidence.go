@@ -23,7 +23,7 @@ const (
 )
 
 // merge adds up the evidence of a route's visits. It returns nil if there is none, and leaves out
-// visits during which the clock was set.
+// visits during which the clock was set, or captures lost packets unless these have most tokens.
 func merge(visits []*sample.Visit) *sample.Evidence {
 	var all []*sample.Evidence
 	for _, v := range visits {
@@ -34,7 +34,8 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 	if len(all) == 0 {
 		return nil
 	}
-	out := &sample.Evidence{Hops: slices.Clone(all[0].Hops), Writes: true}
+	all, leftOut := whole(all)
+	out := &sample.Evidence{Hops: slices.Clone(all[0].Hops), Writes: true, LeftOut: leftOut}
 	for i := range out.Hops {
 		out.Hops[i].Stopped = 0
 	}
@@ -77,6 +78,21 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
 	out.Response = middleResponse(all)
 	return out
+}
+
+// whole returns the visits during which no capture lost packets, and the number of the others; or all
+// visits, if those have less than half of the tokens.
+func whole(all []*sample.Evidence) (kept []*sample.Evidence, leftOut int) {
+	tokens, of := 0, 0
+	for _, e := range all {
+		if of += e.Tokens; e.Lost == 0 {
+			kept, tokens = append(kept, e), tokens+e.Tokens
+		}
+	}
+	if tokens == 0 || 2*tokens < of {
+		return all, 0
+	}
+	return kept, len(all) - len(kept)
 }
 
 // middleResponse returns the visits' response with the median time to its last token, or nil.

@@ -27,7 +27,8 @@ func TestEvidence(t *testing.T) {
 	}{
 		"nothing to blame": {judgetest.Evidence(quick, fine, none), nil,
 			"Neither, over r: of 540 ms to the last token (mean) the server needs 540 ms, and the route adds little.",
-			[]string{"the route adds little.\nSeen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
+			[]string{"the route adds little.\n",
+				"Seen from the server (vllm at port 8000) on: 24 of 24 tokens."}},
 		"a relay that holds less than what is to blame": {
 			judgetest.Evidence(quick, [7]float64{1: 1190, 4: 290}, none), nil,
 			"Neither, over r: of 1.48 s to the last token (mean) the server needs 1.19 s, and nginx holds 290 ms.",
@@ -179,6 +180,9 @@ func TestEvidence(t *testing.T) {
 			func(e *sample.Evidence) { e.HopsUnsure = true }, "Neither, over r: ",
 			[]string{"Over r, the server may be a relay to another one, because captures lost packets " +
 				"while toll looked for it."}},
+		"visits that lost packets": {judgetest.Evidence(quick, fine, none),
+			func(e *sample.Evidence) { e.LeftOut = 2 }, "Neither, over r: ",
+			[]string{"Over r, 2 visits in which captures lost packets are left out."}},
 		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
 			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
 		"a server on a peer": {judgetest.Evidence(quick, [7]float64{1: 300, 5: 262}, none),

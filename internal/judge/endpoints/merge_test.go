@@ -57,6 +57,40 @@ func TestMergeLeavesOutMovedClocks(t *testing.T) {
 	}
 }
 
+// Visits during which captures lost packets say nothing, unless they are most of all.
+func TestMergeLeavesOutLoss(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lost                    []int
+		responses, sum, leftOut int
+	}{
+		"none":      {[]int{0, 0, 0}, 3, 0, 0},
+		"one":       {[]int{0, 5, 0}, 2, 0, 1},
+		"half":      {[]int{0, 5, 0, 5}, 2, 0, 2},
+		"most":      {[]int{5, 0, 5}, 3, 10, 0},
+		"all":       {[]int{5, 1}, 2, 6, 0},
+		"of no one": {nil, 0, 0, 0},
+	} {
+		var visits []*sample.Visit
+		for _, n := range tt.lost {
+			e := judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 900}, [7]float64{})
+			e.Lost = n
+			v := &sample.Visit{}
+			v.Evidence = e
+			visits = append(visits, v)
+		}
+		e := merge(visits)
+		if tt.lost == nil {
+			if e != nil {
+				t.Errorf("%s: %+v", name, e)
+			}
+			continue
+		}
+		if e.Responses != tt.responses || e.Lost != tt.sum || e.LeftOut != tt.leftOut {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
 // Slow gaps in three rounds may be chance, those in four are not.
 func TestSlowGapsOfFewRounds(t *testing.T) {
 	for _, rounds := range []int{5, 8, 12, 30} {

@@ -32,6 +32,12 @@ func (s Size) UDP() Size {
 	return s
 }
 
+// Times returns the size of a ring that holds n times as much.
+func (s Size) Times(n int) Size {
+	s.ring *= n
+	return s
+}
+
 // Sizes of a ring. Large bridges a reader that stops for a second at 50,000 packets/s. Begins holds
 // the beginnings of many packets, Heads their headers, and Opens only packets with SYN.
 var (

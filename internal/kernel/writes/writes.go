@@ -77,7 +77,7 @@ type Recorder struct {
 	reads    bool
 }
 
-// size is the ring's, in bytes.
+// size is the ring's, in bytes, unless Of.Times is more than 1.
 const size = 16 << 20
 
 // Of says what is recorded.
@@ -85,6 +85,8 @@ type Of struct {
 	Local   []uint16 // ports of the sockets
 	Dialled []uint16 // peers' ports: writes to sockets that dialled them, too
 	Runs    bool     // when the threads that write run
+	// Times is by how much the ring is larger than usual, a power of two; 0: it is not.
+	Times int
 	// Reads means that reads from the sockets that dialled a port are recorded, too, and that the runs
 	// of these sockets' threads are not.
 	Reads bool
@@ -137,7 +139,7 @@ func (r *Recorder) open(of Of) error {
 			return err
 		}
 	}
-	spec.Maps["records"].MaxEntries = size
+	spec.Maps["records"].MaxEntries = uint32(size * max(1, of.Times))
 	if r.programs, err = ebpf.NewCollection(spec); err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost, err := s.lost()
+	lost, err := s.lost(nil)
 	s.served.Lost += lost
 	s.log = tokens.NewServer()
 	s.log.Serve(s.at.place(), s.at.takes)

@@ -64,7 +64,7 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 
 // exchanges divides the exchanges over the hops that are on their way.
 func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
-	lost, err := w.lost()
+	lost, err := w.lost(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -51,12 +51,18 @@ type Watch struct {
 	extra []*ring            // copies, whose packets are dropped
 	spare []*writes.Recorder // the same of writes
 	// writes records the writes of servers; nil: this kernel or process cannot.
-	writes   *writes.Recorder
-	unread   int   // events that it lost before the visit
-	recorded int   // packets and writes so far
-	realtime int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
-	stop     chan struct{}
-	over     sync.WaitGroup
+	writes *writes.Recorder
+	unread int // events that it lost before the visit
+	// grown is by how much the ring of a namespace is larger than usual, and grownWrites that of the
+	// writes, a power of two: those that lost something are. full means that they are not yet open.
+	grown       map[int]int
+	grownWrites int
+	mostGrown   int
+	full        bool
+	recorded    int   // packets and writes so far
+	realtime    int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
+	stop        chan struct{}
+	over        sync.WaitGroup
 }
 
 type ring struct {
@@ -143,7 +149,7 @@ func NewBlind() *Watch {
 
 func newWatch() *Watch {
 	return &Watch{base: markBase + rand.Uint32N(markBase), routes: map[string]*route{},
-		find: netns.Find}
+		find: netns.Find, grown: map[int]int{}, grownWrites: 1, mostGrown: mostGrown}
 }
 
 func (w *Watch) ours(mark uint32) bool { return mark > w.base && mark <= w.base+mostMarks }
@@ -224,6 +230,7 @@ func (w *Watch) start() error {
 	if err := w.open(size, ports); err != nil {
 		return err
 	}
+	w.full = false
 	w.stop = make(chan struct{})
 	w.over.Go(w.read)
 	return nil
@@ -232,7 +239,8 @@ func (w *Watch) start() error {
 // openWrites begins to record the servers' writes. Without them, what they would tell is in the
 // server's part. Of routes that may yet lose hops, any hop may be the server.
 func (w *Watch) openWrites() {
-	of := writes.Of{UDP: w.udp, Runs: w.serving || w.dials && !w.udp} // how processes spent their time
+	of := writes.Of{UDP: w.udp, Times: w.grownWrites,
+		Runs: w.serving || w.dials && !w.udp} // how processes spent their time
 	for _, r := range w.routes {
 		for i, h := range r.near() {
 			if i == 0 || w.anyBytes {
@@ -267,7 +275,8 @@ func (w *Watch) open(size capture.Size, ports map[int][]uint16) error {
 	err := atOnce(len(rings), func(i int) (err error) {
 		space := spaces[i%len(spaces)]
 		all := slices.Sorted(slices.Values(ports[space]))
-		rings[i], err = openIn(w.spaces[space], space, size, slices.Compact(all)...)
+		rings[i], err = openIn(w.spaces[space], space, size.Times(max(1, w.grown[space])),
+			slices.Compact(all)...)
 		return err
 	})
 	for i, r := range rings {
@@ -369,12 +378,20 @@ func (w *Watch) drain() error {
 	})
 }
 
-// lost returns the number of packets and writes that were lost since its last call.
-func (w *Watch) lost() (sum int, err error) {
+// mostGrown bounds how much larger than usual a ring gets.
+const mostGrown = 4
+
+// lost returns the number of packets and writes that were lost since its last call, but for the packets
+// of namespaces that of, unless it is nil, does not report. Rings that lost something are larger when
+// they are opened next.
+func (w *Watch) lost(of func(space int) bool) (sum int, err error) {
 	if w.writes != nil {
 		n, err := w.writes.Lost()
 		if err != nil {
 			return 0, err
+		}
+		if n > w.unread && w.grownWrites < w.mostGrown {
+			w.grownWrites, w.full = 2*w.grownWrites, true
 		}
 		sum, w.unread = n-w.unread, n
 	}
@@ -383,7 +400,12 @@ func (w *Watch) lost() (sum int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += n
+		if g := max(1, w.grown[r.space]); n > 0 && g < w.mostGrown {
+			w.grown[r.space], w.full = 2*g, true
+		}
+		if of == nil || of(r.space) {
+			sum += n
+		}
 	}
 	return sum, nil
 }

@@ -222,7 +222,7 @@ func (o *observer) end(ctx context.Context, x endOrder) (n news, err error) {
 	}
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
-	n.Lost, err = v.w.lost()
+	n.Lost, err = v.w.lost(v.route.crosses)
 	return o.some(n), err
 }
 

@@ -2,6 +2,8 @@ package observe
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -50,6 +52,11 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+	if w.full {
+		if err := w.reopen(); err != nil {
+			return nil, err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.realtime = clock.Real()
@@ -60,7 +67,7 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 		w.log.Take(h.place())
 	}
 	w.log.Forget()
-	if _, err := w.lost(); err != nil {
+	if _, err := w.lost(nil); err != nil {
 		return nil, err
 	}
 	for _, h := range r.hops {
@@ -69,6 +76,27 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 	v.began = time.Now()
 	v.last = v.began
 	return v, nil
+}
+
+// reopen opens the captures again, with larger rings where they lost something, if there is memory for
+// that.
+func (w *Watch) reopen() error {
+	err := w.halt()
+	if err == nil && w.start() != nil {
+		w.grown, w.grownWrites, w.mostGrown = map[int]int{}, 1, 1
+		err = errors.Join(w.halt(), w.start())
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("watch tokens: %w", err), w.Close())
+	}
+	return nil
+}
+
+// crosses reports whether connections of the route are in a namespace.
+func (r *route) crosses(space int) bool {
+	return space == r.client.Space || slices.ContainsFunc(r.hops, func(h hop) bool {
+		return h.space == space
+	})
 }
 
 // Add adds a response that the client has read.
@@ -120,7 +148,7 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 	}
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
-	lost, err := v.w.lost()
+	lost, err := v.w.lost(v.route.crosses)
 	if err != nil {
 		return nil, err
 	}

@@ -2,11 +2,16 @@ package observe
 
 import (
 	"context"
+	"io"
 	"math"
+	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
@@ -40,5 +45,50 @@ func TestEvidenceOfUnsureHops(t *testing.T) {
 		if e := v.evidence(); e.HopsUnsure != unsure {
 			t.Errorf("%+v of %+v", e, v.route)
 		}
+	}
+}
+
+// Rings that lost packets are opened again, larger. Loss where no connection of a route is does not
+// matter to it.
+func TestRingsGrow(t *testing.T) {
+	m, other := newMachine(t), newMachine(t)
+	m.serve(t, "127.0.0.1:7001", model(&truth{}, steady(ms), false))
+	flood := func() { // more than the ring holds
+		other.serve(t, "127.0.0.1:7009", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+		c, _, err := other.dial(t.Context(), "tcp", "127.0.0.1:7009")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write(make([]byte, 64<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := follow(t, m, "http://127.0.0.1:7001", 3)
+	w := k.watch
+	space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.PID == other.pid })
+	small, err := openIn(w.spaces[space], space, capture.Small, 7009)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.rings = append(w.rings, small)
+	w.mu.Unlock()
+	e, _ := k.visitBeside(t, 1, 1, func() error {
+		w.mu.Lock() // nobody reads the ring
+		defer w.mu.Unlock()
+		flood()
+		return nil
+	})
+	if why, ok := e.Clear(); !ok || e.Lost != 0 {
+		t.Errorf("%s: %+v", why, e)
+	}
+	if w.grown[space] != 2 || !w.full {
+		t.Fatalf("grown %v, full %v", w.grown, w.full)
+	}
+	w.grown[w.routes["r"].client.Space], w.grownWrites = 2, 2
+	e, _ = k.visit(t, 1, 1)
+	if why, ok := e.Clear(); !ok || w.full || slices.Contains(w.rings, small) {
+		t.Errorf("%s, full %v: %+v", why, w.full, e)
 	}
 }

@@ -66,7 +66,7 @@ func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sampl
 		stopped = stops()
 		return all, err
 	}, func(all []tokens.Exchange) error {
-		lost, err := y.w.lost()
+		lost, err := y.w.lost(nil)
 		t = y.follow(y.r.hops, all)
 		t.Lost, t.Stopped = lost, stopped
 		return err

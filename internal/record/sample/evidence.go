@@ -24,7 +24,9 @@ type Evidence struct {
 	// the client.
 	Tokens  int `json:"tokens"`
 	Matched int `json:"matched"`
-	Lost    int `json:"lost,omitempty"`   // packets for which the capture had no room
+	Lost    int `json:"lost,omitempty"` // packets for which the capture had no room
+	// LeftOut is, in reports, the number of visits that are left out because a capture lost packets.
+	LeftOut int `json:"left_out,omitempty"`
 	Others  int `json:"others,omitempty"` // requests of others that the server answered
 	// End is the mean time from the request to the response's end, as the client had it; 0: unknown.
 	End float64 `json:"end_s,omitempty"`

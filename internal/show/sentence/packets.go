@@ -165,6 +165,10 @@ func (w parts) figures(pooled map[string]bool) string {
 		say = append(say, "the server may be a relay to another one, because captures lost packets "+
 			"while toll looked for it")
 	}
+	if w.LeftOut > 0 {
+		say = append(say, units.Plural(w.LeftOut, "visit")+" in which captures lost packets "+
+			units.Agree(w.LeftOut, "is", "are")+" left out")
+	}
 	if w.Others > 0 {
 		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
 			w.Others))
