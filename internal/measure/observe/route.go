@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
@@ -103,7 +105,7 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 		unseenThere error
 	)
 	w.asking = name
-	seen, full, unseen, err := w.look(ctx, busy, w.marked, func() (err error) {
+	seen, full, unseen, err := w.look(ctx, busy, w.markedNext(), func() (err error) {
 		there, fullThere, unseenThere, err = w.far.look(ctx, w.base, func() (err error) {
 			local, sealed, err = ask()
 			return err
@@ -160,6 +162,17 @@ func (w *Watch) marked(p *capture.Packet) bool {
 	return len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours)
 }
 
+// markedNext is marked for the next 1,000 marks at least. It skips other packets fast, as a busy
+// namespace has many.
+func (w *Watch) markedNext() func(*capture.Packet) bool {
+	const last = 1000 // for three digits
+	next := uint64(w.base+w.marks.Load()) / last
+	a, b := strconv.AppendUint(nil, next, 10), strconv.AppendUint(nil, next+1, 10)
+	return func(p *capture.Packet) bool {
+		return (bytes.Contains(p.Payload, a) || bytes.Contains(p.Payload, b)) && w.marked(p)
+	}
+}
+
 // unwatched is the number of the client's namespace in a Watch that captures nothing there.
 const unwatched = -2
 
@@ -184,8 +197,8 @@ func (w *Watch) describe(r *route) {
 	}
 }
 
-// merge adds namespaces to those that are known, whose indexes stay, and returns all.
-func (w *Watch) merge(found []netns.Found) []netns.Found {
+// merge adds namespaces to those that are known, whose indexes stay.
+func (w *Watch) merge(found []netns.Found) {
 	for _, f := range found {
 		known := slices.ContainsFunc(w.spaces, func(g netns.Found) bool { return g.ID == f.ID })
 		if known || len(w.spaces) == mostSpaces {
@@ -194,7 +207,6 @@ func (w *Watch) merge(found []netns.Found) []netns.Found {
 		}
 		w.spaces = append(w.spaces, f)
 	}
-	return w.spaces
 }
 
 // openAll captures in all namespaces that this process may enter, of which there must be one.
@@ -225,6 +237,7 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 	if w.blind {
 		return nil, nil, nil, ask()
 	}
+	const most, budget = 8, 64 // small rings
 	spaces, err := w.find()
 	if err != nil {
 		return nil, nil, err, ask()
@@ -236,7 +249,11 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 	case marked == nil:
 		usual = capture.Opens
 	}
-	rings, err := openAll(w.merge(spaces), busy, usual, large)
+	w.merge(spaces)
+	if marked != nil && !w.udp {
+		usual = usual.Times(min(most, max(1, budget/max(1, len(w.spaces)))))
+	}
+	rings, err := openAll(w.spaces, busy, usual, large)
 	defer func() { _ = closeAll(rings) }()
 	if err != nil {
 		return nil, nil, err, ask()

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -90,5 +91,24 @@ func TestRingsGrow(t *testing.T) {
 	e, _ = k.visit(t, 1, 1)
 	if why, ok := e.Clear(); !ok || w.full || slices.Contains(w.rings, small) {
 		t.Errorf("%s, full %v: %+v", why, w.full, e)
+	}
+}
+
+// The next thousand marks are found, with a carry among them.
+func TestMarkedNext(t *testing.T) {
+	for _, asked := range []uint32{0, 998, 1500} {
+		w := newWatch()
+		w.base = 1_999_998_700
+		w.marks.Store(asked)
+		marked := w.markedNext()
+		for i := range uint32(1000) {
+			text := fmt.Sprintf("X-Request-Id: toll-%d\r\n", w.base+asked+1+i)
+			if !marked(&capture.Packet{Payload: []byte(text)}) {
+				t.Fatalf("after %d: %s", asked, text)
+			}
+		}
+		if marked(&capture.Packet{Payload: []byte("toll-1000000001")}) {
+			t.Error("another number")
+		}
 	}
 }
