@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -112,5 +113,45 @@ func TestGatewaysInARow(t *testing.T) {
 		if a, b := e.Parts[4].Last, e.Parts[5].Last; a < 0.150 || b > a/4 {
 			u.Errorf("the inner one holds %v s, the outer one %v", a, b)
 		}
+	})
+}
+
+// An address of a link has a zone, which its packets do not have.
+func TestLinkLocal(t *testing.T) {
+	const n = 12
+	client, other := joined(t)
+	at := ""
+	testwait.Until(t, patience, "the server's address may be used", func() bool {
+		err := other.Do(func() error {
+			eth0, err := net.InterfaceByName("eth0")
+			if err != nil {
+				return err
+			}
+			addrs, err := eth0.Addrs()
+			for _, a := range addrs {
+				if p, ok := a.(*net.IPNet); ok && p.IP.IsLinkLocalUnicast() {
+					at = p.IP.String()
+				}
+			}
+			if at == "" || err != nil {
+				return errors.Join(errors.New("no address"), err)
+			}
+			l, err := net.Listen("tcp", "["+at+"%eth0]:0")
+			if err == nil {
+				err = l.Close()
+			}
+			return err
+		})
+		return err == nil
+	})
+	var server truth
+	other.serve(t, "["+at+"%eth0]:7001", model(&server, steady(5*ms), false))
+	k := follow(t, client, "http://["+at+"%25eth0]:7001", n)
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, all := k.visit(u, 2, 2)
+		if why, ok := e.Clear(); !ok || e.Matched != 4*n || len(e.Hops) != 1 || e.Hops[0].Process == "" {
+			u.Fatalf("%s: %+v", why, e)
+		}
+		like(u, e, divided(u, all, &server), 5)
 	})
 }
