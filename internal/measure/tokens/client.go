@@ -170,12 +170,21 @@ func (s bySequence) of(c *connection) (socket pair) {
 // log does not know.
 func (all clientSides) trim() {
 	const long = int64(10 * time.Second)
-	last := int64(0)
+	keepSince(all, latest(all)-long)
+}
+
+// latest returns when the last of some events was, or 0. Those of each key are in their order.
+func latest[K comparable](all map[K][]writes.Event) (at int64) {
 	for _, events := range all {
-		last = max(last, events[len(events)-1].At)
+		at = max(at, events[len(events)-1].At)
 	}
+	return at
+}
+
+// keepSince forgets the events before a time.
+func keepSince[K comparable](all map[K][]writes.Event, at int64) {
 	for of, events := range all {
-		i := sort.Search(len(events), func(i int) bool { return events[i].At >= last-long })
+		i := sort.Search(len(events), func(i int) bool { return events[i].At >= at })
 		if all[of] = events[i:]; i == len(events) {
 			delete(all, of)
 		}

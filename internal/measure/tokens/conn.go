@@ -379,9 +379,9 @@ func (l *Log) AddWrite(space int, e writes.Event) {
 	}
 }
 
-// noteWrites adds to a connection the writes to its socket.
+// noteWrites adds to a connection the writes to its socket, once it is known where they begin.
 func (l *Log) noteWrites(k key, c *connection) {
-	if len(l.writes) == 0 || k.nth != 0 {
+	if len(l.writes) == 0 || k.nth != 0 || !c.out.known {
 		return
 	}
 	if c.untranslated {

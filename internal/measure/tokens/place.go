@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 )
@@ -115,4 +116,19 @@ func (w sockets) own(space int, p pair) []writes.Event {
 	out := w[at][p]
 	delete(w[at], p)
 	return out
+}
+
+// trim forgets the writes to sockets whose packets would have been read by now: the events of writes
+// are read at once, and packets once their block is full, or old.
+func (w sockets) trim() {
+	const unread = int64(time.Second)
+	last := int64(0)
+	for _, all := range w {
+		last = max(last, latest(all))
+	}
+	for at, all := range w {
+		if keepSince(all, last-unread); len(all) == 0 {
+			delete(w, at)
+		}
+	}
 }

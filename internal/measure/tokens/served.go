@@ -132,7 +132,7 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			delete(l.conns, k)
 		}
 	}
-	clear(l.writes)
+	l.writes.trim()
 	l.clientSides.trim()
 	l.trimRuns()
 }

@@ -82,6 +82,63 @@ func TestServedRequests(t *testing.T) {
 	}
 }
 
+// TestWritesBeforePackets reads writes before the packets, whose blocks are passed on later, of a
+// connection that is older than the log, and of one that is opened and whose server has not answered.
+func TestWritesBeforePackets(t *testing.T) {
+	const replyBase = 9000
+	for name, opened := range map[string]bool{"older": false, "opened": true} {
+		l := NewServer()
+		l.Serve(Place{Space: 2, Port: 5432}, nil)
+		client := netip.AddrPortFrom(relayAt2, 41000)
+		var all Requests
+		take := func() { all.Take(l, theServer, 0) }
+		if opened {
+			l.Add(2, &capture.Packet{At: us, Src: client, Dst: serverAt, Flags: capture.SYN, Seq: 99})
+		}
+		for n := range uint32(3) {
+			at := int64(n+1) * 1000 * us
+			for kind, at := range map[writes.Kind]int64{writes.Write: at + 30*us, writes.Send: at + 40*us} {
+				l.AddWrite(2, writes.Event{At: at, Local: 5432, Remote: 41000, Seq: replyBase + 20*n,
+					Len: 20, Window: 1 << 16, Kind: kind})
+			}
+		}
+		take()
+		if opened {
+			l.Add(2, &capture.Packet{At: 2 * us, Out: true, Src: serverAt, Dst: client,
+				Flags: capture.SYN | capture.ACK, Seq: replyBase - 1, Ack: 100})
+		}
+		for n := range uint32(3) {
+			at := int64(n+1) * 1000 * us
+			l.Add(2, &capture.Packet{At: at, Src: client, Dst: serverAt, Flags: capture.ACK,
+				Seq: 100 + 10*n, Ack: replyBase + 20*n, Size: 10})
+			l.Add(2, &capture.Packet{At: at + 50*us, Out: true, Src: serverAt, Dst: client,
+				Flags: capture.ACK, Seq: replyBase + 20*n, Size: 20})
+		}
+		take()
+		all.Take(l, theServer, math.MaxInt64)
+		var e sample.Served
+		if all.Note(&e, time.Unix(0, 0)); e.Requests != 3 || e.Unmatched != 0 || !e.Writes {
+			t.Errorf("%s: %d requests, %d unmatched, writes: %v", name, e.Requests, e.Unmatched,
+				e.Writes)
+		}
+	}
+}
+
+// TestWritesOfOthersAreForgotten keeps writes of connections that no packet shows for a second.
+func TestWritesOfOthersAreForgotten(t *testing.T) {
+	l := NewServer()
+	l.Serve(Place{Space: 2, Port: 5432}, nil)
+	var all Requests
+	for n := range 10 {
+		l.AddWrite(2, writes.Event{At: int64(n) * int64(time.Second), Local: 5432,
+			Remote: 41000 + uint16(n), Seq: 1, Len: 20, Kind: writes.Write})
+		all.Take(l, theServer, 0)
+	}
+	if len(l.writes) > 2 {
+		t.Errorf("kept %v", l.writes)
+	}
+}
+
 // TestServedUntil takes the requests that came before a time, of three connections: one that was
 // answered then, one that was answered later, and one that was not.
 func TestServedUntil(t *testing.T) {
