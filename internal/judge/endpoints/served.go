@@ -56,7 +56,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 // idle says over how many connections no request came, or "" if that is not known.
 func idle(s *sample.Served) string {
 	switch {
-	case s.Open == nil, s.Unanswered > 0, s.TwoWay > 0:
+	case s.Open == nil, s.Unanswered > 0, s.TwoWay > 0, s.Successor != nil:
 		return ""
 	case *s.Open == 0:
 		return ": nobody is connected. A longer --budget may see clients that come for each request"
@@ -86,6 +86,20 @@ func atClients(s *sample.Served) string {
 		text += fmt.Sprintf("; the next one followed after %s", workload.Briefly(c.Between.Mean))
 	}
 	return text + "."
+}
+
+// succeeded says what became of a server that stopped listening while it was watched.
+func succeeded(server, now sample.EvidenceHop) string {
+	name := cmp.Or(server.Process, "the server")
+	switch {
+	case now.PID == 0:
+		return "while it was watched, " + name + " stopped listening, so that the requests a second are " +
+			"of a part of the time"
+	case now.Process == server.Process:
+		return "while it was watched, " + name + " was restarted: the requests to both processes count"
+	}
+	return fmt.Sprintf("while it was watched, %s stopped listening, and %s listens there now: the "+
+		"requests to both count", name, now.Process)
 }
 
 // noClient says why nothing is known of the requests' clients.
@@ -287,6 +301,9 @@ func incomplete(s *sample.Served) string {
 	}
 	if errors := DNSErrors(s.Errors); errors != "" {
 		say = append(say, "replies were errors, whose time counts: "+errors)
+	}
+	if s.Successor != nil {
+		say = append(say, succeeded(s.Server, *s.Successor))
 	}
 	if s.TwoWay > 0 {
 		say = append(say, units.Plural(s.TwoWay, "connection")+units.Agree(s.TwoWay, " was", " were")+

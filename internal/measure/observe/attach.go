@@ -114,6 +114,7 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Serv
 	if s.writes != nil && s.writes.Reads() {
 		s.served.Dialled = s.dialled
 	}
+	s.served.Successor = s.successor(s.at)
 	s.all.Note(&s.served, s.since)
 	if n := s.all.Count(); s.served.Spells > 0 && n > 0 { // of those that could be divided
 		s.served.Estimated = s.estimate.sum * float64(s.served.Requests) / float64(n)

@@ -33,7 +33,9 @@ func (w *Watch) listens(h *hop) {
 	by := all.processes()
 	names := map[string]bool{}
 	own := map[int]bool{}
+	h.inodes = map[uint32]bool{}
 	for _, s := range all.at(h.to.Addr()) {
+		h.inodes[s.Inode] = true
 		if p, ok := by[s.Inode]; ok {
 			own[p.pid], names[p.name] = true, true
 		}
@@ -58,6 +60,22 @@ func (w *Watch) listens(h *hop) {
 	h.takes = func(to netip.Addr) bool {
 		return to == h.to.Addr() || slices.ContainsFunc(all.at(to), ours)
 	}
+}
+
+// successor returns who receives what comes to a hop now, or nil if one of the sockets still does that
+// did before.
+func (w *Watch) successor(before hop) *sample.EvidenceHop {
+	now := before
+	w.listens(&now)
+	for inode := range before.inodes {
+		if now.inodes[inode] {
+			return nil
+		}
+	}
+	if len(before.inodes) == 0 {
+		return nil
+	}
+	return &now.about
 }
 
 // listeners are the sockets at a port of a namespace that receive what comes to its addresses.

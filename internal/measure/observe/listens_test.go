@@ -183,3 +183,56 @@ func TestListens(t *testing.T) {
 		t.Errorf("two processes at an address: %+v", h)
 	}
 }
+
+// TestSuccessor closes a server's socket while it is watched.
+func TestSuccessor(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	m := newMachine(t)
+	for name, tt := range map[string]struct {
+		before, closes, after bool // another one is there, it is closed, another one comes
+		want                  int  // -1: the server still listens
+	}{
+		"stays":            {want: -1},
+		"ends":             {closes: true},
+		"is replaced":      {closes: true, after: true, want: os.Getpid()},
+		"one of two stays": {before: true, closes: true, want: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := func() (l net.Listener) {
+				err := m.Do(func() (err error) {
+					l, err = listen("127.0.0.1:6000")
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { l.Close() })
+				return l
+			}
+			l := open()
+			if tt.before {
+				open()
+			}
+			s, err := attach(t.Context(), m.pid, probing(func() (net.Conn, error) {
+				c, _, err := m.dial(t.Context(), "tcp", "127.0.0.1:6000")
+				return c, err
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := s.during(t, func() {
+				if tt.closes {
+					l.Close()
+				}
+				if tt.after {
+					open()
+				}
+			}).Successor
+			if still := tt.want < 0; still != (got == nil) || !still && got.PID != tt.want {
+				t.Errorf("%+v, want %d", got, tt.want)
+			}
+		})
+	}
+}

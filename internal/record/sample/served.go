@@ -19,6 +19,9 @@ type Served struct {
 	Command     []string    `json:"command,omitzero"`
 	Environment Environment `json:"environment"`
 	Server      EvidenceHop `json:"server"`
+	// Successor listens where the server did, whose socket was closed while it was watched. Without a
+	// PID it is not known, or nobody does: Process is "" then. Nil: the server still listens.
+	Successor *EvidenceHop `json:"successor,omitempty"`
 	// UDP means that the requests and replies are datagrams, and Connections the clients' sockets.
 	UDP     bool    `json:"udp,omitempty"`
 	Elapsed float64 `json:"elapsed_s"`

@@ -79,6 +79,24 @@ func TestServed(t *testing.T) {
   1 connection was left out, on which both sides send messages that answer nothing, as in AMQP,
     MQTT, NATS, WebSocket and publish/subscribe.
 `},
+		"ended": {sample.Served{Server: server, Elapsed: 2, Open: new(0),
+			Successor: &sample.EvidenceHop{}}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s.
+  While it was watched, postgres stopped listening, so that the requests a second are of a part of
+    the time.
+`},
+		"restarted": {sample.Served{Server: server, Elapsed: 2, Open: new(0),
+			Successor: &sample.EvidenceHop{Process: "postgres", PID: 7}}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s.
+  While it was watched, postgres was restarted: the requests to both processes count.
+`},
+		"succeeded": {sample.Served{Server: server, Elapsed: 2, Open: new(0), TwoWay: 1,
+			Successor: &sample.EvidenceHop{Process: "pgbouncer", PID: 7}}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s.
+  While it was watched, postgres stopped listening, and pgbouncer listens there now: the requests to
+    both count; 1 connection was left out, on which both sides send messages that answer nothing, as
+    in AMQP, MQTT, NATS, WebSocket and publish/subscribe.
+`},
 		"idle": {sample.Served{Server: server, Elapsed: 2, Open: new(500)}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s: 500 connections are open, and none carried any.
 `},
