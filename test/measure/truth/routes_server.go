@@ -3,7 +3,9 @@ package truth
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/bits"
 	"net"
 	"os"
 	"runtime"
@@ -25,6 +27,8 @@ type answering struct {
 	Sleep time.Duration
 	Size  int  // of the reply's body, in bytes
 	Alone bool // one request at a time
+	// Beside means that it runs on the first CPU.
+	Beside bool
 }
 
 const requestEnd = "\r\n\r\n"
@@ -62,6 +66,38 @@ func answer(how, at string) error {
 func (a answering) serve(fd int, reply []byte, one *sync.Mutex) {
 	runtime.LockOSThread()
 	defer func() { _ = unix.Close(fd) }()
+	if a.Beside {
+		if err := onFirstCPU(func() error { a.talk(fd, reply, one); return nil }); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	a.talk(fd, reply, one)
+}
+
+// onFirstCPU calls f on the first CPU that this thread may use.
+func onFirstCPU(f func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, first unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	for cpu := range len(all) * bits.UintSize {
+		if all.IsSet(cpu) {
+			first.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &first); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.SchedSetaffinity(0, &all)) }()
+	return f()
+}
+
+// talk answers the requests of a connection.
+func (a answering) talk(fd int, reply []byte, one *sync.Mutex) {
 	buffer := make([]byte, 1<<12)
 	for n := 0; ; {
 		got, err := unix.Read(fd, buffer[n:])

@@ -1,11 +1,13 @@
 package truth
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -206,5 +208,21 @@ func TestSumsVerdict(t *testing.T) {
 		if got := s.verdict(); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+func TestOnFirstCPU(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, during, after unix.CPUSet
+	err := unix.SchedGetaffinity(0, &before)
+	if err == nil {
+		err = onFirstCPU(func() error { return unix.SchedGetaffinity(0, &during) })
+	}
+	if err := errors.Join(err, unix.SchedGetaffinity(0, &after)); err != nil {
+		t.Fatal(err)
+	}
+	if during.Count() != 1 || after != before {
+		t.Errorf("from %v to %v and %v", before, during, after)
 	}
 }
