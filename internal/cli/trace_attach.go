@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -85,6 +86,9 @@ const overTCP, overUDP = "tcp", "udp"
 // attachedTo parses PORT or ADDRESS:PORT, either with a protocol as in 53/udp. A port is that of
 // 127.0.0.1.
 func attachedTo(word, usual string) (at netip.AddrPort, over string, err error) {
+	if socket := (endpoint.UnixSocketError{}); endpoint.OnUnixSocket(word) {
+		return at, "", usage(socket, socket.Hint())
+	}
 	if _, scheme, host, port := addressIn(word); scheme != "" && port != "" {
 		to := net.JoinHostPort(host, port)
 		if _, err := netip.ParseAddr(host); err != nil {

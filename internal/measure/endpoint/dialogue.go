@@ -50,6 +50,9 @@ type speaker interface {
 
 // speakerOf returns the client of a URL, or of HOST:PORT, whose server is asked what it speaks.
 func speakerOf(a Address, password string) (speaker, error) {
+	if OnUnixSocket(a.URL) {
+		return nil, UnixSocketError{}
+	}
 	if !strings.Contains(a.URL, "://") {
 		if _, err := parseRoute(a.URL); err != nil {
 			return nil, err
@@ -71,6 +74,36 @@ func speakerOf(a Address, password string) (speaker, error) {
 		return newResolver(a, u)
 	}
 	return nil, &unspokenError{printable.Line(u.Scheme), printable.Line(u.Host)}
+}
+
+// OnUnixSocket reports whether an address, or that in NAME=ADDRESS, is of a Unix socket: a path, an
+// abstract name with @, or a URL of one.
+func OnUnixSocket(address string) bool {
+	if name, rest, ok := strings.Cut(address, "="); ok && !strings.ContainsAny(name, ":/@") {
+		address = rest
+	}
+	scheme, rest, url := strings.Cut(address, "://")
+	switch {
+	case !url:
+		return strings.HasPrefix(address, "/") || strings.HasPrefix(address, "@") ||
+			strings.HasPrefix(address, "unix:")
+	case strings.Contains(scheme, "unix"):
+		return true
+	}
+	return strings.HasPrefix(scheme, "postgres") && strings.HasPrefix(rest, "/")
+}
+
+// UnixSocketError means that the requests to a Unix socket cannot be traced.
+type UnixSocketError struct{}
+
+func (UnixSocketError) Error() string {
+	return "a Unix socket: no packets go there that could be followed"
+}
+
+// Hint returns what can be traced instead.
+func (UnixSocketError) Hint() string {
+	return "trace the requests to the TCP port in front of it, in whose server's part its time is: " +
+		"sudo toll trace --attach 80"
 }
 
 // unspokenError means that toll's own client does not speak the protocol of a URL's scheme.
