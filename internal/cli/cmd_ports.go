@@ -91,6 +91,7 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
 	f.try.add(fl)
 	f.with.add(fl)
 	f.out.add(fl, document.PortList)
+	f.out.addMore(fl, "draw each hop of a port's routes, and name all commands that measure them")
 	add(fl, flagDef{name: saveFlag, group: toWrite, value: text(&f.save, ""), word: "FILE",
 		help: "also write what was read to this file, for --from-file (as root)", files: machineFile})
 	return c
@@ -148,7 +149,7 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	}
 	sentence.FillPorts(r)
 	wrong := r.Contradict()
-	err = f.out.print(e, typed(view.Ports(r), e))
+	err = f.out.print(e, typed(view.Ports(r, f.out.whole()), e))
 	if err == nil {
 		err = f.try.failed(r)
 	}

@@ -77,7 +77,7 @@ func everyKind(t *testing.T) map[string]document.Document {
 		"advise": Report(advised()), "difference": Difference(changed(t)),
 		"drift": Report(drifting(t)),
 		"scale": Report(crowded()), "sweep": Report(swept(t)), "wide": Report(widest(mode.All())),
-		"published": Published(study), "ports": Ports(pricedPorts()),
+		"published": Published(study), "ports": Ports(pricedPorts(), true),
 		"served": Served(new(busyServer())), "trace routes": Report(judge.Judge(judgetest.Routes(30,
 			judgetest.Divided(4e-6, 4e-3)))),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500}))}

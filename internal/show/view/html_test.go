@@ -97,7 +97,7 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 		"mesh":   Report(meshReports()["mesh"]),
 		"chat":   Report(routeReports()["chat"]), "published": PublishedDetails(study),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
-		"ports":   Ports(pricedPorts()), "empty": Report(head()),
+		"ports":   Ports(pricedPorts(), true), "empty": Report(head()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, _ := htmlOf(t, d)

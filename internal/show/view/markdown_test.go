@@ -65,7 +65,7 @@ func TestMarkdown(t *testing.T) {
 		"mesh":      Report(meshReports()["mesh"]),
 		"chat":      Report(routeReports()["chat"]),
 		"published": Published(study),
-		"ports":     Ports(pricedPorts()),
+		"ports":     Ports(pricedPorts(), true),
 		"predict":   Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func TestNoCellToSpare(t *testing.T) {
 		"mesh.txt":   Report(meshReports()["mesh"]),
 		"chat.txt":   Report(routeReports()["chat"]), "published.txt": Published(study),
 		"predict.txt": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
-		"ports.txt":   Ports(pricedPorts()),
+		"ports.txt":   Ports(pricedPorts(), true),
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("testdata", name))

@@ -18,13 +18,18 @@ type dial struct {
 	path   ports.Path
 }
 
-func explain(r *ports.Report) []document.Section {
+// explain draws a port's routes: with details hop by hop.
+func explain(r *ports.Report, details bool) []document.Section {
 	var out []document.Section
-	d := drawn{answer: answerText(r)}
+	d := drawn{answer: answerText(r), whole: details}
 	for _, row := range r.Ports {
+		served := servedBy(row)
+		if !details {
+			served = servedBriefly(row)
+		}
 		s := document.Section{Blocks: []document.Block{
 			document.Paragraph{Text: document.Strongly(portName(row)+" on "+bracketed(row.Address)).Then(
-				": "+servedBy(row), document.Plain)}}}
+				": "+served, document.Plain)}}}
 		for _, dials := range alike(dialsOf(row)) {
 			s.Add(d.routes(dials, clientsText(dials, r.Client)).Blocks...)
 		}
@@ -34,26 +39,43 @@ func explain(r *ports.Report) []document.Section {
 		s := document.Section{Blocks: []document.Block{
 			document.Paragraph{Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto,
 				cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}}
+		var all []dial
 		for _, c := range append([]ports.Client{ports.Itself}, ports.Insiders()...) {
 			path, ok := x.Paths[c]
 			if !ok {
 				continue
 			}
-			all := []dial{{c, path}}
+			all = append(all, dial{c, path})
 			for _, p := range x.Dials { // those to which it does not apply
 				if p.Single() && p.Client == c && p.Answers() != path.Answers() {
 					all = append(all, dial{c, p})
 				}
 			}
-			for _, one := range all {
-				s.Add(d.routes([]dial{one}, placeText(one)).Blocks...)
+		}
+		for _, dials := range d.together(all) {
+			var who []string
+			for _, one := range dials {
+				who = once(who, placeText(one))
 			}
+			s.Add(d.routes(dials, strings.Join(who, "; ")).Blocks...)
 		}
 		out = append(out, s)
 	}
-	below := checks(r)
-	below.Add(measure(r)...)
+	below := checks(r, details)
+	below.Add(measure(r, details)...)
 	return append(out, below)
+}
+
+// servedBriefly returns the words for who serves a port and who has its socket.
+func servedBriefly(r ports.Row) string {
+	text := "served by " + serverText(r.Server)
+	if r.Server.State != "" {
+		text += ", " + r.Server.State
+	}
+	if k := r.Holder.Kind; k == "docker-proxy" || ports.IsRelay(k) {
+		return text + fmt.Sprintf("; %s %d has the socket", k, r.Holder.PID)
+	}
+	return servedBy(r)
 }
 
 // bracketed returns an address as it stands before a port.
@@ -192,125 +214,6 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-// drawn has what the reader has seen before a route.
-type drawn struct {
-	answer string
-	before [][]ports.Hop
-}
-
-func answerText(r *ports.Report) string {
-	if r.Answer == nil {
-		return ""
-	}
-	return strings.Join(r.Answer.Text, "\n")
-}
-
-// rest returns the number of hops, from a route's end, that an earlier route ends with, too.
-func (d *drawn) rest(hops []ports.Hop) (most int) {
-	for _, other := range d.before {
-		n := 0
-		for n < min(len(hops), len(other)) && hops[len(hops)-1-n] == other[len(other)-1-n] {
-			n++
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// ends returns the words for why a route ends, without what the answer and the route say.
-func (d *drawn) ends(p ports.Path) string {
-	words := p.Why.Words
-	for _, h := range p.Hops {
-		if rest, ok := strings.CutPrefix(words, "DNAT "+h.Text+", then "); ok && h.Kind == "DNAT" {
-			words = rest
-		}
-	}
-	if brief, _, ok := strings.Cut(words, ": "); ok && strings.Contains(d.answer, words) {
-		words = brief
-	}
-	return words
-}
-
-// told reports whether the answer has each command of a remedy, in a line of its own.
-func (d *drawn) told(p ports.Path) bool {
-	if p.Trial == nil || len(p.Trial.Commands) == 0 {
-		return false
-	}
-	lines := strings.Split(d.answer, "\n")
-	return !slices.ContainsFunc(p.Trial.Commands, func(c ports.Command) bool {
-		return !slices.Contains(lines, c.Text)
-	})
-}
-
-func (d *drawn) routes(dials []dial, who string) (out document.Section) {
-	path := dials[0].path
-	head := document.Plainly(who+": ").Then(kindText(path), document.Strong)
-	if len(path.Servers) > 1 {
-		head = head.Then("; in turn "+strings.Join(path.Servers, ", ")+" answer", document.Plain)
-	}
-	hops, to, seen := approaches(dials)
-	if unserved(path) { // there is no route to draw
-		out.Add(document.Paragraph{Level: 1, Text: head.Then(", no socket listens on "+orList(to),
-			document.Plain)})
-		return out
-	}
-	out.Add(document.Paragraph{Level: 1, Text: head})
-	route := document.Route{Level: 2, Ends: d.ends(path),
-		Steps: []document.RoutePoint{{Kind: "client",
-			Text: document.Plainly("connects to " + orList(to))}}}
-	known := min(d.rest(path.Hops), len(hops))
-	if len(hops) > 0 && hops[0].Kind == "by" {
-		known = min(known, len(hops)-1)
-	}
-	d.before = append(d.before, path.Hops)
-	for i, h := range hops {
-		text := h.Text
-		as := known > 2 && i == len(hops)-known
-		if as {
-			text += ", and on as above"
-		}
-		route.Steps = append(route.Steps, document.RoutePoint{Kind: h.Kind, Text: document.Plainly(text)})
-		if as {
-			break
-		}
-	}
-	out.Add(route)
-	small := func(text string) {
-		out.Add(document.Paragraph{Level: 2,
-			Text: document.Text{{Text: text, Style: document.Faint}}})
-	}
-	hop := func(h ports.Hop) bool { return h.Kind == "MASQ" }
-	switch {
-	case path.Why.Words != "" || slices.ContainsFunc(path.Hops, hop):
-	case hidden(path):
-		small("The server sees " + orList(seen) + " instead of the client's address.")
-	case path.Masqueraded:
-		small("The server does not see the client's address.")
-	case len(seen) > 0:
-		small("The server sees the client's address.")
-	}
-	if path.Remedy != "" && !d.told(path) {
-		out.Add(paragraph(2, "remedy: "+path.Remedy))
-	}
-	for _, d := range path.Doubt {
-		if isUntried(d) {
-			continue // checks reports this for all paths
-		}
-		out.Add(paragraph(2, "not known: "+d.Words))
-	}
-	for _, d := range path.Depends {
-		out.Add(paragraph(2, "does not apply to "+d))
-	}
-	if len(path.Cost) > 0 {
-		var parts []string
-		for _, x := range path.Cost {
-			parts = append(parts, x.Load+" "+metricName(x.Metric)+" "+x.Text)
-		}
-		small("cost: " + strings.Join(parts, "; "))
-	}
-	return out
-}
-
 // approaches returns the dials' common hops, the addresses that they dial, and the clients'
 // addresses that the servers see.
 func approaches(dials []dial) (hops []ports.Hop, to, seen []string) {
@@ -399,12 +302,17 @@ func arrivalText(d dial, by []ports.Hop) string {
 	return clientText(d.client) + " by " + by[len(by)-1].Text
 }
 
-func measure(r *ports.Report) (out []document.Block) {
+// measure names commands that measure the port's routes: without details one.
+func measure(r *ports.Report, details bool) (out []document.Block) {
 	if r.MeasureServer != "" {
 		out = append(out, document.Paragraph{
 			Text: document.Strongly("To measure").Then(
 				" this server over each of its routes, with this client or your own:", document.Plain)},
 			document.Command{Line: r.MeasureServer})
+	}
+	if more := r.TraceServer != "" && tried(r) || len(r.Measure) > 0; more && !details {
+		return append(out, document.Paragraph{Style: document.Faint, Text: document.Plainly(
+			"Each hop, and commands that trace or compare such routes: --details.")})
 	}
 	if r.TraceServer != "" && tried(r) { // both need root
 		out = append(out, document.Paragraph{Text: document.Strongly("To see").Then(
@@ -425,7 +333,38 @@ func measure(r *ports.Report) (out []document.Block) {
 		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
 
-func checks(r *ports.Report) (out document.Section) {
+// checkedAlike returns the words for connections that all succeeded, as expected; "" for others.
+func checkedAlike(all []ports.Check) string {
+	var dials []string
+	for _, k := range all {
+		if k.Got != "connected" || !k.Agrees || k.Detail != "" || k.Expected == ports.Held {
+			return ""
+		}
+		dials = append(dials, k.Dial)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " by connecting from this machine to " + printable.List(dials) + ": connected."
+}
+
+// how returns the words for how the report knows the routes.
+func how(r *ports.Report) document.Text {
+	if !tried(r) {
+		return document.Strongly("Inferred").Then(" from sockets alone: connections were not tried in "+
+			"a copy of the machine, which needs root. Rules and routes may change the result.",
+			document.Plain)
+	}
+	return document.Strongly("Tried").Then(
+		" each route by connecting in a private copy of this machine's network.", document.Plain)
+}
+
+func checks(r *ports.Report, details bool) (out document.Section) {
+	if text := checkedAlike(r.Checks); text != "" && !details {
+		out.Add(document.Paragraph{Text: document.Strongly("Checked").Then(text, document.Plain)},
+			document.Paragraph{Text: how(r)})
+		return out
+	}
 	if len(r.Checks) > 0 {
 		out.Add(document.Paragraph{Text: document.Strongly("Checked").Then(
 			" by connecting from this machine:", document.Plain)})
@@ -449,14 +388,6 @@ func checks(r *ports.Report) (out document.Section) {
 		}
 		out.Add(document.Paragraph{Level: 1, Text: text})
 	}
-	how := document.Strongly("Tried").Then(
-		" all routes by connecting in a private copy of this machine's network, which no packet leaves.",
-		document.Plain)
-	if !tried(r) {
-		how = document.Strongly("Inferred").Then(" from sockets alone: connections were not tried in "+
-			"a copy of the machine, which needs root. Rules and routes may change the result.",
-			document.Plain)
-	}
-	out.Add(document.Paragraph{Text: how})
+	out.Add(document.Paragraph{Text: how(r)})
 	return out
 }

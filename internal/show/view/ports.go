@@ -12,8 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Ports shows the programs that answer on ports, and for a single port each path.
-func Ports(r *ports.Report) document.Document {
+// Ports shows the programs that answer on ports, and for a single port each path: with details hop by
+// hop, and all commands that measure it.
+func Ports(r *ports.Report, details bool) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r, Page: func() document.Page {
 		title := "Who reaches each port"
 		if r.Port != 0 {
@@ -38,7 +39,7 @@ func Ports(r *ports.Report) document.Document {
 		d.Sections = saying(
 			"No port answers: no socket listens, and no readable rule redirects a port.")
 	case r.Port != 0:
-		d.Sections = explain(r)
+		d.Sections = explain(r, details)
 	default:
 		d.Sections = portSections(r)
 	}

@@ -112,7 +112,7 @@ func TestPortOfASingledOutContainer(t *testing.T) {
 	}
 	c.Take(answers(c.Dials()))
 	c.Take(answers(c.Themselves()))
-	text := written(t, "table", Ports(judged(f, 9090)), format.Options{})
+	text := written(t, "table", Ports(judged(f, 9090), true), format.Options{})
 	for _, want := range []string{"does not apply to container app: blocked", "\n  container app: blocked\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -146,12 +146,21 @@ func TestPorts(t *testing.T) {
 		"port-inside.txt": judged(somePorts(), 9090),
 		"port-nobody.txt": judged(somePorts(), 4),
 		"ports-none.txt":  judged(&ports.Facts{}, 0)} {
-		b := written(t, "table", Ports(r), format.Options{})
-		whole(t, Ports(r), b)
-		golden(t, name, b)
-		for line := range strings.Lines(b) {
-			if w := ansi.StringWidth(strings.TrimRight(line, "\n")); w > format.DefaultWidth {
-				t.Errorf("%s: %d columns: %s", name, w, line)
+		for _, details := range []bool{true, false} {
+			if !details && r.Port == 0 {
+				continue
+			}
+			name := name
+			if !details {
+				name = "brief-" + name
+			}
+			b := written(t, "table", Ports(r, details), format.Options{})
+			whole(t, Ports(r, details), b)
+			golden(t, name, b)
+			for line := range strings.Lines(b) {
+				if w := ansi.StringWidth(strings.TrimRight(line, "\n")); w > format.DefaultWidth {
+					t.Errorf("%s: %d columns: %s", name, w, line)
+				}
 			}
 		}
 	}
@@ -275,7 +284,13 @@ func TestPortsDialled(t *testing.T) {
 					"They also close 80/tcp to this machine, of the clients tried.",
 				"Only containers reach 23/tcp."}}
 		}
-		d := Ports(r)
+		if r.Port != 0 && x.name != "" {
+			brief := Ports(r, false)
+			b := written(t, "table", brief, format.Options{Width: x.width})
+			whole(t, brief, b)
+			golden(t, "brief-"+x.name, b)
+		}
+		d := Ports(r, true)
 		b := written(t, "table", d, format.Options{Width: x.width})
 		whole(t, d, b)
 		if x.name != "" {
@@ -337,7 +352,7 @@ func TestRoutesKeepSeenAddressesApart(t *testing.T) {
 	r := &ports.Report{Port: 8080, Ports: []ports.Row{{Port: 8080, Proto: "tcp",
 		Dials: []ports.Path{dial("192.0.2.10", "192.0.2.10"), dial("172.17.0.1", "192.0.2.10"),
 			dial("172.18.0.1", "192.0.2.10")}}}}
-	got := fmt.Sprint(explain(r))
+	got := fmt.Sprint(explain(r, true))
 	for _, want := range []string{"this machine, dialling 192.0.2.10:",
 		"The server sees the client's address.", "this machine, dialling 172.17.0.1 or 172.18.0.1:",
 		"The server sees 192.0.2.10 instead of the client's address."} {
@@ -353,7 +368,7 @@ func TestExpectationsAsJUnit(t *testing.T) {
 		Because: ports.Reason{Words: "one does"}},
 		{Line: "containers reach 53/udp", Holds: ports.Maybe,
 			Because: ports.Reason{Words: "it is not known"}}}}
-	b := written(t, "junit", Ports(r), format.Options{})
+	b := written(t, "junit", Ports(r, true), format.Options{})
 	for _, want := range []string{"  <testsuite name=\"toll ports\" tests=\"3\" " +
 		"failures=\"1\" errors=\"0\" skipped=\"1\">",
 		`      <failure message="one does"></failure>`,
@@ -367,11 +382,11 @@ func TestExpectationsAsJUnit(t *testing.T) {
 // TestTraceNamed checks that the command that traces is named where this user may run it.
 func TestTraceNamed(t *testing.T) {
 	r := &ports.Report{TraceServer: "sudo toll trace direct=172.17.0.2:80"}
-	if got := measure(r); len(got) != 2 || got[1].(document.Command).Line != r.TraceServer {
+	if got := measure(r, true); len(got) != 2 || got[1].(document.Command).Line != r.TraceServer {
 		t.Errorf("%+v", got)
 	}
 	r.Ports = []ports.Row{{Dials: []ports.Path{{Doubt: []ports.Reason{{Code: ports.Untried}}}}}}
-	if got := measure(r); len(got) != 0 {
+	if got := measure(r, true); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -416,7 +431,7 @@ func TestRoutesAreDrawnOnce(t *testing.T) {
 		path(ports.OwnAddr, ports.ByNAT, append([]ports.Hop{{Kind: "DNAT", Text: "to it"}}, end...)...),
 		lost}}},
 		Answer: &analysis.Answer{Text: []string{"It is " + rule + ". This admits them:\n" + command}}}
-	got := fmt.Sprint(explain(r))
+	got := fmt.Sprint(explain(r, true))
 	for text, n := range map[string]int{"br0, and on as above": 1, "web listens on": 1, rule: 0,
 		"dropped by filter INPUT rule 1": 1, command: 0} {
 		if strings.Count(got, text) != n {
@@ -424,7 +439,7 @@ func TestRoutesAreDrawnOnce(t *testing.T) {
 		}
 	}
 	r.Answer = nil
-	if got = fmt.Sprint(explain(r)); !strings.Contains(got, rule) || !strings.Contains(got, command) {
+	if got = fmt.Sprint(explain(r, true)); !strings.Contains(got, rule) || !strings.Contains(got, command) {
 		t.Errorf("without an answer: %s", got)
 	}
 }
