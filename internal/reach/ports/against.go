@@ -145,6 +145,9 @@ func (r *Report) Since(old *Report, since string) {
 			c.Same++
 		case b.path.Answers() && a.path.Kind == "" && had[k.at(b.server)] > 0: // at another address
 			c.Same++
+		case a.path.Answers() && b.path.Kind == "" && has[k.at(a.server)] > 0 &&
+			old.absent(a.path, k, r, is, absentNow).Code == "" && r.hasAddress(a.path): // not tried there
+			c.Same++
 		case b.path.Answers():
 			c.Changed++
 			partly := had[k.at(b.server)] > 0
@@ -261,15 +264,15 @@ func (r *Report) absent(p Path, k compared, other *Report, all map[compared]outc
 	case p.card == "":
 		return Reason{}
 	}
-	why := r.without(netip.Addr{}, p.card, other, codes)
+	why := r.without(to.Addr(), p.card, other, codes)
 	if why.Code == "" && strings.HasPrefix(p.From, behindRouter) {
 		why.Code = codes.route
 	}
 	return why
 }
 
-// without returns the reason, with one of the codes, that the other report has no address of r, or
-// lacks one of a device's, or the device. It is none if it has all.
+// without returns the reason, with one of the codes, that the other report has not the address, or
+// lacks one of a device's of the same family, or the device. It is none if it has all.
 func (r *Report) without(a netip.Addr, device string, other *Report, codes absence) Reason {
 	for _, d := range r.devices {
 		if d.Name != device && (device != "" || !d.has(a)) {
@@ -284,7 +287,7 @@ func (r *Report) without(a netip.Addr, device string, other *Report, codes absen
 		}
 		for _, p := range d.Addrs {
 			there := slices.ContainsFunc(other.devices, func(o Device) bool { return o.has(p.Addr()) })
-			if !there && (device != "" || p.Addr() == a) {
+			if !there && (p.Addr() == a || device != "" && p.Addr().Is4() == a.Is4()) {
 				return Reason{Code: codes.address, Of: d.Name, At: p.Addr().String()}
 			}
 		}

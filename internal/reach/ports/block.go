@@ -164,7 +164,8 @@ func (o *outcome) misrouted(to netip.AddrPort) (cause Loss, remedies []Command) 
 	switch {
 	case l.Why == replica.NoRoute && l.Reply:
 		return Loss{Code: NoRouteBack, At: o.out.Source}, o.routeBack(to)
-	case l.Why == replica.NoRoute && to == o.q.at && o.f.own(to.Addr()) && !o.local():
+	case l.Why == replica.NoRoute && l.Space == 0 && to == o.q.at && o.f.own(to.Addr()) &&
+		!o.local():
 		return Loss{Code: NoRouteRedirected}, nil
 	case l.Why == replica.NoRoute && known && l.Space == 0:
 		return Loss{Code: NoRoute, At: at}, o.towards(net)

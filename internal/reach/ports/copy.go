@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -434,6 +435,11 @@ func (c *Copy) Lacks(all []replica.Lacks) {
 	if failed > 0 {
 		c.left(units.Plural(failed, "connection"), "not made in the copy of the network: "+
 			printable.Words(why), "")
+	}
+	if m := c.Machine; len(m.Spaces) > 0 && slices.ContainsFunc(m.Spaces[0].Uncertain(m.MACs()),
+		func(d xtables.Doubt) bool { return d.Word == "TPROXY" }) {
+		c.left("ports that TPROXY leads to a program", "a copy's sockets do not take such connections",
+			"see the rules: sudo iptables-save; sudo nft list ruleset")
 	}
 	var names []string
 	for _, l := range all {

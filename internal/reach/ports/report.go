@@ -312,3 +312,9 @@ func (r *Report) Served() bool {
 	}
 	return served
 }
+
+// hasAddress reports whether the machine has the address that a path dials.
+func (r *Report) hasAddress(p Path) bool {
+	to, _ := netip.ParseAddrPort(p.Dial)
+	return slices.ContainsFunc(r.devices, func(d Device) bool { return d.has(to.Addr()) })
+}
