@@ -139,6 +139,9 @@ func TestAgainst(t *testing.T) {
 			}
 			text := strings.Join(strings.Fields(string(out)), " ")
 			for _, line := range s.says {
+				if strings.HasPrefix(line, "Container ") { // only --try knows what changed in one
+					continue
+				}
 				if _, cause, _ := strings.Cut(line, "): "); !strings.Contains(text, cause) {
 					t.Errorf("%q is not in\n%s", cause, out)
 				}
