@@ -212,6 +212,9 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	if len(name) == 1 {
 		near = slices.DeleteFunc(flagNames(c), func(n string) bool { return n[0] != name[0] })
 	}
+	if f := cutCommand(c); f != nil && (len(name) == 1 || len(near) == 0) {
+		return usage(text, fmt.Sprintf("quote the whole command: --%s '%s …'", f.Name, f.Value))
+	}
 	if len(near) > 0 {
 		return usage(text, "did you mean --"+strings.Join(near, " or --")+"?")
 	}
@@ -228,6 +231,18 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 		return usage(text, fmt.Sprintf("--%s is a flag of %s", name, strings.Join(have, ", ")))
 	}
 	return usage(text, seeHelp(c))
+}
+
+// cutCommand returns the flag whose value is the first word of a command, or nil. What is taken for a
+// flag of toll may then be the command's.
+func cutCommand(c *cobra.Command) (cut *pflag.Flag) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if word := f.Annotations[asWord]; len(word) > 0 && strings.HasPrefix(word[0], "COMMAND") &&
+			!strings.ContainsAny(f.Value.String(), " @\n") {
+			cut = f
+		}
+	})
+	return cut
 }
 
 func flagNames(c *cobra.Command) (names []string) {

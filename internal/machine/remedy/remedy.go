@@ -26,6 +26,17 @@ func Install(names ...string) string {
 // Start returns the remedy that starts a service of systemd.
 func Start(service string) string { return control("start", service) }
 
+// Provide returns the remedy that starts a service of systemd, or that installs its package, given by
+// its name in Debian, if none of its programs is installed.
+func Provide(service, pkg string, programs ...string) string {
+	for _, p := range programs {
+		if has(p) || has("/usr/sbin/"+p) { // which is not in the PATH of ordinary users
+			return Start(service)
+		}
+	}
+	return Install(pkg)
+}
+
 // StartOwn returns the remedy that starts a service of the user's own systemd.
 func StartOwn(service string) string {
 	if has("systemctl") {

@@ -24,6 +24,12 @@ func TestRemedies(t *testing.T) {
 		"sudo apt-get install passt, sudo systemctl start docker, sudo systemctl restart docker" {
 		t.Errorf("with both: %s", got)
 	}
+	if got := Provide("absent", "absent.io", "no-such-program"); got != "sudo apt-get install absent.io" {
+		t.Errorf("not installed: %s", got)
+	}
+	if got := Provide("sudo", "sudo", "no-such-program", "sudo"); got != "sudo systemctl start sudo" {
+		t.Errorf("installed: %s", got)
+	}
 	if got := Install("a", "b") + ", " + Install("c (non-free)"); got !=
 		"sudo apt-get install a b, install c (non-free)" {
 		t.Errorf("several, and with a remark: %s", got)

@@ -54,14 +54,18 @@ type Daemon struct {
 // with the default address.
 type service struct{ what, short, socketUnit, unit, variable, first, given string }
 
-// start returns the remedy that starts the daemon.
+// start returns the remedy that starts or installs the daemon.
 func (s service) start() string {
-	own := ""
+	do := StartEngine()
 	if s == podmanService {
-		own = " (without root: " + remedy.StartOwn(s.socketUnit) + ")"
+		do = remedy.Provide(s.socketUnit, "podman", "podman") +
+			" (without root: " + remedy.StartOwn(s.socketUnit) + ")"
 	}
-	return remedy.Start(s.socketUnit) + own + ", or set " + s.variable + " to its address; --on lab needs none"
+	return do + ", or set " + s.variable + " to its address; --on lab needs none"
 }
+
+// StartEngine returns the remedy that starts or installs Docker Engine.
+func StartEngine() string { return remedy.Provide("docker", "docker.io", "dockerd", "docker") }
 
 func (s service) restart() string { return remedy.Restart(s.unit) }
 

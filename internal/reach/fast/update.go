@@ -13,7 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 )
@@ -115,7 +115,7 @@ func published(ctx context.Context) (*ports.Facts, error) {
 	if !list {
 		u := &machine.UnsupportedError{
 			Missing: "no Docker Engine answers, so its published ports are unknown",
-			Remedy:  remedy.Start("docker") + ", or set DOCKER_HOST to its address"}
+			Remedy:  dockerapi.StartEngine() + ", or set DOCKER_HOST to its address"}
 		for _, m := range facts.Missing {
 			if m.What == namesOfContainers {
 				u.Err = errors.New(m.Why)

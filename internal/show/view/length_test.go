@@ -73,15 +73,19 @@ func TestAnswersAreShort(t *testing.T) {
 func TestBusyIsSaidOnce(t *testing.T) {
 	r := routesTo(someChat, chatRoute("a", "127.0.0.1:1", 0, ""))
 	r.Warnings = []analysis.Warning{{Code: analysis.Busy, Text: "the machine was too busy. Wait"},
-		{Code: "ways", Text: "the ways lead to different servers"}}
+		{Code: "ways", Text: "the ways lead to different servers"},
+		{Code: analysis.Bimodal, Text: "the rounds fall into two clusters"}}
 	r.Found = slices.Insert(endpoints.Findings(r, nil), 0, analysis.Finding{Code: analysis.Busy})
 	text := summary(t, r, format.Options{})
 	if n := strings.Count(strings.ToLower(text), "too busy"); n != 1 ||
 		!testgolden.HasLine(text, "  the ways lead to different servers") {
 		t.Errorf("%d times:\n%s", n, text)
 	}
+	if strings.Contains(text, "two clusters") { // of which that is the cause
+		t.Errorf("the summary warns of it:\n%s", text)
+	}
 	if text := table(t, r, format.Options{}); !testgolden.HasLine(text,
-		"  the machine was too busy. Wait") {
+		"  the machine was too busy. Wait") || !strings.Contains(text, "two clusters") {
 		t.Errorf("the details lack it:\n%s", text)
 	}
 }
