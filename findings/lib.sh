@@ -9,8 +9,12 @@ trap 'exit 1' INT TERM
 trap finish EXIT
 
 finish() {
-	local status=$?
-	jobs -p | xargs -r kill 2>/dev/null || true
+	local status=$? job
+	trap '' INT TERM
+	for job in $(jobs -p); do
+		# A function's job is a shell, which has the program as its child.
+		kill $(cat "/proc/$job/task/$job/children" || true) "$job" || true
+	done 2>/dev/null
 	wait
 	cd / && rm -rf "$dir"
 	[ $status != 0 ] || exit $changed
