@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bufio"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (s *Session) content(a *answer) (io.Reader, error) {
 	case "":
 		return a.body, nil
 	case "gzip":
-		return &gunzip{from: a.body, left: s.e.mostBytes, most: s.e.mostBytes,
+		return &gunzip{from: bufio.NewReader(a.body), left: s.e.mostBytes, most: s.e.mostBytes,
 			whole: a.body.whole}, nil
 	default:
 		return nil, fmt.Errorf(
@@ -44,20 +45,31 @@ func (s *Session) content(a *answer) (io.Reader, error) {
 }
 
 // gunzip returns what the compressor has flushed as soon as it has come, and the rest when it
-// flushes again, fills its window or ends.
+// flushes again, fills its window or ends. The end of a member (RFC 1952, 2.2), which each event may
+// be, is one, too: gzip.Reader by itself would wait for the next member's header.
 type gunzip struct {
-	from       io.Reader
-	z          *gzip.Reader // nil until the first Read
-	left, most int          // bytes that may still come out, and at first
-	whole      func() bool  // whether from has ended; nil: unknown
+	from       *bufio.Reader
+	z          gzip.Reader
+	within     bool        // a member has begun, and not ended
+	left, most int         // bytes that may still come out, and at first
+	whole      func() bool // whether from has ended; nil: unknown
 }
 
 func (g *gunzip) Read(p []byte) (n int, err error) {
-	if g.z == nil {
-		if g.z, err = gzip.NewReader(g.from); err != nil {
-			g.z = nil
+	for n == 0 && err == nil && len(p) > 0 {
+		n, err = g.read(p)
+	}
+	return n, err
+}
+
+// read returns 0 and nil at the end of a member without further text.
+func (g *gunzip) read(p []byte) (n int, err error) {
+	if !g.within {
+		if err = g.z.Reset(g.from); err != nil {
 			return 0, err
 		}
+		g.z.Multistream(false)
+		g.within = true
 	}
 	if g.left == 0 {
 		return 0, fmt.Errorf("the response is longer than %d MiB without its compression",
@@ -65,6 +77,10 @@ func (g *gunzip) Read(p []byte) (n int, err error) {
 	}
 	n, err = g.z.Read(p[:min(len(p), g.left)])
 	g.left -= n
+	if err == io.EOF {
+		g.within = false
+		return n, nil
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) && g.whole != nil && g.whole() {
 		err = io.EOF // clients do not miss the end of the coding
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
@@ -279,6 +280,31 @@ func TestGzipBomb(t *testing.T) {
 	}
 }
 
+// Each member is read before the next one has come, as of a server that compresses each event.
+func TestGzipMembers(t *testing.T) {
+	member := func(text string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, text)
+		z.Close()
+		return b.String()
+	}
+	from, to := io.Pipe()
+	g := &gunzip{from: bufio.NewReader(from), left: 100, most: 100}
+	for _, tt := range [][2]string{{member("first"), "first"},
+		{member("") + member("second"), "second"}} {
+		go io.WriteString(to, tt[0])
+		got := make([]byte, 9)
+		if n, err := g.Read(got); err != nil || string(got[:n]) != tt[1] {
+			t.Fatalf("%q, %v, want %q", got[:n], err, tt[1])
+		}
+	}
+	to.Close()
+	if rest, err := io.ReadAll(g); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
+
 func FuzzGunzip(f *testing.F) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -294,8 +320,8 @@ func FuzzGunzip(f *testing.F) {
 		} else if !errors.Is(err, io.EOF) { // nothing is an empty text
 			wantErr = err
 		}
-		got, err := io.ReadAll(&gunzip{from: iotest.OneByteReader(bytes.NewReader(in)),
-			left: most, most: most})
+		got, err := io.ReadAll(&gunzip{from: bufio.NewReader(iotest.OneByteReader(
+			bytes.NewReader(in))), left: most, most: most})
 		if len(got) > most || !bytes.HasPrefix(want, got) {
 			t.Fatalf("%d bytes, at most %d, want the front of %d", len(got), most, len(want))
 		}

@@ -163,6 +163,35 @@ func TestZippedReplies(t *testing.T) {
 	}
 }
 
+// A stream of members, such as one for each event, is one text. Other bytes behind it are ignored.
+func TestGzipMembers(t *testing.T) {
+	texts := []string{says("a"), "", says("b"), says("c")}
+	packets := []string{headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"}
+	for _, text := range texts {
+		packets = append(packets, chunk(strings.Join(zipped(t, false, text), "")))
+	}
+	all := strings.Join(packets, "")
+	for name, pieces := range map[string][]string{"by members": packets,
+		"at once": {all}, "byte by byte": strings.Split(all, "")} {
+		for _, behind := range []string{"", "\x00\x00", "other"} {
+			end := ended
+			if behind != "" {
+				end = chunk(behind) + ended
+			}
+			got, err := decoded(append(slices.Clone(pieces), end)...)
+			if err != nil || len(got) != 1 || got[0].coded || !got[0].ended ||
+				len(got[0].events) != 3 {
+				t.Errorf("%s, %q behind: %+v, %v", name, behind, got, err)
+			}
+		}
+	}
+	odd := chunk("\x1f\x8b\x08\x08name\x00")
+	got, err := decoded(append(packets, odd, ended)...)
+	if err != nil || len(got) != 1 || !got[0].coded {
+		t.Errorf("a member with a name: %+v, %v", got, err)
+	}
+}
+
 // What was not flushed is decoded again with each piece: only so much of it.
 func TestUnflushedTextIsBounded(t *testing.T) {
 	packed := strings.Join(zipped(t, false, strings.Repeat(" ", 1<<20)), "")

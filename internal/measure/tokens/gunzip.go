@@ -11,12 +11,14 @@ import (
 // Compressors of streams end what they flush at a byte (Z_SYNC_FLUSH). Only what comes after that is
 // kept, with the text to which it may refer.
 type gunzip struct {
-	begun bool   // the header has come
-	rest  []byte // from the last flush on, or of the header
-	given int    // decoded bytes of rest that were returned
-	work  int    // bytes that were read and decoded since the last flush
-	text  []byte // decoded before rest, as much as it may refer to
-	from  io.ReadCloser
+	begun   bool   // the member's header has come
+	later   bool   // a member has ended
+	trailer int    // bytes behind that member that have yet to be skipped
+	rest    []byte // from the last flush on, or of the header
+	given   int    // decoded bytes of rest that were returned
+	work    int    // bytes that were read and decoded since the last flush
+	text    []byte // decoded before rest, as much as it may refer to
+	from    io.ReadCloser
 }
 
 const (
@@ -31,43 +33,66 @@ const (
 // flushed is how a flush ends: the lengths of an empty block without compression.
 var flushed = []byte{0, 0, 0xff, 0xff}
 
-// feed returns what more of the text the next bytes bring. What follows the text's end is ignored.
+// feed returns what more of the text the next bytes bring. The text may be of several members, as of
+// a server that compresses each event by itself (RFC 1952, 2.2). Other bytes behind it are ignored.
 func (g *gunzip) feed(b []byte) (text []byte, err error) {
 	g.rest = append(g.rest, b...)
+	for more := true; more && err == nil; {
+		var piece []byte
+		piece, more, err = g.step()
+		text = append(text, piece...)
+	}
+	return text, err
+}
+
+// step returns what the rest adds to the text of one member, and whether that has ended.
+func (g *gunzip) step() (text []byte, ended bool, err error) {
+	skip := min(g.trailer, len(g.rest))
+	g.rest, g.trailer = g.rest[skip:], g.trailer-skip
 	if !g.begun && !g.header() {
-		if len(g.rest) > 0 && !bytes.HasPrefix(gzipHead, g.rest[:min(len(g.rest), len(gzipHead))]) {
-			return nil, errForeign
+		switch {
+		case bytes.HasPrefix(gzipHead, g.rest[:min(len(g.rest), len(gzipHead))]):
+			return nil, false, nil
+		case g.later && !bytes.HasPrefix(g.rest, gzipHead[:2]):
+			g.rest = nil
+			return nil, false, nil
 		}
-		return nil, nil
+		return nil, false, errForeign
 	}
 	if len(g.rest) > mostUnflushed {
-		return nil, errForeign
+		return nil, false, errForeign
 	}
-	all, err := g.decode()
+	all, unread, err := g.decode()
 	g.work += len(g.rest) + len(all)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || len(all) == mostFlushed ||
 		g.work > mostWork {
-		return nil, errForeign
+		return nil, false, errForeign
 	}
 	text = all[g.given:]
 	g.given = len(all)
-	if err != nil && bytes.HasSuffix(g.rest, flushed) {
+	if err == nil {
+		*g = gunzip{rest: g.rest[len(g.rest)-unread:], later: true, trailer: 8, from: g.from}
+		return text, true, nil
+	}
+	if bytes.HasSuffix(g.rest, flushed) {
 		g.text = append(g.text, all...)
 		g.text = bytes.Clone(g.text[max(0, len(g.text)-window):])
 		g.rest, g.given, g.work = g.rest[:0], 0, 0
 	}
-	return text, nil
+	return text, false, nil
 }
 
-// decode returns what the rest is decoded to. The error is io.ErrUnexpectedEOF before the text's end.
-func (g *gunzip) decode() ([]byte, error) {
+// decode returns what the rest is decoded to, and how many bytes are behind its end. The error is
+// io.ErrUnexpectedEOF before that.
+func (g *gunzip) decode() (text []byte, unread int, err error) {
 	b := bytes.NewReader(g.rest)
 	if g.from == nil {
 		g.from = flate.NewReaderDict(b, g.text)
 	} else if err := g.from.(flate.Resetter).Reset(b, g.text); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return io.ReadAll(io.LimitReader(g.from, mostFlushed))
+	text, err = io.ReadAll(io.LimitReader(g.from, mostFlushed))
+	return text, b.Len(), err
 }
 
 // gzipHead begins the header of a gzip stream that has no optional fields, as those of HTTP servers.
