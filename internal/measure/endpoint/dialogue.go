@@ -76,12 +76,9 @@ func speakerOf(a Address, password string) (speaker, error) {
 	return nil, &unspokenError{printable.Line(u.Scheme), printable.Line(u.Host)}
 }
 
-// OnUnixSocket reports whether an address, or that in NAME=ADDRESS, is of a Unix socket: a path, an
-// abstract name with @, or a URL of one.
+// OnUnixSocket reports whether an address is that of a Unix socket: a path, an abstract name with @, or a
+// URL of one.
 func OnUnixSocket(address string) bool {
-	if name, rest, ok := strings.Cut(address, "="); ok && !strings.ContainsAny(name, ":/@") {
-		address = rest
-	}
 	scheme, rest, url := strings.Cut(address, "://")
 	switch {
 	case !url:
