@@ -70,9 +70,10 @@ func listPolicy(families ...byte) ([]raw.Message, error) {
 		unix.SizeofRtMsg, nil)
 }
 
-// MakeAddresses adds addresses without a lifetime and without duplicate address detection. It removes
-// the routes to their networks that the kernel adds, because these are among the routes of ReadRoutes;
-// the kernel adds them again when a device is set down and up, if it does so on the machine.
+// MakeAddresses adds addresses without a lifetime and without duplicate address detection. It
+// removes the routes to their networks that the kernel adds, because these are among the routes of
+// ReadRoutes; the kernel adds them again when a device is set down and up, if it does so on the
+// machine.
 func MakeAddresses(ms []raw.Message) []raw.Refused {
 	if len(ms) == 0 {
 		return nil

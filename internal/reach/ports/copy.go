@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -436,8 +435,7 @@ func (c *Copy) Lacks(all []replica.Lacks) {
 		c.left(units.Plural(failed, "connection"), "not made in the copy of the network: "+
 			printable.Words(why), "")
 	}
-	if m := c.Machine; len(m.Spaces) > 0 && slices.ContainsFunc(m.Spaces[0].Uncertain(m.MACs()),
-		func(d xtables.Doubt) bool { return d.Word == "TPROXY" }) {
+	if c.Machine.TPROXY() {
 		c.left("ports that TPROXY leads to a program", "a copy's sockets do not take such connections",
 			"see the rules: sudo iptables-save; sudo nft list ruleset")
 	}

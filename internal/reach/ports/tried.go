@@ -290,7 +290,7 @@ func (t *Tried) Text(c *Changes) (out []string) {
 			". What they would change is not known.")
 	}
 	if len(t.Daemons) > 0 {
-		out = append(out, "Programs that need a daemon, which a copy has not: "+
+		out = append(out, "Programs that need a daemon, which a copy does not have: "+
 			strings.Join(t.Daemons, ", ")+". What they would change is not known: try the rules that "+
 			"the daemon writes.")
 	}

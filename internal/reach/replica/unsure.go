@@ -168,6 +168,12 @@ func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
 	return out
 }
 
+// TPROXY reports whether rules of the machine's own namespace lead packets to transparent sockets.
+func (m *Machine) TPROXY() bool {
+	return len(m.Spaces) > 0 && slices.ContainsFunc(m.Spaces[0].Uncertain(m.MACs()),
+		func(d xtables.Doubt) bool { return d.Word == "TPROXY" })
+}
+
 // Assume returns the rules with those of Uncertain replaced as the variant requires.
 func (s *Space) Assume(v Variant, macs map[string]bool) (nft.Saved, []xtables.Saved) {
 	legacy := slices.Clone(s.Legacy)

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Ports shows the programs that answer on ports, and for a single port each path: with details hop by
-// hop, and all commands that measure it.
+// Ports shows the programs that answer on ports, and for a single port each path: with details hop
+// by hop, and all commands that measure it.
 func Ports(r *ports.Report, details bool) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r, Page: func() document.Page {
 		title := "Who reaches each port"

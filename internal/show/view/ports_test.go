@@ -439,7 +439,8 @@ func TestRoutesAreDrawnOnce(t *testing.T) {
 		}
 	}
 	r.Answer = nil
-	if got = fmt.Sprint(explain(r, true)); !strings.Contains(got, rule) || !strings.Contains(got, command) {
+	if got = fmt.Sprint(explain(r, true)); !strings.Contains(got, rule) ||
+		!strings.Contains(got, command) {
 		t.Errorf("without an answer: %s", got)
 	}
 }

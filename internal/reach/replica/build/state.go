@@ -246,8 +246,8 @@ func (c *machine) spaceOf(number int) int {
 	return link.Elsewhere
 }
 
-// Now returns the copy's devices, addresses, routes and parameters, and what Machine.Singled returns,
-// with the containers in which commands changed anything but parameters.
+// Now returns the copy's devices, addresses, routes and parameters, and what Machine.Singled
+// returns, with the containers in which commands changed anything but parameters.
 func (c *machine) Now() (out []replica.Space, singled []int, err error) {
 	if _, err := c.readRules(); err != nil {
 		return nil, nil, err

@@ -133,8 +133,8 @@ func (c *machine) free(p netip.Prefix) netip.Addr {
 }
 
 // inRule reports whether the bytes of a rule contain the address. Rules of before commands count,
-// too: of those that cannot be copied, two copies have different ones, but both must choose the same
-// addresses.
+// too: of those that cannot be copied, two copies have different ones, but both must choose the
+// same addresses.
 func (c *machine) inRule(a netip.Addr) bool {
 	b := a.AsSlice()
 	in := func(s replica.Space) bool {
