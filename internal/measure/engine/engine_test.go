@@ -268,7 +268,7 @@ func TestStarvedVisitIsNoResult(t *testing.T) {
 	for _, v := range r.file.Visits {
 		if v.Failure != "" {
 			starved++
-			if v.Failure != "the machine was too busy: a window of 0.25 s was planned, and 0.025 s were measured" {
+			if v.Failure != "the machine was too busy: a window of 0.25 s was planned, and 25.0 ms were measured" {
 				t.Errorf("failure %q", v.Failure)
 			}
 		}

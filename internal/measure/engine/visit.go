@@ -262,8 +262,8 @@ var errStarved = errors.New(sample.TooBusy)
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch-slip || e.Window > planned*stretch+slip {
-			return fmt.Errorf("%w: a window of %.3g s was planned, and %.3g s were measured",
-				errStarved, planned, e.Window)
+			return fmt.Errorf("%w: a window of %.3g s was planned, and %s were measured",
+				errStarved, planned, workload.Briefly(e.Window))
 		}
 	}
 	return nil

@@ -383,7 +383,7 @@ func (t *Tried) stillReached() string {
 	who := printable.Capital(t.others)
 	switch {
 	case len(t.Still) == 0:
-		return who + " would still reach no port."
+		return who + " would keep no port."
 	case len(perhaps) == 0:
 		return who + " would still reach " + few(exposedNames(sure)) + "."
 	case len(sure) == 0:

@@ -51,12 +51,12 @@ func TestTry(t *testing.T) {
 			"Other machines would lose 22/tcp (sshd) and 8080/tcp (web:80): lost dropped filter INPUT " +
 				"1 -j DROP.",
 			"Nobody would gain a port.",
-			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
+			"Other machines would keep no port. 11 of 15 connections would be as before."}},
 		"gained": {shut(), open(), replica.Output{}, []string{
 			"Other machines would gain 22/tcp (sshd) and 8080/tcp (web:80): before, lost dropped filter " +
 				"INPUT 1 -j DROP.",
 			"Nobody would lose a port.",
-			"Other machines would still reach no port. 11 of 15 connections would be as before."}},
+			"Other machines would keep no port. 11 of 15 connections would be as before."}},
 		"at one address": {open(), try(healthy(), 0, losing("127.0.0.1", replica.Lost{})),
 			replica.Output{}, []string{
 				"This machine would lose 22/tcp (sshd) and 8080/tcp (web:80) at 127.0.0.1: lost no-reason.",
@@ -108,7 +108,7 @@ func TestTry(t *testing.T) {
 				"1 -j DROP.",
 			"Other machines would lose 8080/tcp (web:80): lost dropped filter INPUT 1 -j DROP.",
 			"Nobody would gain a port.",
-			"Other machines would still reach no port. A container on bridge and this machine would " +
+			"Other machines would keep no port. A container on bridge and this machine would " +
 				"still reach 8080/tcp (web:80). 9 of 15 connections would be as before."}},
 		"one port": {try(healthy(), 8080), try(healthy(), 8080, drop), replica.Output{}, []string{
 			"Other machines would lose 8080/tcp (web:80): lost dropped filter INPUT 1 -j DROP.",
