@@ -21,7 +21,8 @@ func noRuns(l trend.List) []document.Section {
 
 // History shows the kept runs.
 func History(l trend.List) document.Document {
-	d := document.Document{Kind: document.AHistory, JSON: l}
+	d := document.Document{Kind: document.AHistory, JSON: l,
+		Page: headed("The history", "toll history")}
 	if l.Total == 0 {
 		d.Sections = noRuns(l)
 		return d
@@ -100,7 +101,8 @@ const mostDrawn = 4
 // or all with details, are drawn run by run.
 func Trends(l trend.List, names []string, details bool) document.Document {
 	t := trend.Of(l, names)
-	d := document.Document{Kind: document.AHistory, JSON: t}
+	d := document.Document{Kind: document.AHistory, JSON: t,
+		Page: headed("A ratio over the runs of the history", "toll history trend")}
 	if l.Total == 0 {
 		d.Sections = noRuns(l)
 		return d

@@ -39,7 +39,8 @@ type ModePath struct {
 
 // Modes says what each mode gives up, its paths, and what is missing for them.
 func Modes(list []Mode) document.Document {
-	d := document.Document{Kind: document.ModeList, JSON: list}
+	d := document.Document{Kind: document.ModeList, JSON: list,
+		Page: headed("Network modes", "toll modes")}
 	for _, m := range list {
 		d.Add(modeSection(m))
 	}
@@ -73,7 +74,9 @@ func ModeLines(list []Mode) document.Document {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(m.Mode, m.Docker, here)})
 	}
 	modes.Add(t)
-	d := document.Document{Kind: document.ModeList, JSON: list, Sections: []document.Section{modes}}
+	d := document.Document{Kind: document.ModeList, JSON: list,
+		Page:     headed("Network modes", "toll modes"),
+		Sections: []document.Section{modes}}
 	if len(missing) > 0 {
 		not := document.Section{Title: document.Strongly("Not here")}
 		for _, r := range missing {
