@@ -2,8 +2,8 @@
 # One would guess that "0 9 * * 1" is Mondays at nine for a library that reads "a standard crontab
 # expression", as it is in crontab(5), in a CronJob of Kubernetes and for the libraries next to it.
 #
-# APScheduler's from_crontab makes it Tuesdays: it numbers the days from Monday, 0, on. "0 9 13 * 5",
-# each 13th and each Friday elsewhere, is only a 13th that is a Saturday.
+# APScheduler's from_crontab makes it Tuesdays: it numbers the days from Monday, 0, on. "0 9 13 *
+# 5", each 13th and each Friday elsewhere, is only a 13th that is a Saturday.
 #
 # apscheduler 3.11.3, croniter 7.0.0 (PyPI), cron 4.4.0, cron-parser 5.10.5, croner 11.0.0 (npm),
 # 2026-11-30

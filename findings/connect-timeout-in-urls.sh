@@ -1,11 +1,11 @@
 #!/bin/bash
-# One would guess that connect_timeout=2 in the URL of a PostgreSQL server ends an attempt to connect
-# to a server that accepts the connection and says nothing: it is a parameter of such URLs
+# One would guess that connect_timeout=2 in the URL of a PostgreSQL server ends an attempt to
+# connect to a server that accepts the connection and says nothing: it is a parameter of such URLs
 # (PostgreSQL's documentation, "Connection URIs"), which programs in several languages share.
 #
 # psycopg and postgres.js give up after 2 s. node-postgres ignores the parameter and waits without
-# end. asyncpg sends it to the server, as a setting that PostgreSQL does not have, and waits for its own
-# timeout, 60 s by default.
+# end. asyncpg sends it to the server, as a setting that PostgreSQL does not have, and waits for
+# its own timeout, 60 s by default.
 #
 # psycopg 3.3.9, asyncpg 0.32.0 (PyPI), pg 8.23.1, postgres 3.4.9 (npm), 2026-11-30
 set -euo pipefail

@@ -1,8 +1,9 @@
 #!/bin/bash
 # One would guess that iprange counts twice as many IPs in 0.0.0.0/0 as in 0.0.0.0/1: 4294967296.
 #
-# It counts 0, with status 0, as its counter of a network has 32 bits. The two halves of it, each of
-# which is 2147483648, are counted as 4294967296, but 0 once --optimize has made one network of them.
+# It counts 0, with status 0, as its counter of a network has 32 bits. The two halves of it, each
+# of which is 2147483648, are counted as 4294967296, but 0 once --optimize has made one network of
+# them.
 #
 # iprange 1.0.4+ds-2 (Debian), 2026-11-30
 set -euo pipefail

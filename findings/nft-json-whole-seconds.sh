@@ -1,8 +1,9 @@
 #!/bin/bash
-# One would guess that `nft -j list` gives the timeout of a set as it was set: 1500ms as 1.5 or 1500.
+# One would guess that `nft -j list` gives the timeout of a set as it was set: 1500ms as 1.5 or
+# 1500.
 #
-# It drops what is below a second: 1500ms is 1, and 500ms is 0. `nft -j -f` then restores a set whose
-# elements live for 1 s, or for ever. The text has 1s500ms and 500ms, and restores both.
+# It drops what is below a second: 1500ms is 1, and 500ms is 0. `nft -j -f` then restores a set
+# whose elements live for 1 s, or for ever. The text has 1s500ms and 500ms, and restores both.
 #
 # nftables 1.0.6-2+deb12u2 (Debian), 2026-11-30
 set -euo pipefail

@@ -2,8 +2,8 @@
 # One would guess that NO_PROXY=10.0.0.0/8, as containers in clusters have it, keeps a client's
 # requests for http://10.1.2.3 away from the proxy, or that its manual says that it does not.
 #
-# It does so for requests, curl and axios. httpx, which many libraries for language models use, aiohttp
-# and undici ask the proxy.
+# It does so for requests, curl and axios. httpx, which many libraries for language models use,
+# aiohttp and undici ask the proxy.
 #
 # requests 2.34.2, httpx 0.28.1, aiohttp 3.14.5 (PyPI), axios 1.21.1, undici 7.16.0 (npm), curl
 # 7.88.1 (Debian), 2026-11-30

@@ -1,9 +1,9 @@
 #!/bin/bash
-# One would guess that @histogram.time(), on a function that takes 0.5 s, observes 0.5 s, or refuses
-# functions that it cannot time.
+# One would guess that @histogram.time(), on a function that takes 0.5 s, observes 0.5 s, or
+# refuses functions that it cannot time.
 #
-# Of an `async def`, or a generator, it observes some microseconds, without a word: the time that it
-# takes to make the coroutine, which has not begun. So do time() of a summary and a gauge, and
+# Of an `async def`, or a generator, it observes some microseconds, without a word: the time that
+# it takes to make the coroutine, which has not begun. So do time() of a summary and a gauge, and
 # track_inprogress(), which is 0 while the function runs.
 #
 # prometheus-client 0.26.0 (PyPI), 2026-11-30

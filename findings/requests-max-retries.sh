@@ -1,11 +1,11 @@
 #!/bin/bash
-# One would guess that HTTPAdapter(max_retries=3) of requests repeats only "failed DNS lookups, socket
-# connections and connection timeouts, never … requests where data has made it to the server", as
-# its documentation says.
+# One would guess that HTTPAdapter(max_retries=3) of requests repeats only "failed DNS lookups,
+# socket connections and connection timeouts, never … requests where data has made it to the
+# server", as its documentation says.
 #
 # A GET that the server has read, and answered by closing the connection, is sent four times. So is
-# one answered by 503 with Retry-After: requests waits as long as the server asks each time, whatever
-# its own timeout is.
+# one answered by 503 with Retry-After: requests waits as long as the server asks each time,
+# whatever its own timeout is.
 #
 # requests 2.34.2 (PyPI), urllib3 2.8.0, 2026-11-30
 set -euo pipefail
