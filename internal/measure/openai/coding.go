@@ -77,7 +77,7 @@ func (g *gunzip) read(p []byte) (n int, err error) {
 	}
 	n, err = g.z.Read(p[:min(len(p), g.left)])
 	g.left -= n
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		g.within = false
 		return n, nil
 	}
