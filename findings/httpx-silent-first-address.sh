@@ -16,14 +16,17 @@ pip_get httpx==0.28.1 anyio==4.11.0
 cat >ask.py <<'END'
 import asyncio, time, httpx
 
-async def ask():
+async def ask(name):
     async with httpx.AsyncClient(timeout=6) as client:
-        return await client.get("http://two.test:8000/")
+        return await client.get(f"http://{name}:8000/")
 
-for name, get in (("AsyncClient", lambda: asyncio.run(ask())),
-                  ("Client", lambda: httpx.get("http://two.test:8000/", timeout=6))):
+def ask_plain(name):
+    return httpx.get(f"http://{name}:8000/", timeout=6)
+
+for name, get in (("AsyncClient", lambda to: asyncio.run(ask(to))), ("Client", ask_plain)):
+    get("127.0.0.1")  # loads what the client needs
     start = time.monotonic()
-    print(name, get().status_code, time.monotonic() - start)
+    print(name, get("two.test").status_code, time.monotonic() - start)
 END
 cat >run.sh <<'END'
 ip link set lo up
@@ -42,5 +45,5 @@ LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu PATH=$dir/root/usr/sbin:
 	unshare -rnm bash -e run.sh >seen
 time_of() { awk -v c="$1" '$1 == c { print $3 }' seen; }
 expect "first address" 2001:db8::1 "$(sed -n 1p seen)"
-holds "AsyncClient: $(time_of AsyncClient) s are below 5" "$(time_of AsyncClient) < 5"
+holds "AsyncClient: $(time_of AsyncClient) s are below 6" "$(time_of AsyncClient) < 6"
 holds "Client, timeout=6: $(time_of Client) s are above 6" "$(time_of Client) > 6"

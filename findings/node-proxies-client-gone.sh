@@ -2,7 +2,7 @@
 # One would guess that a proxy made with a library for Node closes its connection to the server when
 # its client hangs up, so that a language model stops to work for nobody.
 #
-# http-proxy, the most used one, does not, whether the client leaves before the answer or within an
+# http-proxy, the oldest of them, does not, whether the client leaves before the answer or within an
 # event stream: it waits for an event that Node does not emit any more once the request has been
 # read (http-party/node-http-proxy pull request 1580, open since 2022). @fastify/http-proxy closes
 # the connection within a stream, not before the first byte. The four others always close it.
@@ -13,7 +13,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 npm_get http-proxy@1.18.1 http-proxy-middleware@4.2.1 http-proxy-3@2.0.1 httpxy@0.5.6 \
-	express-http-proxy@2.1.2 express@5 @fastify/http-proxy@11.6.3 fastify@5
+	express-http-proxy@2.1.2 express@5.3.0 @fastify/http-proxy@11.6.3 fastify@5.12.8
 cat >try.mjs <<'END'
 import http from 'node:http'
 import express from 'express'

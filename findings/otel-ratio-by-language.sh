@@ -12,7 +12,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 pip_get opentelemetry-sdk==1.45.2
-npm_get @opentelemetry/sdk-trace-base@2.12.1 @opentelemetry/api@1
+npm_get @opentelemetry/sdk-trace-base@2.12.1 @opentelemetry/api@1.9.0
 python3 -c 'import hashlib
 for i in range(1000): print(hashlib.md5(b"%d" % i).hexdigest())' >ids
 cat >sample.py <<'END'
