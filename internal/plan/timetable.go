@@ -44,9 +44,9 @@ const (
 	sliceTail = 0.00025
 	rest      = 0.00125
 	// Round trips depend on where in the kernel's tick they are. Slots follow each other at a whole
-	// number of beats (s), which divide the usual ticks, and golden of one. So the slots of each cell
-	// meet all parts of a tick evenly (Weyl's sequence). Distances that are a simple fraction of the
-	// tick meet few parts, other ones for each cell, as long as the epoch lasts.
+	// number of beats (s) and golden of one, so in an epoch of a second the slots of each cell meet
+	// all parts of a tick of 1 to 10 ms. Distances that are a simple fraction of the tick meet few
+	// parts, other ones for each cell, as long as the epoch lasts.
 	beat   = 1e-3
 	golden = 0.6180339887
 	// windowTail and windowRest are the same for a window. Meters may be read late.

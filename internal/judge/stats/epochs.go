@@ -42,7 +42,7 @@ func NewEpoch(values []float64, worth float64) Epoch {
 		apart[i] = math.Abs(x - e.Centre)
 	}
 	e.Spread = ofNormal * fewValues(e.N) * Median(apart)
-	if e.N > 1 {
+	if e.N >= leastNear {
 		e.Near = ofNear * float64(e.N) / float64(e.N-1) * quantile(apart, nearShare)
 	}
 	return e
@@ -54,6 +54,7 @@ const (
 	ofNormal  = 1.4826
 	ofNear    = 3.1383
 	nearShare = 0.25
+	leastNear = 5 // values, of which the nearest share is not the median itself
 )
 
 // fewValues returns the correction of ofNormal for n values by Croux & Rousseeuw, Time-efficient
@@ -125,19 +126,21 @@ func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 
 func within(epochs []Epoch) (variances []float64, pairs int) {
 	const medianVariance = math.Pi / 2
-	spread, near, freedom := 0.0, 0.0, 0.0
+	spread, freedom, near, all := 0.0, 0.0, 0.0, 0.0
 	for _, e := range epochs {
 		pairs += e.N
 		free := float64(e.N - 1)
 		spread += free * e.Spread * e.Spread
-		near += free * e.Near * e.Near
 		freedom += free
+		if e.Near > 0 {
+			near, all = near+free*e.Near*e.Near, all+free*e.Spread*e.Spread
+		}
 	}
 	// How close together values are near a median decides how precise it is. Of slices many are
 	// close together and some far off. One epoch tells too little about that.
 	dense := 1.0
 	if near > 0 {
-		dense = max(leastDense, near/spread)
+		dense = max(leastDense, near/all)
 	}
 	spread /= freedom // NaN if no epoch has two pairs
 	variances = make([]float64, len(epochs))
