@@ -105,9 +105,11 @@ func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 	out.Add(document.Paragraph{Level: 1, Text: head})
 	if !d.whole {
 		text := d.brief(path, to)
-		if path.Why.Words == "" && hidden(path) {
+		switch {
+		case path.Why.Words != "" || masqueradedByHop(path):
+		case hidden(path):
 			text += "; it sees " + orList(seen) + ", not the client's address"
-		} else if path.Why.Words == "" && path.Masqueraded {
+		case path.Masqueraded:
 			text += "; it does not see the client's address"
 		}
 		out.Add(paragraph(2, text))
@@ -137,9 +139,8 @@ func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 		out.Add(document.Paragraph{Level: 2,
 			Text: document.Text{{Text: text, Style: document.Faint}}})
 	}
-	hop := func(h ports.Hop) bool { return h.Kind == "MASQ" }
 	switch {
-	case path.Why.Words != "" || slices.ContainsFunc(path.Hops, hop):
+	case path.Why.Words != "" || masqueradedByHop(path):
 	case hidden(path):
 		small("The server sees " + orList(seen) + " instead of the client's address.")
 	case path.Masqueraded:
@@ -148,6 +149,11 @@ func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 		small("The server sees the client's address.")
 	}
 	return d.conclude(out, path)
+}
+
+// masqueradedByHop reports whether a hop of the path says which address the server sees.
+func masqueradedByHop(p ports.Path) bool {
+	return slices.ContainsFunc(p.Hops, func(h ports.Hop) bool { return h.Kind == "MASQ" })
 }
 
 // conclude adds what follows a route: its remedy, what is not known, exceptions and costs.

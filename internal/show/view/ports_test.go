@@ -325,6 +325,28 @@ func TestReasonsKeepPortsAndClientsTogether(t *testing.T) {
 	}
 }
 
+// A route says once which address the server sees.
+func TestBriefRouteOfMasqueraded(t *testing.T) {
+	hairpin := ports.Path{Client: ports.Neighbour, Kind: ports.Hairpin, Dial: "192.0.2.10:8080",
+		Source: "172.17.0.9", Seen: "172.17.0.1", Masqueraded: true,
+		Hops: []ports.Hop{{Kind: "DNAT", Text: "to 172.17.0.2:80"},
+			{Kind: "MASQ", Text: "the server sees 172.17.0.1"},
+			{Kind: "server", Text: "web listens on 172.17.0.2:80"}}}
+	proxied := hairpin
+	proxied.Kind, proxied.Hops = ports.ByProxy, proxied.Hops[2:]
+	for want, p := range map[string]ports.Path{
+		"connects to 192.0.2.10:8080 → DNAT to 172.17.0.2:80 → MASQ the server sees 172.17.0.1 → web " +
+			"listens on 172.17.0.2:80": hairpin,
+		"connects to 192.0.2.10:8080 → web listens on 172.17.0.2:80; it sees 172.17.0.1, not the " +
+			"client's address": proxied,
+	} {
+		got := (&drawn{}).routes([]dial{{p.Client, p}}, "a container").Blocks
+		if len(got) != 2 || got[1].(document.Paragraph).Text.String() != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
 // The server may see the address of one client of this machine and not that of another.
 func TestKindText(t *testing.T) {
 	doubt := []ports.Reason{{Code: ports.Untried}}
