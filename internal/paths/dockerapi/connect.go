@@ -64,8 +64,9 @@ func (s service) start() string {
 	return do + ", or set " + s.variable + " to its address; --on lab needs none"
 }
 
-// StartEngine returns the remedy that starts or installs Docker Engine.
-func StartEngine() string { return remedy.Provide("docker", "docker.io", "dockerd", "docker") }
+// StartEngine returns the remedy that starts or installs Docker Engine. The command docker alone, as
+// of docker-ce-cli or podman-docker, is no engine.
+func StartEngine() string { return remedy.Provide("docker", "docker.io", "dockerd") }
 
 func (s service) restart() string { return remedy.Restart(s.unit) }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +98,19 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 			}
 			refusal(t, answer, c.missing, c.remedy, c.unlikely)
 		})
+	}
+}
+
+// The command docker is no Docker Engine that could be started.
+func TestRemedyBesideDockersCommand(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	want := StartEngine()
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := StartEngine(); got != want {
+		t.Errorf("%q, without the command %q", got, want)
 	}
 }
 
