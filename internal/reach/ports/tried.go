@@ -48,19 +48,12 @@ func NewTried(commands string, out replica.Output) *Tried {
 	for _, m := range notFound.FindAllStringSubmatch(out.Text, -1) {
 		t.NotFound = once(t.NotFound, printable.Words(m[1]))
 	}
-	for _, m := range asksDaemon.FindAllStringSubmatch(commands, -1) {
-		t.Daemons = once(t.Daemons, m[1])
-	}
+	t.Daemons = askDaemons(commands)
 	return t
 }
 
-var (
-	// notFound matches what shells print about a program that they do not find.
-	notFound = regexp.MustCompile(`(?m)^\S+: (?:.*: )?(\S+): (?:command )?not found$`)
-	// asksDaemon matches commands that work only with a daemon.
-	asksDaemon = regexp.MustCompile(`(?m)(?:^|[;&|({])[ \t]*(?:sudo )?(docker|docker-compose|podman|` +
-		`nerdctl|kubectl|firewall-cmd|fail2ban-client|systemctl|service|nmcli|netplan)(?:[ \t;]|$)`)
-)
+// notFound matches what shells print about a program that they do not find.
+var notFound = regexp.MustCompile(`(?m)^\S+: (?:.*: )?(\S+): (?:command )?not found$`)
 
 // After returns the facts with the devices and addresses of now, the copy of old after commands.
 func (f *Facts) After(old, now *replica.Machine) *Facts {

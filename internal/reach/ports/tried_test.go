@@ -164,6 +164,22 @@ func TestTriedPrograms(t *testing.T) {
 		{"docker stop web && sudo systemctl restart docker; (podman ps)\nfirewall-cmd --reload", "", nil,
 			[]string{"docker", "systemctl", "podman", "firewall-cmd"}},
 		{"iptables -A DOCKER-USER -m comment --comment docker -j DROP; cat docker", "", nil, nil},
+		{"if ! docker info; then podman ps; else systemctl stop x; fi", "", nil,
+			[]string{"docker", "podman", "systemctl"}},
+		{"for n in a b; do service $n stop; done;virsh list|kubectl apply", "", nil,
+			[]string{"service", "virsh", "kubectl"}},
+		{"A=1 B= docker ps; sudo -n -u root podman ps; /usr/bin/firewall-cmd --reload\n" +
+			"sudo env C=2 /bin/systemctl stop x; x=$(nmcli c)", "", nil,
+			[]string{"docker", "podman", "firewall-cmd", "systemctl", "nmcli"}},
+		{"timeout 5 docker ps & sudo nsenter -t 1 -n podman ps; sh -c 'nerdctl ps'", "", nil,
+			[]string{"docker", "podman", "nerdctl"}},
+		{"sudo \\\n  docker ps", "", nil, []string{"docker"}},
+		{"sudo sh <<E\ndocker ps\nE\nA=1;B='a b' podman ps", "", nil, []string{"docker", "podman"}},
+		{"cat <<EOF >ssh\nservice ssh {\n}\nEOF\nnft -f - <<-'E'\ndocker\n\tE\ntrue", "", nil, nil},
+		{"cat <<A\nservice x\nA\ndocker ps; i=$((1<<2))\npodman ps", "", nil,
+			[]string{"docker", "podman"}},
+		{"docker=br0; ip link set dev docker0 up; ip link show docker", "", nil, nil},
+		{"ip link set docker up && nft add table service", "", nil, nil},
 	} {
 		got := NewTried(c.commands, replica.Output{Text: c.output})
 		if !slices.Equal(got.NotFound, c.notFound) || !slices.Equal(got.Daemons, c.daemons) {
