@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +32,42 @@ func TestTryOfFile(t *testing.T) {
 		f, ok := errors.AsType[*failure](err)
 		if !ok || f.code != exitFailed || f.hint != c.hint || (f.err != nil) != (c.hint != "") {
 			t.Errorf("%s with exit code %d: %+v", c.commands, c.code, f)
+		}
+	}
+}
+
+// Commands that need a daemon leave it open whether a line holds, and what was lost is lost.
+func TestTryWithDaemon(t *testing.T) {
+	line := func() []ports.Expectation {
+		lines, err := ports.ParseExpectations(strings.NewReader("other machines reach no port\n"),
+			netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lines
+	}
+	answered := ports.Path{Client: ports.Remote, Kind: ports.Direct, Dial: "192.0.2.10:22"}
+	for _, c := range []struct {
+		daemons []string
+		rows    []ports.Row
+		code    int
+	}{
+		{nil, nil, exitOK},
+		{[]string{"docker"}, nil, exitUnclear},
+		{[]string{"docker"}, []ports.Row{{Port: 22, Proto: "tcp", Dials: []ports.Path{answered}}},
+			exitWorse},
+	} {
+		r := &ports.Report{Ports: c.rows, Changes: &ports.Changes{},
+			Tried: &ports.Tried{Daemons: c.daemons}}
+		with := comparedWith{lines: line()}
+		with.apply(r)
+		code := exitOK
+		err := cmp.Or((&tryFlags{commands: "true"}).failed(r), with.failed(r))
+		if f, ok := errors.AsType[*failure](err); ok {
+			code = f.code
+		}
+		if code != c.code {
+			t.Errorf("%q, %d rows: exit code %d, want %d", c.daemons, len(c.rows), code, c.code)
 		}
 	}
 }

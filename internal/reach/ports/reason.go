@@ -115,6 +115,7 @@ const (
 	MayReach         Code = "may-reach"         // Of, At
 	ReachUnknown     Code = "reach-unknown"     // of Of, At; followed by the reasons
 	GetsNoAnswer     Code = "gets-no-answer"    // Of, at At; followed by the reason
+	DaemonsAsked     Code = "daemons-asked"     // by programs Of, which a copy does not have
 )
 
 // Loss is where and why packets were lost. Its zero value is none.

@@ -90,6 +90,7 @@ var ofPorts = map[ports.Code]string{
 	ports.MayReach:         "{of} may reach {at}",
 	ports.ReachUnknown:     "whether {of} reaches {at} is not known",
 	ports.GetsNoAnswer:     "{of} gets no answer at {at}",
+	ports.DaemonsAsked:     "what {of} would change is not known: a copy has no daemon",
 }
 
 // ofTraps are the sentences of traps, by what they are about.

@@ -53,6 +53,8 @@ func TestReasonsOfPorts(t *testing.T) {
 			"which web listens": {Code: ports.DialsOnly,
 			Of: "web", By: "pasta", At: "10.0.0.2"},
 		"answered by other instead of sshd": {Code: ports.OtherServer, Of: "other", By: "sshd"},
+		"what docker, nmcli would change is not known: a copy has no daemon": {
+			Code: ports.DaemonsAsked, Of: "docker, nmcli"},
 		"containers may reach 1.2.3.4:80": {Code: ports.MayReach, Of: "containers",
 			At: "1.2.3.4:80"},
 	} {
