@@ -140,18 +140,23 @@ func (t *tryFlags) failed(r *ports.Report) error {
 }
 
 // packageOf has the packages, by their names in Debian, of programs that change networks.
-var packageOf = map[string]string{"bridge": "iproute2", "conntrack": "conntrack",
-	"ethtool": "ethtool", "ip": "iproute2", "ip6tables": "iptables", "ip6tables-restore": "iptables",
-	"ipset": "ipset", "iptables": "iptables", "iptables-restore": "iptables", "nft": "nftables",
-	"nsenter": "util-linux", "sysctl": "procps", "tc": "iproute2", "ufw": "ufw"}
+var packageOf = map[string]string{"arptables": "iptables", "brctl": "bridge-utils",
+	"bridge": "iproute2", "conntrack": "conntrack", "ebtables": "iptables", "ethtool": "ethtool",
+	"ifconfig": "net-tools", "ip": "iproute2", "ip6tables": "iptables",
+	"ip6tables-restore": "iptables", "ipset": "ipset", "iptables": "iptables",
+	"iptables-restore": "iptables", "modprobe": "kmod", "nft": "nftables", "nsenter": "util-linux",
+	"route": "net-tools", "ss": "iproute2", "sysctl": "procps", "tc": "iproute2", "ufw": "ufw"}
 
 // toFind returns the remedy for programs that commands do not find in a copy.
 func toFind(names []string) string {
 	var packages []string
 	for _, name := range names {
-		if _, err := exec.LookPath(name); err == nil {
-			return "a copy has this machine's programs and the current directory, but not /home, /root, " +
-				"/tmp and /var: run toll in the directory of " + filepath.Base(name)
+		switch file, err := exec.LookPath(name); {
+		case err == nil && inCopy(file):
+			return "is the program installed that the first line of " + filepath.Base(name) + " names?"
+		case err == nil:
+			return "a copy has this machine's programs and the current directory, but not /home, " +
+				"/root, /tmp and /var: run toll in the directory of " + filepath.Base(name)
 		}
 		if p := packageOf[name]; p != "" && !slices.Contains(packages, p) {
 			packages = append(packages, p)
@@ -161,4 +166,21 @@ func toFind(names []string) string {
 		return ""
 	}
 	return remedy.Install(packages...)
+}
+
+// inCopy reports whether a copy of the machine has the file.
+func inCopy(file string) bool {
+	resolve := func(name string) (string, error) {
+		name, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return "", err
+		}
+		return filepath.Abs(name)
+	}
+	file, err := resolve(file)
+	return err == nil && slices.ContainsFunc([]string{".", "/bin", "/etc", "/gnu", "/nix", "/opt",
+		"/sbin", "/usr", "/usr/local"}, func(dir string) bool {
+		dir, err := resolve(dir)
+		return err == nil && strings.HasPrefix(file, dir+"/")
+	})
 }

@@ -86,7 +86,10 @@ func TestTryWithoutProgram(t *testing.T) {
 	}{
 		{[]string{"nft", "ip", "bridge"},
 			"install nftables, iproute2 (Debian's names of the packages)"},
+		{[]string{"ebtables", "arptables", "modprobe", "iptables"},
+			"install iptables, kmod (Debian's names of the packages)"},
 		{[]string{program}, "run toll in the directory of own.sh"},
+		{[]string{"/bin/sh"}, "is the program installed that the first line of sh names?"},
 		{[]string{"nonsense"}, ""},
 	} {
 		try := tryFlags{commands: "true"}
