@@ -228,14 +228,11 @@ func (c *Copy) FoundIn(other *Copy) {
 	}
 }
 
-// SingledIn adds the containers that rules single out in another copy of the machine.
+// SingledIn adds the containers that rules single out in another copy of the machine. They come
+// first, so that those that are places there are places here, too.
 func (c *Copy) SingledIn(other *Copy) {
 	own, others := c.singled, other.singled
-	c.singled = sync.OnceValue(func() []int {
-		all := slices.Concat(own(), others())
-		slices.Sort(all)
-		return slices.Compact(all)
-	})
+	c.singled = sync.OnceValue(func() []int { return keep(others(), slices.Concat(others(), own())) })
 }
 
 // Dials returns the connections to make. In a report on a port, each is explained; else Lost has

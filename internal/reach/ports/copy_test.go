@@ -80,8 +80,29 @@ func TestManySingledOut(t *testing.T) {
 		t.Errorf("%d, %+v", len(from), f.Copy.Left)
 	}
 	other := trySingledCopy(2, 3)
-	if other.SingledIn(trySingledCopy(1, 3)); !slices.Equal(other.singled(), []int{1, 2, 3}) {
+	if other.SingledIn(trySingledCopy(1, 3)); !slices.Equal(other.singled(), []int{1, 3, 2}) {
 		t.Errorf("%v", other.singled())
+	}
+}
+
+// Containers that commands changed take no place from those that rules single out.
+func TestSingledOutBesidesCut(t *testing.T) {
+	f := manyBridges(mostSingle + 3)
+	for i := range mostSingle + 1 {
+		f.Containers[i].Cut = &Cut{bridge: f.Devices[1+2*i].Name, families: map[bool]bool{false: true}}
+	}
+	for last, left := range map[int]int{mostSingle + 1: 0, mostSingle + 2: 1} { // the first is cut
+		f.Copy = nil
+		trySingled(f, 0, []int{1, last})
+		from := map[int]bool{}
+		for _, q := range f.Copy.asked {
+			if q.single {
+				from[q.client.Space] = true
+			}
+		}
+		if len(from) != mostSingle+1 || !from[last] || len(f.Copy.Left) != left {
+			t.Errorf("%d: %v, %+v", last, from, f.Copy.Left)
+		}
 	}
 }
 

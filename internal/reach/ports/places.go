@@ -77,25 +77,20 @@ func (c *Copy) unbridged(six bool) (out []place) {
 	return out
 }
 
-// mostSingle is the most containers that are places because rules single them out.
+// mostSingle is the most containers that are places because commands changed how they are linked,
+// and the most others that are because rules single them out.
 const mostSingle = 8
 
 // single returns existing containers on bridges that rules may treat differently from others of
 // their networks, or that commands changed, as places of IPv4 and of IPv6.
 func (c *Copy) single() map[bool][]place {
 	out := map[bool][]place{}
-	all, n := c.cut(), 0
-	for _, i := range c.singled() {
-		all = once(all, i)
-	}
+	cut, singled := c.onBridges(c.cut()), c.onBridges(c.singled())
+	all := cut[:min(len(cut), mostSingle)]
+	singled = slices.DeleteFunc(singled, func(i int) bool { return slices.Contains(all, i) })
+	all = append(slices.Clip(all), singled[:min(len(singled), mostSingle)]...)
 	for _, i := range all {
-		x, ok := c.containerIn(i)
-		if !ok || c.f.unbridged(*x) != "" || !x.had(false) && !x.had(true) {
-			continue
-		}
-		if n++; n > mostSingle {
-			continue
-		}
+		x, _ := c.containerIn(i)
 		for _, six := range []bool{false, true} {
 			if p := c.existing(i, x); x.had(six) {
 				d := c.f.device(p.bridge)
@@ -107,10 +102,24 @@ func (c *Copy) single() map[bool][]place {
 			}
 		}
 	}
-	if more := n - mostSingle; more > 0 {
-		c.left("connections from "+units.Plural(more, "container"), fmt.Sprintf(
-			"filters may treat %d containers differently from others of their networks, and %d are tried",
-			n, mostSingle), "")
+	n := len(all)
+	for _, i := range slices.Concat(cut, singled) {
+		all = once(all, i)
+	}
+	if more := len(all) - n; more > 0 {
+		c.left("connections from "+units.Plural(more, "container"), fmt.Sprintf("%d containers may be "+
+			"treated differently from others of their networks, and %d are tried", len(all), n), "")
+	}
+	return out
+}
+
+// onBridges returns those of the namespaces that are of containers on bridges, with an address.
+func (c *Copy) onBridges(spaces []int) (out []int) {
+	for _, i := range spaces {
+		x, ok := c.containerIn(i)
+		if ok && c.f.unbridged(*x) == "" && (x.had(false) || x.had(true)) {
+			out = append(out, i)
+		}
 	}
 	return out
 }
