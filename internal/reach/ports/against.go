@@ -271,8 +271,8 @@ func (r *Report) absent(p Path, k compared, other *Report, all map[compared]outc
 	return why
 }
 
-// without returns the reason, with one of the codes, that the other report has not the address, or
-// lacks one of a device's of the same family, or the device. It is none if it has all.
+// without returns the reason, with one of the codes, that the other report does not have the
+// address, or one of a device's of the same family, or the device. It is none if it has all.
 func (r *Report) without(a netip.Addr, device string, other *Report, codes absence) Reason {
 	for _, d := range r.devices {
 		if d.Name != device && (device != "" || !d.has(a)) {
