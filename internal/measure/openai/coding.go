@@ -45,8 +45,8 @@ func (s *Session) content(a *answer) (io.Reader, error) {
 }
 
 // gunzip returns what the compressor has flushed as soon as it has come, and the rest when it
-// flushes again, fills its window or ends. The end of a member (RFC 1952, 2.2), which each event may
-// be, is one, too: gzip.Reader by itself would wait for the next member's header.
+// flushes again, fills its window or ends. The end of a member (RFC 1952, 2.2), which each event
+// may be, is one, too: gzip.Reader by itself would wait for the next member's header.
 type gunzip struct {
 	from       *bufio.Reader
 	z          gzip.Reader

@@ -6,19 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// parser parses the events of a stream. Most differ from the one before in one string only, the text:
-// those it need not decode. The zero value is ready.
+// parser parses the events of a stream. Most differ from the one before in one string only, the
+// text: those it need not decode. The zero value is ready.
 type parser struct {
 	before, after []byte // of an event, around its text
 	like          piece  // what it brings
 	known         bool   // another text there brings the same with that text
 	unused        int    // events that were learned and had no successor like them
+	decoded       int    // events that were decoded
 }
 
-// mostUnused is the number of events without a successor like them after which none is learned.
-const mostUnused = 3
+const (
+	// mostUnused is the number of learned events without a successor like them after which few are
+	// learned: each seldom-th that is decoded, as a stream may begin with others than it goes on with.
+	mostUnused = 3
+	seldom     = 32
+)
 
-// parse is parseChunk.
+// parse returns what an event brings, as parseChunk does.
 func (p *parser) parse(data []byte) (piece, error) {
 	if p.known && len(data) > len(p.before)+len(p.after) && bytes.HasPrefix(data, p.before) &&
 		bytes.HasSuffix(data, p.after) {
@@ -30,14 +35,15 @@ func (p *parser) parse(data []byte) (piece, error) {
 		}
 	}
 	out, err := parseChunk(data)
-	if err == nil && p.unused < mostUnused {
+	p.decoded++
+	if err == nil && (p.unused < mostUnused || p.decoded%seldom == 0) {
 		p.learn(data, out)
 	}
 	return out, err
 }
 
-// learn notes what is around the text of an event, if it is one string and all else is the same with
-// another string there.
+// learn notes what is around the text of an event, if it is one string and all else is the same
+// with another string there.
 func (p *parser) learn(data []byte, x piece) {
 	i := bytes.Index(data, []byte(`"`+x.text+`"`)) + 1
 	if x.text == "" || i == 0 || !literal([]byte(x.text)) {

@@ -14,9 +14,10 @@ func TestParser(t *testing.T) {
 		events []string
 		known  bool // after the first
 	}{
-		"alike":         {[]string{with(1, "one"), with(1, " two"), with(1, "\u00e9")}, true},
-		"another time":  {[]string{with(1, "one"), with(2, "two"), with(2, "three")}, true},
-		"escapes":       {[]string{with(1, "one"), with(1, `\n`), with(1, `\"`), with(1, `\u00e9`)}, true},
+		"alike":        {[]string{with(1, "one"), with(1, " two"), with(1, "\u00e9")}, true},
+		"another time": {[]string{with(1, "one"), with(2, "two"), with(2, "three")}, true},
+		"escapes": {[]string{with(1, "one"), with(1, `\n`), with(1, `\"`), with(1, `\u00e9`)},
+			true},
 		"no text":       {[]string{with(1, "one"), with(1, ""), with(1, "two")}, true},
 		"not UTF-8":     {[]string{with(1, "one"), with(1, "\xff"), with(1, "\xc3")}, true},
 		"control":       {[]string{with(1, "one"), with(1, "\n")}, true},
@@ -55,7 +56,7 @@ func TestParser(t *testing.T) {
 func TestParserGivesUp(t *testing.T) {
 	var p parser
 	for i := range 10 {
-		if _, err := p.parse(fmt.Appendf(nil, `{"id":%d,"choices":[{"delta":{"content":"a"}}]}`, i)); err != nil {
+		if _, err := p.parse(fmt.Appendf(nil, odd, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,11 +65,27 @@ func TestParserGivesUp(t *testing.T) {
 	}
 }
 
+const odd = `{"id":%d,"choices":[{"delta":{"content":"a"}}]}`
+
+// A stream that begins with events that all differ may go on with events that are alike.
+func TestParserLearnsLater(t *testing.T) {
+	var p parser
+	for i := range 10 * seldom {
+		if _, err := p.parse(fmt.Appendf(nil, odd, min(i, 2*mostUnused))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.decoded != seldom {
+		t.Errorf("%d events were decoded", p.decoded)
+	}
+}
+
 func FuzzParser(f *testing.F) {
 	for i, tt := range chunks {
 		f.Add([]byte(tt.data), []byte(chunks[(i+1)%len(chunks)].data))
 	}
-	f.Add([]byte(`{"choices":[{"delta":{"content":"a"}}]}`), []byte(`{"choices":[{"delta":{"content":"b"}}]}`))
+	f.Add([]byte(`{"choices":[{"delta":{"content":"a"}}]}`),
+		[]byte(`{"choices":[{"delta":{"content":"b"}}]}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var p parser
 		_, _ = p.parse(a)
