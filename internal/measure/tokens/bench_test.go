@@ -81,8 +81,8 @@ func (s *streamed) write() {
 	s.held = s.held[:0]
 }
 
-// BenchmarkLog follows responses as vLLM sends them, and divides their times. It reports the CPU time:
-// on a busy machine, the time on the clock says little.
+// BenchmarkLog follows responses as vLLM sends them, and divides their times. It reports the CPU
+// time: on a busy machine, the time on the clock says little.
 func BenchmarkLog(b *testing.B) {
 	const sessions, each = 100, 50
 	by := Client{Space: 0, Dialled: []netip.AddrPort{benchServer}}

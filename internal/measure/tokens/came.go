@@ -28,7 +28,8 @@ func (l *Log) Arrived(by Client, local uint16, at, offset int64) (ns int64, ok b
 	return 0, false
 }
 
-// cameTo returns what came to a client's port, of the last connection that was open by a time, or nil.
+// cameTo returns what came to a client's port, of the last connection that was open by a time, or
+// nil.
 func (l *Log) cameTo(by Client, local uint16, at int64) (last *arrivals) {
 	for _, k := range l.cameTos[clientPort{by.Space, local}] {
 		a := l.came[k]

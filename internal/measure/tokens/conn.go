@@ -140,7 +140,6 @@ func (l *Log) begin(k key) *connection {
 		before.nth = l.replaced
 		l.conns[before] = c.before
 		c.before.end()
-		c.before.before = nil
 	}
 	l.conns[k] = c
 	if l.ours != nil {
@@ -296,7 +295,7 @@ func (l *Log) Base(by Client, local uint16, at int64) (base uint32, ok bool) {
 	return 0, false
 }
 
-// SealedFrom is Sealed for the response stream that begins with a sequence number.
+// SealedFrom returns what Sealed does, for the response stream that begins with a sequence number.
 func (l *Log) SealedFrom(base uint32, at, dialed Place, a *Asked) (s Seen, ok bool) {
 	c := l.find(dialed, func(_ key, c *connection) bool { // no packet filter changes its numbers
 		return c.out.known && c.out.base == base

@@ -37,8 +37,13 @@ func TestOpenedTwice(t *testing.T) {
 	}
 }
 
-// A client may use a port again before anybody asks what was seen.
+// A client may use a port again before anybody asks what was seen. Writes are read after packets.
 func TestTakeOfPortsUsedAgain(t *testing.T) {
+	t.Run("writes of one connection late", func(t *testing.T) { portsUsedAgain(t, false) })
+	t.Run("all writes late", func(t *testing.T) { portsUsedAgain(t, true) })
+}
+
+func portsUsedAgain(t *testing.T, late bool) {
 	s := newStreamed(0)
 	s.seqs = []uint32{0}
 	const second = 1_000_000_000
@@ -46,7 +51,9 @@ func TestTakeOfPortsUsedAgain(t *testing.T) {
 	for i, base := range []uint32{0, 3_000_000_000, 3_000_000_000 + 1<<20} {
 		s.now += second
 		s.ask(0, base)
-		s.write() // those to the connection before
+		if !late {
+			s.write() // those to the connection before
+		}
 		asked = append(asked, s.now)
 		for _, text := range []string{"one", " two", " three"}[:i+1] {
 			s.send(0, chunk(says(text)))
@@ -70,7 +77,8 @@ func TestTakeOfPortsUsedAgain(t *testing.T) {
 			return s.log.Arrived(by, benchClient(0).Port(), a.Sent, offset)
 		}
 		rows, missed := Divide([]Seen{x}, a)
-		if len(x.Events) != i+1 || x.Mark != theMark || len(x.Wrote) != i+1 || len(rows) != i+1 || missed != 0 {
+		if len(x.Events) != i+1 || x.Mark != theMark || len(x.Wrote) != i+1 || len(rows) != i+1 ||
+			missed != 0 {
 			t.Errorf("response %d: %+v, %d rows, %d missed", i, x, len(rows), missed)
 		}
 		for _, r := range rows {

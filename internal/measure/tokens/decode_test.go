@@ -206,6 +206,17 @@ func TestUnflushedTextIsBounded(t *testing.T) {
 	}
 }
 
+// Of members that come at once, only so much text is taken.
+func TestTextOfMembersIsBounded(t *testing.T) {
+	member := strings.Join(zipped(t, false, strings.Repeat(" ", 1<<20)), "")
+	for n, fits := range map[int]bool{mostFlushed >> 20: true, 64: false} {
+		text, err := (&gunzip{}).feed([]byte(strings.Repeat(member, n)))
+		if fits != (err == nil) || fits != (len(text) == n<<20) {
+			t.Errorf("%d bytes of %d members, %v", len(text), n, err)
+		}
+	}
+}
+
 func TestRequests(t *testing.T) {
 	post := func(head, body string) string {
 		return fmt.Sprintf("POST /v1 HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", head,

@@ -22,7 +22,8 @@ type gunzip struct {
 }
 
 const (
-	// mostUnflushed bounds the bytes between two flushes, and what they are decoded to.
+	// mostUnflushed bounds the bytes between two flushes, and mostFlushed what they, or all that comes
+	// at once, are decoded to.
 	mostUnflushed = 256 << 10
 	mostFlushed   = 4 << 20
 	// mostWork bounds what decoding the same bytes again with each piece takes.
@@ -33,14 +34,17 @@ const (
 // flushed is how a flush ends: the lengths of an empty block without compression.
 var flushed = []byte{0, 0, 0xff, 0xff}
 
-// feed returns what more of the text the next bytes bring. The text may be of several members, as of
-// a server that compresses each event by itself (RFC 1952, 2.2). Other bytes behind it are ignored.
+// feed returns what more of the text the next bytes bring. The text may be of several members, as
+// of a server that compresses each event by itself (RFC 1952, 2.2). Other bytes behind it are
+// ignored.
 func (g *gunzip) feed(b []byte) (text []byte, err error) {
 	g.rest = append(g.rest, b...)
 	for more := true; more && err == nil; {
 		var piece []byte
 		piece, more, err = g.step()
-		text = append(text, piece...)
+		if text = append(text, piece...); len(text) > mostFlushed {
+			return nil, errForeign
+		}
 	}
 	return text, err
 }

@@ -118,8 +118,8 @@ func (w sockets) own(space int, p pair) []writes.Event {
 	return out
 }
 
-// trim forgets the writes to sockets whose packets would have been read by now: the events of writes
-// are read at once, and packets once their block is full, or old.
+// trim forgets the writes to sockets whose packets would have been read by now: the events of
+// writes are read at once, and packets once their block is full, or old.
 func (w sockets) trim() {
 	const unread = int64(time.Second)
 	last := int64(0)

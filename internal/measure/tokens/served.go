@@ -86,6 +86,9 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 			continue
 		}
 		l.noteWrites(k, c)
+		if c.before != nil { // those before that were taken
+			c.before.before = nil
+		}
 		if k.nth == 0 {
 			c.client.take(l, c)
 		}

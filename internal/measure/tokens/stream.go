@@ -192,7 +192,7 @@ func (a *arrivals) inOrder(i int) bool {
 	return i == 0 && a.parts[i].start == 0 || i > 0 && a.parts[i].start == a.parts[i-1].end
 }
 
-// settleCopies is settle where bytes came more than once, or not in their order.
+// settleCopies finds when bytes were readable that came more than once, or not in their order.
 func (a *arrivals) settleCopies() {
 	cuts := make([]int64, 0, 2*len(a.parts))
 	for _, p := range a.parts {
