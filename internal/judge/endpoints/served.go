@@ -92,9 +92,12 @@ func atClients(s *sample.Served) string {
 func succeeded(server, now sample.EvidenceHop) string {
 	name := cmp.Or(server.Process, "the server")
 	switch {
-	case now.PID == 0:
-		return "while it was watched, " + name + " stopped listening, so that the requests a second are " +
-			"of a part of the time"
+	case now.Port == 0:
+		return "while it was watched, " + name + " stopped listening, so that the requests a second " +
+			"are of a part of the time"
+	case now.Process == "":
+		return "while it was watched, " + name + " stopped listening, and a program that toll cannot " +
+			"see listens there now: the requests to both count"
 	case now.Process == server.Process:
 		return "while it was watched, " + name + " was restarted: the requests to both processes count"
 	}

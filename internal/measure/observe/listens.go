@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -15,11 +16,11 @@ import (
 )
 
 // listens sets which program receives what comes to a hop, and how that is told from what comes to
-// others at its port.
-func (w *Watch) listens(h *hop) {
+// others at its port. After an error, the program is unknown.
+func (w *Watch) listens(h *hop) error {
 	h.about = sample.EvidenceHop{Port: h.to.Port(), NetNS: w.spaces[h.space].ID}
 	var all listeners
-	_ = w.spaces[h.space].Visit(func() (err error) {
+	err := w.spaces[h.space].Visit(func() (err error) {
 		if w.udp {
 			all, err = sock.Datagram()
 		} else {
@@ -27,6 +28,9 @@ func (w *Watch) listens(h *hop) {
 		}
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("read who listens at port %d: %w", h.to.Port(), err)
+	}
 	all = slices.DeleteFunc(all, func(s sock.Socket) bool {
 		return s.Local.Port() != h.to.Port() || !s.Listening
 	})
@@ -41,7 +45,7 @@ func (w *Watch) listens(h *hop) {
 		}
 	}
 	if len(own) == 0 {
-		return
+		return nil
 	}
 	h.about.PID = slices.Min(slices.Collect(maps.Keys(own)))
 	// With SO_REUSEPORT, the kernel spreads connections over them.
@@ -54,25 +58,31 @@ func (w *Watch) listens(h *hop) {
 		}
 	}
 	if len(addrs) == len(all) {
-		return
+		return nil
 	}
 	h.addr = slices.MinFunc(addrs, netip.Addr.Compare)
 	h.takes = func(to netip.Addr) bool {
 		return to == h.to.Addr() || slices.ContainsFunc(all.at(to), ours)
 	}
+	return nil
 }
 
-// successor returns who receives what comes to a hop now, or nil if one of the sockets still does that
-// did before.
+// successor returns who receives what comes to a hop now: nil if that is unknown, or the same
+// socket or process as before, and the zero value if nobody does.
 func (w *Watch) successor(before hop) *sample.EvidenceHop {
 	now := before
-	w.listens(&now)
+	if len(before.inodes) == 0 || w.listens(&now) != nil {
+		return nil
+	}
 	for inode := range before.inodes {
 		if now.inodes[inode] {
 			return nil
 		}
 	}
-	if len(before.inodes) == 0 {
+	switch pid := now.about.PID; {
+	case len(now.inodes) == 0:
+		return &sample.EvidenceHop{}
+	case pid != 0 && pid == before.about.PID: // it opened its socket anew
 		return nil
 	}
 	return &now.about

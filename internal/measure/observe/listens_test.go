@@ -157,7 +157,9 @@ func TestListens(t *testing.T) {
 	}
 	at := func(addr string) hop {
 		h := hop{space: home, to: netip.AddrPortFrom(netip.MustParseAddr(addr), 6000)}
-		w.listens(&h)
+		if err := w.listens(&h); err != nil {
+			t.Fatal(err)
+		}
 		return h
 	}
 	if h := at("127.0.0.1"); h.about.PID != os.Getpid() || h.takes != nil || h.addr.IsValid() {
@@ -184,6 +186,18 @@ func TestListens(t *testing.T) {
 	}
 }
 
+// TestSuccessorUnknown cannot read who listens.
+func TestSuccessorUnknown(t *testing.T) {
+	w := &Watch{spaces: []netns.Found{{}}}
+	before := hop{to: netip.MustParseAddrPort("127.0.0.1:6000"), inodes: map[uint32]bool{7: true}}
+	if err := w.listens(&hop{to: before.to}); err == nil {
+		t.Fatal("who listens is known")
+	}
+	if got := w.successor(before); got != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestSuccessor closes a server's socket while it is watched.
 func TestSuccessor(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -192,12 +206,14 @@ func TestSuccessor(t *testing.T) {
 	m := newMachine(t)
 	for name, tt := range map[string]struct {
 		before, closes, after bool // another one is there, it is closed, another one comes
-		want                  int  // -1: the server still listens
+		other                 bool // which is another process's
+		still                 bool // the server still listens
 	}{
-		"stays":            {want: -1},
+		"stays":            {still: true},
 		"ends":             {closes: true},
-		"is replaced":      {closes: true, after: true, want: os.Getpid()},
-		"one of two stays": {before: true, closes: true, want: -1},
+		"opens another":    {closes: true, after: true, still: true},
+		"is replaced":      {closes: true, after: true, other: true},
+		"one of two stays": {before: true, closes: true, still: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := func() (l net.Listener) {
@@ -222,16 +238,21 @@ func TestSuccessor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			want := sample.EvidenceHop{}
 			got := s.during(t, func() {
 				if tt.closes {
 					l.Close()
 				}
-				if tt.after {
+				switch {
+				case tt.other:
+					want = sample.EvidenceHop{PID: startServer(t, m, "127.0.0.1:6000"),
+						Process: "exe", Port: 6000, NetNS: s.at.about.NetNS}
+				case tt.after:
 					open()
 				}
 			}).Successor
-			if still := tt.want < 0; still != (got == nil) || !still && got.PID != tt.want {
-				t.Errorf("%+v, want %d", got, tt.want)
+			if tt.still != (got == nil) || got != nil && *got != want {
+				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
 	}

@@ -188,7 +188,7 @@ func (w *Watch) home(pid int) (int, error) {
 // describe sets what a route's hops are, and leaves out those that are one with a later one.
 func (w *Watch) describe(r *route) {
 	for i := range r.hops {
-		w.listens(&r.hops[i])
+		_ = w.listens(&r.hops[i]) // or its program stays unknown
 	}
 	for i := len(r.hops) - 1; i >= 0; i-- { // a program may have several addresses
 		if slices.ContainsFunc(r.hops[i+1:], func(h hop) bool { return h.place() == r.hops[i].place() }) {

@@ -19,8 +19,8 @@ type Served struct {
 	Command     []string    `json:"command,omitzero"`
 	Environment Environment `json:"environment"`
 	Server      EvidenceHop `json:"server"`
-	// Successor listens where the server did, whose socket was closed while it was watched. Without a
-	// PID it is not known, or nobody does: Process is "" then. Nil: the server still listens.
+	// Successor listens where the server did, which stopped while it was watched. Its port is 0 if
+	// nobody does. Nil: the server still listens, or that is unknown.
 	Successor *EvidenceHop `json:"successor,omitempty"`
 	// UDP means that the requests and replies are datagrams, and Connections the clients' sockets.
 	UDP     bool    `json:"udp,omitempty"`

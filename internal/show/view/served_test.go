@@ -85,13 +85,19 @@ func TestServed(t *testing.T) {
   While it was watched, postgres stopped listening, so that the requests a second are of a part of
     the time.
 `},
+		"succeeded by somebody": {sample.Served{Server: server, Elapsed: 2, Open: new(0),
+			Successor: &sample.EvidenceHop{Port: 5432}}, `Where does the time of requests to postgres at port 5432 go?
+  No request was answered in 2 s.
+  While it was watched, postgres stopped listening, and a program that toll cannot see listens there
+    now: the requests to both count.
+`},
 		"restarted": {sample.Served{Server: server, Elapsed: 2, Open: new(0),
-			Successor: &sample.EvidenceHop{Process: "postgres", PID: 7}}, `Where does the time of requests to postgres at port 5432 go?
+			Successor: &sample.EvidenceHop{Process: "postgres", Port: 5432}}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s.
   While it was watched, postgres was restarted: the requests to both processes count.
 `},
 		"succeeded": {sample.Served{Server: server, Elapsed: 2, Open: new(0), TwoWay: 1,
-			Successor: &sample.EvidenceHop{Process: "pgbouncer", PID: 7}}, `Where does the time of requests to postgres at port 5432 go?
+			Successor: &sample.EvidenceHop{Process: "pgbouncer", Port: 5432}}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s.
   While it was watched, postgres stopped listening, and pgbouncer listens there now: the requests to
     both count; 1 connection was left out, on which both sides send messages that answer nothing, as
