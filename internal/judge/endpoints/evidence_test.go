@@ -185,6 +185,9 @@ func TestEvidence(t *testing.T) {
 			[]string{"Over r, 2 visits in which captures lost packets are left out."}},
 		"unmatched": {judgetest.Evidence(quick, fine, none), func(e *sample.Evidence) { e.Matched = 22 },
 			"Over r, the captured packets allow no verdict: only 22 of 24 tokens were seen at every hop.", nil},
+		"few unmatched": {judgetest.Evidence(quick, fine, none),
+			func(e *sample.Evidence) { e.Matched = 23 }, "Neither, over r: ",
+			[]string{"\nSeen from the server (vllm at port 8000) on: 23 of 24 tokens."}},
 		"a server on a peer": {judgetest.Evidence(quick, [7]float64{1: 300, 5: 262}, none),
 			func(e *sample.Evidence) {
 				e.Parts, e.Hops[0].Machine, e.Unsure = e.Parts[1:], "peer gpu1", 0.131
@@ -212,10 +215,14 @@ func TestEvidence(t *testing.T) {
 		}
 		a := answerOf(r, nil)
 		text := strings.Join(a.Text, "\n")
-		if strings.Contains(text, "Seen from the server") { // as no token is missing
+		const seen = "Seen from the server"
+		if e := tt.evidence; strings.Contains(text, seen) && e.Matched == e.Tokens {
 			t.Errorf("%s: %s", name, text)
 		}
 		text += "\n" + strings.Join(r.Findings, "\n")
+		if strings.Count(text, seen) > 1 {
+			t.Errorf("%s: twice: %s", name, text)
+		}
 		if !strings.HasPrefix(text, tt.who) || a.Question != "Is it the network or the model?" {
 			t.Errorf("%s: %s", name, text)
 		}

@@ -104,17 +104,30 @@ func (w *writer) divided(fs []analysis.Finding) string {
 			say = append(say, "Over "+c.Label()+", "+text+".")
 		}
 	}
-	if slices.ContainsFunc(fs, func(f analysis.Finding) bool {
-		e := w.r.Cells[f.Cells[0]].Evidence
-		return e.Matched < e.Tokens
-	}) {
-		say = append(say, w.seen(fs))
+	if w.incomplete(fs) {
+		say = append(say, w.captured(fs))
 	}
 	return strings.Join(say, " ")
 }
 
-// seen returns where the captures begin, and of how many tokens they are.
+// seen returns what captured does, or "" where divided has it.
 func (w *writer) seen(fs []analysis.Finding) string {
+	if w.incomplete(fs) {
+		return ""
+	}
+	return w.captured(fs)
+}
+
+// incomplete reports whether captures lack tokens.
+func (w *writer) incomplete(fs []analysis.Finding) bool {
+	return slices.ContainsFunc(fs, func(f analysis.Finding) bool {
+		e := w.r.Cells[f.Cells[0]].Evidence
+		return e.Matched < e.Tokens
+	})
+}
+
+// captured returns where the captures begin, and of how many tokens they are.
+func (w *writer) captured(fs []analysis.Finding) string {
 	var say, places []string
 	matched, tokens := map[string]int{}, map[string]int{}
 	for _, f := range fs {

@@ -53,7 +53,9 @@ func Fill(r Told) {
 			continue
 		}
 		if at > 0 {
-			details[at] = append(details[at], w.fill(cmp.Or(t.detail, t.text), fs))
+			if said := w.fill(cmp.Or(t.detail, t.text), fs); said != "" {
+				details[at] = append(details[at], said)
+			}
 		}
 		if shown[f.Code]++; text == "" || shown[f.Code] > t.most || slices.Contains(answer, text) {
 			continue
