@@ -34,7 +34,7 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 	if len(all) == 0 {
 		return nil
 	}
-	all, leftOut := whole(all)
+	all, leftOut := lossless(all)
 	out := &sample.Evidence{Hops: slices.Clone(all[0].Hops), Writes: true, LeftOut: leftOut}
 	for i := range out.Hops {
 		out.Hops[i].Stopped = 0
@@ -80,9 +80,9 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 	return out
 }
 
-// whole returns the visits during which no capture lost packets, and the number of the others; or all
-// visits, if those have less than half of the tokens.
-func whole(all []*sample.Evidence) (kept []*sample.Evidence, leftOut int) {
+// lossless returns the visits during which no capture lost packets, and the number of the others;
+// or all visits, if those have less than half of the tokens.
+func lossless(all []*sample.Evidence) (kept []*sample.Evidence, leftOut int) {
 	tokens, of := 0, 0
 	for _, e := range all {
 		if of += e.Tokens; e.Lost == 0 {

@@ -209,8 +209,8 @@ const (
 	assumedError = 0.05e-6
 	leastError   = 0.02e-6
 	mostCost     = 1e-6
-	// mostRelayCost is the same of a relay: each record there stands for several calls of programs, as of
-	// its other threads and its other socket.
+	// mostRelayCost is the most that an event of a relay may cost: each record there stands for
+	// several calls of programs, as of its other threads and its other socket.
 	mostRelayCost = 4e-6
 )
 
@@ -299,7 +299,8 @@ type spell struct {
 	relay        bool // which runs
 }
 
-// timesOf returns the time and the number of events between steps, in the path and while relays run.
+// timesOf returns the time and the number of events between steps, in the path and while relays
+// run.
 func timesOf(t *sample.Trace) map[steps]spell {
 	out := map[steps]spell{}
 	for i, g := range t.Segments {
