@@ -228,9 +228,7 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	defer s.mu.Unlock()
 	lost, err := s.lost(nil)
 	s.served.Lost += lost
-	s.log = tokens.NewServer()
-	s.log.Serve(s.at.place(), s.at.takes)
-	s.log.Dialled(s.dialled...)
+	s.newLog()
 	return recorded, err
 }
 
@@ -242,7 +240,8 @@ func (s *serving) record() (recorded int, err error) {
 	return s.recorded, err
 }
 
-// take is tokens.Requests.Take. It returns the number of records so far.
+// take adds what the log has of requests (see tokens.Requests.Take). It returns the number of
+// records so far.
 func (s *serving) take(before int64) (recorded int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,8 @@ func TestManySessions(t *testing.T) {
 	}
 	t.Logf("%.0f tokens/s: %d of %d matched, %d packets or writes lost, verdict: %v %s",
 		sessions*n/end.Sub(began).Seconds(), e.Matched, e.Tokens, e.Lost, ok, why)
-	if len(all) != sessions || e.Responses != sessions || e.Tokens != sessions*n {
+	if len(all) != sessions || e.Responses != sessions || e.Tokens > sessions*n ||
+		e.Lost == 0 && e.Tokens < sessions*n {
 		t.Fatalf("%+v", e)
 	}
 	const least = 0.95
@@ -38,7 +39,7 @@ func TestManySessions(t *testing.T) {
 		whole += r.Arrivals[len(r.Arrivals)-1].Seconds() / sessions
 	}
 	const exact = 1e-6 // s
-	if e.Matched == e.Tokens && (sum-whole > exact || whole-sum > exact) {
+	if e.Matched == sessions*n && (sum-whole > exact || whole-sum > exact) {
 		t.Errorf("the parts add up to %v s, the last token took %v s", sum, whole)
 	}
 }

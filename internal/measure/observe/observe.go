@@ -51,23 +51,27 @@ type Watch struct {
 	extra []*ring            // copies, whose packets are dropped
 	spare []*writes.Recorder // the same of writes
 	// writes records the writes of servers; nil: this kernel or process cannot.
-	writes *writes.Recorder
-	unread int // events that it lost before the visit
-	// grown is by how much the ring of a namespace is larger than usual, and grownWrites that of the
-	// writes, a power of two: those that lost something are. full means that they are not yet open.
+	writes   *writes.Recorder
+	writesOf writes.Of // what it records
+	unread   int       // events that it lost before the visit
+	// grown is by how much the next ring of a namespace will be larger than usual, and grownWrites
+	// that of the writes, a power of two: those that lost something are.
 	grown       map[int]int
 	grownWrites int
-	mostGrown   int
-	full        bool
-	recorded    int   // packets and writes so far
-	realtime    int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
-	stop        chan struct{}
-	over        sync.WaitGroup
+	// holes means that packets or writes were lost since the log was made.
+	holes    bool
+	recorded int   // packets and writes so far
+	realtime int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
+	stop     chan struct{}
+	over     sync.WaitGroup
 }
 
 type ring struct {
 	*capture.Ring
 	space int
+	ports []uint16 // nil: all
+	size  capture.Size
+	times int // by how much it is larger than its size
 }
 
 // route has the hops from a server to a client. Namespaces are indexes into Watch.spaces.
@@ -151,7 +155,7 @@ func NewBlind() *Watch {
 
 func newWatch() *Watch {
 	return &Watch{base: markBase + rand.Uint32N(markBase), routes: map[string]*route{},
-		find: netns.Find, grown: map[int]int{}, grownWrites: 1, mostGrown: mostGrown}
+		find: netns.Find, grown: map[int]int{}}
 }
 
 func (w *Watch) ours(mark uint32) bool { return mark > w.base && mark <= w.base+mostMarks }
@@ -201,16 +205,34 @@ func (w *Watch) Start() error {
 
 func (w *Watch) start() error {
 	size := capture.Large
-	switch w.log = tokens.NewLog(w.ours); {
-	case w.serving:
-		w.log, size = tokens.NewServer(), capture.Begins
-	case w.anyBytes:
-		w.log, size = tokens.NewLog(nil), capture.Heads
-	}
-	if w.udp {
+	switch {
+	case w.udp:
 		size = capture.Heads.UDP()
+	case w.serving:
+		size = capture.Begins
+	case w.anyBytes:
+		size = capture.Heads
 	}
 	w.openWrites() // before the captures, so that each captured reply has its write
+	if err := w.open(size, w.newLog()); err != nil {
+		return err
+	}
+	w.stop = make(chan struct{})
+	w.over.Go(w.read)
+	return nil
+}
+
+// newLog makes the log anew. It returns the ports that it follows, by namespace.
+func (w *Watch) newLog() map[int][]uint16 {
+	switch {
+	case w.serving:
+		w.log = tokens.NewServer()
+	case w.anyBytes:
+		w.log = tokens.NewLog(nil)
+	default:
+		w.log = tokens.NewLog(w.ours)
+	}
+	w.holes = false
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
 		for _, h := range r.near() {
@@ -229,19 +251,13 @@ func (w *Watch) start() error {
 		}
 	}
 	w.log.Dialled(w.dialled...)
-	if err := w.open(size, ports); err != nil {
-		return err
-	}
-	w.full = false
-	w.stop = make(chan struct{})
-	w.over.Go(w.read)
-	return nil
+	return ports
 }
 
 // openWrites begins to record the servers' writes. Without them, what they would tell is in the
 // server's part. Of routes that may yet lose hops, any hop may be the server.
 func (w *Watch) openWrites() {
-	of := writes.Of{UDP: w.udp, Times: w.grownWrites,
+	of := writes.Of{UDP: w.udp, Times: max(1, w.grownWrites),
 		Runs: w.serving || w.dials && !w.udp} // how processes spent their time
 	for _, r := range w.routes {
 		for i, h := range r.near() {
@@ -262,7 +278,12 @@ func (w *Watch) openWrites() {
 	case !of.Runs:
 		of.Dialled = nil
 	}
-	w.writes, _ = writes.Open(of)
+	var err error
+	if w.writes, err = writes.Open(of); err != nil && of.Times > 1 { // there is no memory for more
+		of.Times = 1
+		w.writes, _ = writes.Open(of)
+	}
+	w.writesOf = of
 	for range w.copies {
 		if r, err := writes.Open(of); err == nil {
 			w.spare = append(w.spare, r)
@@ -270,15 +291,20 @@ func (w *Watch) openWrites() {
 	}
 }
 
-// open opens the captures of ports in namespaces, and their copies.
+// open opens the captures of ports in namespaces, and their copies: usual ones where there is no
+// memory for larger ones.
 func (w *Watch) open(size capture.Size, ports map[int][]uint16) error {
 	spaces := slices.Sorted(maps.Keys(ports))
 	rings := make([]*ring, len(spaces)*(1+w.copies))
 	err := atOnce(len(rings), func(i int) (err error) {
 		space := spaces[i%len(spaces)]
 		all := slices.Sorted(slices.Values(ports[space]))
-		rings[i], err = openIn(w.spaces[space], space, size.Times(max(1, w.grown[space])),
-			slices.Compact(all)...)
+		all = slices.Compact(all)
+		times := max(1, w.grown[space])
+		rings[i], err = openIn(w.spaces[space], space, size, times, all...)
+		if err != nil && times > 1 {
+			rings[i], err = openIn(w.spaces[space], space, size, 1, all...)
+		}
 		return err
 	})
 	for i, r := range rings {
@@ -293,12 +319,13 @@ func (w *Watch) open(size capture.Size, ports map[int][]uint16) error {
 	return err
 }
 
-// openIn opens a capture in a namespace.
-func openIn(in netns.Found, space int, size capture.Size, ports ...uint16) (r *ring, err error) {
+// openIn opens a capture in a namespace, whose ring is larger than a size by times.
+func openIn(in netns.Found, space int, size capture.Size, times int, ports ...uint16) (r *ring,
+	err error) {
 	err = in.Visit(func() error {
-		opened, err := capture.Open(size, ports...)
+		opened, err := capture.Open(size.Times(times), ports...)
 		if err == nil {
-			r = &ring{opened, space}
+			r = &ring{Ring: opened, space: space, ports: ports, size: size, times: times}
 		}
 		return err
 	})
@@ -383,17 +410,17 @@ func (w *Watch) drain() error {
 // mostGrown bounds how much larger than usual a ring gets.
 const mostGrown = 4
 
-// lost returns the number of packets and writes that were lost since its last call, but for the packets
-// of namespaces that of, unless it is nil, does not report. Rings that lost something are larger when
-// they are opened next.
+// lost returns the number of packets and writes that were lost since its last call, but for the
+// packets of namespaces that of, unless it is nil, does not report. Rings that lost something are
+// larger when they are opened next.
 func (w *Watch) lost(of func(space int) bool) (sum int, err error) {
 	if w.writes != nil {
 		n, err := w.writes.Lost()
 		if err != nil {
 			return 0, err
 		}
-		if n > w.unread && w.grownWrites < w.mostGrown {
-			w.grownWrites, w.full = 2*w.grownWrites, true
+		if n > w.unread {
+			w.grownWrites, w.holes = min(2*w.writesOf.Times, mostGrown), true
 		}
 		sum, w.unread = n-w.unread, n
 	}
@@ -402,8 +429,8 @@ func (w *Watch) lost(of func(space int) bool) (sum int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if g := max(1, w.grown[r.space]); n > 0 && g < w.mostGrown {
-			w.grown[r.space], w.full = 2*g, true
+		if n > 0 {
+			w.grown[r.space], w.holes = min(2*r.times, mostGrown), true
 		}
 		if of == nil || of(r.space) {
 			sum += n

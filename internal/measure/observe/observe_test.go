@@ -44,7 +44,7 @@ func (k *talk) visit(t testing.TB, sessions, requests int) (*sample.Evidence, []
 	return k.visitBeside(t, sessions, requests, func() error { return nil })
 }
 
-// visitBeside is visit while another client does something.
+// visitBeside makes requests as visit does, while another client does something.
 func (k *talk) visitBeside(t testing.TB, sessions, requests int, other func() error) (
 	*sample.Evidence, []*openai.Response) {
 	t.Helper()

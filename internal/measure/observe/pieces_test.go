@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// inPieces is model, but it writes each token in pieces, and notes when it writes the last one. Tokens
-// have characters of several bytes.
+// inPieces returns a model that writes each token in pieces, and notes when it writes the last one.
+// Tokens have characters of several bytes.
 func inPieces(log *truth, pause time.Duration, pieces func(token string) []string) func(net.Conn) {
 	return func(c net.Conn) {
 		prompts(c, func(p prompt) error {

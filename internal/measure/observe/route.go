@@ -94,7 +94,8 @@ func retryWithLargerRings(follow func(busy []int) (r *route, full []int, unseen,
 	return again, unseenAgain, nil
 }
 
-// follow is Follow with larger rings in the busy namespaces. full are those whose ring lost packets.
+// follow finds the hops of a route as Follow does, with larger rings in the busy namespaces. full
+// are those whose ring lost packets.
 func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, ask Ask) (r *route,
 	full []int, unseen, err error) {
 	var (
@@ -162,8 +163,8 @@ func (w *Watch) marked(p *capture.Packet) bool {
 	return len(p.Payload) > 0 && tokens.Marked(p.Payload, w.ours)
 }
 
-// markedNext is marked for the next 1,000 marks at least. It skips other packets fast, as a busy
-// namespace has many.
+// markedNext returns a function that reports whether a packet has one of the next marks, of which
+// it knows 1,000 at least. It skips other packets fast, because a busy namespace has many.
 func (w *Watch) markedNext() func(*capture.Packet) bool {
 	const last = 1000 // for three digits
 	next := uint64(w.base+w.marks.Load()) / last
@@ -209,16 +210,18 @@ func (w *Watch) merge(found []netns.Found) {
 	}
 }
 
-// openAll captures in all namespaces that this process may enter, of which there must be one.
+// openAll captures in all namespaces that this process may enter, of which there must be one. A
+// busy one has a usual ring if there is no memory for a large one.
 func openAll(spaces []netns.Found, busy []int, usual, large capture.Size) (rings []*ring,
 	err error) {
 	all := make([]*ring, len(spaces))
 	err = atOnce(len(all), func(i int) (err error) {
-		size := usual
 		if slices.Contains(busy, i) {
-			size = large
+			if all[i], err = openIn(spaces[i], i, large, 1); err == nil {
+				return nil
+			}
 		}
-		all[i], err = openIn(spaces[i], i, size)
+		all[i], err = openIn(spaces[i], i, usual, 1)
 		return err
 	})
 	rings = slices.DeleteFunc(all, func(r *ring) bool { return r == nil })

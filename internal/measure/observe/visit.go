@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -52,13 +53,13 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	if w.full {
-		if err := w.reopen(); err != nil {
-			return nil, err
-		}
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.holes {
+		if err := w.enlarge(); err != nil {
+			return nil, fmt.Errorf("watch tokens: %w", err)
+		}
+	}
 	w.realtime = clock.Real()
 	if err := w.drain(); err != nil {
 		return nil, err
@@ -78,18 +79,36 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 	return v, nil
 }
 
-// reopen opens the captures again, with larger rings where they lost something, if there is memory for
-// that.
-func (w *Watch) reopen() error {
-	err := w.halt()
-	if err == nil && w.start() != nil {
-		w.grown, w.grownWrites, w.mostGrown = map[int]int{}, 1, 1
-		err = errors.Join(w.halt(), w.start())
+// enlarge opens larger rings in place of those that lost something. Where there is no memory for
+// that, the ring stays. The log begins anew, because it lacks the rest of connections whose packets
+// were lost.
+func (w *Watch) enlarge() error {
+	var errs []error
+	if of := w.writesOf; w.writes != nil && w.grownWrites > of.Times {
+		of.Times = w.grownWrites
+		if larger, err := writes.Open(of); err == nil {
+			errs = append(errs, w.writes.Close())
+			w.writes, w.writesOf, w.unread = larger, of, 0
+		}
+		w.grownWrites = w.writesOf.Times
 	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("watch tokens: %w", err), w.Close())
+	errs = append(errs, atOnce(len(w.rings), func(i int) error {
+		r := w.rings[i]
+		if w.grown[r.space] <= r.times {
+			return nil
+		}
+		larger, err := openIn(w.spaces[r.space], r.space, r.size, w.grown[r.space], r.ports...)
+		if err != nil {
+			return nil
+		}
+		w.rings[i] = larger
+		return r.Close()
+	}))
+	for _, r := range w.rings {
+		w.grown[r.space] = r.times
 	}
-	return nil
+	w.newLog()
+	return errors.Join(errs...)
 }
 
 // crosses reports whether connections of the route are in a namespace.

@@ -2,10 +2,12 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // TestClockMoved reads the clocks while it has to wait for a CPU.
@@ -54,43 +58,103 @@ func TestEvidenceOfUnsureHops(t *testing.T) {
 func TestRingsGrow(t *testing.T) {
 	m, other := newMachine(t), newMachine(t)
 	m.serve(t, "127.0.0.1:7001", model(&truth{}, steady(ms), false))
-	flood := func() { // more than the ring holds
-		other.serve(t, "127.0.0.1:7009", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-		c, _, err := other.dial(t.Context(), "tcp", "127.0.0.1:7009")
+	other.serve(t, "127.0.0.1:7009", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		k := follow(u, m, "http://127.0.0.1:7001", 3)
+		w := k.watch
+		space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.PID == other.pid })
+		small, err := openIn(w.spaces[space], space, capture.Small, 1, 7009)
 		if err != nil {
-			t.Fatal(err)
+			u.Fatal(err)
 		}
-		defer c.Close()
-		if _, err := c.Write(make([]byte, 64<<20)); err != nil {
-			t.Fatal(err)
+		overflow(u, other, "127.0.0.1:7009")
+		e, _ := k.visitBeside(u, 1, 1, func() error { // which lost something meanwhile
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.rings = append(w.rings, small)
+			return nil
+		})
+		if why, ok := e.Clear(); !ok || e.Lost != 0 {
+			u.Fatalf("%s: %+v", why, e)
 		}
-	}
-	k := follow(t, m, "http://127.0.0.1:7001", 3)
-	w := k.watch
-	space := slices.IndexFunc(w.spaces, func(f netns.Found) bool { return f.PID == other.pid })
-	small, err := openIn(w.spaces[space], space, capture.Small, 7009)
+		hard := testwait.Hard(u)
+		if w.grown[space] != 2 || !w.holes {
+			hard.Fatalf("grown %v, holes %v", w.grown, w.holes)
+		}
+		mine, recorder := w.rings[0], w.writes
+		w.grown[mine.space], w.grownWrites = 2, 2
+		e, _ = k.visit(u, 1, 1)
+		if why, ok := e.Clear(); !ok {
+			u.Fatalf("%s: %+v", why, e)
+		}
+		if slices.Contains(w.rings, small) || slices.Contains(w.rings, mine) || w.holes ||
+			w.rings[0].times != 2 || recorder != nil && (w.writes == recorder || !e.Writes) {
+			hard.Errorf("%+v, holes %v", w.rings, w.holes)
+		}
+	})
+}
+
+// overflow sends more than a small ring holds.
+func overflow(t testing.TB, m *machine, at string) {
+	t.Helper()
+	c, _, err := m.dial(t.Context(), "tcp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.mu.Lock()
-	w.rings = append(w.rings, small)
-	w.mu.Unlock()
-	e, _ := k.visitBeside(t, 1, 1, func() error {
-		w.mu.Lock() // nobody reads the ring
-		defer w.mu.Unlock()
-		flood()
-		return nil
-	})
-	if why, ok := e.Clear(); !ok || e.Lost != 0 {
-		t.Errorf("%s: %+v", why, e)
+	defer c.Close()
+	if _, err := c.Write(make([]byte, 16<<20)); err != nil {
+		t.Fatal(err)
 	}
-	if w.grown[space] != 2 || !w.full {
-		t.Fatalf("grown %v, full %v", w.grown, w.full)
+}
+
+// tooLarge is by how much a ring would have to be larger than any may be.
+const tooLarge = 1 << 20
+
+// Where there is no memory for larger rings, usual ones go on.
+func TestRingsThatCannotGrow(t *testing.T) {
+	m := newMachine(t)
+	m.serve(t, "127.0.0.1:7001", model(&truth{}, steady(ms), false))
+	k := follow(t, m, "http://127.0.0.1:7001", 3)
+	w := k.watch
+	mine, recorder := w.rings[0], w.writes
+	for name, open := range map[string]func() error{"in place": func() error { return nil },
+		"anew": func() error { return errors.Join(w.halt(), w.start()) }} {
+		testwait.Unhindered(t, patience, func(u testing.TB) {
+			w.grown[mine.space], w.grownWrites, w.holes = tooLarge, tooLarge, true
+			if err := open(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			e, _ := k.visit(u, 1, 1)
+			if why, ok := e.Clear(); !ok {
+				u.Fatalf("%s: %s: %+v", name, why, e)
+			}
+			if w.rings[0].times != 1 || recorder != nil && (w.writes == nil || !e.Writes) {
+				testwait.Hard(u).Errorf("%s: %+v", name, e)
+			}
+		})
 	}
-	w.grown[w.routes["r"].client.Space], w.grownWrites = 2, 2
-	e, _ = k.visit(t, 1, 1)
-	if why, ok := e.Clear(); !ok || w.full || slices.Contains(w.rings, small) {
-		t.Errorf("%s, full %v: %+v", why, w.full, e)
+}
+
+// A busy namespace is looked into with a usual ring if there is no memory for a large one.
+func TestOpenAllWithoutMemory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	m := newMachine(t)
+	spaces, err := netns.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for _, s := range spaces {
+			_ = s.Close()
+		}
+	}()
+	busy := slices.IndexFunc(spaces, func(f netns.Found) bool { return f.PID == m.pid })
+	rings, err := openAll(spaces, []int{busy}, capture.Small, capture.Begins.Times(tooLarge))
+	defer func() { _ = closeAll(rings) }()
+	if err != nil || !slices.ContainsFunc(rings, func(r *ring) bool { return r.space == busy }) {
+		t.Errorf("namespace %d is not looked into: %v", busy, err)
 	}
 }
 

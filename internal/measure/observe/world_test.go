@@ -156,7 +156,7 @@ func model(log *truth, pause func(i int) time.Duration, together bool) func(net.
 	return fat(log, pause, together, "")
 }
 
-// fat is model with a comment before each event.
+// fat returns a model that writes a comment before each event.
 func fat(log *truth, pause func(i int) time.Duration, together bool,
 	padding string) func(net.Conn) {
 	return func(c net.Conn) {
@@ -188,7 +188,7 @@ func fat(log *truth, pause func(i int) time.Duration, together bool,
 	}
 }
 
-// zipping is model, but it compresses its responses.
+// zipping returns a model that compresses its responses.
 func zipping(log *truth, pause func(i int) time.Duration) func(net.Conn) {
 	return func(c net.Conn) {
 		prompts(c, func(p prompt) error {
@@ -360,7 +360,8 @@ func follow(t testing.TB, m *machine, url string, tokens int) *talk {
 	return &talk{w, e}
 }
 
-// followWrites is follow, after a first visit. It skips a test where servers' writes cannot be seen.
+// followWrites calls follow and makes a first visit. It skips a test where servers' writes cannot
+// be seen.
 func followWrites(t *testing.T, m *machine, url string, tokens int) *talk {
 	t.Helper()
 	k := follow(t, m, url, tokens)
