@@ -5,6 +5,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 cd "$dir" || exit
 changed=0
+# The environment's proxies are for what is installed: a script's own servers are not behind them.
+proxies=()
+for name in {http,https,all,no}_proxy {HTTP,HTTPS,ALL,NO}_PROXY; do
+	[ -z "${!name-}" ] || proxies+=("$name=${!name}")
+	unset "$name"
+done
 trap 'exit 1' INT TERM
 trap finish EXIT
 
@@ -36,20 +42,26 @@ holds() {
 	fi
 }
 
+# installs PROGRAM ARGUMENT… runs a program with the environment's proxies.
+installs() { env "${proxies[@]}" "$@"; }
+go() { installs go "$@"; }
+
 # pip_get PACKAGE==VERSION… installs for "$dir/py/bin/python".
 pip_get() {
 	python3 -m venv --without-pip py
-	python3 -m pip --python py/bin/python install -q --no-cache-dir --no-compile \
+	installs python3 -m pip --python py/bin/python install -q --no-cache-dir --no-compile \
 		--disable-pip-version-check --root-user-action ignore "$@"
 }
 
 # npm_get PACKAGE@VERSION… installs for scripts in $dir.
-npm_get() { npm install --silent --no-audit --no-fund --cache "$dir/npm" --prefix "$dir" "$@"; }
+npm_get() {
+	installs npm install --silent --no-audit --no-fund --cache "$dir/npm" --prefix "$dir" "$@"
+}
 
 # deb_get PACKAGE=VERSION… unpacks Debian packages into $dir/root. It needs `apt-get update`.
 deb_get() {
 	mkdir -p debs root
-	(cd debs && apt-get -qq -o APT::Sandbox::User=root download "$@")
+	(cd debs && installs apt-get -qq -o APT::Sandbox::User=root download "$@")
 	for file in debs/*.deb; do dpkg -x "$file" root; done
 }
 
@@ -81,7 +93,7 @@ cargo_build() {
 	cat >src/main.rs
 	printf '%s\n' '[package]' 'name = "finding"' 'version = "0.0.0"' 'edition = "2021"' '' \
 		'[dependencies]' "$@" >Cargo.toml
-	CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo cargo build -q
+	CARGO_TARGET_DIR=$dir/target CARGO_HOME=$dir/cargo installs cargo build -q
 }
 
 free_port() {
@@ -112,6 +124,6 @@ mvn_get() {
 			$(printf '%s:</dependency>\n' "$@" | tr ':' ' ')
 		echo '</dependencies></project>'
 	} >pom.xml
-	mvn -q -B -Dmaven.repo.local="$dir/m2" dependency:copy-dependencies \
+	installs mvn -q -B -Dmaven.repo.local="$dir/m2" dependency:copy-dependencies \
 		-DoutputDirectory="$dir/jars" >&2
 }

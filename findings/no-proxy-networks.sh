@@ -66,10 +66,9 @@ export HTTP_PROXY=$http_proxy NO_PROXY=$1
 py/bin/python get.py http://10.1.2.3:8000/
 node get.mjs http://10.1.2.3:8000/
 echo "curl $(curl -s http://10.1.2.3:8000/)"
-kill %1 %2
 END
 for list in 10.0.0.0/8 10.1.2.3; do
-	unshare -rn bash -e run.sh "$list" >seen
+	unshare -rnpf --kill-child bash -e run.sh "$list" >seen # ends the servers, too
 	for client in requests curl axios httpx aiohttp undici; do
 		case $list-$client in
 		10.0.0.0/8-httpx | 10.0.0.0/8-aiohttp | 10.0.0.0/8-undici) who=proxy ;;
