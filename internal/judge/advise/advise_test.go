@@ -127,7 +127,7 @@ func (s *simulated) epoch(round int, cells []int) {
 	table := plan.Epoch(p, cells, plan.Pace{}, round)
 	session, got := map[int]float64{}, map[int]*sample.Slices{}
 	for _, c := range cells {
-		session[c], got[c] = math.Exp(0.01*s.rng.NormFloat64()), &sample.Slices{}
+		session[c], got[c] = math.Exp(0.005*s.rng.NormFloat64()), &sample.Slices{}
 	}
 	drift := 0.0
 	for k, slot := range table.Slots {
