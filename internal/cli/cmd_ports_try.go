@@ -34,8 +34,8 @@ const (
 
 func (t *tryFlags) add(fl *pflag.FlagSet) {
 	add(fl, flagDef{name: tryFlag, group: toRead, value: text(&t.commands, ""), word: "COMMANDS|@FILE",
-		help: "run these shell commands, or a file's, in a copy of this machine, and say who would gain " +
-			"and lose what",
+		help: "run these shell commands, or a file's, in a copy of this machine, and say who would " +
+			"gain and lose what",
 		not: againstFlag + " " + saveFlag})
 }
 
@@ -103,9 +103,9 @@ func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
 	case err != nil:
 		return nil, err
 	case out.TooLarge():
-		return nil, &failure{exitNothing, errors.New("--try: in a copy the kernel refuses to take so many " +
-			"rules at once (\"Message too long\"), which it allows root of the machine; nothing is " +
-			"known about these commands"), "try them with fewer rules at once"}
+		return nil, &failure{exitNothing, errors.New("--try: in a copy the kernel refuses to take so " +
+			"many rules at once (\"Message too long\"), which it allows root of the machine; nothing " +
+			"is known about these commands"), "try them with fewer rules at once"}
 	}
 	return r, nil
 }

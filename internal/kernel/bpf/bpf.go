@@ -216,9 +216,9 @@ func Netfilter() (all []string, everywhere bool, err error) {
 	return all, everywhere, err
 }
 
-// inside returns a function that reports whether a netfilter link is in the calling thread's network
-// namespace. It returns an error if that is not known: without CONFIG_NETFILTER_NETLINK_HOOK, and
-// without BTF or the permission to load programs.
+// inside returns a function that reports whether a netfilter link is in the calling thread's
+// network namespace. It returns an error if that is not known: without
+// CONFIG_NETFILTER_NETLINK_HOOK, and without BTF or the permission to load programs.
 func inside() (func(linkInfo) bool, error) {
 	here, err := hooks()
 	if err == nil {

@@ -135,7 +135,8 @@ var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	return m, errNoCgroup
 })
 
-// CgroupOf returns the directory of a process's control group (version 2). A pid of 0 is the caller.
+// CgroupOf returns the directory of a process's control group (version 2). A pid of 0 is the
+// caller.
 func CgroupOf(pid int) (string, error) {
 	dir, err := cgroupOf(pid)
 	if err != nil {

@@ -59,9 +59,9 @@ func CheckClock() error {
 	return nil
 }
 
-// Explain explains an error of loading or attaching programs. It returns a *machine.UnsupportedError
-// if the user lacks permission, or if the kernel refuses the programs. remedy tells which kernel
-// they need.
+// Explain explains an error of loading or attaching programs. It returns a
+// *machine.UnsupportedError if the user lacks permission, or if the kernel refuses the programs.
+// remedy tells which kernel they need.
 func Explain(err error, remedy string) error {
 	var v *ebpf.VerifierError
 	switch {

@@ -116,8 +116,8 @@ const (
 	Changed Source = "changed"
 )
 
-// Selects reports whether rules rewrote a connection of r.Proto as r says. Translations and Take list
-// such connections.
+// Selects reports whether rules rewrote a connection of r.Proto as r says. Translations and Take
+// list such connections.
 func (r Rewrite) Selects(t Translation) bool {
 	is := func(a netip.AddrPort, want netip.Addr) bool {
 		return !want.IsValid() || a.Addr() == want.Unmap()

@@ -13,8 +13,8 @@ type Neighbours struct {
 	Max     int // gc_thresh3: with more, the kernel refuses new ones
 }
 
-// NeighbourTables returns how full the tables of IPv4 and IPv6 are, or the zero value of one that is
-// not visible.
+// NeighbourTables returns how full the tables of IPv4 and IPv6 are, or the zero value of one that
+// is not visible.
 func NeighbourTables() (v4, v6 Neighbours) {
 	return readNeighbours("arp_cache", "ipv4"), readNeighbours("ndisc_cache", "ipv6")
 }

@@ -62,8 +62,8 @@ func ParseHops(m raw.Message) []Hop {
 	return []Hop{{int(f.number(unix.RTA_OIF)), f.gateway()}}
 }
 
-// Branches reports whether a route or a group has several next hops, of which the kernel chooses one
-// by the addresses and perhaps the ports of packets.
+// Branches reports whether a route or a group has several next hops, of which the kernel chooses
+// one by the addresses and perhaps the ports of packets.
 func Branches(m raw.Message) bool {
 	if m.Type != unix.RTM_NEWNEXTHOP {
 		return len(ParseHops(m)) > 1

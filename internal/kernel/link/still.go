@@ -12,9 +12,9 @@ import (
 
 // Still begins to watch the devices, addresses, neighbours, routes, policy rules and IPsec of the
 // calling thread's namespace. The returned function reports whether none has changed since; the
-// kernel may tell of a device late, or when nothing has changed, so it reports separately whether it
-// told of devices. It does not tell of IPv4 routes that a device takes along when it goes down. The
-// caller calls the function once, from any thread, which closes the sockets.
+// kernel may tell of a device late, or when nothing has changed, so it reports separately whether
+// it told of devices. It does not tell of IPv4 routes that a device takes along when it goes down.
+// The caller calls the function once, from any thread, which closes the sockets.
 func Still() (still func() (devices, others bool), err error) {
 	var fds []int
 	closeAll := func(err error) error {

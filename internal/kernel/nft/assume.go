@@ -25,8 +25,8 @@ func (s Saved) Doubts(known xtables.Known) (out []xtables.Doubt) {
 	return out
 }
 
-// doubtful reports whether a rule may be doubtful. It spares machines with many rules, most of which
-// have none, to keep all of them decoded.
+// doubtful reports whether a rule may be doubtful. It spares machines with many rules, most of
+// which have none, to keep all of them decoded.
 func (s Saved) doubtful(known xtables.Known) bool {
 	for r := range s.decoded(known) {
 		for _, e := range r.exprs {
@@ -184,8 +184,8 @@ const (
 var ethernet = binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_ETHER)
 
 // payloadWord returns the word for what a copy's clients do not have in common with others: their
-// hardware addresses, if these are not known in the copy, and the number of routers on the way. With
-// a time to live of 255, which shows that there was none, it makes no difference.
+// hardware addresses, if these are not known in the copy, and the number of routers on the way.
+// With a time to live of 255, which shows that there was none, it makes no difference.
 func (r *savedRule) payloadWord(e expression) string {
 	at, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), e.attrs.number(unix.NFTA_PAYLOAD_LEN)
 	const offsetTTL, offsetHopLimit, offsetSource, unrouted = 8, 7, 6, 255

@@ -70,8 +70,8 @@ const (
 	Postrouting
 )
 
-// Rule is a list of matches, a counter and a verdict, in iptables' order. A rule that jumps by a map
-// has no counter.
+// Rule is a list of matches, a counter and a verdict, in iptables' order. A rule that jumps by a
+// map has no counter.
 type Rule struct {
 	Match   []Match
 	Verdict Verdict

@@ -283,8 +283,8 @@ func (p *part) loadsProtocol(a attributes) bool {
 		a.number(unix.NFTA_PAYLOAD_OFFSET) == offset && a.number(unix.NFTA_PAYLOAD_LEN) == 1
 }
 
-// mentions reports whether a rule's message may have an expression with one of the names. Most rules
-// of a machine with many have none, and need not be decoded.
+// mentions reports whether a rule's message may have an expression with one of the names. Most
+// rules of a machine with many have none, and need not be decoded.
 func mentions(rule []byte, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return bytes.Contains(rule, []byte(name))

@@ -115,7 +115,8 @@ type bound struct {
 
 // compared adds the value with which an expression compares the source in a register, and in above
 // the first addresses of ranges whose last ones are not known yet.
-func (s source) compared(e expression, register uint32, above map[uint32]bound, out *xtables.Sources) {
+func (s source) compared(e expression, register uint32, above map[uint32]bound,
+	out *xtables.Sources) {
 	data, _ := decode(e.attrs.get(unix.NFTA_CMP_DATA))
 	value := data.get(unix.NFTA_DATA_VALUE)
 	switch op := expr.CmpOp(e.attrs.number(unix.NFTA_CMP_OP)); {
@@ -146,7 +147,7 @@ type sourceKind int
 const (
 	other   sourceKind = iota // nothing of it
 	address                   // all or the first bytes
-	name                      // a hardware address, or the name of the device by which the packet comes
+	name                      // a hardware address, or the name of the device by which a packet comes
 	index                     // of that device
 )
 

@@ -44,8 +44,8 @@ type limit struct {
 
 const noteFile = "sockmem.json"
 
-// Settable returns nil, or a *machine.UnsupportedError if this process may not set the limits. It does
-// not try to write them: if another toll has set limits, these could become permanent.
+// Settable returns nil, or a *machine.UnsupportedError if this process may not set the limits. It
+// does not try to write them: if another toll has set limits, these could become permanent.
 func Settable() error {
 	err := sysctl.Writable(Receive)
 	if err == nil {

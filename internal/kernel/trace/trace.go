@@ -121,8 +121,8 @@ func CheckHooks() error {
 }
 
 // Open returns a tracer with programs for the tracepoints of this kernel, or a
-// *machine.UnsupportedError if this process may not trace. The kernel may still refuse the programs at
-// Attach. The caller closes the Tracer.
+// *machine.UnsupportedError if this process may not trace. The kernel may still refuse the programs
+// at Attach. The caller closes the Tracer.
 func Open() (*Tracer, error) {
 	has, err := needs()
 	if err != nil {

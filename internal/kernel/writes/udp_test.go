@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// TestRecorderOfUDP records the datagrams of a socket that is not connected, and neither those to it
-// nor the bytes of a TCP connection.
+// TestRecorderOfUDP records the datagrams of a socket that is not connected, and neither those to
+// it nor the bytes of a TCP connection.
 func TestRecorderOfUDP(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
 		server, err := net.ListenPacket("udp", at)

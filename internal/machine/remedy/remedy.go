@@ -1,5 +1,5 @@
-// Package remedy says how to install a package or start a service on this machine: by a command that
-// exists here, or in words.
+// Package remedy says how to install a package or start a service on this machine: by a command
+// that exists here, or in words.
 package remedy
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Install returns the remedy that installs packages, given by their names in Debian. A name may have
-// a remark behind it, as in "netperf (non-free)".
+// Install returns the remedy that installs packages, given by their names in Debian. A name may
+// have a remark behind it, as in "netperf (non-free)".
 func Install(names ...string) string {
 	remarks := strings.Contains(strings.Join(names, ""), " ")
 	switch {
@@ -26,8 +26,8 @@ func Install(names ...string) string {
 // Start returns the remedy that starts a service of systemd.
 func Start(service string) string { return control("start", service) }
 
-// Provide returns the remedy that starts a service of systemd, or that installs its package, given by
-// its name in Debian, if none of its programs is installed.
+// Provide returns the remedy that starts a service of systemd, or that installs its package, given
+// by its name in Debian, if none of its programs is installed.
 func Provide(service, pkg string, programs ...string) string {
 	for _, p := range programs {
 		if has(p) || has("/usr/sbin/"+p) { // which is not in the PATH of ordinary users

@@ -16,9 +16,9 @@ import (
 // againstEnv names another build of toll, which then runs in turns with this one.
 const againstEnv = "BRIDGETOLL_BENCH_AGAINST"
 
-// BenchmarkPorts runs `toll ports` on two machines: one with 5 containers, and one with 30 containers,
-// 300 published ports and 5,000 rules. It makes the list, the report on a port that a rule blocks,
-// with its remedies, and a change.
+// BenchmarkPorts runs `toll ports` on two machines: one with 5 containers, and one with 30
+// containers, 300 published ports and 5,000 rules. It makes the list, the report on a port that a
+// rule blocks, with its remedies, and a change.
 func BenchmarkPorts(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("namespaces of a machine need root")

@@ -214,9 +214,9 @@ echo $! >/run/limited`, 3*len(d.Machine.Spaces)+3))
 	})
 }
 
-// killed begins a program many times, and kills the one of its processes that victim chooses, after a
-// random time. The machine must have the processes and mounts then that it had before, and the program
-// must still work, and say nothing.
+// killed begins a program many times, and kills the one of its processes that victim chooses, after
+// a random time. The machine must have the processes and mounts then that it had before, and the
+// program must still work, and say nothing.
 func (m *machine) killed(before []string, mounts string, begin func() *exec.Cmd, random *rand.Rand,
 	victim func(i int, fresh []string) string) {
 	m.t.Helper()
@@ -261,9 +261,9 @@ func (m *machine) fresh(old []string) []string {
 	return slices.DeleteFunc(m.processes(), func(p string) bool { return slices.Contains(old, p) })
 }
 
-// TestKilledInJail kills processes of toll and of the jail while a command is tried, on a machine on
-// which the jail mounts several file systems. No process, mount or namespace may be left, and no file
-// system may be in use.
+// TestKilledInJail kills processes of toll and of the jail while a command is tried, on a machine
+// on which the jail mounts several file systems. No process, mount or namespace may be left, and no
+// file system may be in use.
 func TestKilledInJail(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")

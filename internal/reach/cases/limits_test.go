@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
-// TestTryIsRefused runs toll where commands cannot be confined, or where the kernel refuses them only
-// because they run in a copy: toll must not take that for a fault of the commands.
+// TestTryIsRefused runs toll where commands cannot be confined, or where the kernel refuses them
+// only because they run in a copy: toll must not take that for a fault of the commands.
 func TestTryIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -29,8 +29,8 @@ cat >/run/many <<'R'
 for i in $(seq RULES); do echo "-A many -s 198.18.$((i/250)).$((i%250)) -j DROP"; done
 echo COMMIT; } | iptables-restore --noflush
 R`})
-	// The kernel makes no user namespace for a process in a chroot, and no new /proc where parts of the
-	// old one are covered.
+	// The kernel makes no user namespace for a process in a chroot, and no new /proc where parts of
+	// the old one are covered.
 	places := map[string]string{
 		"no user namespace": "mkdir -p /run/root; mount --rbind / /run/root; exec chroot /run/root ",
 		"no /proc":          "mount -t tmpfs none /proc/bus; exec ",

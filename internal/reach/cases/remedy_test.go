@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// TestRemedies compares the remedies that a copy of the machine approves with those expected, applies
-// them to the machine, and dials as real clients.
+// TestRemedies compares the remedies that a copy of the machine approves with those expected,
+// applies them to the machine, and dials as real clients.
 func TestRemedies(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -71,8 +71,8 @@ func (m *machine) apply(t *testing.T, trial *ports.Trial, applied map[string]boo
 
 var entered = regexp.MustCompile(`nsenter -t ([0-9]+) `)
 
-// remedies returns the trial for each dial, and a line for each: its remedy, what else that opens and
-// closes, and the number of commands that the copy rejected.
+// remedies returns the trial for each dial, and a line for each: its remedy, what else that opens
+// and closes, and the number of commands that the copy rejected.
 func (m *machine) remedies(t *testing.T, s *situation) (trials []*ports.Trial, lines []string) {
 	t.Helper()
 	reports := map[uint16]*ports.Report{}
@@ -133,8 +133,8 @@ func pathOf(r *ports.Report, d dial) *ports.Path {
 	return nil
 }
 
-// TestEveryRemedyIsApplied finds the parts of commands in the code that makes remedies. Each must be
-// in a command that TestRemedies applies to a machine.
+// TestEveryRemedyIsApplied finds the parts of commands in the code that makes remedies. Each must
+// be in a command that TestRemedies applies to a machine.
 func TestEveryRemedyIsApplied(t *testing.T) {
 	applied := ""
 	for _, s := range situations(t, "remedies/*") {
@@ -156,13 +156,13 @@ func TestEveryRemedyIsApplied(t *testing.T) {
 	}
 }
 
-// commandPart matches literals that are parts of commands: they have a flag, or begin with a program
-// or a word of a rule.
+// commandPart matches literals that are parts of commands: they have a flag, or begin with a
+// program or a word of a rule.
 var commandPart = regexp.MustCompile(
 	`(^| )-{1,2}[a-zA-Z]|^(sudo|sysctl|nft|ip|bridge|insert|add|ct|iif|from|to) |^net\.|%s [sd]addr `)
 
-// commandParts returns the literals of a source file that are parts of commands. Those that are only
-// compared with other texts are none.
+// commandParts returns the literals of a source file that are parts of commands. Those that are
+// only compared with other texts are none.
 func commandParts(t *testing.T, file string) (out []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

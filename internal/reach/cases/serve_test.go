@@ -27,9 +27,9 @@ import (
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
 // play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS",
-// "orphan ADDRESS" and "proxy FLAGS…" in the background, once they listen; "-plain NAME PROTO/ADDRESS…" in the
-// foreground; and the programs in the background themselves, whose first argument begins with "-".
-// ours is false for other arguments.
+// "orphan ADDRESS" and "proxy FLAGS…" in the background, once they listen; "-plain NAME
+// PROTO/ADDRESS…" in the foreground; and the programs in the background themselves, whose first
+// argument begins with "-". ours is false for other arguments.
 func play(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -190,9 +190,9 @@ func greet(name string, l net.Listener) {
 	})
 }
 
-// inherit opens a socket, whose port others may share, outside the place of a server and leaves it to
-// two processes: sleep, which never serves, and the server in its place. A server of the machine has
-// it alone.
+// inherit opens a socket, whose port others may share, outside the place of a server and leaves it
+// to two processes: sleep, which never serves, and the server in its place. A server of the machine
+// has it alone.
 func inherit(at, place string) error {
 	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		cerr := c.Control(func(fd uintptr) {

@@ -49,9 +49,9 @@ func changed(before int64) []ports.Missing {
 }
 
 // Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this
-// machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. If it
-// tries remedies for a port, it checks the report meanwhile, as Check does, and returns the results. It
-// returns an error only if ctx ends.
+// machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. If
+// it tries remedies for a port, it checks the report meanwhile, as Check does, and returns the
+// results. It returns an error only if ctx ends.
 func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []ports.Check,
 	err error) {
 	if n.machine == nil && n.err == nil { // f.Missing already reports that rules cannot be read

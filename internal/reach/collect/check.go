@@ -58,9 +58,9 @@ func Check(ctx context.Context, r *ports.Report) {
 	all.Wait()
 }
 
-// check makes the connection of k by connect, once more if a timeout contradicts the report: on a busy
-// machine one packet may be lost, and the kernel sends it again only after connectTimeout. relay is
-// the relay that has the socket, or "".
+// check makes the connection of k by connect, once more if a timeout contradicts the report: on a
+// busy machine one packet may be lost, and the kernel sends it again only after connectTimeout.
+// relay is the relay that has the socket, or "".
 func check(k *ports.Check, relay string, connect func(within time.Duration) ports.Check) {
 	within := closedWithin
 	if relay != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
-// A relay accepts connections although nothing listens behind it. RootlessKit closes them later, some
-// of them much later; pasta resets them at once.
+// A relay accepts connections although nothing listens behind it. RootlessKit closes them later,
+// some of them much later; pasta resets them at once.
 func TestCheckRelays(t *testing.T) {
 	after := map[string]func(net.Conn){
 		"reset": func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() },

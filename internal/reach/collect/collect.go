@@ -1,5 +1,5 @@
-// Package collect reads the facts that internal/reach/ports needs from this machine: sockets and their
-// processes, devices, settings and Docker's containers. It changes nothing. What it cannot
+// Package collect reads the facts that internal/reach/ports needs from this machine: sockets and
+// their processes, devices, settings and Docker's containers. It changes nothing. What it cannot
 // read is listed in Facts.Missing.
 package collect
 

@@ -139,7 +139,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// With socket activation, the process that took the socket into another network namespace serves it.
+// With socket activation, the process that took the socket into another network namespace serves
+// it.
 func TestOwnersOf(t *testing.T) {
 	c := &collector{owners: map[uint32][]ports.Process{
 		7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},

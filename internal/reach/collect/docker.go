@@ -331,8 +331,8 @@ func unmasqueraded(options map[string]string) string {
 	return ""
 }
 
-// addressPools returns what the engine takes new networks from: what its configuration names, or its
-// defaults.
+// addressPools returns what the engine takes new networks from: what its configuration names, or
+// its defaults.
 func addressPools(info system.Info) (out []ports.AddressPool) {
 	for _, p := range info.DefaultAddressPools {
 		out = append(out, ports.AddressPool{Base: p.Base, Size: p.Size})

@@ -220,7 +220,8 @@ func (t *trials) run(ctx context.Context, limit time.Duration) error {
 }
 
 // admit tries commands that may admit clients, for several causes at the same time. It records the
-// results in the order of Losing, without those for a client whom commands for an earlier one admit.
+// results in the order of Losing, without those for a client whom commands for an earlier one
+// admit.
 func (t *trials) admit(ctx context.Context) error {
 	losing := t.c.Losing(t.list)
 	for {
@@ -294,8 +295,8 @@ func (t *trials) endTraps(ctx context.Context) error {
 	})...)
 }
 
-// after returns the answers to a trap's connections after its commands. It returns none if a command
-// failed.
+// after returns the answers to a trap's connections after its commands. It returns none if a
+// command failed.
 func (t *trials) after(ctx context.Context, s *state, x ports.TrapTrial) ([]replica.Answer, error) {
 	if err := t.change(ctx, s, nil); err != nil {
 		return nil, err

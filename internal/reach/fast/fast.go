@@ -110,8 +110,8 @@ func start() (*shortcut.Table, error) {
 	return t, nil
 }
 
-// Open opens the parts that are on. It returns ErrOff if none is, and a *machine.UnsupportedError in a
-// time namespace, where leases cannot be read.
+// Open opens the parts that are on. It returns ErrOff if none is, and a *machine.UnsupportedError
+// in a time namespace, where leases cannot be read.
 func Open() (*Fast, error) {
 	f := &Fast{}
 	if err := f.open(); err != nil {

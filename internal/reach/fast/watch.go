@@ -124,7 +124,8 @@ func (w *Watcher) follow(ctx context.Context) error {
 	}
 }
 
-// retry returns when to read the machine again although nothing changes; nil: with the next renewal.
+// retry returns when to read the machine again although nothing changes; nil: with the next
+// renewal.
 func (w *Watcher) retry() <-chan time.Time {
 	const most = 6 // doublings
 	if w.tries == 0 {

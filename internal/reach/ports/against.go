@@ -87,8 +87,8 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 	return order, all
 }
 
-// complete adds to the connections of a report those that only the other one has of containers which
-// rules single out: without such rules, they are like others of the network.
+// complete adds to the connections of a report those that only the other one has of containers
+// which rules single out: without such rules, they are like others of the network.
 func complete(all, other map[compared]outcomeOf) {
 	for k, o := range other {
 		if _, ok := all[k]; ok || !o.path.single {
@@ -121,9 +121,9 @@ func (c Client) kin() string {
 
 // Since compares the report with an older one, of the file since.
 func (r *Report) Since(old *Report, since string) {
-	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{},
-		Elsewhere: since != "" && len(old.cards) > 0 && len(r.cards) > 0 && !slices.ContainsFunc(old.cards,
-			func(card string) bool { return slices.Contains(r.cards, card) })}
+	ours := func(card string) bool { return slices.Contains(r.cards, card) }
+	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}, Elsewhere: since != "" &&
+		len(old.cards) > 0 && len(r.cards) > 0 && !slices.ContainsFunc(old.cards, ours)}
 	before, was := old.outcomes()
 	order, is := r.outcomes()
 	for _, k := range before {
@@ -176,7 +176,8 @@ func (r *Report) Since(old *Report, since string) {
 	r.Changes = c
 }
 
-// joinRoutes returns the reasons, each once, and one for all addresses to which there may be no route.
+// joinRoutes returns the reasons, each once, and one for all addresses to which there may be no
+// route.
 func joinRoutes(all []Reason) (out []Reason) {
 	var to []string
 	for _, d := range all {
@@ -244,8 +245,8 @@ var (
 )
 
 // absent returns the reason, with one of the codes, that a connection of r is not in the other
-// report, whose outcomes are all: nobody serves the port there, or the client's place or the dialled
-// address is not there. It is none if that is not known.
+// report, whose outcomes are all: nobody serves the port there, or the client's place or the
+// dialled address is not there. It is none if that is not known.
 func (r *Report) absent(p Path, k compared, other *Report, all map[compared]outcomeOf,
 	codes absence) Reason {
 	served, place := false, false

@@ -206,8 +206,8 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
-// reachedNames returns texts such as "8080/tcp (web:80)". They end in " at 172.17.0.2:80" if clients
-// reach only the container's own address.
+// reachedNames returns texts such as "8080/tcp (web:80)". They end in " at 172.17.0.2:80" if
+// clients reach only the container's own address.
 func reachedNames(list []Exposed) (out []string) {
 	at := func(x Exposed) string {
 		if !x.own {

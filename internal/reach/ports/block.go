@@ -55,8 +55,8 @@ func (c *Copy) where(space int) string {
 	return "another network namespace"
 }
 
-// ruleText adds the text of a rule in a namespace: the user's if it is known, in iptables' syntax for
-// tables that iptables writes.
+// ruleText adds the text of a rule in a namespace: the user's if it is known, in iptables' syntax
+// for tables that iptables writes.
 func (c *Copy) ruleText(space int, r replica.RuleText) replica.RuleText {
 	if spaces := c.Machine.Spaces; space >= 0 && space < len(spaces) {
 		r.Text = cmp.Or(r.Text, spaces[space].TextOf(r))
@@ -68,9 +68,9 @@ func (c *Copy) ruleText(space int, r replica.RuleText) replica.RuleText {
 	return r
 }
 
-// tableText returns the name of a rule's table in the program that lists the rule: nft's for a table
-// that iptables-save leaves out, and for a rule of which it prints only parts. Table is nft's name, r
-// is as ruleText returns it.
+// tableText returns the name of a rule's table in the program that lists the rule: nft's for a
+// table that iptables-save leaves out, and for a rule of which it prints only parts. Table is nft's
+// name, r is as ruleText returns it.
 func (c *Copy) tableText(space int, table string, r replica.RuleText) string {
 	byNft := false
 	for _, t := range c.textsOf(space) {
@@ -296,8 +296,8 @@ func (o *outcome) localnet(six bool) (cause Loss, remedies []Command) {
 	return Loss{Code: LoopbackDropped, Device: o.out.localnet, Key: key}, o.sysctl(key, "1")
 }
 
-// unmasqueraded returns cause and remedies if packets from 127.0.0.1 get to a container, which drops
-// them.
+// unmasqueraded returns cause and remedies if packets from 127.0.0.1 get to a container, which
+// drops them.
 func (o *outcome) unmasqueraded(c *Container) (cause Loss, remedies []Command) {
 	cause = Loss{Code: LoopbackSource, Of: c.Name}
 	if bridge := o.f.bridgeOf(*c); bridge != "" {

@@ -13,8 +13,8 @@ import (
 
 // Copy has the connections to make in a copy of the machine, and their outcomes. Call its functions
 // in this order: NewCopy, Scans and Found, Dials and Take; then Themselves and Take, Lost and
-// Explain, until Themselves has none; then Lacks. The plan of Others, which no report is about, needs
-// less; see there.
+// Explain, until Themselves has none; then Lacks. The plan of Others, which no report is about,
+// needs less; see there.
 type Copy struct {
 	Machine *replica.Machine
 	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
@@ -79,8 +79,8 @@ const (
 // maxDials is the most connections that are made.
 const maxDials = 4000
 
-// NewCopy plans the connections to a port, or to every port if port is 0. It sets m.First and f.Copy,
-// which it returns.
+// NewCopy plans the connections to a port, or to every port if port is 0. It sets m.First and
+// f.Copy, which it returns.
 func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	c := &Copy{Machine: m, f: f, port: port, singled: sync.OnceValue(m.Singled)}
 	go c.singled() // while the copy is built
@@ -366,8 +366,8 @@ func (c *Copy) unclear(q asked) bool {
 	return true
 }
 
-// redirected reports whether a scan found that rules redirect the port: another machine, which is not
-// in the copy, may have refused the connection there.
+// redirected reports whether a scan found that rules redirect the port: another machine, which is
+// not in the copy, may have refused the connection there.
 func (c *Copy) redirected(s service) bool {
 	return slices.ContainsFunc(c.found, func(o service) bool {
 		return o.proto == s.proto && o.at.Port() == s.at.Port()

@@ -189,7 +189,8 @@ func meantWho(words []string) string {
 	if to := called[text]; to != "" {
 		return to
 	}
-	return strings.Join(suggest.Words(text, []string{machines, containers, here, nobodyOutside}), " or ")
+	known := []string{machines, containers, here, nobodyOutside}
+	return strings.Join(suggest.Words(text, known), " or ")
 }
 
 // called has other names for clients.
@@ -225,8 +226,8 @@ func readPorts(text string) (p portRange, err error) {
 
 func (p portRange) String() string { return Range(p.low, p.high) + "/" + p.proto }
 
-// meantPorts returns the ports that a text such as "22", "TCP/22", "22,443/tcp" or "8000:8010/tcp" may
-// mean, or "".
+// meantPorts returns the ports that a text such as "22", "TCP/22", "22,443/tcp" or "8000:8010/tcp"
+// may mean, or "".
 func meantPorts(text string) string {
 	numbers, proto, ok := strings.Cut(strings.ToLower(text), "/")
 	switch {

@@ -96,8 +96,8 @@ func TestExpectOfOneOfSeveralClients(t *testing.T) {
 		"holds: this machine reaches 8080/tcp")
 }
 
-// A line about containers is about new ones: one that rules single out does not make it hold, but it
-// must not reach what containers must not.
+// A line about containers is about new ones: one that rules single out does not make it hold, but
+// it must not reach what containers must not.
 func TestExpectOfSingledOutContainers(t *testing.T) {
 	f := healthy()
 	f.Containers = append(f.Containers, Container{ID: "app", Name: "app", PID: 306, State: "running",
@@ -245,7 +245,8 @@ func TestExpectHints(t *testing.T) {
 	}
 }
 
-// Of lines that cannot both hold, one fails, and names the other. The same line twice is judged once.
+// Of lines that cannot both hold, one fails, and names the other. The same line twice is judged
+// once.
 func TestExpectContradictions(t *testing.T) {
 	r := try(healthy(), 0)
 	for lines, says := range map[string]string{

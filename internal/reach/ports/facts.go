@@ -25,8 +25,9 @@ type Facts struct {
 	Neighbours   []NeighbourTable `json:"neighbours,omitempty"`
 	Devices      []Device         `json:"devices,omitempty"`
 	Switches     Switches         `json:"switches"`
-	Tracked      int              `json:"tracked,omitempty"` // number and limit of conntrack's entries; 0: not known
-	TrackedMax   int              `json:"tracked_max,omitempty"`
+	// Tracked and TrackedMax are the number and the limit of conntrack's entries; 0: not known.
+	Tracked    int `json:"tracked,omitempty"`
+	TrackedMax int `json:"tracked_max,omitempty"`
 	// Docker is the engine's version; "" if it did not answer.
 	Docker string `json:"docker,omitempty"`
 	// Client is the address of the other machine whose routes are reported; invalid: any machine.

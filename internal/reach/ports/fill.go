@@ -160,7 +160,8 @@ func (r *Row) replaced(p Path) bool {
 	return false
 }
 
-// passed reports whether rules redirect connections past the row's program to where nothing answers.
+// passed reports whether rules redirect connections past the row's program to where nothing
+// answers.
 func (r *Row) passed(p Path) bool {
 	return r.Server.Kind == "process" && (p.Kind == Nothing || p.Kind == Blocked) &&
 		p.target.IsValid() && p.target.String() != p.Dial
@@ -240,7 +241,8 @@ func (r *Row) compare() {
 // network.
 func (p Path) Single() bool { return p.single }
 
-// besides reports whether two clients are in one network, and rules may treat one of them differently.
+// besides reports whether two clients are in one network, and rules may treat one of them
+// differently.
 func (p Path) besides(o Path) bool {
 	return p.single != o.single && p.network == o.network && p.Dial == o.Dial && !p.self && !o.self
 }

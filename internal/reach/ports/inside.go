@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Foreign is a client in a container of another network. For ports in containers, Neighbour, Foreign
-// and Remote dial the container's own address, and OwnAddr means this machine. Itself is the server's
-// own container, which dials a loopback address.
+// Foreign is a client in a container of another network. For ports in containers, Neighbour,
+// Foreign and Remote dial the container's own address, and OwnAddr means this machine. Itself is
+// the server's own container, which dials a loopback address.
 const (
 	Foreign Client = "network"
 	Itself  Client = "itself"
@@ -147,8 +147,8 @@ func (c *Container) insides(port uint16) (out []insider) {
 }
 
 // reached returns the container's addresses, the first of each device and family, at which a socket
-// is reached or, with loopback, would be if it did not listen on the loopback device only. It returns
-// none for sockets that are likely a client's.
+// is reached or, with loopback, would be if it did not listen on the loopback device only. It
+// returns none for sockets that are likely a client's.
 func (c *Container) reached(l Listener, loopback bool) (out []netip.Addr) {
 	if l.Proto == "udp" && l.Addr.Port() >= ephemeral {
 		return nil

@@ -31,8 +31,8 @@ func manyBridges(n int) *Facts {
 	return f
 }
 
-// The plan of a port's connections grows with the number of bridges, as those do, or with its square:
-// with its cube, 300 bridges took a minute.
+// The plan of a port's connections grows with the number of bridges, as those do, or with its
+// square: with its cube, 300 bridges took a minute.
 func TestPlanOfManyBridges(t *testing.T) {
 	cost := func(n int) (allocations float64, dials int) {
 		f := manyBridges(n)

@@ -104,7 +104,8 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 // serverRoute is a route of this machine's to a server.
 type serverRoute struct{ name, dial string }
 
-// routesTo returns the routes to the first container's server over a protocol, the direct one first.
+// routesTo returns the routes to the first container's server over a protocol, the direct one
+// first.
 func (f *Facts) routesTo(rows []Row, proto string) (routes []serverRoute, server Server) {
 	var target netip.AddrPort
 	add := func(name, dial string) {

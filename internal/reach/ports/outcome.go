@@ -167,8 +167,8 @@ func (o *outcome) servers() {
 	}
 }
 
-// twins returns the programs that share a server's TCP port by SO_REUSEPORT. The copy has one stand-in
-// for all.
+// twins returns the programs that share a server's TCP port by SO_REUSEPORT. The copy has one
+// stand-in for all.
 func (c *Copy) twins(s stand) (out []stand) {
 	all := c.f.Listeners
 	if s.container != nil {
@@ -247,8 +247,8 @@ func (o *outcome) into(to netip.AddrPort, s stand) {
 	o.held(s)
 }
 
-// redirectedInside returns the words for a port that the container's own rules redirect, as those of
-// a service mesh's sidecar do, or "".
+// redirectedInside returns the words for a port that the container's own rules redirect, as those
+// of a service mesh's sidecar do, or "".
 func (o *outcome) redirectedInside(to netip.AddrPort, s stand) string {
 	at := s.listener.Addr.Port()
 	if at == to.Port() || o.q.proto == "udp" {

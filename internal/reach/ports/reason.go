@@ -167,7 +167,8 @@ const (
 	NoNextHop         LossCode = "no-next-hop"
 )
 
-// without returns the reason without the address if that is the dialled one, which need not be said.
+// without returns the reason without the address if that is the dialled one, which need not be
+// said.
 func (r Reason) without(dial string) Reason {
 	switch r.Code {
 	case NothingOn, NoSocket, NotRedirected:

@@ -186,7 +186,7 @@ type Path struct {
 // Block is where the packets of a connection are lost.
 type Block struct {
 	Where  string `json:"where"`           // "this machine" or "container vpn"
-	Reply  bool   `json:"reply"`           // the server's answer is lost rather than the client's packet
+	Reply  bool   `json:"reply"`           // the server's answer is lost, not the client's packet
 	Rule   string `json:"rule,omitempty"`  // as the user wrote it; "": a policy, or no rule
 	Table  string `json:"table,omitempty"` // "filter"; "": no rule
 	Chain  string `json:"chain,omitempty"`
@@ -208,12 +208,13 @@ type Hop struct {
 
 // Trap is a fault or a doubt, with evidence and remedy.
 type Trap struct {
-	Code     string   `json:"code"`
-	Ports    []string `json:"ports,omitempty"` // "8080/tcp"
-	About    Reason   `json:"-"`               // of which Report.Say makes Text. Its code may be more exact than Code
-	Text     string   `json:"text"`
-	Evidence string   `json:"evidence"`
-	Remedy   string   `json:"remedy"`
+	Code  string   `json:"code"`
+	Ports []string `json:"ports,omitempty"` // "8080/tcp"
+	// About is of what Report.Say makes Text. Its code may be more exact than Code.
+	About    Reason `json:"-"`
+	Text     string `json:"text"`
+	Evidence string `json:"evidence"`
+	Remedy   string `json:"remedy"`
 
 	container string      // an ID, for PortConflict
 	trials    []TrapTrial // what can be tried

@@ -62,7 +62,8 @@ func (r Row) name() string { return fmt.Sprintf("%d/%s", r.Port, r.Proto) }
 
 var (
 	taken = regexp.MustCompile(
-		`(?i)address (is )?already in use|EADDRINUSE|port is already allocated|only one usage of each socket address`)
+		`(?i)address (is )?already in use|EADDRINUSE|port is already allocated|` +
+			`only one usage of each socket address`)
 	hasPort = regexp.MustCompile(`[:\s]([0-9]{2,5})\b`)
 )
 

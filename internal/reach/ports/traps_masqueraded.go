@@ -73,8 +73,8 @@ func (q asked) source() netip.Addr {
 	return q.answer.Outcomes[0].Source
 }
 
-// keep sets the remedy: a command that exempts the client's network from the rules, which it adds to
-// the evidence.
+// keep sets the remedy: a command that exempts the client's network from the rules, which it adds
+// to the evidence.
 func (t *Trap) keep(c *Copy, which int, device string) {
 	var rules []string
 	for _, r := range c.translators(c.asked[which].source(), device) {

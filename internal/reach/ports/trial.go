@@ -117,8 +117,8 @@ func (q asked) fromLoopback() bool {
 	return q.kind == Loopback && l != nil && l.Why == replica.Localnet
 }
 
-// Settled reports whether a trial of the connection's cause, or one that admits its client, has been
-// recorded.
+// Settled reports whether a trial of the connection's cause, or one that admits its client, has
+// been recorded.
 func (c *Copy) Settled(i int) bool { return c.asked[i].trial != nil }
 
 // Unsettled returns the first n of the connections that are not settled, each with another cause.
@@ -276,8 +276,8 @@ func (c *Copy) LostAgain(which []int, answers []replica.Answer) (out []int) {
 // maxOthers is the most connections to other ports that are compared.
 const maxOthers = 1000
 
-// Others returns a plan of connections to the ports that c's report is not about, or nil if there are
-// too many. Call its AllDials, then Take.
+// Others returns a plan of connections to the ports that c's report is not about, or nil if there
+// are too many. Call its AllDials, then Take.
 func (c *Copy) Others() *Copy {
 	all := &Copy{Machine: c.Machine, Sockets: c.Sockets, f: c.f, stands: c.stands, others: c,
 		singled: c.singled}

@@ -32,8 +32,8 @@ func (c *Copy) TrapTrials() (out []TrapTrial) {
 	return out
 }
 
-// mayBeTrap reports whether TrapTrials may return a trial for the connection's sake. Judging all takes
-// longer.
+// mayBeTrap reports whether TrapTrials may return a trial for the connection's sake. Judging all
+// takes longer.
 func (q asked) mayBeTrap() bool {
 	answered := len(q.answer.Outcomes) > 0 && q.answer.Outcomes[0].Got == replica.Connected
 	return q.bridge != "" && !answered || q.server != nil && q.kind == Remote && answered &&

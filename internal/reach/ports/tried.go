@@ -196,7 +196,8 @@ func uplinks(s *replica.Space) map[route]bool {
 func (r *Report) Try(before *Report, t *Tried) {
 	r.Since(before, "")
 	r.Tried = t
-	t.Moved, t.Still, t.others, t.one = []Change{}, []Exposed{}, cmp.Or(r.Client, machines), r.Port != 0
+	t.Moved, t.Still = []Change{}, []Exposed{}
+	t.others, t.one = cmp.Or(r.Client, machines), r.Port != 0
 	_, was := before.outcomes()
 	order, is := r.outcomes()
 	complete(was, is)
@@ -267,13 +268,13 @@ func moved(a, b outcomeOf) Reason {
 	return Reason{Code: SeenItself}
 }
 
-// Text returns the sentences about what the commands would change. c compares with the report before
-// them.
+// Text returns the sentences about what the commands would change. c compares with the report
+// before them.
 func (t *Tried) Text(c *Changes) (out []string) {
 	switch {
 	case t.TimedOut:
-		out = append(out, "The commands did not end in time, and were stopped. What follows is what they "+
-			"changed until then.")
+		out = append(out, "The commands did not end in time, and were stopped. What follows is what "+
+			"they changed until then.")
 	case t.Code != 0:
 		out = append(out, fmt.Sprintf("The commands failed with exit code %d. What follows is what they "+
 			"changed nevertheless.", t.Code))

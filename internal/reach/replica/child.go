@@ -96,8 +96,8 @@ func launch(namespaces uintptr) (*child, error) {
 	}, nil
 }
 
-// ask sends a request, with the rules of an order, and returns the reply. It kills the process if ctx ends, or if no reply comes
-// within limit.
+// ask sends a request, with the rules of an order, and returns the reply. It kills the process if
+// ctx ends, or if no reply comes within limit.
 func (c *child) ask(ctx context.Context, limit time.Duration, q request,
 	rules ...raw.Message) (r reply, err error) {
 	c.mu.Lock()

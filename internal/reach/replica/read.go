@@ -139,8 +139,8 @@ func (n *node) read(all []netns.Found, own int) (err error) {
 	return nil
 }
 
-// ReadNetwork reads the addresses, routes and neighbours of the calling thread's namespace. Each kind
-// that cannot be read has an error.
+// ReadNetwork reads the addresses, routes and neighbours of the calling thread's namespace. Each
+// kind that cannot be read has an error.
 func (s *Space) ReadNetwork() (errs []error) {
 	for _, kind := range []struct {
 		to   *[]raw.Message

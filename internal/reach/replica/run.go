@@ -58,21 +58,22 @@ func (e *NoJailError) Hint() string {
 
 // Run runs a shell command in the copy, as root of the copy, for example
 //
-//	out, err := s.Run(ctx, replica.Command{Script: []byte("iptables -I INPUT -p tcp --dport 80 -j DROP")})
+//	script := []byte("iptables -I INPUT -p tcp --dport 80 -j DROP")
+//	out, err := s.Run(ctx, replica.Command{Script: script})
 //
 // after which Dial shows what it changed, as if no connection had been made before. There is no way
-// back but a new Session. Nothing outside the copy changes. The command finds this machine's programs,
-// /etc and the current directory, whose files it may change for itself only, and the copied
-// namespaces, as nsenter -t PID -n by Space.PID and ip -n NAME by Space.Names. It finds no other
-// processes, and no daemon can be asked: docker, systemctl and firewall-cmd fail. All processes that
-// it leaves behind are killed.
+// back but a new Session. Nothing outside the copy changes. The command finds this machine's
+// programs, /etc and the current directory, whose files it may change for itself only, and the
+// copied namespaces, as nsenter -t PID -n by Space.PID and ip -n NAME by Space.Names. It finds no
+// other processes, and no daemon can be asked: docker, systemctl and firewall-cmd fail. All
+// processes that it leaves behind are killed.
 //
 // A command that fails has an Output.Code; then err is nil. err wraps a *NoJailError, and nothing
 // was run, if the command cannot be confined. After other errors the Session is unusable.
 //
 // If the Session has two copies (see Start), the command runs in both, and the Output is that of
-// the copy in which it failed, if in any. After a command that makes rules which cannot be copied, the
-// Session has two.
+// the copy in which it failed, if in any. After a command that makes rules which cannot be copied,
+// the Session has two.
 func (s *Session) Run(ctx context.Context, c Command) (Output, error) {
 	if c.Space < 0 || c.Space >= len(s.machine.Spaces) {
 		return Output{}, fmt.Errorf("there is no namespace %d", c.Space)
@@ -120,8 +121,8 @@ func (s *Session) Jailed() error {
 	return nil
 }
 
-// split makes copies differ by the doubtful rules that commands made. If there is one copy, it makes
-// another one, and runs there what ran in the first.
+// split makes copies differ by the doubtful rules that commands made. If there is one copy, it
+// makes another one, and runs there what ran in the first.
 func (s *Session) split(ctx context.Context) error {
 	r, err := s.copies[0].ask(ctx, requestTimeout, request{Doubts: true})
 	if err != nil || len(r.Doubts) == 0 {

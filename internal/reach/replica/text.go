@@ -54,8 +54,8 @@ func (s *Space) ReadTextIn(ctx context.Context, visit func(func() error) error) 
 	return errors.Join(err, ctx.Err())
 }
 
-// reading is held while texts are read: connections in several copies of a machine, at the same time,
-// may need those of its doubtful rules.
+// reading is held while texts are read: connections in several copies of a machine, at the same
+// time, may need those of its doubtful rules.
 var reading sync.Mutex
 
 // TextOf returns the text of the rule at the place of r. It returns "" if the text was not read, or

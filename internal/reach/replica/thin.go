@@ -8,9 +8,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 )
 
-// maxBridges is the most bridges that are copied: one more than Docker's default address pools allow.
-// While the kernel removes one, which takes 20 ms, no program on the machine can change network
-// devices, and it removes all of a copy at once.
+// maxBridges is the most bridges that are copied: one more than Docker's default address pools
+// allow. While the kernel removes one, which takes 20 ms, no program on the machine can change
+// network devices, and it removes all of a copy at once.
 const maxBridges = 32
 
 // deviceAt is a device, by its namespace and index.
@@ -93,7 +93,8 @@ func (m *Machine) bridges(sockets []Socket) (all []deviceAt) {
 	return all
 }
 
-// failed returns the answer to a dial whose client is at a bridge that is left out; else ok is false.
+// failed returns the answer to a dial whose client is at a bridge that is left out; else ok is
+// false.
 func (a absent) failed(m *Machine, from Client) (answer Answer, ok bool) {
 	at := cmp.Or(from.Bridge, from.Card)
 	if len(a.bridges) == 0 || at == "" || from.Space >= len(m.Spaces) {

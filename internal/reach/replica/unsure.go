@@ -36,8 +36,8 @@ func (s *Session) findDoubts() [][]doubt {
 	return out
 }
 
-// Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ. They
-// do not if rules choose at random, and other only has fewer of the servers.
+// Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ.
+// They do not if rules choose at random, and other only has fewer of the servers.
 func Merge(a *Answer, other Answer) bool {
 	same := func(o Outcome) func(Outcome) bool {
 		return func(p Outcome) bool {

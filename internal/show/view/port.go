@@ -151,7 +151,8 @@ func sameRoute(a, b ports.Path) bool {
 	}
 	_, restA := arrival(a)
 	_, restB := arrival(b)
-	return a.Kind == b.Kind && a.Why == b.Why && a.Remedy == b.Remedy && a.Masqueraded == b.Masqueraded &&
+	return a.Kind == b.Kind && a.Why == b.Why && a.Remedy == b.Remedy &&
+		a.Masqueraded == b.Masqueraded &&
 		slices.Equal(a.Servers, b.Servers) && slices.Equal(a.Doubt, b.Doubt) &&
 		slices.Equal(a.Depends, b.Depends) && slices.Equal(a.Cost, b.Cost) &&
 		slices.Equal(restA, restB) && hidden(a) == hidden(b)
@@ -205,9 +206,8 @@ func servedBy(r ports.Row) string {
 			"; the socket is %s's (process %d), a relay of a rootless engine", r.Holder.Kind,
 			r.Holder.PID)
 	case "dockerd":
-		return s +
-			fmt.Sprintf(
-				"; dockerd (process %d) keeps the socket open and never answers: NAT rules redirect the connection first", r.Holder.PID)
+		return s + fmt.Sprintf("; dockerd (process %d) keeps the socket open and never answers: NAT "+
+			"rules redirect the connection first", r.Holder.PID)
 	case "rules":
 		return s + "; no socket listens: NAT rules redirect it"
 	}
@@ -280,7 +280,8 @@ func placeText(d dial) string {
 		ports.Foreign:   "a container on another network", ports.Remote: "another machine"}[d.client]
 }
 
-// orList joins words by commas and "or". Of many it has the first eight and the number of the others.
+// orList joins words by commas and "or". Of many it has the first eight and the number of the
+// others.
 func orList(words []string) string {
 	const most = 8
 	if more := len(words) - most; more > 1 {

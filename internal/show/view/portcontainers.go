@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
-	"another machine also needs a route to the address."
+const insideLegend = "Clients dial the container's own address. another network: a container on " +
+	"another of this machine's bridges. another machine also needs a route to the address."
 
 func insides(r *ports.Report) []document.Section {
 	if len(r.Inside) == 0 {

@@ -64,8 +64,8 @@ func Holding(r *ports.Report) document.Document {
 var holdsStyles = map[ports.Holds]document.Style{ports.Yes: document.Good,
 	ports.No: document.Bad, ports.Maybe: document.Doubtful}
 
-// portsAnswer returns the section of an answer whose texts have lines of their own for commands, and
-// for what follows them.
+// portsAnswer returns the section of an answer whose texts have lines of their own for commands,
+// and for what follows them.
 func portsAnswer(a *analysis.Answer) document.Section {
 	out := document.Section{Title: document.Strongly(a.Question)}
 	var items []string
@@ -134,8 +134,8 @@ func saying(text string) []document.Section {
 	return []document.Section{{Blocks: []document.Block{paragraph(0, text)}}}
 }
 
-const portsLegend = "Each route is for a client that dials the given address or the machine's own; " +
-	"empty: not by this row's socket. "
+const portsLegend = "Each route is for a client that dials the given address or the machine's " +
+	"own; empty: not by this row's socket. "
 
 // Names are cut to serverWidth columns if space is short, and to leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16

@@ -79,10 +79,10 @@ func makeCopy(o replica.Order) (replica.Copy, error) {
 		return nil, err
 	}
 	lacks := o.Machine.MakeRoom(there)
-	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
-		runs: map[device]bool{}, unread: map[int]unread{}, first: map[int]replica.Space{},
-		guests: map[device]*segment{}, outer: map[device]bool{}, times: 1, lacks: lacks, fresh: fresh,
-		grants: -1}
+	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine),
+		refused: map[device]error{}, runs: map[device]bool{}, unread: map[int]unread{},
+		first: map[int]replica.Space{}, guests: map[device]*segment{}, outer: map[device]bool{},
+		times: 1, lacks: lacks, fresh: fresh, grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD
 		unix.CloseOnExec(c.grants)

@@ -311,8 +311,8 @@ func (c *machine) Towards(to netip.Addr) (device string, err error) {
 }
 
 // Scan switches filters off and forwarding of IPv4 on while it scans: each packet would cross all
-// rules of the filters, and ports that they block, or that are not forwarded, would not be found. For a client that has no place in the copy it returns nothing;
-// Dial returns the reason.
+// rules of the filters, and ports that they block, or that are not forwarded, would not be found.
+// For a client that has no place in the copy it returns nothing; Dial returns the reason.
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
 	err error) {
 	if err := c.findAlike(); err != nil { // while the scan waits for answers

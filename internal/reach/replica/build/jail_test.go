@@ -308,8 +308,8 @@ func (l *lure) try(t *testing.T) {
 	}
 }
 
-// limitsForks reports whether the jail can limit the number of processes: of the machine's root only
-// where a PID namespace has a pid_max of its own, since Linux 6.14.
+// limitsForks reports whether the jail can limit the number of processes: of the machine's root
+// only where a PID namespace has a pid_max of its own, since Linux 6.14.
 func limitsForks() bool {
 	var major, minor int
 	b, _ := os.ReadFile("/proc/sys/kernel/osrelease")

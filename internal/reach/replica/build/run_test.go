@@ -131,8 +131,8 @@ func TestRunInBothCopies(t *testing.T) {
 	}
 }
 
-// Rules of the machine that cannot be copied do not become those of a command that changes others, or
-// none.
+// Rules of the machine that cannot be copied do not become those of a command that changes others,
+// or none.
 func TestRunKeepsDoubtfulRules(t *testing.T) {
 	s := newSite(t)
 	s.in(s.spaces[0], "iptables -A OUTPUT -p tcp --dport 9001 -m owner --uid-owner 12345 -j DROP")
@@ -174,8 +174,8 @@ func TestRunMakesDoubtfulRules(t *testing.T) {
 	}
 }
 
-// After a command the copy is read again: scans find new rules' ports and keep what the command set,
-// rules are named by their new texts, and links and addresses are the new ones.
+// After a command the copy is read again: scans find new rules' ports and keep what the command
+// set, rules are named by their new texts, and links and addresses are the new ones.
 func TestRunIsRead(t *testing.T) {
 	s := newSite(t, noLinkLocal)
 	s.in(s.spaces[0], "iptables -A INPUT -p tcp --dport 9001 -j DROP")

@@ -165,8 +165,8 @@ func rulesNow() (out unread, err error) {
 // changed tells which rules of a namespace commands have changed.
 type changed struct{ nft, legacy bool }
 
-// readRules reads the rules that commands changed since they were read, and returns which these are,
-// by namespace. The others stay as they are on the machine, also those that cannot be copied.
+// readRules reads the rules that commands changed since they were read, and returns which these
+// are, by namespace. The others stay as they are on the machine, also those that cannot be copied.
 func (c *machine) readRules() (map[int]changed, error) {
 	out := map[int]changed{}
 	for i, before := range c.unread {

@@ -71,8 +71,9 @@ type due struct {
 
 const step = 10 * time.Millisecond
 
-// mostAhead bounds the attempts that start before the stand-ins run again. The buffer of a socket has
-// room for some 250 datagrams, and stand-ins may not yet have read those of twice as many attempts.
+// mostAhead bounds the attempts that start before the stand-ins run again. The buffer of a socket
+// has room for some 250 datagrams, and stand-ins may not yet have read those of twice as many
+// attempts.
 const mostAhead = 64
 
 func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
@@ -236,8 +237,9 @@ func (c *caller) expire(queue []due) []due {
 	return queue
 }
 
-// speak sends a byte to a server that is silent, or ends the attempt and returns false. Behind SYNPROXY
-// of Linux 6.18, a server learns only from the client's data, or after a second, that it is connected.
+// speak sends a byte to a server that is silent, or ends the attempt and returns false. Behind
+// SYNPROXY of Linux 6.18, a server learns only from the client's data, or after a second, that it
+// is connected.
 func (c *caller) speak(a *attempt) bool {
 	a.spoken = true
 	if a.long {

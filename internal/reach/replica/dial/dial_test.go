@@ -542,8 +542,8 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// TestLateStandIns sends datagrams to a stand-in while all are stopped: by a relay, which has to wait
-// for the test.
+// TestLateStandIns sends datagrams to a stand-in while all are stopped: by a relay, which has to
+// wait for the test.
 func TestLateStandIns(t *testing.T) {
 	l := newLAN(t)
 	relay := udp(inMachine, "0.0.0.0:5300")

@@ -175,7 +175,8 @@ func last(all []sighting) (s sighting, ok bool) {
 // local reports whether the client's own kernel refused the connection, without an ICMP error.
 func (f *found) local() bool { return len(f.errors) == 0 && len(f.before) == 0 }
 
-// isLocal6 reports whether the client is at ::1, to which no packet comes by another device than lo.
+// isLocal6 reports whether the client is at ::1, to which no packet comes by another device than
+// lo.
 func (f *found) isLocal6() bool { return f.from.Addr() == netip.IPv6Loopback() }
 
 // answered reports whether the client of the last connection got an answer.

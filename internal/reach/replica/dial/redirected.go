@@ -16,7 +16,8 @@ import (
 
 // translated returns how NAT in a namespace rewrites a connection over TCP. ok is false if it does
 // not, or if connection tracking there does not know the connection.
-func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Translation, ok bool) {
+func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Translation,
+	ok bool) {
 	if place < 0 || place >= len(w.spaces) {
 		return t, false
 	}
@@ -39,8 +40,8 @@ func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Tr
 	return t, ok
 }
 
-// redirected returns the step, which no device shows, of a packet that rules of a namespace redirect
-// to the namespace itself. If the connection was refused, the step has the rule.
+// redirected returns the step, which no device shows, of a packet that rules of a namespace
+// redirect to the namespace itself. If the connection was refused, the step has the rule.
 func (w *watcher) redirected(ctx context.Context, f found, lost *replica.Lost) ([]replica.Step,
 	error) {
 	s, ok := last(f.out)

@@ -112,8 +112,8 @@ func (h *holder) fork() syscall.Errno {
 	var old, all uint64
 	all = ^uint64(0)
 	const size = 8
-	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)),
-		uintptr(unsafe.Pointer(&old)), size, 0, 0)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), size, 0, 0)
 	r, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&h.args)),
 		unsafe.Sizeof(h.args), 0)
 	if r != 0 || errno != 0 {

@@ -111,8 +111,8 @@ func runScript(o order, dir string) (int, error) {
 	}
 }
 
-// evaluate runs the script of descriptor 3, which may be longer than an argument, with at most 1 GiB
-// of data for each process.
+// evaluate runs the script of descriptor 3, which may be longer than an argument, with at most 1
+// GiB of data for each process.
 const evaluate = `ulimit -d 1048576 || exit; eval "$(cat <&3)" 3<&-`
 
 // memoryFile returns the descriptor of a file without a name that has the content.

@@ -110,7 +110,8 @@ func (m *maker) directories() error {
 }
 
 func (m *maker) layers() error {
-	return mount("tmpfs", newRoot+layers, "tmpfs", safe, fmt.Sprintf("size=%d,nr_inodes=20000", diskSize))
+	return mount("tmpfs", newRoot+layers, "tmpfs", safe,
+		fmt.Sprintf("size=%d,nr_inodes=20000", diskSize))
 }
 
 // hideLayers takes the overlays' own directories from the script's sight. The overlays keep them.
@@ -249,8 +250,8 @@ func (m *maker) kernel(o order) error {
 // forMounts lists the directories of /proc that have nothing but a mount.
 var forMounts = []string{"/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd"}
 
-// mountProc mounts the jail's /proc. A user namespace may not have one where the machine's is covered
-// in part.
+// mountProc mounts the jail's /proc. A user namespace may not have one where the machine's is
+// covered in part.
 func (m *maker) mountProc(at string) error {
 	err := mount("proc", at, "proc", safe|unix.MS_NOEXEC, "")
 	if i := slices.IndexFunc(m.mounts, func(x machine.Mount) bool {
@@ -280,8 +281,8 @@ func (m *maker) mountSys(at string) error {
 	return err
 }
 
-// openDevices mounts the settings of the namespace's devices, which a script may write. The directory
-// above is the whole machine's.
+// openDevices mounts the settings of the namespace's devices, which a script may write. The
+// directory above is the whole machine's.
 func openDevices(dir string) error {
 	all, err := os.ReadDir(dir)
 	if err != nil {

@@ -46,8 +46,8 @@ func (t tree) to() string { return filepath.Join(newRoot, t.path) }
 // mostShown is the largest number of file systems that are mounted for a view.
 const mostShown = 4000
 
-// show shows a directory and what is mounted in it. Pipes and sockets in an overlay are not those of
-// the directory below.
+// show shows a directory and what is mounted in it. Pipes and sockets in an overlay are not those
+// of the directory below.
 //
 // A user namespace may not see what a mount of the machine covers. So the kernel refuses an overlay
 // of a directory with such a mount in it, and each of the directory's entries gets one of its own.
