@@ -90,19 +90,15 @@ func atClients(s *sample.Served) string {
 
 // succeeded says what became of a server that stopped listening while it was watched.
 func succeeded(server, now sample.EvidenceHop) string {
-	name := cmp.Or(server.Process, "the server")
+	said := "while it was watched, " + cmp.Or(server.Process, "the server")
 	switch {
 	case now.Port == 0:
-		return "while it was watched, " + name + " stopped listening, so that the requests a second " +
-			"are of a part of the time"
-	case now.Process == "":
-		return "while it was watched, " + name + " stopped listening, and a program that toll cannot " +
-			"see listens there now: the requests to both count"
-	case now.Process == server.Process:
-		return "while it was watched, " + name + " was restarted: the requests to both processes count"
+		return said + " stopped listening, so that the requests a second are of a part of the time"
+	case now.Process == server.Process && now.Process != "":
+		return said + " was restarted: the requests to both processes count"
 	}
-	return fmt.Sprintf("while it was watched, %s stopped listening, and %s listens there now: the "+
-		"requests to both count", name, now.Process)
+	return said + " stopped listening, and " + cmp.Or(now.Process, "a program that toll cannot see") +
+		" listens there now: the requests to both count"
 }
 
 // noClient says why nothing is known of the requests' clients.

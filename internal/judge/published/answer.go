@@ -87,7 +87,8 @@ func (f *Finding) note(datapath string) {
 	if datapath == "" {
 		return
 	}
-	if text := "measured on another datapath of Open vSwitch: " + datapath; !slices.Contains(f.Notes, text) {
+	text := "measured on another datapath of Open vSwitch: " + datapath
+	if !slices.Contains(f.Notes, text) {
 		f.Notes = append(f.Notes, text)
 	}
 }

@@ -76,8 +76,8 @@ func speakerOf(a Address, password string) (speaker, error) {
 	return nil, &unspokenError{printable.Line(u.Scheme), printable.Line(u.Host)}
 }
 
-// OnUnixSocket reports whether an address is that of a Unix socket: a path, an abstract name with @, or a
-// URL of one.
+// OnUnixSocket reports whether an address is that of a Unix socket: a path, an abstract name with @,
+// or a URL of one.
 func OnUnixSocket(address string) bool {
 	scheme, rest, url := strings.Cut(address, "://")
 	switch {

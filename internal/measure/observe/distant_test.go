@@ -123,7 +123,7 @@ func observerOn(t testing.TB, m *machine, clock otherClock,
 		Kill: func() error { return errors.Join(ordered.Close(), in.Close(), raw.Close()) }}
 }
 
-// followThere is follow for a server on another machine.
+// followThere does what follow does, for a server on another machine.
 func followThere(t testing.TB, client, server *machine, clock otherClock, url string,
 	tokens int) (*talk, *path.Process) {
 	t.Helper()

@@ -529,7 +529,7 @@ func TestBlindRelay(t *testing.T) {
 	}
 }
 
-// askOnce is another client's request.
+// askOnce makes another client's request.
 func askOnce(m *machine, at string) error {
 	c, _, err := m.dial(context.Background(), "tcp", at)
 	if err != nil {

@@ -118,7 +118,7 @@ const (
 	longestWord = 16
 )
 
-// take is counted.take, which notes the message's first word.
+// take takes bytes as counted.take does, and notes the message's first word.
 func (r *resp) take(b []byte) []byte {
 	if r.naming {
 		n := min(int64(len(b)), r.left, int64(longestWord-len(r.word)))

@@ -22,8 +22,8 @@ type gunzip struct {
 }
 
 const (
-	// mostUnflushed bounds the bytes between two flushes, and mostFlushed what they, or all that comes
-	// at once, are decoded to.
+	// mostUnflushed bounds the bytes between two flushes, and mostFlushed what they, or all that
+	// comes at once, are decoded to.
 	mostUnflushed = 256 << 10
 	mostFlushed   = 4 << 20
 	// mostWork bounds what decoding the same bytes again with each piece takes.

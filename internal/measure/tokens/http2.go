@@ -227,7 +227,7 @@ func (c *connection) streams(asks, answers *http2) (out []exchange) {
 	return out
 }
 
-// takeStreams is takePairs for a connection of HTTP/2.
+// takeStreams takes what takePairs does, of a connection of HTTP/2.
 func (r *Requests) takeStreams(l *Log, c *connection, k key, before int64) {
 	asks, answers := c.talk.asks.(*http2), c.talk.answers.(*http2)
 	taken := map[uint32]bool{}

@@ -83,7 +83,8 @@ func TestServedRequests(t *testing.T) {
 }
 
 // TestWritesBeforePackets reads writes before the packets, whose blocks are passed on later, of a
-// connection that is older than the log, and of one that is opened and whose server has not answered.
+// connection that is older than the log, and of one that is opened and whose server has not
+// answered.
 func TestWritesBeforePackets(t *testing.T) {
 	const replyBase = 9000
 	for name, opened := range map[string]bool{"older": false, "opened": true} {

@@ -1,6 +1,6 @@
 package tokens
 
-// takeDatagrams is Take for requests and replies over UDP.
+// takeDatagrams takes what Take does, of requests and replies over UDP.
 func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 	used := map[sentKey]int{}
 	for k, d := range l.dialogs {

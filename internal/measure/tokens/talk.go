@@ -11,7 +11,7 @@ type talk struct {
 	counted       int    // replies to such requests that were counted and are kept
 }
 
-// request is given the next bytes of requests; n more of them were not captured.
+// request reads the next bytes of requests; n more of them were not captured.
 func (t *talk) request(b []byte, n int64) {
 	if !t.begun {
 		t.begun = true
@@ -121,7 +121,7 @@ func (c *connection) pairs() (out []exchange) {
 	return out
 }
 
-// takePairs is Take for a connection whose requests are told apart, or were until now.
+// takePairs takes what Take does, of a connection whose requests are told apart, or were until now.
 func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 	t := &c.talk
 	if t.interleaves() {
@@ -162,7 +162,7 @@ func (r *Requests) takePairs(l *Log, c *connection, k key, before int64) {
 	c.turns = c.turns[:0]
 }
 
-// takeLast is takePairs for a connection whose requests are not told apart any more.
+// takeLast takes what takePairs does, of a connection whose requests are not told apart any more.
 func (r *Requests) takeLast(l *Log, c *connection, k key, before int64) {
 	t := &c.talk
 	if t.asks != nil && !t.interleaves() {
