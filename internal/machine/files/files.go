@@ -1,5 +1,5 @@
-// Package files writes files that users name: whole or not at all, never over another file, and never
-// together with another toll.
+// Package files writes files that users name. Without force it overwrites no existing file, and a
+// file that another toll is writing it leaves alone (Create).
 package files
 
 import (
@@ -31,30 +31,40 @@ func Direct(name string) bool {
 // ErrTaken means that another toll is writing to a file.
 var ErrTaken = errors.New("another toll is writing to it")
 
-// Create opens a file to write, and locks it until it is closed, as far as the file system has locks:
-// it returns ErrTaken for a file that another toll has open. Without force the file must not exist.
-func Create(name string, force bool) (f *os.File, err error) {
+// Create opens a file to write, and locks it until it is closed, as far as the file system has
+// locks: it returns ErrTaken for a file that another toll has open. Without force the file must not
+// exist. What is written is in the file at once, so a reader may see a part of it.
+func Create(name string, force bool) (*os.File, error) {
 	const usual = 0o666 // before the umask
 	switch {
 	case Direct(name): // keeps the content of an open stream
 		return os.OpenFile(name, os.O_WRONLY|os.O_APPEND, usual)
 	case force:
-		f, err = taken(os.OpenFile(name, os.O_WRONLY|os.O_CREATE, usual))
-		if err == nil {
-			err = f.Truncate(0)
-		}
-		return f, err
+		return emptied(taken(os.OpenFile(name, os.O_WRONLY|os.O_CREATE, usual)))
 	}
 	// O_EXCL does not follow links.
 	return taken(os.OpenFile(Resolved(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, usual))
 }
 
+// taken locks an open file, and closes it if another toll has the lock. journal.Lock does the same
+// for files of toll's own, in a group that machine may not import.
 func taken(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
 	if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
 		return nil, errors.Join(&os.PathError{Op: "open", Path: f.Name(), Err: ErrTaken}, f.Close())
+	}
+	return f, nil
+}
+
+// emptied truncates an open file, and closes it if that fails.
+func emptied(f *os.File, err error) (*os.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
@@ -98,7 +108,8 @@ func (e *AppearedError) Error() string { return "another program created the fil
 // Hint returns where the data are.
 func (e *AppearedError) Hint() string { return "the output is in " + e.Kept }
 
-// Replace writes a file atomically. Without force it returns an *AppearedError if the file exists.
+// Replace writes a file atomically, or in place where it cannot be replaced: in a directory that is
+// read-only, and as a mount point. Without force it returns an *AppearedError if the file exists.
 func Replace(name string, data []byte, force bool) error {
 	name = Resolved(name)
 	old, missing := os.Stat(name)
@@ -145,8 +156,8 @@ func move(from, to string, force bool) error {
 	return os.Rename(from, to)
 }
 
-// Same reports whether both names refer, or would refer, to the same regular file. As other, "-" is the standard
-// input.
+// Same reports whether both names refer, or would refer, to the same regular file. As other, "-" is
+// the standard input.
 func Same(output, other string) bool {
 	x, errX := os.Stat(output)
 	y, errY := stat(other)

@@ -69,6 +69,20 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// A file that cannot be emptied is closed, and so no longer locked.
+func TestNotEmptied(t *testing.T) {
+	reading, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := emptied(reading, nil); f != nil || err == nil {
+		t.Errorf("%v, %v", f, err)
+	}
+	if err := reading.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("it was open: %v", err)
+	}
+}
+
 // A second toll neither empties nor mixes what the first writes, whether that made the file or not.
 func TestTaken(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "run.jsonl")
