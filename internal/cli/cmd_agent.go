@@ -104,10 +104,9 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 		}
 	}
 	engine := &box.Engine{}
-	err := agent.Stdio(ctx, agent.Config{ID: id, Version: version,
+	return agent.Stdio(ctx, agent.Config{ID: id, Version: version,
 		Starts: []string{worker.Arg, program.Arg, endpoint.Arg, observe.Arg}, Engine: engine,
 		Router: engine})
-	return errors.Join(err, engine.Close())
 }
 
 // removeSelf removes this program's file and directory. The kernel keeps the file for processes

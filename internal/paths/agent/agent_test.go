@@ -39,6 +39,7 @@ const (
 	relayArg = "relay"
 	hubArg   = "hub"
 	sitArg   = "sit"
+	stdioArg = "stdio"
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +54,8 @@ func TestMain(m *testing.M) {
 		exit(hubMain())
 	case sitArg:
 		exit(Sit(context.Background(), time.Second))
+	case stdioArg:
+		exit(Stdio(context.Background(), Config{ID: "b", Version: testVersion, Engine: &leaving{}}))
 	case echoArg:
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		if len(args) > 1 && err == nil {

@@ -14,8 +14,9 @@ import (
 // MaxBundle is the most bytes of a Swarm secret.
 const MaxBundle = 500 << 10
 
-// Stdio runs an agent on standard input and output. After announcing itself, it reads a line with the
-// bundle's length and the agent's name, then the bundle.
+// Stdio runs an agent on standard input and output, and closes its engine, if any. After announcing
+// itself, it reads a line with the bundle's length and the agent's name, then the bundle. It
+// returns nil if the other end has gone, because no one reads an error then.
 func Stdio(ctx context.Context, c Config) error {
 	if _, err := fmt.Printf("\n%s agent\n", c.ID); err != nil {
 		return err
@@ -46,7 +47,10 @@ func Stdio(ctx context.Context, c Config) error {
 	}()
 	c.Open = carrier.Open
 	err = Main(ctx, c)
-	if carrier.IsClosed() { // no one reads an error
+	if c.Engine != nil {
+		err = errors.Join(err, c.Engine.Close())
+	}
+	if carrier.IsClosed() {
 		return nil
 	}
 	return err
