@@ -306,8 +306,8 @@ func store(e env, results []byte, now trend.Summary) (n int) {
 	return n
 }
 
-// priorsOf returns what past runs show about the plan's cells, and about repetitions of the plan, or
-// nil if the history cannot be read. It ignores runs that another version summarized.
+// priorsOf returns what past runs show about the plan's cells, and about repetitions of the plan,
+// or nil if the history cannot be read. It ignores runs that another version summarized.
 func priorsOf(p sample.Plan, env sample.Environment) (priors, repeats []sample.Prior) {
 	if historyEnv.set() {
 		return nil, nil
@@ -320,13 +320,16 @@ func priorsOf(p sample.Plan, env sample.Environment) (priors, repeats []sample.P
 	return trend.Priors(all, p, env), trend.Repeats(all, p, env)
 }
 
-// summaries returns the newest summaries that are wanted, at most the number most. It ignores those of
-// other versions, because their runs would have to be judged again.
-func summaries(s *history.Store, most int, wanted func(trend.Summary) bool) (out []trend.Summary) {
+// summaries returns the newest summaries that are wanted, at most n, and reads no older ones. It
+// ignores those of other versions, because their runs would have to be judged again.
+func summaries(s *history.Store, n int, wanted func(trend.Summary) bool) (out []trend.Summary) {
 	runs, _ := s.Runs() // an unreadable history has none
 	for _, r := range runs {
+		if len(out) == n {
+			break
+		}
 		b, err := s.Summary(r)
-		if x, ok := trend.Read(b, version); err == nil && ok && wanted(x) && len(out) < most {
+		if x, ok := trend.Read(b, version); err == nil && ok && wanted(x) {
 			out = append(out, x)
 		}
 	}

@@ -49,6 +49,11 @@ func TestPriorsOfHistory(t *testing.T) {
 	if got, _ := priorsOf(p, env); len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	read := 0
+	if got := summaries(s, 1, func(trend.Summary) bool { read++; return true }); len(got) != 1 ||
+		read != 1 {
+		t.Errorf("%d summaries of %d that were read, not the newest of this version", len(got), read)
+	}
 	t.Setenv(historyEnv.name, "off")
 	if got, _ := priorsOf(p, env); got != nil {
 		t.Errorf("a history that is off says %+v", got)
