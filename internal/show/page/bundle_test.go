@@ -50,6 +50,26 @@ func TestBundleIsReproducible(t *testing.T) {
 	}
 }
 
+// Texts that do not fit get shorter, and stay as they are if they cannot. The packages of npm must be
+// installed.
+func TestFit(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if _, missing := os.Stat("web/node_modules/@observablehq/plot"); err != nil || missing != nil {
+		t.Skip("node or web/node_modules is missing")
+	}
+	const script = `const pen = {measureText: (s) => ({width: 10 * s.length})};
+		globalThis.document = {createElement: () => ({getContext: () => pen})};
+		const {fit} = await import("./src/common.js");
+		for (const [text, space] of [["abc", 10], ["abcde", 10], ["abcdefg", 10], ["abcdefg", 60],
+			["abcdefg", 70]]) console.log(fit(text, space));`
+	run := exec.Command(node, "--input-type=module", "--eval", script)
+	run.Dir = "web"
+	got, err := run.CombinedOutput()
+	if want := "abc\nabcde\nabc…g\nabcd…g\nabcdefg\n"; err != nil || string(got) != want {
+		t.Errorf("%v: %s, want %s", err, got, want)
+	}
+}
+
 // The bundle keeps its packages' licences and cannot end its script element.
 func TestBundle(t *testing.T) {
 	b := asset("page.js")

@@ -99,7 +99,7 @@
         say("a mark cut by its drawing: " + (m.getAttribute("aria-label") ?? m.tagName) + where);
       }
     }
-    const cut = labels.filter(t => t.text.endsWith("…")).map(t => t.text);
+    const cut = labels.filter(t => t.text.includes("…")).map(t => t.text);
     for (const text of new Set(cut.filter((t, i) => cut.indexOf(t) < i))) say("labels cut to one: " + text + where);
   }
 

@@ -87,10 +87,11 @@ export function withLegend(list, chart) {
 export const halo = {stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"};
 
 // fit shortens a text until it fits into space px: an ellipsis takes the place of what is before its
-// last third, because many names differ at their end. size is as small is.
+// last third, because many names differ at their end. It leaves five characters alone, which would
+// become no fewer. size is as small is.
 export function fit(text, space, size = 1) {
   const shown = (n) => text.slice(0, Math.ceil((2 * n) / 3)).trimEnd() + "…" + text.slice(text.length - Math.floor(n / 3)).trimStart();
-  if (size * textWidth(text) <= space) return text;
+  if (text.length <= 5 || size * textWidth(text) <= space) return text;
   let n = text.length - 1;
   while (n > 4 && size * textWidth(shown(n)) > space) n--;
   return shown(n);
