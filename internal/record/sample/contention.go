@@ -78,13 +78,8 @@ func (c Contention) Busy() string {
 // Words returns "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)". keep is the verb,
 // in the tense to use.
 func (c Contention) Words(keep string) string {
-	return "other programs " + keep + " " + c.Busy() + c.Figures()
-}
-
-// Figures returns " (load average 35.0, …)".
-func (c Contention) Figures() string {
 	const stolen, percent = 0.02, 100 // CPUs: less is noise
-	text := fmt.Sprintf(" (load average %.1f", c.LoadAverage)
+	text := fmt.Sprintf("other programs %s %s (load average %.1f", keep, c.Busy(), c.LoadAverage)
 	if c.Pressure != nil {
 		text += fmt.Sprintf(", CPU pressure %.0f %%", percent**c.Pressure)
 	}

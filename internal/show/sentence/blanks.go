@@ -267,9 +267,6 @@ func (w *writer) busy([]analysis.Finding) string {
 	for _, x := range w.r.Warnings {
 		if x.Code == analysis.Busy {
 			said, _, _ := strings.Cut(x.Text, ". ")
-			if x.Found != nil && x.Found.Contention != nil { // whose figures are in the warning
-				said = strings.Replace(said, x.Found.Contention.Figures(), "", 1)
-			}
 			return printable.Capital(strings.TrimSuffix(said, "."))
 		}
 	}

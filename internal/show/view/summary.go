@@ -39,7 +39,7 @@ func Summary(r judge.Report) document.Document {
 	d.Add(absent(base)...)
 	hidden := []string{v.hides, thinTail, glued}
 	if slices.ContainsFunc(base.Found, func(f analysis.Finding) bool { return f.Code == analysis.Busy }) {
-		hidden = append(hidden, analysis.Busy, analysis.Bimodal) // the answer begins with the cause
+		hidden = append(hidden, analysis.Busy) // the answer begins with it
 	}
 	if w := warningsBut(base, hidden...); len(w) > 0 {
 		d.Add(fewest(w[0]))
