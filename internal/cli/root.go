@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -37,7 +38,7 @@ func run(ctx context.Context, e env, args []string) int {
 		// Text from flags and arguments is made printable here.
 		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(left)))
 		if h := hintOf(err, left); h != "" {
-			say(e.stderr, "toll: hint: "+printable.Line(h))
+			say(e.stderr, "toll: hint: "+printable.Line(remedy.Typed(h)))
 		}
 	}
 	if text := withoutSudo(out, said); text != "" {
@@ -180,8 +181,8 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 // publishFlags are flags of docker run that publish ports.
 var publishFlags = map[string]bool{"p": true, "P": true, "publish": true, "publish-all": true}
 
-// formerFlags has what replaces flags that toll had, after the command's name if other commands have
-// them.
+// formerFlags has what replaces flags that toll had, after the command's name if other commands
+// have them.
 var formerFlags = map[string]string{
 	"reverse":       "--load bulk-reverse",
 	"sweeps":        "--rounds",
@@ -233,8 +234,8 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	return usage(text, seeHelp(c))
 }
 
-// cutCommand returns the flag whose value is the first word of a command, or nil. What is taken for a
-// flag of toll may then be the command's.
+// cutCommand returns the flag whose value is the first word of a command, or nil. What is taken for
+// a flag of toll may then be the command's.
 func cutCommand(c *cobra.Command) (cut *pflag.Flag) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if word := f.Annotations[asWord]; len(word) > 0 && strings.HasPrefix(word[0], "COMMAND") &&
@@ -254,7 +255,8 @@ func flagNames(c *cobra.Command) (names []string) {
 	return names
 }
 
-// checkEmpty returns an error for an empty value, such as that of --save "$FILE" if FILE is not set.
+// checkEmpty returns an error for an empty value, such as that of --save "$FILE" if FILE is not
+// set.
 func checkEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, is := f.Value.(pflag.SliceValue)

@@ -44,6 +44,21 @@ func TestHelpThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// Hints have no sudo for root on a machine without it.
+func TestHintsWithoutSudo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	want := "toll: hint: sudo toll trace --attach 127.0.0.1:6379\n"
+	if os.Geteuid() == 0 {
+		want = strings.Replace(want, "sudo ", "", 1)
+	}
+	var said bytes.Buffer
+	run(context.Background(), env{stdout: io.Discard, stderr: &said},
+		[]string{"trace", "--attach", "redis://127.0.0.1"})
+	if !strings.HasSuffix(said.String(), want) {
+		t.Errorf("%s, want %s", said.String(), want)
+	}
+}
+
 // On a terminal without sudo, commands with sudo are explained once.
 func TestWithoutSudo(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -5,6 +5,7 @@ package remedy
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 )
 
@@ -60,10 +61,16 @@ func has(program string) bool {
 	return err == nil
 }
 
-// asRoot returns the command as the user can enter it.
-func asRoot(command string) string {
+// sudo matches the word in front of a command, at the beginning of a text or within it.
+var sudo = regexp.MustCompile(`(^|[ (])sudo `)
+
+// Typed returns a text with its commands as the user can enter them: without sudo for root, if there
+// is none.
+func Typed(text string) string {
 	if os.Geteuid() == 0 && !has("sudo") {
-		return command
+		return sudo.ReplaceAllString(text, "$1")
 	}
-	return "sudo " + command
+	return text
 }
+
+func asRoot(command string) string { return Typed("sudo " + command) }
