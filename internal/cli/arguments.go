@@ -20,7 +20,8 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneArgument returns the check of a command that takes one argument. example is a valid command line.
+// oneArgument returns the check of a command that takes one argument. example is a valid command
+// line.
 func oneArgument(what, example string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -104,8 +105,8 @@ func addressIn(word string) (name, scheme, host, port string) {
 	return name, u.Scheme, u.Hostname(), port
 }
 
-// asURLs returns the command line of toll stream or sql with URLs in place of [NAME=]HOST:PORT, or ""
-// if there is none among the words.
+// asURLs returns the command line of toll stream or sql with URLs in place of [NAME=]HOST:PORT, or
+// "" if there is none among the words.
 func asURLs(command string, words []string) string {
 	args, found := []string{command}, false
 	for _, w := range words {
@@ -136,8 +137,8 @@ func asURLs(command string, words []string) string {
 	return sample.CommandLine(args)
 }
 
-// asRoutes returns the command line of toll run with [NAME=]HOST:PORT in place of URLs, or "" if a word
-// has no port. Without programs it has some that fit the first URL.
+// asRoutes returns the command line of toll run with [NAME=]HOST:PORT in place of URLs, or "" if a
+// word has no port. Without programs it has some that fit the first URL.
 func asRoutes(words []string, program ...string) string {
 	args := []string{"run"}
 	for _, w := range words {

@@ -76,8 +76,8 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 	return c
 }
 
-// costsOf returns what to do if predictions cannot be made of a results file. If that is a kept run, it
-// names the newest one of which they can.
+// costsOf returns what to do if predictions cannot be made of a results file. If that is a kept
+// run, it names the newest one of which they can.
 func costsOf(results string) string {
 	if !strings.HasPrefix(results, "@") {
 		return measureCosts

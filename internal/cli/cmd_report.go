@@ -191,7 +191,8 @@ func notResults(name string, head []byte, err error) error {
 
 var schemaOf = regexp.MustCompile(`^\s*\{\s*"schema": ?"bridgetoll\.([a-z-]+)/`)
 
-// otherFile returns the words for a file of toll's that is no results file, and a hint; "" for others.
+// otherFile returns the words for a file of toll's that is no results file, and a hint; "" for
+// others.
 func otherFile(head []byte) (what, hint string) {
 	hint = "toll reads what --save writes, and the runs that toll history lists; " +
 		"--format is for other programs"

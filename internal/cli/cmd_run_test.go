@@ -126,8 +126,8 @@ func runOverModesOfEachKind(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// Failures that only real programs and paths make. TestFailingProgramFailsItsVisitOnly of the engine
-// and the tests of measure/program have the others.
+// Failures that only real programs and paths make. TestFailingProgramFailsItsVisitOnly of the
+// engine and the tests of measure/program have the others.
 func runFailures(t *testing.T, bin string) {
 	needRedis(t)
 	const nothing, busyTime = "true # {host}", "20s" // for a busy machine

@@ -113,8 +113,8 @@ func listed(of func() []string) cobra.CompletionFunc {
 // keptRuns returns the names of the kept runs, newest first, or nil if the history cannot be read.
 func keptRuns() []string { return runsThat(func(trend.Entry) bool { return true }) }
 
-// measuredRuns returns the names of the kept runs that are results files, as keptRuns does. Requests
-// that were watched are none.
+// measuredRuns returns the names of the kept runs that are results files, as keptRuns does.
+// Requests that were watched are none.
 func measuredRuns() []string { return runsThat(func(e trend.Entry) bool { return !e.Watched() }) }
 
 func runsThat(fit func(trend.Entry) bool) (out []string) {

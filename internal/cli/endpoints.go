@@ -121,7 +121,8 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, r plan.R
 	return f.measure(c, e, engine.Config{Plan: p, Endpoints: w, Before: before})
 }
 
-// baselineOf returns the endpoint that others are compared with: the first unless the user named one.
+// baselineOf returns the endpoint that others are compared with: the first unless the user named
+// one.
 func (f *targets) baselineOf(fl *pflag.FlagSet, names []string) (mode.Name, error) {
 	switch {
 	case !fl.Changed("baseline"):

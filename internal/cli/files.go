@@ -62,8 +62,8 @@ func overwriteHint(p place) string {
 	return fmt.Sprintf("--%s overwrites it; or give --%s another path", forceFlag, p.flag)
 }
 
-// create opens a file to write, as files.Create does. If it is the standard output under another name,
-// create returns that, because two writers would overwrite each other.
+// create opens a file to write, as files.Create does. If it is the standard output under another
+// name, create returns that, because two writers would overwrite each other.
 func create(name string, stdout io.Writer, force bool) (io.Writer, func() error, error) {
 	if out, is := fileOf(stdout); is && files.Is(out, name) {
 		return stdout, func() error { return nil }, nil

@@ -77,8 +77,8 @@ const (
 	notWith = "not"
 )
 
-// add adds flags to those of a command. The help of a backend's flag begins with the backend's name,
-// except for the lab's.
+// add adds flags to those of a command. The help of a backend's flag begins with the backend's
+// name, except for the lab's.
 func add(fl *pflag.FlagSet, flags ...flagDef) {
 	fl.SortFlags = false
 	for _, x := range flags {

@@ -146,8 +146,8 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 }
 
 // beforeRequests watches this machine while nothing is asked of the servers, and returns what a
-// run's Before reports: nil if no client is here. It neither waits nor refuses: later, a server here
-// keeps the CPUs busy itself, for toll or for others.
+// run's Before reports: nil if no client is here. It neither waits nor refuses: later, a server
+// here keeps the CPUs busy itself, for toll or for others.
 func beforeRequests(ctx context.Context, from places) (
 	func(context.Context) (*sample.Contention, error), error) {
 	if !slices.ContainsFunc(from.from, func(v *vantage.Vantage) bool { return !v.Distant() }) {
@@ -161,9 +161,9 @@ func beforeRequests(ctx context.Context, from places) (
 	return func(context.Context) (*sample.Contention, error) { return &c, nil }, err
 }
 
-// ownCPU returns the CPU time of this process and of what it started, in s. It lacks what toll makes
-// others do: a container engine, the kernel's threads. So what is left may be too much for others,
-// but not too little.
+// ownCPU returns the CPU time of this process and of what it started, in s. It lacks what toll
+// makes others do: a container engine, the kernel's threads. So what is left may be too much for
+// others, but not too little.
 func ownCPU() float64 {
 	return max(meter.ProcessCPU(os.Getpid()), meter.FamilyCPU(os.Getpid())).Seconds()
 }

@@ -24,8 +24,8 @@ import (
 )
 
 // Main runs toll, or the part of it that another toll started, with os.Args, and returns the exit
-// code. It rewrites os.Args where toll is a plugin of another command. k is zero in programs without
-// Kubernetes' client, which hand such runs over to the one with it.
+// code. It rewrites os.Args where toll is a plugin of another command. k is zero in programs
+// without Kubernetes' client, which hand such runs over to the one with it.
 func Main(k cluster.Kubernetes) int {
 	kubernetes = k
 	argv, err := asPlugin(os.Args)

@@ -59,8 +59,8 @@ func hurry() {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, nice)
 }
 
-// runPatiently runs toll again, with more rounds, if the machine was too busy for it to succeed with an
-// output that fits; a nil fits takes any.
+// runPatiently runs toll again, with more rounds, if the machine was too busy for it to succeed
+// with an output that fits; a nil fits takes any.
 func runPatiently(t *testing.T, bin string, user *syscall.Credential, fits func(out string) bool,
 	args ...string) (r *tollRun, code int) {
 	t.Helper()

@@ -27,8 +27,8 @@ type request struct {
 	whole map[string]string // why loads are not sliced, by their names
 }
 
-// request returns what the flags and arguments ask for. It leaves fields empty for which the command
-// has no flag.
+// request returns what the flags and arguments ask for. It leaves fields empty for which the
+// command has no flag.
 func (f *runFlags) request(c *cobra.Command, args []string) (r request, err error) {
 	fl := c.Flags()
 	if r.On, err = f.backends(); err != nil {
@@ -103,8 +103,8 @@ func (f targets) orDefault(d defaults, fl *pflag.FlagSet, modes []string) target
 	return f
 }
 
-// fromInside returns the default of --from: in a container if only outward targets are requested, but
-// on the machine if all modes are native, which has no container.
+// fromInside returns the default of --from: in a container if only outward targets are requested,
+// but on the machine if all modes are native, which has no container.
 func (f targets) fromInside(modes []string) []string {
 	inward := func(to string) bool { return !mode.Target(to).Outside() }
 	contained := func(m string) bool { return m != string(mode.Native) }

@@ -108,8 +108,8 @@ func (f *runFlags) run(c *cobra.Command, e env, r request, p sample.Plan,
 }
 
 // fitBudget returns an error if the run does not fit into a given budget. The default budget grows
-// instead, with a warning. An endpoint's speed is not known: a given budget ends such a run, and the
-// default one grows.
+// instead, with a warning. An endpoint's speed is not known: a given budget ends such a run, and
+// the default one grows.
 func (f *runFlags) fitBudget(e env, fl *pflag.FlagSet, p *sample.Plan) error {
 	over := view.OverBudget(*p)
 	if over == "" || p.Foreign() {

@@ -104,8 +104,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// runScript runs a script once more if it failed after a run of toll that says that the machine was too
-// busy: such a run may succeed, and lack what the script looks for.
+// runScript runs a script once more if it failed after a run of toll that says that the machine was
+// too busy: such a run may succeed, and lack what the script looks for.
 func runScript(t *testing.T, name string, p testscript.Params) {
 	t.Helper()
 	for i := 1; ; i++ {

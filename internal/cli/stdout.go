@@ -74,8 +74,8 @@ func (s *output) result(err error) error {
 	return errors.Join(s.lost, err)
 }
 
-// withoutSudo returns what to type instead of the commands with sudo that were printed on terminals,
-// or "" if there were none or sudo is in the PATH.
+// withoutSudo returns what to type instead of the commands with sudo that were printed on
+// terminals, or "" if there were none or sudo is in the PATH.
 func withoutSudo(outs ...*output) string {
 	printed := slices.ContainsFunc(outs, func(s *output) bool { return s.sudos.Load() && isTerminal(s) })
 	if !printed {

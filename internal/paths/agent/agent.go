@@ -13,8 +13,8 @@
 //	                        <- standard output
 //
 // No port of a machine is opened, so agents may be behind any NAT. Each process has a connection of
-// its own. (Over ssh and exec yamux carries the connections; TLS stays, because yamux does not close
-// each direction separately.)
+// its own. (Over ssh and exec yamux carries the connections; TLS stays, because yamux does not
+// close each direction separately.)
 //
 // What an agent started dies with it, and an agent ends itself when its control connection ends or
 // is silent for too long.
@@ -282,7 +282,8 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 }
 
 // Counters reads the counters in one request and returns their values in the same order. It returns
-// a *machine.UnsupportedError if the agent lacks a capability, and ErrNone if there are no ESP states.
+// a *machine.UnsupportedError if the agent lacks a capability, and ErrNone if there are no ESP
+// states.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {
 		return nil, a.Err()

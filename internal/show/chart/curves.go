@@ -73,7 +73,8 @@ func medians(metric string, unit scale) entry {
 	}
 }
 
-// medianChart returns the chart of curves of medians. first is the head of the table's first column.
+// medianChart returns the chart of curves of medians. first is the head of the table's first
+// column.
 func medianChart(title, first string, unit scale, spec growths, rows [][]string) document.Chart {
 	spec.Axis = unit.unit
 	return document.Chart{Kind: "scaling", Title: title, Spec: spec,

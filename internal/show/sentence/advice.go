@@ -56,8 +56,8 @@ type route struct {
 	paced bool   // the text has named the machine's pacing
 }
 
-// price returns what a mode takes besides an engine on one machine, and what users of an unusual mode
-// must know, in parentheses, or "".
+// price returns what a mode takes besides an engine on one machine, and what users of an unusual
+// mode must know, in parentheses, or "".
 func (x route) price() string {
 	var say []string
 	m, _ := mode.Find(x.cells[0].Mode)
@@ -226,7 +226,8 @@ func (x route) change(c analysis.Cell, named bool) string {
 	return percentOf(*m.Ratio) + noun + pacing
 }
 
-// more returns what a mode adds under a load, signed, in the unit of the table's column if it has one.
+// more returns what a mode adds under a load, signed, in the unit of the table's column if it has
+// one.
 func (x route) more(p analysis.Price, load string) string {
 	if unit := heads.Of(x.r.Plan.Loads.Of(load)).Adds; unit != "" && p.Unit == "s" {
 		amount, _, _ := strings.Cut(p.Even(unit), " ")
@@ -257,8 +258,8 @@ func percent(ratio float64) string {
 	return text
 }
 
-// unpacedWords returns what a cell's change is without the machine's pacing: "all of it bbr's pacing:
-// 0 % with reno", or "" if that is not known or makes no certain difference.
+// unpacedWords returns what a cell's change is without the machine's pacing: "all of it bbr's
+// pacing: 0 % with reno", or "" if that is not known or makes no certain difference.
 func (x route) unpacedWords(c analysis.Cell) string {
 	here, there := c.Metrics[c.Primary].Ratio, c.Unpaced
 	if here == nil || there == nil ||

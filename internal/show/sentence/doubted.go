@@ -347,7 +347,8 @@ func mtus(m *mesh.Mesh) string {
 
 const mostNodes = 8
 
-// nodeNames joins names for use in a sentence. It counts those beyond the seventh, if there are several.
+// nodeNames joins names for use in a sentence. It counts those beyond the seventh, if there are
+// several.
 func nodeNames(names []string) string {
 	if n := len(names); n > mostNodes {
 		return fmt.Sprintf("%s and %d others", strings.Join(names[:mostNodes-1], ", "),

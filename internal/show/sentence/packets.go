@@ -48,8 +48,8 @@ func exchanged(_ *writer, c analysis.Cell) string {
 	return "request"
 }
 
-// needs returns how long the last token takes, how much of that the server needs, and, if a part is to
-// blame, what the others hold.
+// needs returns how long the last token takes, how much of that the server needs, and, if a part is
+// to blame, what the others hold.
 func (w parts) needs() string {
 	server, blamed := w.Part(sample.EvidenceServer), w.Blamed()
 	say := []string{fmt.Sprintf("of %s to the last token (mean) %s needs %s",
@@ -68,8 +68,8 @@ func (w parts) needs() string {
 // little returns the time to the last token below which a part does not matter.
 func (w parts) little() float64 { return endpoints.LittleShare * w.Sum(endpoints.Last) }
 
-// holding returns clauses on those of some parts that hold more than little, but for the server, the
-// largest first.
+// holding returns clauses on those of some parts that hold more than little, but for the server,
+// the largest first.
 func (w parts) holding(some []sample.EvidencePart) (out []string) {
 	for _, p := range sorted(some, endpoints.Last) {
 		if p.Part != sample.EvidenceServer && p.Last >= w.little() {
@@ -145,9 +145,9 @@ func (w *writer) captured(fs []analysis.Finding) string {
 	return strings.Join(say, " ")
 }
 
-// figures returns how the pace of tokens differs from the server's, the parts of slow gaps, and what
-// tokens waited for, or "" if there is nothing of that. pooled are the servers whose interval was
-// returned before; it is kept up to date.
+// figures returns how the pace of tokens differs from the server's, the parts of slow gaps, and
+// what tokens waited for, or "" if there is nothing of that. pooled are the servers whose interval
+// was returned before; it is kept up to date.
 func (w parts) figures(pooled map[string]bool) string {
 	var say []string
 	switch pace := workload.Briefly(w.Gap); {
@@ -245,8 +245,8 @@ func (w parts) names() (out []string) {
 	return out
 }
 
-// waits returns clauses on the causes for which many tokens or replies, at least some, waited in the
-// server's TCP: for long, or so that it explains much of the slow gaps, if these add something.
+// waits returns clauses on the causes for which many tokens or replies, at least some, waited in
+// the server's TCP: for long, or so that it explains much of the slow gaps, if these add something.
 func (w parts) waits(what string, least int) (out []string) {
 	slow := w.Excess > 0 && w.Excess >= endpoints.SlightShare*w.Whole()
 	for _, x := range w.Waits {

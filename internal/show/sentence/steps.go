@@ -59,8 +59,8 @@ func sum(w *writer, fs []analysis.Finding) string {
 		cmp.Or(strings.Join(parts, "; "), "no part alone is beyond the noise"))
 }
 
-// A sentence names the part that certainly changes a price most, and the next one if that does so by
-// at least a share of it. The table has the others.
+// A sentence names the part that certainly changes a price most, and the next one if that does so
+// by at least a share of it. The table has the others.
 const (
 	mostNamed  = 2
 	leastShare = 0.25

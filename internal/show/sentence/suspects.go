@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// overRoutes returns the words for a blank with a text for each route, or a single one if all routes
-// with data on suspects have the same.
+// overRoutes returns the words for a blank with a text for each route, or a single one if all
+// routes with data on suspects have the same.
 func overRoutes(say func(analysis.Finding, analysis.Cell) string) blank {
 	return func(w *writer, fs []analysis.Finding) string {
 		var out, texts []string
@@ -153,8 +153,8 @@ func (w *writer) absent(fs []analysis.Finding) string {
 	return printable.List(out)
 }
 
-// fewLost returns how many segments were lost or out of order. It leaves out those that a full listen
-// queue explains, which is another suspect.
+// fewLost returns how many segments were lost or out of order. It leaves out those that a full
+// listen queue explains, which is another suspect.
 func (w *writer) fewLost(f analysis.Finding) string {
 	n, other := 0.0, ""
 	for _, c := range w.cells(f) {

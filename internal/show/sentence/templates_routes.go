@@ -23,7 +23,8 @@ var ofRoutes = []template{
 		question: networkOrModel},
 	{code: endpoints.NoPartBlamed, text: "Neither, over {cell}: {needs}, and {adds}.",
 		most: all, question: networkOrModel},
-	{code: endpoints.Divided, text: "{divided}", detail: "{seen}", most: all, merge: inPlace, details: 1},
+	{code: endpoints.Divided, text: "{divided}", detail: "{seen}", most: all, merge: inPlace,
+		details: 1},
 	{code: endpoints.ByPackets, text: networkOrModel + " By the times at which packets were " +
 		"captured:", details: 2},
 	{code: endpoints.WhoByPackets, text: "{cell}: {who}.", details: 2},
