@@ -65,9 +65,9 @@ func has(program string) bool {
 var sudo = regexp.MustCompile(`(^|[ (])sudo `)
 
 // Typed returns a text with its commands as the user can enter them: without sudo for root, if there
-// is none.
+// is none. It leaves commands for another machine, which are to be entered "there".
 func Typed(text string) string {
-	if os.Geteuid() == 0 && !has("sudo") {
+	if os.Geteuid() == 0 && !has("sudo") && !strings.Contains(text, " there") {
 		return sudo.ReplaceAllString(text, "$1")
 	}
 	return text

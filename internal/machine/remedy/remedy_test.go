@@ -52,3 +52,10 @@ func TestRemedies(t *testing.T) {
 		t.Errorf("without sudo, as user %d: %s", os.Geteuid(), got)
 	}
 }
+
+func TestTypedLeavesOtherMachines(t *testing.T) {
+	const text = "sudo modprobe ip_vs there, and restart docker"
+	if got := Typed(text); got != text {
+		t.Errorf("%q", got)
+	}
+}
