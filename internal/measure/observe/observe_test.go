@@ -202,10 +202,7 @@ func TestParts(t *testing.T) {
 			}
 		}},
 		"slow relay": {pause: steady(10 * ms), gateway: func(g *gateway) {
-			g.write = func(text string, pass func(...string) error) error {
-				time.Sleep(20 * ms)
-				return pass(text)
-			}
+			g.write = slowly
 		}},
 		"replayed": {pause: steady(10 * ms), gateway: func(g *gateway) {
 			g.write = func(text string, _ func(...string) error) error {
@@ -226,17 +223,7 @@ func TestParts(t *testing.T) {
 		}},
 		"three in one": {pause: steady(10 * ms), merges: true, gateway: func(g *gateway) {
 			g.noID = true
-			g.write = func(text string, pass func(...string) error) error {
-				if text == "t0 " {
-					held = nil
-				}
-				if held = append(held, text); len(held) < 3 {
-					return nil
-				}
-				err := pass(held...)
-				held = nil
-				return err
-			}
+			g.write = inThrees()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,25 +83,9 @@ func TestGatewaysInARow(t *testing.T) {
 	m := newMachine(t)
 	var server, inner, outer truth
 	m.serve(t, "127.0.0.1:7001", model(&server, steady(10*ms), false))
-	a := &gateway{machine: m, to: "127.0.0.1:7001", log: &inner}
-	a.write = func(text string, pass func(...string) error) error {
-		time.Sleep(20 * ms)
-		return pass(text)
-	}
+	a := &gateway{machine: m, to: "127.0.0.1:7001", log: &inner, write: slowly}
 	m.serve(t, "127.0.0.1:7002", a.serve)
-	b := &gateway{machine: m, to: "127.0.0.1:7002", log: &outer, noID: true}
-	var held []string
-	b.write = func(text string, pass func(...string) error) error {
-		if text == "t0 " {
-			held = nil
-		}
-		if held = append(held, text); len(held) < 3 {
-			return nil
-		}
-		err := pass(held...)
-		held = nil
-		return err
-	}
+	b := &gateway{machine: m, to: "127.0.0.1:7002", log: &outer, noID: true, write: inThrees()}
 	m.serve(t, "127.0.0.1:7003", b.serve)
 	k := follow(t, m, "http://127.0.0.1:7003", n)
 	testwait.Unhindered(t, patience, func(u testing.TB) {

@@ -236,6 +236,28 @@ type gateway struct {
 	kept *upstream
 }
 
+// slowly passes each token on later.
+func slowly(text string, pass func(...string) error) error {
+	time.Sleep(20 * ms)
+	return pass(text)
+}
+
+// inThrees passes tokens on when there are three.
+func inThrees() func(text string, pass func(...string) error) error {
+	var held []string
+	return func(text string, pass func(...string) error) error {
+		if text == "t0 " {
+			held = nil
+		}
+		if held = append(held, text); len(held) < 3 {
+			return nil
+		}
+		err := pass(held...)
+		held = nil
+		return err
+	}
+}
+
 type upstream struct {
 	mu sync.Mutex
 	net.Conn
