@@ -171,11 +171,15 @@ func hidden(p ports.Path) bool { return p.Seen != "" && p.Seen != p.Source }
 // arrival splits a path's hops: by leads to the machine, rest follows.
 func arrival(path ports.Path) (by, rest []ports.Hop) {
 	i := 0
-	for i < len(path.Hops) && slices.Contains([]string{"lo", "wire", "veth", "bridge"},
-		path.Hops[i].Kind) {
+	for i < len(path.Hops) && isLink(path.Hops[i]) {
 		i++
 	}
 	return path.Hops[:i], path.Hops[i:]
+}
+
+// isLink reports whether a hop only passes packets on.
+func isLink(h ports.Hop) bool {
+	return slices.Contains([]string{"lo", "wire", "veth", "bridge"}, h.Kind)
 }
 
 func servedBy(r ports.Row) string {

@@ -31,9 +31,8 @@ func (d *drawn) together(all []dial) (out [][]dial) {
 func (d *drawn) brief(path ports.Path, to []string) string {
 	parts := []string{"connects to " + orList(to)}
 	for _, h := range path.Hops {
-		link := slices.Contains([]string{"lo", "wire", "veth", "bridge"}, h.Kind)
 		switch {
-		case link && (path.Answers() || h.Kind == "veth" || len(parts) == 1):
+		case isLink(h) && (path.Answers() || h.Kind == "veth" || len(parts) == 1):
 		case slices.Contains([]string{"proxy", "server", "socket", "shortcut"}, h.Kind):
 			parts = append(parts, h.Text)
 		default:
@@ -104,15 +103,7 @@ func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 	}
 	out.Add(document.Paragraph{Level: 1, Text: head})
 	if !d.whole {
-		text := d.brief(path, to)
-		switch {
-		case path.Why.Words != "" || masqueradedByHop(path):
-		case hidden(path):
-			text += "; it sees " + orList(seen) + ", not the client's address"
-		case path.Masqueraded:
-			text += "; it does not see the client's address"
-		}
-		out.Add(paragraph(2, text))
+		out.Add(paragraph(2, d.brief(path, to)+d.sees(path, seen)))
 		return d.conclude(out, path)
 	}
 	route := document.Route{Level: 2, Ends: d.ends(path),
@@ -135,20 +126,35 @@ func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 		}
 	}
 	out.Add(route)
-	small := func(text string) {
+	if text := d.sees(path, seen); text != "" {
 		out.Add(document.Paragraph{Level: 2,
 			Text: document.Text{{Text: text, Style: document.Faint}}})
+	}
+	return d.conclude(out, path)
+}
+
+// sees returns which client's address the server sees, as a sentence or, if the route is brief, as
+// what follows it. It returns "" if the route says so, if it is not known, and in brief if it is the
+// client's own.
+func (d *drawn) sees(path ports.Path, seen []string) string {
+	either := func(brief, whole string) string {
+		if d.whole {
+			return whole
+		}
+		return brief
 	}
 	switch {
 	case path.Why.Words != "" || masqueradedByHop(path):
 	case hidden(path):
-		small("The server sees " + orList(seen) + " instead of the client's address.")
+		return either("; it sees "+orList(seen)+", not the client's address",
+			"The server sees "+orList(seen)+" instead of the client's address.")
 	case path.Masqueraded:
-		small("The server does not see the client's address.")
+		return either("; it does not see the client's address",
+			"The server does not see the client's address.")
 	case len(seen) > 0:
-		small("The server sees the client's address.")
+		return either("", "The server sees the client's address.")
 	}
-	return d.conclude(out, path)
+	return ""
 }
 
 // masqueradedByHop reports whether a hop of the path says which address the server sees.
