@@ -8,8 +8,7 @@ import (
 )
 
 // Added returns what cell i adds to cell b in a latency or, for endpoints, in a time. It returns
-// nil for other metrics, without pairs, and for latencies in files of version 1, whose reports had
-// no prices.
+// nil for other metrics, without pairs, and for latencies if every difference counts (--same 0).
 func (j *Run) Added(i, b int, metric string) *Price {
 	p := j.File.Header.Plan
 	timed := workload.IsLatency(metric) && p.Same > 0
@@ -39,12 +38,7 @@ func (j *Run) doubtfulRoutes() (out []Finding) {
 	out = append(out, j.shared(sample.FactRequest, RefusedRequest)...)
 	out = append(out, j.shared(sample.FactEncoding, CompressedStream)...)
 	for _, fact := range []string{"model", "server"} {
-		var seen []string
-		for _, p := range paths {
-			if name := p.Facts[fact]; !slices.Contains(seen, name) {
-				seen = append(seen, name)
-			}
-		}
+		seen := Distinct(paths, func(p sample.Path) string { return p.Facts[fact] })
 		if len(seen) > 1 && (fact != "server" || !j.sameServer()) {
 			out = append(out, Finding{Code: OtherServers, What: fact, Names: seen})
 		}

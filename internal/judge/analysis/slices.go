@@ -204,7 +204,8 @@ type noise struct{ floor, bias float64 }
 
 var unknown = noise{math.NaN(), math.NaN()}
 
-// verdict judges a comparison. Files of version 1 have no difference that is called none.
+// verdict judges a comparison. If every difference counts (--same 0), the precision stands for the
+// one that is called none.
 func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	p := j.File.Header.Plan
 	switch {
