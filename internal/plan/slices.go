@@ -41,7 +41,7 @@ const unpinnedVisits = "--pin none: the scheduler may move threads that rested b
 const queuedVisits = "slirp4netns, pasta and gvisor-tap-vsock queue more than a slice carries"
 
 // The tunes apply to the whole machine, and all modes share the slices.
-const heldVisits = "--tune rmem_max, wmem_max: they apply to the whole machine, and are set only during a visit"
+const heldVisits = "--tune rmem_max, wmem_max, idle: they apply to the whole machine, and are set only during a visit"
 
 // Cut returns the request's loads, sliced where that is possible. whole has, by the load's name, why
 // a load is not sliced; it is empty if Slice is 0.

@@ -118,11 +118,11 @@ func TestParseErrors(t *testing.T) {
 		{"bridge+foo.latency <= 1s", `at character 1: unknown tune "foo"`,
 			"tunes are: mtu, rmem, wmem, rmem_max, wmem_max, queues, gro, tso, nodelay, rps, " +
 				"threaded, xps, bigtcp, bigtcp-container, bigtcp-lo, congestion, bridge-nf, " +
-				"engine, ports"},
+				"idle, engine, ports"},
 		{"fast+links+.latency <= 1s", `at character 1: unknown tune ""`,
 			"tunes are: mtu, rmem, wmem, rmem_max, wmem_max, queues, gro, tso, nodelay, rps, " +
 				"threaded, xps, bigtcp, bigtcp-container, bigtcp-lo, congestion, bridge-nf, " +
-				"engine, ports"},
+				"idle, engine, ports"},
 		{"bridge.latency <= 2 of bridge+mtu=1",
 			`at character 24: tune "mtu=1": mtu must be from 576 to 65535`,
 			"such as mtu=9000, rmem=4M, gro=on; join the settings of one variant by +: " +

@@ -45,6 +45,7 @@ const (
 	needESP
 	needOVS
 	needRPS
+	needIdle
 	needProcessIO
 	needUDPProxy
 	needIPVS
@@ -218,6 +219,7 @@ func (l *Lab) trials() map[need]func() error {
 		needESP:          tryESP,
 		needOVS:          tryOVS,
 		needRPS:          func() error { return local.TryTune(mode.RPS) },
+		needIdle:         func() error { return local.TryTune(mode.Idle) },
 		needProcessIO:    func() error { return local.CheckIO(os.Getpid(), "run toll as root") },
 		needUDPProxy:     l.tryUDPProxy,
 		needIPVS:         tryIPVS,

@@ -80,7 +80,7 @@ func (s *site) tune() error {
 var tuneNeeds = map[mode.Key]need{
 	mode.RPS: needRPS, mode.XPS: needXPS, mode.Queues: needQueues, mode.Threaded: needThreaded,
 	mode.BigTCP: needBigTCP, mode.BigTCPContainer: needBigTCP, mode.BigTCPLoopback: needBigTCP,
-	mode.BridgeNF: needBridgeNF,
+	mode.BridgeNF: needBridgeNF, mode.Idle: needIdle,
 }
 
 func (l *Lab) tryQueues() (err error) {

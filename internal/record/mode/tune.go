@@ -39,7 +39,9 @@ const (
 	// BridgeNF is whether iptables processes frames that a bridge forwards from port to port:
 	// bridge-nf-call-iptables and bridge-nf-call-ip6tables.
 	BridgeNF Key = "bridge-nf"
-	Engine   Key = "engine" // the engine whose rules the lab writes: one of Engines
+	// Idle is what CPUs without work do: poll. It is the whole machine's, too.
+	Idle   Key = "idle"
+	Engine Key = "engine" // the engine whose rules the lab writes: one of Engines
 	// Ports is the number of other published ports, each of a container of its own.
 	Ports Key = "ports"
 )
@@ -61,7 +63,7 @@ const DefaultEngine = Engine29
 // which applies to existing queues only.
 var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS,
 	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion, BridgeNF,
-	Engine, Ports}
+	Idle, Engine, Ports}
 
 // Forms returns the syntax of all tunes: "mtu=N", "gro=on|off".
 func Forms() []string {
@@ -76,6 +78,8 @@ func Forms() []string {
 			value = strings.Join(Engines, "|")
 		case Congestion:
 			value = "NAME"
+		case Idle:
+			value = poll
 		}
 		out = append(out, string(k)+"="+value)
 	}
@@ -85,7 +89,7 @@ func Forms() []string {
 // Tune is one setting.
 type Tune struct {
 	Key   Key
-	Value string // "on", "off", a number, or the name of a congestion control or an engine
+	Value string // "on", "off", "poll", a number, or the name of a congestion control or an engine
 }
 
 // Number returns the value of a tune that takes a number.
@@ -100,6 +104,7 @@ func (t Tune) On() bool { return t.Value == on }
 const (
 	on            = "on"
 	off           = "off"
+	poll          = "poll"
 	tuneSeparator = "+"
 )
 
@@ -167,7 +172,7 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 // OfMachine reports whether a setting applies to the whole machine.
 func (t Tunes) OfMachine() bool {
 	return slices.ContainsFunc(t.List(), func(x Tune) bool {
-		return x.Key == RmemMax || x.Key == WmemMax
+		return x.Key == RmemMax || x.Key == WmemMax || x.Key == Idle
 	})
 }
 
@@ -242,6 +247,11 @@ func parseTune(word string) (Tune, error) {
 	case Congestion:
 		if !isName(value) {
 			return Tune{}, bad("the name of a congestion control, such as cubic")
+		}
+		return Tune{key, value}, nil
+	case Idle:
+		if value != poll {
+			return Tune{}, bad(poll)
 		}
 		return Tune{key, value}, nil
 	case Engine:

@@ -60,7 +60,8 @@ var ofTraces = []template{
 		"(RPS), or on one that is busy." + untried},
 	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}." + untried},
 	{code: trace.ReadersSlept, text: "{share} of the readers slept; waking them takes {took_µs} of a " +
-		"trip{theirs}. A program that polls its socket avoids it."},
+		"trip{theirs}. A program that polls its socket avoids it. How much of it is that their CPUs " +
+		"slept, too: toll compare --tune idle=poll."},
 	{code: trace.OddStep, text: unexplained + "."},
 	{code: trace.OddLookUp, text: unexplained + ": a NAT rule may be too wide."},
 	{code: trace.RepliesWait, text: "{waited}."},

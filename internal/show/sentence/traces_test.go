@@ -132,7 +132,8 @@ func TestTraceTemplates(t *testing.T) {
 		{analysis.Finding{Code: trace.ReadersSlept, Values: map[string]float64{trace.Share: 0.85,
 			trace.Took: 37e-6, trace.Whole: 36e-6}}, 0,
 			"85 % of the readers slept; waking them takes " +
-				"37.0 µs of a trip, with host 36.0 µs. A program that polls its socket avoids it."},
+				"37.0 µs of a trip, with host 36.0 µs. A program that polls its socket avoids it. " +
+				"How much of it is that their CPUs slept, too: toll compare --tune idle=poll."},
 		{analysis.Finding{Code: trace.OddStep, What: "a step",
 			Values: map[string]float64{trace.Share: 1}},
 			0, "100 % of the trips pass a step, which no hop of bridge explains."},

@@ -88,7 +88,7 @@ func backend(r *analysis.Report, on string) string {
 	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		return c.Tune.OfMachine()
 	}) {
-		return "lab: private namespaces; of this machine only its limits of socket buffers were set, during visits, and restored"
+		return "lab: private namespaces; of this machine only its limits of socket buffers, or how its CPUs idle, were set during visits, and restored"
 	}
 	if text, ok := backends[on]; ok {
 		return text

@@ -115,6 +115,8 @@ var Said = map[string]map[string]string{
 	},
 	"tune": {
 		"jumbo":             "mtu",
+		"cpu_dma_latency":   "idle",
+		"c-states":          "idle",
 		"rcvbuf":            "rmem",
 		"sndbuf":            "wmem",
 		"net.core.rmem_max": "rmem_max",

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/idle"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -26,6 +27,8 @@ func TryTune(k mode.Key) error {
 		return tryThreaded()
 	case mode.BigTCP, mode.BigTCPContainer, mode.BigTCPLoopback:
 		return tryBigTCP()
+	case mode.Idle:
+		return idle.Try()
 	case mode.MTU, mode.Rmem, mode.Wmem, mode.RmemMax, mode.WmemMax, mode.GRO, mode.TSO,
 		mode.Nodelay, mode.Congestion, mode.BridgeNF, mode.Engine, mode.Ports:
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/idle"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sockmem"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
@@ -199,15 +200,38 @@ func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
 // Tune applies the variant's tunes to the path's devices and, for TCP settings, to the namespaces
 // of its ends.
 func (d Tuned) Tune(p *path.Path, spaces []Space) error {
-	if limits := limitsOf(p.Spec.Tune); len(limits) > 0 {
-		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
-	}
+	p.Hold = holdOf(p.Spec.Tune)
 	for _, t := range p.Spec.Tune.List() {
 		if err := d.set(p, t, spaces); err != nil {
 			return fmt.Errorf("tune %s=%s: %w", t.Key, t.Value, err)
 		}
 	}
 	return nil
+}
+
+// holdOf returns what sets the variant's settings of the whole machine, or nil.
+func holdOf(t mode.Tunes) func() (release func() error, err error) {
+	limits := limitsOf(t)
+	_, polls := t.Get(mode.Idle)
+	switch {
+	case !polls && len(limits) == 0:
+		return nil
+	case !polls:
+		return func() (func() error, error) { return sockmem.Default.Set(limits) }
+	case len(limits) == 0:
+		return idle.Poll
+	}
+	return func() (func() error, error) {
+		restore, err := sockmem.Default.Set(limits)
+		if err != nil {
+			return nil, err
+		}
+		release, err := idle.Poll()
+		if err != nil {
+			return nil, errors.Join(err, restore())
+		}
+		return func() error { return errors.Join(release(), restore()) }, nil
+	}
 }
 
 func limitsOf(t mode.Tunes) map[string]int {
