@@ -257,8 +257,7 @@ func (w *Watch) newLog() map[int][]uint16 {
 // openWrites begins to record the servers' writes. Without them, what they would tell is in the
 // server's part. Of routes that may yet lose hops, any hop may be the server.
 func (w *Watch) openWrites() {
-	of := writes.Of{UDP: w.udp, Times: max(1, w.grownWrites),
-		Runs: w.serving || w.dials && !w.udp} // how processes spent their time
+	of := writes.Of{UDP: w.udp, Runs: w.serving || w.dials && !w.udp} // how processes spent their time
 	for _, r := range w.routes {
 		for i, h := range r.near() {
 			if i == 0 || w.anyBytes {
@@ -278,21 +277,37 @@ func (w *Watch) openWrites() {
 	case !of.Runs:
 		of.Dialled = nil
 	}
-	var err error
-	if w.writes, err = writes.Open(of); err != nil && of.Times > 1 { // there is no memory for more
-		of.Times = 1
-		w.writes, _ = writes.Open(of)
-	}
 	w.writesOf = of
+	w.writes, _ = larger(max(1, w.grownWrites), 1, w.record)
 	for range w.copies {
-		if r, err := writes.Open(of); err == nil {
+		if r, err := w.record(w.writesOf.Times); err == nil {
 			w.spare = append(w.spare, r)
 		}
 	}
 }
 
-// open opens the captures of ports in namespaces, and their copies: usual ones where there is no
-// memory for larger ones.
+// record opens a recorder of what writesOf says, larger than usual by times, which it notes there.
+func (w *Watch) record(times int) (*writes.Recorder, error) {
+	of := w.writesOf
+	of.Times = times
+	r, err := writes.Open(of)
+	if err == nil {
+		w.writesOf = of
+	}
+	return r, err
+}
+
+// larger opens something of a large size or, where there is no memory for that, of the usual one.
+func larger[S comparable, T any](large, usual S, open func(S) (T, error)) (T, error) {
+	if large != usual {
+		if opened, err := open(large); err == nil {
+			return opened, nil
+		}
+	}
+	return open(usual)
+}
+
+// open opens the captures of ports in namespaces, and their copies.
 func (w *Watch) open(size capture.Size, ports map[int][]uint16) error {
 	spaces := slices.Sorted(maps.Keys(ports))
 	rings := make([]*ring, len(spaces)*(1+w.copies))
@@ -300,11 +315,9 @@ func (w *Watch) open(size capture.Size, ports map[int][]uint16) error {
 		space := spaces[i%len(spaces)]
 		all := slices.Sorted(slices.Values(ports[space]))
 		all = slices.Compact(all)
-		times := max(1, w.grown[space])
-		rings[i], err = openIn(w.spaces[space], space, size, times, all...)
-		if err != nil && times > 1 {
-			rings[i], err = openIn(w.spaces[space], space, size, 1, all...)
-		}
+		rings[i], err = larger(max(1, w.grown[space]), 1, func(times int) (*ring, error) {
+			return openIn(w.spaces[space], space, size, times, all...)
+		})
 		return err
 	})
 	for i, r := range rings {

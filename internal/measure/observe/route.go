@@ -210,18 +210,19 @@ func (w *Watch) merge(found []netns.Found) {
 	}
 }
 
-// openAll captures in all namespaces that this process may enter, of which there must be one. A
-// busy one has a usual ring if there is no memory for a large one.
+// openAll captures in all namespaces that this process may enter, of which there must be one. Busy
+// ones have large rings.
 func openAll(spaces []netns.Found, busy []int, usual, large capture.Size) (rings []*ring,
 	err error) {
 	all := make([]*ring, len(spaces))
 	err = atOnce(len(all), func(i int) (err error) {
+		size := usual
 		if slices.Contains(busy, i) {
-			if all[i], err = openIn(spaces[i], i, large, 1); err == nil {
-				return nil
-			}
+			size = large
 		}
-		all[i], err = openIn(spaces[i], i, usual, 1)
+		all[i], err = larger(size, usual, func(size capture.Size) (*ring, error) {
+			return openIn(spaces[i], i, size, 1)
+		})
 		return err
 	})
 	rings = slices.DeleteFunc(all, func(r *ring) bool { return r == nil })

@@ -79,30 +79,35 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 	return v, nil
 }
 
-// enlarge opens larger rings in place of those that lost something. Where there is no memory for
-// that, the ring stays. The log begins anew, because it lacks the rest of connections whose packets
-// were lost.
+// enlarge opens larger rings in place of those that lost something, if there is memory for them.
+// The log begins anew, because it lacks the rest of connections whose packets were lost.
 func (w *Watch) enlarge() error {
 	var errs []error
-	if of := w.writesOf; w.writes != nil && w.grownWrites > of.Times {
-		of.Times = w.grownWrites
-		if larger, err := writes.Open(of); err == nil {
-			errs = append(errs, w.writes.Close())
-			w.writes, w.writesOf, w.unread = larger, of, 0
+	if was, has := w.writes, w.writesOf.Times; was != nil {
+		w.writes, _ = larger(max(has, w.grownWrites), has, func(times int) (*writes.Recorder, error) {
+			if times == has {
+				return was, nil
+			}
+			return w.record(times)
+		})
+		if w.writes != was {
+			w.unread = 0
+			errs = append(errs, was.Close())
 		}
 		w.grownWrites = w.writesOf.Times
 	}
-	errs = append(errs, atOnce(len(w.rings), func(i int) error {
+	errs = append(errs, atOnce(len(w.rings), func(i int) (err error) {
 		r := w.rings[i]
-		if w.grown[r.space] <= r.times {
-			return nil
+		w.rings[i], _ = larger(max(r.times, w.grown[r.space]), r.times, func(times int) (*ring, error) {
+			if times == r.times {
+				return r, nil
+			}
+			return openIn(w.spaces[r.space], r.space, r.size, times, r.ports...)
+		})
+		if w.rings[i] != r {
+			err = r.Close()
 		}
-		larger, err := openIn(w.spaces[r.space], r.space, r.size, w.grown[r.space], r.ports...)
-		if err != nil {
-			return nil
-		}
-		w.rings[i] = larger
-		return r.Close()
+		return err
 	}))
 	for _, r := range w.rings {
 		w.grown[r.space] = r.times
