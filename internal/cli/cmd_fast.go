@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
@@ -58,7 +59,7 @@ func asRoot(e env) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	return &machine.UnsupportedError{Remedy: bySudo(e),
+	return &machine.UnsupportedError{Remedy: byRoot(e),
 		Missing: "only root may load BPF programs and see their maps"}
 }
 
@@ -193,12 +194,12 @@ func parseChoice(args []string) (c fast.Choice, err error) {
 		return c, nil
 	case len(args) == 0:
 		return c, usage(errors.New("toll fast on needs ports, as toll ports lists them, or all"),
-			"sudo toll fast on all")
+			remedy.AsRoot("toll fast on all"))
 	case slices.Contains(args, all):
-		return c, usage(errors.New("all includes the other ports"), "sudo toll fast on all")
+		return c, usage(errors.New("all includes the other ports"), remedy.AsRoot("toll fast on all"))
 	}
 	for _, a := range args {
-		port, err := parsePort(a, "sudo toll fast on 8080")
+		port, err := parsePort(a, remedy.AsRoot("toll fast on 8080"))
 		if err != nil {
 			return c, err
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/fast"
 )
 
@@ -26,7 +27,7 @@ func TestFastRefuses(t *testing.T) {
 		"fast on 80 --parts x":         `unknown part "x"`,
 		"fast on 80 --parts=":          "--parts is empty",
 		// the hint is a command that can be typed
-		strings.TrimPrefix(fast.ErrOff.Hint(), "sudo toll ") + " --parts x": `unknown part "x"`,
+		strings.TrimPrefix(fast.ErrOff.Hint(), remedy.AsRoot("toll ")) + " --parts x": `unknown part "x"`,
 		"fast watch --lease 1ms":        "--lease 1ms: must be from 1s to 24h",
 		"fast watch 80":                 "takes no arguments",
 		"fast on --all":                 "toll: hint: toll fast on all",
@@ -58,10 +59,10 @@ func TestFastNeeds(t *testing.T) {
 	}
 }
 
-func TestBySudo(t *testing.T) {
+func TestByRoot(t *testing.T) {
 	e := env{args: []string{"run", "--client", "curl {addr}; it's", "127.0.0.1:80"}}
-	if got, want := bySudo(e),
-		`sudo toll run --client 'curl {addr}; it'\''s' 127.0.0.1:80`; got != want {
+	if got, want := byRoot(e),
+		remedy.AsRoot(`toll run --client 'curl {addr}; it'\''s' 127.0.0.1:80`); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
-	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -90,7 +89,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []view.M
 				ri.Here, ri.Missing = false, path.OneLine(err)
 				var u *machine.UnsupportedError
 				if errors.As(err, &u) {
-					ri.Remedy = remedy.Typed(u.Remedy)
+					ri.Remedy = u.Remedy
 				}
 			}
 			info.Paths = append(info.Paths, ri)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
@@ -243,7 +244,7 @@ func (f *portsFlags) machine(c *cobra.Command, e env) (facts *ports.Facts, m *re
 		facts, m, err = loadMachine(e, fromFileFlag, f.reread, c.InOrStdin())
 	case f.save != "" && os.Geteuid() != 0:
 		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
-			bySudo(e)}
+			byRoot(e)}
 	default:
 		facts, network, err = collect.Read(c.Context())
 	}
@@ -271,7 +272,7 @@ func (f *portsFlags) about(facts *ports.Facts, client netip.Addr) error {
 func loadMachine(e env, flag, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
 	f, err := input(e, name, in)
 	if err != nil {
-		hint := "sudo toll ports --save FILE makes one"
+		hint := remedy.AsRoot("toll ports --save FILE") + " makes one"
 		if errors.Is(err, fs.ErrPermission) {
 			hint = mayRead
 		}

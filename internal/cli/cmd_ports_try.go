@@ -97,7 +97,7 @@ func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
 	}
 	switch {
 	case errors.Is(err, collect.ErrRulesUnread):
-		return nil, &failure{exitNothing, fmt.Errorf("--try: %w", err), bySudo(e)}
+		return nil, &failure{exitNothing, fmt.Errorf("--try: %w", err), byRoot(e)}
 	case err != nil && c.Context().Err() == nil:
 		return nil, &failure{exitNothing, fmt.Errorf("--try: %w", err), ""}
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -193,7 +194,7 @@ func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []strin
 // signaled is the cause of a context that a signal ended.
 type signaled struct{ syscall.Signal }
 
-// bySudo returns the user's command line, quoted for a shell, with sudo.
-func bySudo(e env) string { return "sudo " + sample.CommandLine(e.args) }
+// byRoot returns the user's command line, quoted for a shell, as root can enter it.
+func byRoot(e env) string { return remedy.AsRoot(sample.CommandLine(e.args)) }
 
 func (s signaled) Error() string { return "stopped by signal: " + s.String() }

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -38,7 +37,7 @@ func run(ctx context.Context, e env, args []string) int {
 		// Text from flags and arguments is made printable here.
 		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(left)))
 		if h := hintOf(err, left); h != "" {
-			say(e.stderr, "toll: hint: "+printable.Line(remedy.Typed(h)))
+			say(e.stderr, "toll: hint: "+printable.Line(h))
 		}
 	}
 	if text := withoutSudo(out, said); text != "" {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
@@ -29,7 +30,7 @@ var attachFlags = []string{attachFlag, "budget", "dry-run", formatName, outputFl
 // attachTo watches the requests to a server that runs already.
 func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to string,
 	modes []string) error {
-	usual := "sudo toll trace --attach 5432 --budget 10s"
+	usual := remedy.AsRoot("toll trace --attach 5432 --budget 10s")
 	if len(modes) > 0 {
 		return usage(fmt.Errorf("--attach watches a server that runs already: no mode goes with it"),
 			usual)
@@ -59,7 +60,8 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err), "sudo toll trace --attach " + to}
+		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err),
+			remedy.AsRoot("toll trace --attach " + to)}
 	case errors.Is(err, observe.ErrUnseen):
 		return &failure{exitFailed, fmt.Errorf("attach to %s: no process of this machine receives its "+
 			"requests", at), "run toll where the server runs"}
@@ -95,7 +97,7 @@ func attachedTo(word, usual string) (at netip.AddrPort, over string, err error) 
 			to = port
 		}
 		return at, "", usage(errors.New("--attach takes PORT or ADDRESS:PORT, not a URL"),
-			"sudo "+sample.CommandLine([]string{"trace", "--attach", to}))
+			remedy.AsRoot(sample.CommandLine([]string{"trace", "--attach", to})))
 	}
 	word, over, given := strings.Cut(word, "/")
 	if given && over != overTCP && over != overUDP {

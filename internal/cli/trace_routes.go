@@ -10,13 +10,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-const tracedExample = "sudo toll trace published=http://127.0.0.1:8080/ direct=http://172.17.0.2:80/"
+func tracedExample() string {
+	return remedy.AsRoot("toll trace published=http://127.0.0.1:8080/ direct=http://172.17.0.2:80/")
+}
 
 // The warm-up of a visit to a route, and its window unless --window is given, in s.
 const (
@@ -52,7 +55,7 @@ func (a *requester) add(fl *pflag.FlagSet) {
 func (a *requester) refuse(fl *pflag.FlagSet) error {
 	for _, name := range []string{secretFlag, clientFlag} {
 		if fl.Changed(name) {
-			return usage(fmt.Errorf("--%s needs the address of a server", name), tracedExample)
+			return usage(fmt.Errorf("--%s needs the address of a server", name), tracedExample())
 		}
 	}
 	return nil
@@ -68,14 +71,14 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 			Options: sample.RequestOptions{Asks: endpoint.Asks(at)}}, err
 	}
 	if fl.Changed(secretFlag) {
-		return out, l, usage(fmt.Errorf("--%s does not go with --client", secretFlag), clientExample)
+		return out, l, usage(fmt.Errorf("--%s does not go with --client", secretFlag), clientExample())
 	}
 	const grace = 20 * time.Second
 	a.program.window = time.Second
 	if fl.Changed("window") {
 		if !strings.Contains(a.program.client, "{seconds}") {
 			return out, l, usage(errors.New("--window is {seconds}, which --client does not have"),
-				clientExample)
+				clientExample())
 		}
 		a.program.window = time.Duration(window * float64(time.Second))
 	}
@@ -88,13 +91,14 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 	return out, l, nil
 }
 
-const clientExample = "sudo toll trace 127.0.0.1:6379 --client " +
-	"'redis-cli -p {port} -r 99 ping'"
+func clientExample() string {
+	return remedy.AsRoot("toll trace 127.0.0.1:6379 --client 'redis-cli -p {port} -r 99 ping'")
+}
 
 // traceRoutes traces requests over routes to a server that runs.
 func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, by *requester) error {
 	if err := noOthers(c.Flags(), routeFlags, "the address of a server that runs",
-		tracedExample); err != nil {
+		tracedExample()); err != nil {
 		return err
 	}
 	at, err := parseTraced(words)
@@ -110,9 +114,9 @@ func (f *runFlags) traceRoutes(c *cobra.Command, e env, words []string, by *requ
 		return err
 	}
 	places := placeFlags{from: f.from, ipv4: f.ipv4, ipv6: f.ipv6}
-	example := tracedExample
+	example := tracedExample()
 	if client.Program != nil {
-		example = clientExample
+		example = clientExample()
 	}
 	w, from, err := places.ask(c.Flags(), client, at, example)
 	if err != nil {
@@ -153,7 +157,7 @@ func parseTraced(words []string) ([]endpoint.Address, error) {
 			err = fmt.Errorf("two routes are called %s: name them, as in direct=…", one[0].Name)
 		}
 		if err != nil {
-			return nil, usage(err, tracedExample)
+			return nil, usage(err, tracedExample())
 		}
 		out = append(out, one...)
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 // ExplainUserNamespace wraps the error of making a user namespace, with a network namespace in it,
@@ -27,8 +29,9 @@ func (m Machine) ExplainUserNamespace(cause error) error {
 	if errno == syscall.ENOSPC || errno == syscall.EUSERS {
 		return &namespaceError{
 			reason: "the limits in /proc/sys/user are used up, or namespaces are nested too deeply",
-			hint:   "sudo sysctl -w user.max_user_namespaces=15000 user.max_net_namespaces=15000",
-			cause:  cause,
+			hint: remedy.AsRoot("sysctl -w user.max_user_namespaces=15000 " +
+				"user.max_net_namespaces=15000"),
+			cause: cause,
 		}
 	}
 	return &namespaceError{reason: "no known setting forbids it", hint: runAsRoot, cause: cause}
@@ -63,10 +66,10 @@ func (m Machine) obstacles() []obstacle {
 			"use a kernel with CONFIG_NET_NS=y"},
 		{full, is("/proc/sys/user/max_user_namespaces", "0"),
 			"/proc/sys/user/max_user_namespaces is 0",
-			"sudo sysctl -w user.max_user_namespaces=15000"},
+			remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
 		{full, is("/proc/sys/user/max_net_namespaces", "0"),
 			"/proc/sys/user/max_net_namespaces is 0",
-			"sudo sysctl -w user.max_net_namespaces=15000"},
+			remedy.AsRoot("sysctl -w user.max_net_namespaces=15000")},
 		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
 			"the container's seccomp profile forbids it, as Docker's default does",
 			"run toll outside the container, or the container with --privileged"},
@@ -78,10 +81,11 @@ func (m Machine) obstacles() []obstacle {
 			"run toll outside the chroot, or enter it by pivot_root, as container engines do"},
 		{denied, is("/proc/sys/kernel/unprivileged_userns_clone", "0"),
 			"/proc/sys/kernel/unprivileged_userns_clone is 0",
-			"sudo sysctl -w kernel.unprivileged_userns_clone=1"},
+			remedy.AsRoot("sysctl -w kernel.unprivileged_userns_clone=1")},
 		{denied, is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
 			"/proc/sys/kernel/apparmor_restrict_unprivileged_userns is 1",
-			"run toll as root, or: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+			"run toll as root, or: " +
+				remedy.AsRoot("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")},
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 func TestExplainUserNamespace(t *testing.T) {
@@ -30,20 +32,21 @@ func TestExplainUserNamespace(t *testing.T) {
 		hint   string
 	}{
 		{"users-0", map[string]string{users: "0\n"}, syscall.ENOSPC, users + " is 0",
-			"sudo sysctl -w user.max_user_namespaces=15000"},
+			remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
 		{"nets-0", map[string]string{nets: "0\n"}, syscall.ENOSPC, nets + " is 0",
-			"sudo sysctl -w user.max_net_namespaces=15000"},
-		{"used-up", nil, syscall.ENOSPC, "used up", "sudo sysctl -w " +
-			"user.max_user_namespaces=15000 user.max_net_namespaces=15000"},
+			remedy.AsRoot("sysctl -w user.max_net_namespaces=15000")},
+		{"used-up", nil, syscall.ENOSPC, "used up", remedy.AsRoot("sysctl -w " +
+			"user.max_user_namespaces=15000 user.max_net_namespaces=15000")},
 		{"debian", map[string]string{debian: "0\n"}, syscall.EPERM, debian + " is 0",
-			"sudo sysctl -w kernel.unprivileged_userns_clone=1"},
+			remedy.AsRoot("sysctl -w kernel.unprivileged_userns_clone=1")},
 		{"ubuntu", map[string]string{apparmor: "1\n"}, syscall.EACCES, apparmor + " is 1",
-			"run toll as root, or: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+			"run toll as root, or: " +
+				remedy.AsRoot("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")},
 		{"ubuntu-but-full", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.ENOSPC,
-			users + " is 0", "sudo sysctl -w user.max_user_namespaces=15000"},
+			users + " is 0", remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
 		{"ubuntu-full-but-denied", map[string]string{apparmor: "1\n", users: "0\n"}, syscall.EPERM,
-			apparmor + " is 1", "run toll as root, or: sudo sysctl -w " +
-				"kernel.apparmor_restrict_unprivileged_userns=0"},
+			apparmor + " is 1", "run toll as root, or: " +
+				remedy.AsRoot("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")},
 		{"no-config", map[string]string{"/proc/self/ns/user": absent}, syscall.EINVAL,
 			"CONFIG_USER_NS", "run toll as root"},
 		{"no-net-config", map[string]string{"/proc/self/ns/net": absent}, syscall.EINVAL,
@@ -74,7 +77,7 @@ func TestExplainUserNamespace(t *testing.T) {
 			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n"},
 			syscall.EPERM, "no known setting", "run toll as root"},
 		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0",
-			"sudo sysctl -w user.max_user_namespaces=15000"},
+			remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
 		{"not-an-errno-unexplained", nil, errors.New("odd"), "no known setting",
 			"run toll as root"},
 		{"garbage", map[string]string{users: "\xff", debian: "yes", apparmor: ""}, syscall.EPERM,

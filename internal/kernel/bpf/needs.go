@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
@@ -21,7 +22,7 @@ func Check() error {
 	if os.Geteuid() != 0 {
 		return &machine.UnsupportedError{
 			Missing: "only root may load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
-			Remedy:  "sudo toll …"}
+			Remedy:  remedy.AsRoot("toll …")}
 	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
 		return &machine.UnsupportedError{

@@ -10,9 +10,10 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
-const remedy = "Linux 5.15 or later with CONFIG_CGROUP_BPF"
+const needsKernel = "Linux 5.15 or later with CONFIG_CGROUP_BPF"
 
 // check returns the root of cgroup v2, which the caller closes, and the namespace's cookie.
 func check() (root *os.File, cookie uint64, err error) {
@@ -42,7 +43,8 @@ func Namespace() (uint64, error) {
 
 func cgroupRoot() (*os.File, error) {
 	missing := &machine.UnsupportedError{Missing: "cgroup v2 is not mounted",
-		Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also with cgroup v1"}
+		Remedy: remedy.AsRoot("mount -t cgroup2 none /sys/fs/cgroup/unified") +
+			", also with cgroup v1"}
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		missing.Err = err

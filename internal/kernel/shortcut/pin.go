@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 // If the machine has no BPF file system, toll mounts its own, and Unpin unmounts it.
@@ -87,7 +88,7 @@ func mountOwn() error {
 		return errors.Join(&machine.UnsupportedError{
 			Missing: "no BPF file system is mounted on " + machinesFS +
 				", and toll cannot mount its own",
-			Remedy: "sudo mount -t bpf bpf " + machinesFS, Err: err}, removeEmpty(ownFS),
+			Remedy: remedy.AsRoot("mount -t bpf bpf " + machinesFS), Err: err}, removeEmpty(ownFS),
 			journal.RemoveDir(ownRun))
 	}
 	return nil

@@ -84,7 +84,7 @@ func Load() (*Table, error) {
 	}
 	var o objectObjects
 	if err := loadObjectObjects(&o, nil); err != nil {
-		return nil, bpf.Explain(err, remedy)
+		return nil, bpf.Explain(err, needsKernel)
 	}
 	defer func() { _ = o.objectPrograms.Close() }() // the links keep the programs loaded
 	t := &Table{maps: o.objectMaps}
@@ -95,7 +95,7 @@ func Load() (*Table, error) {
 		l, err := link.AttachRawLink(link.RawLinkOptions{
 			Target: int(root.Fd()), Program: p, Attach: at})
 		if err != nil {
-			return nil, errors.Join(bpf.Explain(fmt.Errorf("attach to cgroup: %w", err), remedy),
+			return nil, errors.Join(bpf.Explain(fmt.Errorf("attach to cgroup: %w", err), needsKernel),
 				t.Close(), root.Close())
 		}
 		t.links = append(t.links, l)

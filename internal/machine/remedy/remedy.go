@@ -5,7 +5,6 @@ package remedy
 import (
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 )
 
@@ -15,7 +14,7 @@ func Install(names ...string) string {
 	remarks := strings.Contains(strings.Join(names, ""), " ")
 	switch {
 	case has("apt-get") && !remarks:
-		return asRoot("apt-get install " + strings.Join(names, " "))
+		return AsRoot("apt-get install " + strings.Join(names, " "))
 	case len(names) > 1:
 		return "install " + strings.Join(names, ", ") + " (Debian's names of the packages)"
 	case remarks:
@@ -51,7 +50,7 @@ func Restart(service string) string { return control("restart", service) }
 
 func control(verb, service string) string {
 	if has("systemctl") {
-		return asRoot("systemctl " + verb + " " + service)
+		return AsRoot("systemctl " + verb + " " + service)
 	}
 	return verb + " the service " + service
 }
@@ -61,16 +60,24 @@ func has(program string) bool {
 	return err == nil
 }
 
-// sudo matches the word in front of a command, at the beginning of a text or within it.
-var sudo = regexp.MustCompile(`(^|[ (])sudo `)
-
-// Typed returns a text with its commands as the user can enter them: without sudo for root, if there
-// is none. It leaves commands for another machine, which are to be entered "there".
-func Typed(text string) string {
-	if os.Geteuid() == 0 && !has("sudo") && !strings.Contains(text, " there") {
-		return sudo.ReplaceAllString(text, "$1")
+// AsRoot returns the command line by which the user runs a command as root: with sudo, unless the
+// user is root and there is none. It is for this machine; commands for others keep their sudo.
+func AsRoot(command string) string {
+	if os.Geteuid() == 0 && !has("sudo") {
+		return command
 	}
-	return text
+	return "sudo " + command
 }
 
-func asRoot(command string) string { return Typed("sudo " + command) }
+// Modprobe returns the command line that loads modules of the kernel.
+func Modprobe(modules ...string) string {
+	if len(modules) > 1 {
+		modules = append([]string{"-a"}, modules...)
+	}
+	return AsRoot("modprobe " + strings.Join(modules, " "))
+}
+
+// ModprobeOr returns the remedy for what the kernel has in modules, if it has it.
+func ModprobeOr(modules ...string) string {
+	return Modprobe(modules...) + ", or use a kernel that has them"
+}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -100,7 +101,7 @@ func (UnixSocketError) Error() string {
 // Hint returns what can be traced instead.
 func (UnixSocketError) Hint() string {
 	return "trace the requests to the TCP port in front of it, in whose server's part its time is: " +
-		"sudo toll trace --attach 80"
+		remedy.AsRoot("toll trace --attach 80")
 }
 
 // unspokenError means that toll's own client does not speak the protocol of a URL's scheme.
@@ -119,8 +120,7 @@ func (u *unspokenError) Hint() string {
 	if slices.Contains(datagrams, u.scheme) {
 		over = udpScheme + "://"
 	}
-	return "let a client of that protocol make them: sudo toll trace " + over + "HOST:PORT " +
-		"--client 'COMMAND {host} {port}'"
+	return "let a client of that protocol make them: " + byClient(over+"HOST:PORT")
 }
 
 // wire opens TCP connections whose reads and writes are plain system calls of their thread.
@@ -298,7 +298,7 @@ func (u unansweredError) Error() string { return u.text }
 
 func (unansweredError) Hint() string {
 	return "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: " +
-		"sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"
+		byClient("HOST:PORT")
 }
 
 // noReply explains an error of reading a reply.

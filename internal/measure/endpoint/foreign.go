@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 )
 
@@ -21,15 +22,19 @@ func (f foreignError) Error() string { return "the server does not answer such r
 var urls = []struct{ is, before, after string }{{"HTTP", "http://", "/"}, {"Redis", "redis://", ""},
 	{"PostgreSQL", "postgres://USER@", "/DATABASE"}, {"MySQL", "mysql://USER@", "/DATABASE"}}
 
+// byClient returns the command that traces the requests of a client to a server.
+func byClient(to string) string {
+	return remedy.AsRoot("toll trace " + to + " --client 'COMMAND {host} {port}'")
+}
+
 func (f foreignError) Hint() string {
-	client := "let a client of that protocol make the requests: sudo toll trace " + f.host +
-		" --client 'COMMAND {host} {port}'"
+	client := "let a client of that protocol make the requests: " + byClient(f.host)
 	if f.is == speaksTLS {
-		return "if it is HTTP, give its URL: sudo toll trace https://" + f.host + "/; or " + client
+		return "if it is HTTP, give its URL: " + remedy.AsRoot("toll trace https://"+f.host+"/") + "; or " + client
 	}
 	for _, u := range urls {
 		if strings.Contains(f.is, u.is) {
-			return "give its URL: sudo toll trace " + u.before + f.host + u.after
+			return "give its URL: " + remedy.AsRoot("toll trace "+u.before+f.host+u.after)
 		}
 	}
 	return client

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 // A server of another protocol is named, with what to type for it.
@@ -51,16 +53,16 @@ func TestForeignServers(t *testing.T) {
 	pages := refuses.Listener.Addr().String()
 	silent := listen(t, "tcp", "127.0.0.1:0", mute)
 	sealed, choosy := secure.Listener.Addr().String(), named.Listener.Addr().String()
-	https := "if it is HTTP, give its URL: sudo toll trace https://"
+	https := "if it is HTTP, give its URL: " + remedy.AsRoot("toll trace https://")
 	for _, tt := range []struct{ url, err, hint string }{
 		{sealed, "it speaks TLS", https + sealed + "/; or let a client"},
 		{"http://" + sealed, "it speaks TLS", https + sealed + "/"},
 		{"http://" + choosy, "it speaks TLS", https + choosy + "/"},
-		{database, "it speaks PostgreSQL", "sudo toll trace postgres://USER@" + database + "/DATABASE"},
+		{database, "it speaks PostgreSQL", remedy.AsRoot("toll trace postgres://USER@" + database + "/DATABASE")},
 		{"http://" + database, "it speaks PostgreSQL", "postgres://USER@"},
 		{greets, "it speaks MySQL", "mysql://USER@" + greets},
-		{shell, "it speaks SSH", "sudo toll trace " + shell + " --client 'COMMAND {host} {port}'"},
-		{"https://" + pages, "it speaks HTTP", "sudo toll trace http://" + pages + "/"},
+		{shell, "it speaks SSH", remedy.AsRoot("toll trace " + shell + " --client 'COMMAND {host} {port}'")},
+		{"https://" + pages, "it speaks HTTP", remedy.AsRoot("toll trace http://" + pages + "/")},
 		{locked, "NOAUTH", "--secret-env VARIABLE"},
 		{silent, "(it answers neither PING nor GET /: give a URL)", "--client"},
 		{pages, "", ""},

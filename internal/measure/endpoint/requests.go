@@ -14,6 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
@@ -179,7 +180,7 @@ func (u *unfollowed) Hint() string {
 	case errors.Is(u.err, observe.ErrUnseen):
 		return "run toll where the server runs; toll run and toll sql compare routes to any server"
 	case errors.Is(u.err, unix.EPERM), errors.Is(u.err, unix.EACCES):
-		return "sudo toll trace …"
+		return remedy.AsRoot("toll trace …")
 	}
 	return ""
 }

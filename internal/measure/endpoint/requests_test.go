@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -124,8 +125,8 @@ func TestDialogues(t *testing.T) {
 		l.Close()
 		six = "http://" + listen(t, "tcp", "[::1]:0", web(0, "page")) + "/"
 	}
-	const others = "let a client make the requests if the server speaks another protocol, such as " +
-		"HTTP/2 or gRPC: sudo toll trace HOST:PORT --client 'COMMAND {host} {port}'"
+	others := "let a client make the requests if the server speaks another protocol, such as " +
+		"HTTP/2 or gRPC: " + remedy.AsRoot("toll trace HOST:PORT --client 'COMMAND {host} {port}'")
 	for _, tt := range []struct {
 		url, password string
 		words         string
@@ -151,11 +152,11 @@ func TestDialogues(t *testing.T) {
 		{url: "ftp://" + pages,
 			err: "toll makes no requests to ftp:// (only to http, https, redis, postgres, mysql, sqlserver and dns)"},
 		{url: "https://" + cache, err: "the server does not answer such requests: it speaks Redis or POP3",
-			hint: "give its URL: sudo toll trace redis://" + cache},
+			hint: "give its URL: " + remedy.AsRoot("toll trace redis://"+cache)},
 		{url: "https://" + sealed,
 			err: "the server's certificate: x509: certificate signed by unknown authority",
 			hint: "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is " +
-				"its own CA (sudo SSL_CERT_FILE=CA.pem toll …); or let a client make the requests: " +
+				"its own CA (" + remedy.AsRoot("SSL_CERT_FILE=CA.pem toll …") + "); or let a client make the requests: " +
 				"toll trace HOST:PORT --client 'curl -kso /dev/null https://{addr}/'"},
 		{url: "http://" + other,
 			err:  `no reply of HTTP: malformed HTTP response "\x00\x00\x00\x04\x00\x00\x00\x00\x00"`,

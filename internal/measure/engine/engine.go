@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
-	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -173,7 +172,7 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 	}
 	var hint interface{ Hint() string }
 	if errors.As(err, &hint) {
-		s.Remedy = remedy.Typed(hint.Hint())
+		s.Remedy = hint.Hint()
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -17,7 +18,7 @@ func CertificateHint(err error) string {
 	const ca = "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is its own CA"
 	wrong := x509.HostnameError{}
 	if !errors.As(err, &wrong) {
-		return ca + " (sudo SSL_CERT_FILE=CA.pem toll …)"
+		return ca + " (" + remedy.AsRoot("SSL_CERT_FILE=CA.pem toll …") + ")"
 	}
 	names := wrong.Certificate.DNSNames
 	for _, ip := range wrong.Certificate.IPAddresses {

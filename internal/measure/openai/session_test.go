@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
@@ -303,7 +304,7 @@ func TestTLS(t *testing.T) {
 	e := endpoint(t, server.URL, Options{})
 	if _, err := e.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Fatalf("a foreign certificate: %v", err)
-	} else if h := new(hinted); !errors.As(err, &h) || h.hint != "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is its own CA (sudo SSL_CERT_FILE=CA.pem toll …)" {
+	} else if h := new(hinted); !errors.As(err, &h) || h.hint != "let SSL_CERT_FILE name the file of its CA, or of the certificate itself if that is its own CA ("+remedy.AsRoot("SSL_CERT_FILE=CA.pem toll …")+")" {
 		t.Errorf("no hint: %v", err)
 	}
 	other := *server.Certificate()

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
@@ -232,7 +233,7 @@ func (e *engine) checkBridgeNF() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &machine.UnsupportedError{Missing: "bridge-nf: there is no " + bridgeNF +
-			" (CONFIG_BRIDGE_NETFILTER)", Remedy: "sudo modprobe br_netfilter", Err: err}
+			" (CONFIG_BRIDGE_NETFILTER)", Remedy: remedy.Modprobe("br_netfilter"), Err: err}
 	case err != nil:
 		return &machine.UnsupportedError{Missing: "bridge-nf: only root can set " + bridgeNF,
 			Remedy: "run toll as root", Err: err}

@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -200,7 +201,7 @@ func (e *engine) checkRelay(s path.Spec) error {
 	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
 		return &machine.UnsupportedError{
 			Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
-			Remedy:  "sudo modprobe tcp_diag", Err: err}
+			Remedy:  remedy.Modprobe("tcp_diag"), Err: err}
 	}
 	return e.checkAddress(s)
 }
@@ -250,7 +251,7 @@ func (e *engine) bridgedRules(s path.Spec) error {
 	return &machine.UnsupportedError{
 		Missing: "rules only see frames between containers of one network with " + key +
 			"=1 (CONFIG_BRIDGE_NETFILTER)",
-		Remedy: "sudo modprobe br_netfilter, and a restart of docker", Err: err}
+		Remedy: remedy.Modprobe("br_netfilter") + ", and a restart of docker", Err: err}
 }
 
 func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
@@ -352,7 +353,7 @@ func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		err = &machine.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" +
 			strings.ToUpper(driver) + ")",
-			Remedy: "sudo modprobe " + driver + ", or use a kernel that has them", Err: err}
+			Remedy: remedy.ModprobeOr(driver), Err: err}
 	}
 	return errors.Join(err, ns.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/undo"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -145,7 +146,7 @@ func mayRead(product string) error {
 	if os.Geteuid() == 0 && len(lacks) > 0 {
 		missing += ", with " + strings.Join(lacks, ", ")
 	}
-	return &machine.UnsupportedError{Missing: missing, Remedy: "sudo toll …; --on lab needs no root"}
+	return &machine.UnsupportedError{Missing: missing, Remedy: remedy.AsRoot("toll …") + "; --on lab needs no root"}
 }
 
 type image struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -52,7 +53,8 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		return err
 	}
 	return &machine.UnsupportedError{Missing: "IPv6 is off on this machine, which has no ::1",
-		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
+		Remedy: remedy.AsRoot("sysctl -w net.ipv6.conf.all.disable_ipv6=0 "+
+			"net.ipv6.conf.default.disable_ipv6=0") + ", a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
 // checkRules6 returns an error if the engine writes no IPv6 rules, the default before Docker Engine

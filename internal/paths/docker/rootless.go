@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -44,7 +45,7 @@ func (e *engine) enter() error {
 			Missing: "this Docker is rootless, and toll is not in its user namespace",
 			Remedy:  "run toll as the engine's user, with --on docker alone; or as root"}
 		if e.docker.Remote != nil {
-			u.Remedy = "sudo DOCKER_HOST=" + e.Host + " toll …"
+			u.Remedy = remedy.AsRoot("DOCKER_HOST=" + e.Host + " toll …")
 		}
 		return u
 	}
@@ -227,7 +228,7 @@ func (e *engine) checkIO(pid int) error {
 	if e.Podman != nil {
 		variable = "CONTAINER_HOST="
 	}
-	return local.CheckIO(pid, "sudo "+variable+e.Host+" toll …")
+	return local.CheckIO(pid, remedy.AsRoot(variable+e.Host+" toll …"))
 }
 
 func (e *engine) checkTaken(t *trial) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -126,7 +127,8 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 	u := &machine.UnsupportedError{
 		Missing: e.words().daemon + " does not run in toll's network namespace: its bridge " +
 			n.bridge + " is not here",
-		Remedy: "run toll in the daemon's, for example sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+		Remedy: "run toll in the daemon's, for example " +
+			remedy.AsRoot("nsenter --net=/proc/$(pidof dockerd)/ns/net toll …")}
 	if e.Podman != nil {
 		u.Remedy = "run toll where podman runs, outside containers"
 	}

@@ -194,7 +194,7 @@ func reachable(of service, file string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return &machine.UnsupportedError{Missing: "this user may not use the " + of.what +
 			"'s socket " + file,
-			Remedy: "run toll as root: sudo toll …", Err: err}
+			Remedy: "run toll as root: " + remedy.AsRoot("toll …"), Err: err}
 	}
 	fix := of.start()
 	own := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "docker.sock")

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -112,7 +113,7 @@ func tryESP() error {
 	}
 	return &machine.UnsupportedError{
 		Missing: "the kernel cannot encrypt with ESP and AES-GCM (CONFIG_XFRM_USER, CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)",
-		Remedy:  "sudo modprobe -a esp4 gcm, or use a kernel that has them",
+		Remedy:  remedy.ModprobeOr("esp4", "gcm"),
 		Err:     err,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -306,7 +307,7 @@ func tryIPVS() error {
 	case ipvs.Unsupported(err), nft.Unsupported(err):
 		return &machine.UnsupportedError{
 			Missing: "the kernel lacks IPVS or a part of it (CONFIG_IP_VS, CONFIG_IP_VS_PROTO_TCP, CONFIG_IP_VS_PROTO_UDP, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT, CONFIG_NETFILTER_XT_MATCH_IPVS, CONFIG_NFT_COMPAT, CONFIG_NFT_REDIR)",
-			Remedy:  "sudo modprobe -a ip_vs ip_vs_rr xt_ipvs nft_compat nft_redir, or use a kernel that has them",
+			Remedy:  remedy.ModprobeOr("ip_vs", "ip_vs_rr", "xt_ipvs", "nft_compat", "nft_redir"),
 			Err:     err,
 		}
 	case errors.Is(err, unix.EPERM), errors.Is(err, fs.ErrPermission):

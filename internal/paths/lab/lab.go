@@ -21,6 +21,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -144,7 +145,7 @@ func explainNamespace(err error) error {
 	case errors.Is(err, unix.ENOSPC):
 		return &machine.UnsupportedError{
 			Missing: "no more network namespaces are allowed (user.max_net_namespaces)",
-			Remedy:  "sudo sysctl -w user.max_net_namespaces=15000",
+			Remedy:  remedy.AsRoot("sysctl -w user.max_net_namespaces=15000"),
 			Err:     err,
 		}
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):

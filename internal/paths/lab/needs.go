@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -291,7 +292,7 @@ func trySockets() error {
 	}
 	return &machine.UnsupportedError{
 		Missing: "reading the proxy's bytes needs sock_diag (CONFIG_INET_TCP_DIAG)",
-		Remedy:  "sudo modprobe tcp_diag",
+		Remedy:  remedy.Modprobe("tcp_diag"),
 		Err:     err,
 	}
 }
@@ -318,7 +319,7 @@ func settable(key string) error {
 		Remedy: "run toll outside the container, or the container with --privileged", Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
 		out.Missing, out.Remedy = key+" is not in /proc/sys: /proc is hidden or not mounted here",
-			"run toll outside the container, or sudo mount -t proc proc /proc"
+			"run toll outside the container, or "+remedy.AsRoot("mount -t proc proc /proc")
 	}
 	return out
 }
@@ -334,13 +335,13 @@ func tryNAT(f nft.Family) error {
 	if f == nft.IPv6 {
 		return &machine.UnsupportedError{
 			Missing: "the kernel lacks nf_tables with NAT of IPv6 (CONFIG_NF_TABLES_IPV6, CONFIG_NFT_FIB_IPV6)",
-			Remedy:  "sudo modprobe -a nft_chain_nat nft_fib_ipv6, or use a kernel that has them",
+			Remedy:  remedy.ModprobeOr("nft_chain_nat", "nft_fib_ipv6"),
 			Err:     err,
 		}
 	}
 	return &machine.UnsupportedError{
 		Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
-		Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
+		Remedy:  remedy.ModprobeOr("nf_tables", "nft_chain_nat", "nft_masq", "nft_fib_ipv4", "nft_ct"),
 		Err:     err,
 	}
 }
@@ -353,7 +354,7 @@ func tryBridgeNF(key string) error {
 	return &machine.UnsupportedError{
 		Missing: "rules only see frames between containers of one network with " + key +
 			"=1 (CONFIG_BRIDGE_NETFILTER)",
-		Remedy: "sudo modprobe br_netfilter",
+		Remedy: remedy.Modprobe("br_netfilter"),
 		Err:    err,
 	}
 }

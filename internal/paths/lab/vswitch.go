@@ -173,8 +173,9 @@ func tryOVS() error {
 	if err != nil {
 		return &machine.UnsupportedError{
 			Missing: "the kernel has no Open vSwitch datapath (CONFIG_OPENVSWITCH), and the userspace one needs " + tun,
-			Remedy:  "sudo modprobe openvswitch, or run toll as root, or sudo chmod 666 " + tun,
-			Err:     err,
+			Remedy: remedy.Modprobe("openvswitch") + ", or run toll as root, or " +
+				remedy.AsRoot("chmod 666 "+tun),
+			Err: err,
 		}
 	}
 	return unix.Close(fd)

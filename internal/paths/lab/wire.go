@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -194,7 +195,7 @@ func (l *Lab) tryWire() error {
 			return &machine.UnsupportedError{
 				Missing: fmt.Sprintf("the kernel cannot give the wire a %s (%s)", part.what,
 					part.option),
-				Remedy: "sudo modprobe " + part.module + ", or leave " + part.what +
+				Remedy: remedy.Modprobe(part.module) + ", or leave " + part.what +
 					" out of --wire",
 				Err: err,
 			}

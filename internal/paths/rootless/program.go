@@ -62,11 +62,11 @@ func CheckTun() error {
 	if err == nil {
 		return f.Close()
 	}
-	remedy := "sudo chmod 666 " + Tun
+	do := remedy.AsRoot("chmod 666 " + Tun)
 	if !errors.Is(err, fs.ErrPermission) {
-		remedy = "sudo modprobe tun, and in a container --device " + Tun
+		do = remedy.Modprobe("tun") + ", and in a container --device " + Tun
 	}
-	return &machine.UnsupportedError{Remedy: remedy, Err: err,
+	return &machine.UnsupportedError{Remedy: do, Err: err,
 		Missing: Tun + ", which makes tap devices, cannot be opened"}
 }
 

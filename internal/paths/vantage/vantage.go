@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -135,7 +136,7 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 			return c, took, nil
 		}
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EACCES) {
-			err = &Error{msg: "only root may connect from " + v.name, hint: "sudo toll …", err: err}
+			err = &Error{msg: "only root may connect from " + v.name, hint: remedy.AsRoot("toll …"), err: err}
 		}
 		failed = append(failed, err)
 	}

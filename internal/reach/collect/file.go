@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -84,7 +85,7 @@ func Load(r io.Reader) (*ports.Facts, *replica.Machine, error) {
 	case in.Schema != savedSchema && strings.HasPrefix(in.Schema, savedKind):
 		return nil, nil, replica.NewForeignError(fmt.Errorf("another version of toll wrote it, as %s, "+
 			"and this one reads %s", printable.Line(in.Schema), savedSchema),
-			"that toll reads it; sudo toll ports --save FILE writes a new one")
+			"that toll reads it; "+remedy.AsRoot("toll ports --save FILE")+" writes a new one")
 	case in.Schema != savedSchema:
 		return nil, nil, fmt.Errorf("its schema is %q, not %q", printable.Line(in.Schema),
 			savedSchema)

@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -227,7 +228,7 @@ func (c *collector) sockets() error {
 		if all, errProc = sock.ListenersOf(c.pid); errProc != nil {
 			return fmt.Errorf("%w; %w", err, errProc)
 		}
-		c.missing("connections", err.Error(), "sudo modprobe -a inet_diag tcp_diag udp_diag")
+		c.missing("connections", err.Error(), remedy.Modprobe("inet_diag", "tcp_diag", "udp_diag"))
 	}
 	c.f.Known.Owners = true
 	c.f.Space, _ = netns.ID(c.pid)

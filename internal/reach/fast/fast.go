@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 )
 
 // Lease is how long shortcuts and links last unless renewed.
@@ -48,7 +49,7 @@ type offError struct{}
 func (*offError) Error() string { return "fast is off" }
 
 // Hint returns the command that turns toll fast on.
-func (*offError) Hint() string { return "sudo toll fast on all" }
+func (*offError) Hint() string { return remedy.AsRoot("toll fast on all") }
 
 // TurnOn prepares the requested parts unless they are on, notes the choice, and turns the other
 // parts off. Nothing takes effect until Update. The caller closes the Fast.

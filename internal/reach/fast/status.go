@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 )
 
@@ -55,7 +56,7 @@ func Look(ctx context.Context) (*Status, error) {
 		Links: []Link{}, LinksLeft: []LinkRefusal{}, Notes: []string{}}
 	if os.Geteuid() != 0 {
 		return nil, &machine.UnsupportedError{Missing: "reading BPF maps needs root",
-			Remedy: "sudo toll fast status"}
+			Remedy: remedy.AsRoot("toll fast status")}
 	}
 	f, err := Open()
 	if errors.Is(err, ErrOff) {

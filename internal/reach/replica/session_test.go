@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
@@ -125,7 +126,7 @@ func TestWithoutUserNamespaces(t *testing.T) {
 		error
 		Hint() string
 	}](err)
-	if !ok || hint.Hint() != "sudo sysctl -w user.max_user_namespaces=15000" {
+	if !ok || hint.Hint() != remedy.AsRoot("sysctl -w user.max_user_namespaces=15000") {
 		t.Errorf("without a user namespace: %v", err)
 	}
 	replica.SetHere(m)
@@ -139,7 +140,7 @@ func TestWithoutUserNamespaces(t *testing.T) {
 		error
 		Hint() string
 	}](err)
-	if !ok || !hinted || hint.Hint() != "sudo sysctl -w user.max_user_namespaces=15000" {
+	if !ok || !hinted || hint.Hint() != remedy.AsRoot("sysctl -w user.max_user_namespaces=15000") {
 		t.Errorf("a command in a copy without a user namespace: %v, %v", err, no)
 	}
 	if err := s.Close(); err != nil {

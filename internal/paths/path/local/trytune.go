@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -145,7 +146,7 @@ func MissingDevice(err error, module, option string) error {
 	}
 	return &machine.UnsupportedError{
 		Missing: "the kernel has no " + module + " devices (" + option + ")",
-		Remedy:  "sudo modprobe " + module + ", or use a kernel that has them",
+		Remedy:  remedy.ModprobeOr(module),
 		Err:     err,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sockmem"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -78,24 +79,24 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 			Remedy:  "a mode whose bridge needs no rules, such as bridge"}
 	}
 	if len(Sets(t.Key, r)) == 0 || t.Key == mode.BridgeNF && !forwards {
-		remedy := "a mode with a veth pair, such as bridge"
+		instead := "a mode with a veth pair, such as bridge"
 		switch t.Key {
 		case mode.MTU:
-			remedy = "--wire mtu=" + t.Value
+			instead = "--wire mtu=" + t.Value
 		case mode.BigTCPLoopback:
-			remedy = "a mode whose path crosses lo, such as host"
+			instead = "a mode whose path crosses lo, such as host"
 		case mode.BridgeNF:
-			remedy = "two containers of one network: bridge --from container"
+			instead = "two containers of one network: bridge --from container"
 		}
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
-			"%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
+			"%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: instead}
 	}
 	if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && slices.Contains(r.Hops, mode.HopOVS) &&
 		!link.HasOVS() {
 		return &machine.UnsupportedError{
 			Missing: string(t.Key) +
 				"=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
-			Remedy: "sudo modprobe openvswitch, for the kernel's datapath",
+			Remedy: remedy.Modprobe("openvswitch") + ", for the kernel's datapath",
 		}
 	}
 	if m, _ := mode.Find(s.Mode); t.Key == mode.BigTCP && tunnelled(m) {
