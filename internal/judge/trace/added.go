@@ -42,8 +42,8 @@ type difference struct {
 //
 // Differences are taken within an epoch, between neighbouring slices, and each epoch gives one
 // value. What tracing costs at events that both cells have cancels. The cost of cell i's further
-// events is learned from epochs with copies of each program: from how much pairs of steps grew or
-// from how much this part grew, whichever is known better.
+// events is learned from epochs with copies of each program: from how much pairs of steps grew and
+// from how much this part grew, each as far as it is known.
 func (s *study) added(i, b int, p part) difference {
 	key := paired{i: i, b: b, part: p.name}
 	d, ok := s.differences[key]
@@ -60,7 +60,11 @@ func (s *study) difference(i, b int, p part) difference {
 		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
 	}
 	thrice := s.epochs(i, b, p, sample.TracedThrice)
+	first, third := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, thrice)
 	cost := s.further(i, b, p)
+	if first.Pairs > 0 && third.Pairs > 0 {
+		cost = together(cost, third.Plus(first.Times(-1)).Times(1.0/more))
+	}
 	e := s.moderate(i, b, p, shifted(once, -cost.Centre/unit(p)),
 		shifted(thrice, -sample.TraceCopies*cost.Centre/unit(p)))
 	times := 1.0
@@ -68,11 +72,6 @@ func (s *study) difference(i, b int, p part) difference {
 		times += more * float64(len(thrice)) / n
 	}
 	e.Error = math.Hypot(e.Error, times*cost.Error)
-	first, third := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, thrice)
-	own := first.Times(1 + 1.0/more).Plus(third.Times(-1.0 / more))
-	if p.kind == inPath && first.Pairs > 0 && third.Pairs > 0 && own.Error < e.Error {
-		e, cost.Centre = own, (third.Centre-first.Centre)/more
-	}
 	return difference{e, append(centres(p, once, cost.Centre),
 		centres(p, thrice, sample.TraceCopies*cost.Centre)...)}
 }
@@ -116,9 +115,25 @@ func inUnits(x seen, p part) []analysis.SliceValue {
 	return out
 }
 
+// The most, in s, by which what tracing costs a part is assumed to differ from the cost of its events:
+// a relay that is woken later, and on another CPU, and the ends of a route, which have the same events
+// on both.
+const (
+	unsureRelay = 5e-6
+	unsureEnds  = 0.2e-6
+)
+
 // further returns the cost, in s, of the events that cell i's part has in addition to cell b's.
-// Only centre and error are set.
-func (s *study) further(i, b int, p part) (out stats.Estimate) {
+func (s *study) further(i, b int, p part) stats.Estimate {
+	out := stats.Estimate{Pairs: 1}
+	switch {
+	case p.kind == inRelay:
+		out.Error = unsureRelay
+	case p.name == rowPart(rowTransfer).name: // it has any number of packets
+		out.Error = s.longest(i, p) + s.longest(b, p)
+	case p.kind == inEnds:
+		out.Error = unsureEnds
+	}
 	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
 	for at, n := range its {
 		mine[at] -= n
@@ -129,6 +144,16 @@ func (s *study) further(i, b int, p part) (out stats.Estimate) {
 		out.Error += math.Abs(mine[at]) * c.err
 	}
 	return out
+}
+
+// longest returns the longest mid-mean, in s, of cell i's part.
+func (s *study) longest(i int, p part) (most float64) {
+	for _, x := range s.cells[i].judged() {
+		if r := p.of(x); r != nil {
+			most = max(most, r.midMean)
+		}
+	}
+	return most
 }
 
 // events returns the mean number of events per trip in cell i's part.

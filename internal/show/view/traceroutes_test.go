@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
@@ -39,6 +41,20 @@ func TestTracedRoutes(t *testing.T) {
 		"What relayed adds to direct, part by part", "Client, server and relays by epoch, µs"} {
 		if !slices.Contains(titles, want) {
 			t.Errorf("no chart %q in %q", want, titles)
+		}
+	}
+}
+
+// TestCostOfTracing says what tracing adds only where that is known to be more than nothing: on a busy
+// machine, traced requests may be the faster ones.
+func TestCostOfTracing(t *testing.T) {
+	for want, cost := range map[string]analysis.Price{
+		"tracing adds +6 ±2 µs to each (12 events)": µs(6, 2, stats.Costs),
+		"what tracing adds to each cannot be told (-469 ±500 µs, 12 events)": µs(-469, 500,
+			stats.Unclear),
+	} {
+		if got := traceFacts(trace.Trace{Cost: cost, Events: 12}); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
