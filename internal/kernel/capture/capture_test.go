@@ -61,6 +61,28 @@ func inside(t *testing.T, f func()) {
 	})
 }
 
+// A ring is half full once half of its blocks wait for the reader, and no longer when they are read.
+func TestHalf(t *testing.T) {
+	inside(t, func() {
+		r, err := Open(Small.Times(4), 7001)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		exchange(t, "127.0.0.1:7001", "hello")
+		if r.Half() {
+			t.Error("a few packets are half of the ring")
+		}
+		testwait.Until(t, patience, "half of the ring", func() bool {
+			exchange(t, "127.0.0.1:7001", strings.Repeat("x", 100_000))
+			return r.Half()
+		})
+		if r.Read(func(*Packet) {}); r.Half() {
+			t.Error("the ring that was read is half full")
+		}
+	})
+}
+
 func TestRing(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:7001", "[::1]:7001"} {
 		inside(t, func() {

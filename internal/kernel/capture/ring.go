@@ -150,16 +150,29 @@ func (r *Ring) Close() error {
 // them. The packet is valid until f returns.
 func (r *Ring) Read(f func(*Packet)) {
 	for range len(r.mem) / blockSize {
-		block := r.mem[r.next*blockSize:][:blockSize]
-		head := (*unix.TpacketHdrV1)(unsafe.Pointer(
-			&(*unix.TpacketBlockDesc)(unsafe.Pointer(&block[0])).Hdr))
-		if atomic.LoadUint32(&head.Block_status)&unix.TP_STATUS_USER == 0 {
+		block, head, passed := r.block(r.next)
+		if !passed {
 			return
 		}
 		read(block, head, f)
 		atomic.StoreUint32(&head.Block_status, unix.TP_STATUS_KERNEL)
 		r.next = (r.next + 1) % (len(r.mem) / blockSize)
 	}
+}
+
+// Half reports whether at least half of the ring has packets that were not read.
+func (r *Ring) Half() bool {
+	n := len(r.mem) / blockSize
+	_, _, passed := r.block((r.next + n/2 - 1) % n)
+	return passed
+}
+
+// block returns a block and its head, and whether the kernel has passed it on.
+func (r *Ring) block(i int) (block []byte, head *unix.TpacketHdrV1, passed bool) {
+	block = r.mem[i*blockSize:][:blockSize]
+	head = (*unix.TpacketHdrV1)(unsafe.Pointer(
+		&(*unix.TpacketBlockDesc)(unsafe.Pointer(&block[0])).Hdr))
+	return block, head, atomic.LoadUint32(&head.Block_status)&unix.TP_STATUS_USER != 0
 }
 
 const (

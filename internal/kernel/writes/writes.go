@@ -196,6 +196,9 @@ func (r *Recorder) Pause() error {
 	return errors.Join(errs...)
 }
 
+// Half reports whether at least half of the ring has events that were not read.
+func (r *Recorder) Half() bool { return 2*r.ring.AvailableBytes() >= r.ring.BufferSize() }
+
 // Read calls f with the events between its last call and this one, in the order in which they were
 // recorded. It does not wait. An event is valid until f returns.
 func (r *Recorder) Read(f func(*Event)) error {

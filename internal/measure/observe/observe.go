@@ -361,7 +361,8 @@ func closeAll(rings []*ring) error {
 	return atOnce(len(rings), func(i int) error { return rings[i].Close() })
 }
 
-// read empties the rings until stop is closed.
+// read empties the rings until stop is closed. Where the time of each request is divided, it leaves
+// them alone until one is half full: reading takes a CPU from those whose time it is.
 func (w *Watch) read() {
 	t := time.NewTicker(capture.Retire)
 	defer t.Stop()
@@ -371,13 +372,27 @@ func (w *Watch) read() {
 			return
 		case <-t.C:
 			w.mu.Lock()
-			err := w.drain()
+			var err error
+			if !w.dials || w.half() {
+				err = w.drain()
+			}
 			w.mu.Unlock()
 			if err != nil { // the visit's end reports it
 				return
 			}
 		}
 	}
+}
+
+// half reports whether a ring is half full.
+func (w *Watch) half() bool {
+	for _, r := range append(w.spare, w.writes) {
+		if r != nil && r.Half() {
+			return true
+		}
+	}
+	half := func(r *ring) bool { return r.Half() }
+	return slices.ContainsFunc(w.rings, half) || slices.ContainsFunc(w.extra, half)
 }
 
 func (w *Watch) drain() error {
