@@ -65,15 +65,17 @@ func (s *study) difference(i, b int, p part) difference {
 	if first.Pairs > 0 && third.Pairs > 0 {
 		cost = together(cost, third.Plus(first.Times(-1)).Times(1.0/more))
 	}
-	e := s.moderate(i, b, p, shifted(once, -cost.Centre/unit(p)),
-		shifted(thrice, -sample.TraceCopies*cost.Centre/unit(p)))
-	times := 1.0
+	one := s.costs.first.each
+	three := one + more
+	e := s.moderate(i, b, p, shifted(once, -one*cost.Centre/unit(p)),
+		shifted(thrice, -three*cost.Centre/unit(p)))
+	times := one
 	if n := float64(len(once) + len(thrice)); n > 0 {
 		times += more * float64(len(thrice)) / n
 	}
-	e.Error = math.Hypot(e.Error, times*cost.Error)
-	return difference{e, append(centres(p, once, cost.Centre),
-		centres(p, thrice, sample.TraceCopies*cost.Centre)...)}
+	e.Error = math.Hypot(math.Hypot(e.Error, times*cost.Error), cost.Centre*s.costs.first.err)
+	return difference{e, append(centres(p, once, one*cost.Centre),
+		centres(p, thrice, three*cost.Centre)...)}
 }
 
 // more is the number of additional copies of each program in epochs with copies.
@@ -120,10 +122,11 @@ func inUnits(x seen, p part) []analysis.SliceValue {
 // on both.
 const (
 	unsureRelay = 5e-6
-	unsureEnds  = 0.2e-6
+	unsureEnds  = 5e-6
 )
 
-// further returns the cost, in s, of the events that cell i's part has in addition to cell b's.
+// further returns what each further copy of the programs costs at the events, in s, that cell i's part
+// has in addition to cell b's.
 func (s *study) further(i, b int, p part) stats.Estimate {
 	out := stats.Estimate{Pairs: 1}
 	switch {

@@ -19,7 +19,7 @@ func alone(j *analysis.Run) (out []Trace) {
 		}
 		s.cells[i] = tracingOf(j.Series[i].Traced)
 		s.costs = costsOf([]tracing{s.cells[i]})
-		s.costs.relays = true
+		s.costs.relays, s.costs.first = true, s.firstCapture([]int{i})
 		t := s.about(i)
 		t.Label = label(c)
 		if m, ok := j.Series[i].Metric(workload.LatencyP50); ok {

@@ -219,7 +219,9 @@ func Between(j *analysis.Run, pairs [][2]int) []Trace {
 		}
 	}
 	s.costs = costsOf(all)
-	s.costs.relays = s.File.Header.Plan.Foreign()
+	if s.costs.relays = s.File.Header.Plan.Foreign(); s.costs.relays {
+		s.costs.first = s.firstCapture(slices.Sorted(maps.Keys(s.cells)))
+	}
 	s.empty = emptyHook(all, s.costs.event.each)
 	out := make([]Trace, len(pairs))
 	for k, p := range pairs {

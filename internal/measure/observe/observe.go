@@ -13,6 +13,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,9 @@ type Watch struct {
 	spare []*writes.Recorder // the same of writes
 	// writes records the writes of servers; nil: this kernel or process cannot.
 	writes   *writes.Recorder
-	writesOf writes.Of // what it records
-	unread   int       // events that it lost before the visit
+	writesOf writes.Of          // what it records
+	idle     []*writes.Recorder // of the same, detached
+	unread   int                // events that it lost before the visit
 	// grown is by how much the next ring of a namespace will be larger than usual, and grownWrites
 	// that of the writes, a power of two: those that lost something are.
 	grown       map[int]int
@@ -164,7 +166,7 @@ func (w *Watch) ours(mark uint32) bool { return mark > w.base && mark <= w.base+
 func (w *Watch) Close() error {
 	w.far.close()
 	w.far = nil
-	errs := []error{w.halt()}
+	errs := []error{w.halt(), w.closeIdle()}
 	for _, s := range w.spaces {
 		errs = append(errs, s.Close())
 	}
@@ -183,12 +185,26 @@ func (w *Watch) halt() error {
 	}
 	errs = append(errs, closeAll(append(w.rings, w.extra...)))
 	for _, r := range append(w.spare, w.writes) {
-		if r != nil {
+		switch {
+		case r == nil:
+		case w.dials: // there are many visits
+			errs = append(errs, r.Pause(), r.Read(func(*writes.Event) {}))
+			w.idle = append(w.idle, r)
+		default:
 			errs = append(errs, r.Close())
 		}
 	}
-	w.rings, w.extra, w.writes, w.spare, w.unread = nil, nil, nil, nil, 0
+	w.rings, w.extra, w.writes, w.spare = nil, nil, nil, nil
 	return errors.Join(errs...)
+}
+
+// closeIdle closes the recorders that are detached.
+func (w *Watch) closeIdle() (err error) {
+	for _, r := range w.idle {
+		err = errors.Join(err, r.Close())
+	}
+	w.idle = nil
+	return err
 }
 
 // Start opens the captures of all routes' ports. If it fails, the Watch follows nothing.
@@ -277,8 +293,14 @@ func (w *Watch) openWrites() {
 	case !of.Runs:
 		of.Dialled = nil
 	}
-	w.writesOf = of
-	w.writes, _ = larger(max(1, w.grownWrites), 1, w.record)
+	of.Times = max(1, w.grownWrites)
+	if !reflect.DeepEqual(of, w.writesOf) {
+		_ = w.closeIdle()
+	}
+	w.writesOf, w.unread = of, 0
+	if w.writes, _ = larger(of.Times, 1, w.record); w.writes != nil {
+		w.unread, _ = w.writes.Lost() // before
+	}
 	for range w.copies {
 		if r, err := w.record(w.writesOf.Times); err == nil {
 			w.spare = append(w.spare, r)
@@ -286,8 +308,17 @@ func (w *Watch) openWrites() {
 	}
 }
 
-// record opens a recorder of what writesOf says, larger than usual by times, which it notes there.
+// record attaches a detached recorder, because making one takes a tenth of a second. If there is
+// none, it opens one of what writesOf says, larger than usual by times, which it notes there.
 func (w *Watch) record(times int) (*writes.Recorder, error) {
+	if n := len(w.idle) - 1; n >= 0 {
+		r := w.idle[n]
+		w.idle = w.idle[:n]
+		if err := r.Resume(); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		return r, nil
+	}
 	of := w.writesOf
 	of.Times = times
 	r, err := writes.Open(of)
