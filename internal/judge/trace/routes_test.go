@@ -54,12 +54,14 @@ func TestRouteAlone(t *testing.T) {
 	}
 }
 
-// TestRelayCosts lets each copy of the captures cost a relay more than they do elsewhere: while it
-// runs, or until it is woken. That is learned from how each part grows, so the parts add up.
+// TestRelayCosts lets each copy of the captures cost the relayed route more than they do elsewhere:
+// while the relay runs, until it is woken, or in the server behind it. That is learned from how each
+// part grows, so the parts add up.
 func TestRelayCosts(t *testing.T) {
 	const more = 2e-6 // than in Routes
 	divided := judgetest.Divided(0, 0)
-	for _, part := range []sample.Part{sample.PartRelayed, sample.PartRelayedAsleep} {
+	for _, part := range []sample.Part{sample.PartRelayed, sample.PartRelayedAsleep,
+		sample.PartServer} {
 		t.Run(string(part), func(t *testing.T) {
 			got := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
 				divided(x)
@@ -67,9 +69,12 @@ func TestRelayCosts(t *testing.T) {
 				if x.State == sample.TracedThrice {
 					copies = sample.TraceCopies
 				}
+				relayed := slices.ContainsFunc(x.Segments, func(g sample.Segment) bool {
+					return g.Part == sample.PartRelayed
+				})
 				for i := range x.Segments {
 					g := &x.Segments[i]
-					if g.Part == part {
+					if g.Part == part && relayed {
 						g.MidMean += copies * more
 						for k := range g.MidMeans {
 							g.MidMeans[k] += copies * more
