@@ -27,6 +27,9 @@ func Inner(args []string) (ours bool, err error) {
 	if len(args) > 1 && args[0] == programArg {
 		return true, program(args[1:])
 	}
+	if len(args) > 1 && args[0] == besideArg {
+		return true, onFirstCPU(func() error { return program(args[1:]) })
+	}
 	if len(args) != 2 || args[0] != burnArg {
 		return false, nil
 	}

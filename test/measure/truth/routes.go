@@ -32,11 +32,7 @@ type plantedRoute struct {
 	also       string // a row that moves with it; "": none
 	planted    routeKind
 	plain      routeKind
-	// known is what it costs; 0: clients of this program measure that. beside means that they do so
-	// with servers on their own CPU, where wake-ups take the same time in each request, so that a few
-	// microseconds of the path are seen.
-	known  time.Duration
-	beside bool
+	known      time.Duration // what it costs; 0: clients of this program measure that
 }
 
 // routeKind says what is in a route.
@@ -65,10 +61,9 @@ var plantedRoutes = []plantedRoute{
 		planted: routeKind{relay: true, spin: spin}, known: 2 * spin},
 	{name: "a long reply", what: "1 MiB", row: "transfer", also: "client",
 		planted: routeKind{answer: answering{Size: large}}},
-	{name: "rules in FORWARD", what: "100 rules; known on one CPU", row: "network",
-		planted: routeKind{rules: 100}, beside: true},
-	{name: "a second bridge", what: "behind the first; known on one CPU", row: "network",
-		planted: routeKind{bridges: 2}, beside: true},
+	{name: "rules in FORWARD", what: "100 rules", row: "network", planted: routeKind{rules: 100}},
+	{name: "a second bridge", what: "behind the first", row: "network",
+		planted: routeKind{bridges: 2}},
 	{name: "a CPU quota", what: "2 of each 10 ms, of which a reply takes 2", row: "server",
 		part: "waiting for a CPU", plain: routeKind{answer: answering{Burn: 2 * time.Millisecond}},
 		planted: routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true}},
@@ -79,13 +74,14 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of routes: planted differences",
 		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces "+
 			"behind bridges, %d traces of %s each. What the planted costs is known, or is "+
-			"measured for %s by clients of this program, without toll. A row holds if the right "+
+			"measured for %s by clients of this program, without toll. All run on one CPU, so that "+
+			"wake-ups take the same time with and without it. A row holds if the right "+
 			"part moves by that amount ±%.0f %%, and no other by more than %.1f µs, %.1f µs of "+
 			"one with a wake-up, or %.0f %% of the planted, which has side effects. A part that "+
 			"moved farther, but whose interval over rounds is not all beyond that, is too wide to "+
 			"tell. The client's part may grow with a long reply, which it reads. The last row is "+
-			"a server that answers 300 clients one after another: `--attach` must say what these "+
-			"measure themselves, less what it says that following slows.",
+			"a server that answers 300 clients one after another, on all CPUs: `--attach` must say what "+
+			"these measure themselves, less what it says that following slows.",
 			t.scale.tracePlant.n, t.scale.tracePlant.each, t.scale.traceReference,
 			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond, percent*sideShare),
 		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}
@@ -117,6 +113,7 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 		return no, nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	w.beside = true
 	plain, err := w.add(d.plain)
 	if err != nil {
 		return no, nil, err
@@ -127,7 +124,11 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 	}
 	known := amount{at: d.known.Seconds()}
 	if d.known == 0 {
-		if known, err = w.measure(d, plain, planted, t.scale.traceReference); err != nil {
+		err := onFirstCPU(func() (err error) {
+			known, err = w.compare(plain, planted, t.scale.traceReference)
+			return err
+		})
+		if err != nil {
 			return no, nil, err
 		}
 	}
@@ -146,26 +147,6 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 	}
 	return m.verdict(known, limitsFor(known)), []string{known.String(), mean(m.right).String(),
 		m.text()}, nil
-}
-
-// measure returns what clients of this program say that the planted difference of two routes costs.
-func (w *routeWorld) measure(d plantedRoute, plain, planted string, during time.Duration) (
-	known amount, err error) {
-	if !d.beside {
-		return w.compare(plain, planted, during)
-	}
-	var at [2]string
-	for i, k := range []routeKind{d.plain, d.planted} {
-		k.answer.Beside = true
-		if at[i], err = w.add(k); err != nil {
-			return known, err
-		}
-	}
-	err = onFirstCPU(func() error {
-		known, err = w.compare(at[0], at[1], during)
-		return err
-	})
-	return known, err
 }
 
 // addRoute adds a trace of the routes "plain" and "planted".

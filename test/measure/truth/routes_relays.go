@@ -20,8 +20,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// programArg makes this process another program.
-const programArg = "program"
+// programArg makes this process another program, besideArg one that runs on the first CPU.
+const programArg, besideArg = "program", "beside"
 
 // relayedModes are the lab's paths to a published port, with the programs of engines.
 var relayedModes = []struct {

@@ -27,8 +27,6 @@ type answering struct {
 	Sleep time.Duration
 	Size  int  // of the reply's body, in bytes
 	Alone bool // one request at a time
-	// Beside means that it runs on the first CPU.
-	Beside bool
 }
 
 const requestEnd = "\r\n\r\n"
@@ -66,12 +64,6 @@ func answer(how, at string) error {
 func (a answering) serve(fd int, reply []byte, one *sync.Mutex) {
 	runtime.LockOSThread()
 	defer func() { _ = unix.Close(fd) }()
-	if a.Beside {
-		if err := onFirstCPU(func() error { a.talk(fd, reply, one); return nil }); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		return
-	}
 	a.talk(fd, reply, one)
 }
 

@@ -38,6 +38,7 @@ type routeWorld struct {
 	client, router *netns.NS
 	dir            string // for relays
 	routes         int
+	beside         bool // servers, relays and toll run on the first CPU
 }
 
 // newRouteWorld makes the client's and the router's namespace. The caller closes it.
@@ -151,7 +152,8 @@ func (w *routeWorld) serve(ns *netns.NS, k routeKind, at string) error {
 		}
 		enter = "echo $$ > " + group + "/cgroup.procs && "
 	}
-	cmd := exec.Command("sh", "-c", enter+`exec "$@"`, "sh", self, answerArg, string(how), at)
+	cmd := exec.Command("sh", append([]string{"-c", enter + `exec "$@"`, "sh"},
+		w.args(self, self, answerArg, string(how), at)...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -198,8 +200,9 @@ func (w *routeWorld) relay(spin time.Duration, server string) (at string, err er
 		return "", err
 	}
 	port := strconv.Itoa(routePort + w.routes)
-	cmd := exec.Command(self, relayArg, spin.String(), "-proto", "tcp", "-host-ip", routedBy,
+	all := w.args(self, self, relayArg, spin.String(), "-proto", "tcp", "-host-ip", routedBy,
 		"-host-port", port, "-container-ip", server, "-container-port", strconv.Itoa(routePort))
+	cmd := exec.Command(all[0], all[1:]...)
 	ready, child, err := os.Pipe()
 	if err != nil {
 		return "", err
@@ -217,8 +220,24 @@ func (w *routeWorld) relay(spin time.Duration, server string) (at string, err er
 // toll runs toll at the client.
 func (w *routeWorld) toll(ctx context.Context, t *trial, args ...string) ([]byte, error) {
 	cmd := t.command(ctx, args...)
-	err := cmd.in(w.client)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Args = w.args(self, append([]string{cmd.Path}, args...)...); w.beside {
+		cmd.Path = self
+	}
+	err = cmd.in(w.client)
 	return cmd.stdout.Bytes(), err
+}
+
+// args returns the arguments that run a program, on the first CPU if the world's do. self is this
+// program.
+func (w *routeWorld) args(self string, program ...string) []string {
+	if !w.beside {
+		return program
+	}
+	return append([]string{self, besideArg}, program...)
 }
 
 // dial connects to a route's server with blocking calls.
