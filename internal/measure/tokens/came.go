@@ -45,15 +45,12 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 	a := l.came[k]
 	if p.Flags&(capture.SYN|capture.ACK) == capture.SYN|capture.ACK {
 		if a == nil || a.base != p.Seq+1 {
-			to := clientPort{k.space, k.local.Port()}
-			if a != nil && a.top > 0 { // the client uses its port again
-				before := k
-				l.replaced++
-				before.nth = l.replaced
-				l.came[before] = a
-				l.cameTos[to] = append(l.cameTos[to], before)
+			if a != nil && a.top > 0 {
+				l.retire(k, p.At)
+				a = nil
 			}
 			if a == nil {
+				to := clientPort{k.space, k.local.Port()}
 				l.cameTos[to] = append(l.cameTos[to], k)
 			}
 			a = &arrivals{began: p.At}
@@ -64,5 +61,24 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 	}
 	if a != nil {
 		a.add(p.At, p.Seq, p.Size)
+	}
+}
+
+// retire keeps what was seen of a client's connection until a time, at which the client uses its port
+// again, under a key of its own.
+func (l *Log) retire(k clientKey, until int64) {
+	before := k
+	l.replaced++
+	before.nth = l.replaced
+	if q := l.asks[k]; q != nil {
+		q.until = until
+		l.asks[before] = q
+		delete(l.asks, k)
+	}
+	if a := l.came[k]; a != nil {
+		l.came[before] = a
+		delete(l.came, k)
+		all := l.cameTos[clientPort{k.space, k.local.Port()}]
+		all[slices.Index(all, k)] = before
 	}
 }

@@ -112,7 +112,11 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	})
 	for _, t := range tracks {
 		mine := byLocal[t.local.Port()]
-		delete(byLocal, t.local.Port())
+		n := len(mine)
+		if t.q.until != 0 { // the others are of the next connection from this port
+			n = sort.Search(n, func(i int) bool { return mine[i].Sent >= t.q.until })
+		}
+		mine, byLocal[t.local.Port()] = mine[:n], mine[n:]
 		switch {
 		case len(mine) == 0:
 		case t.conns == nil:
@@ -123,7 +127,9 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 		}
 	}
 	for _, mine := range byLocal {
-		out.lose("request sent", "its packets", len(mine))
+		if len(mine) > 0 {
+			out.lose("request sent", "its packets", len(mine))
+		}
 	}
 	out.stretches = stretches(chain, false, writes)
 	for _, w := range ways {
@@ -164,14 +170,23 @@ func (l *Log) dialled(chain []Hop, conns []*connection) []dialled {
 				slices.ContainsFunc(chain[i].From, func(p Place) bool {
 					return p.Space == k.space && p.Port == k.remote.Port()
 				}) {
-				q.written.add(&q.out, l.dialWrites.take(k.space, k.pair, func(p pair) bool {
-					return l.asks[clientKey{space: k.space, pair: p}] != nil
-				})...)
+				l.noteDialWrites(k)
 				out[i] = dialled{out: &q.out, came: l.came[k], written: q.written}
 			}
 		}
 	}
 	return out
+}
+
+// noteDialWrites adds the writes to the sockets that dialled from a port to their connections.
+func (l *Log) noteDialWrites(k clientKey) {
+	k.nth = 0
+	all := l.dialWrites.take(k.space, k.pair, func(p pair) bool {
+		return l.asks[clientKey{space: k.space, pair: p}] != nil
+	})
+	for q := l.asks[k]; q != nil; q = q.before {
+		q.written.add(&q.out, all...)
+	}
 }
 
 // stretches returns the stretches between an exchange's instants, in their order. Over UDP there is

@@ -22,6 +22,8 @@ type asks struct {
 	out     stream
 	turns   []turn
 	written writings // of a relay's socket
+	before  *asks    // of the connection from the same port before; nil: there was none
+	until   int64    // when the client used its port again; 0: it did not
 }
 
 // ask handles a packet from a client. Bytes that follow a reply begin a request.
@@ -29,7 +31,8 @@ func (l *Log) ask(k clientKey, p *capture.Packet) {
 	q := l.asks[k]
 	if p.Flags&capture.SYN != 0 {
 		if q == nil || q.out.base != p.Seq+1 {
-			q = &asks{}
+			l.retire(k, p.At)
+			q = &asks{before: q}
 			q.out.begin(p.Seq + 1)
 			l.asks[k] = q
 		}

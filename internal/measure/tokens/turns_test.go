@@ -12,7 +12,10 @@ const us = 1000 // ns
 
 // over plays connections from clients in namespace 0 over a relay at port 80 of namespace 1 to a
 // server at port 5432 of namespace 2.
-type over struct{ log *Log }
+type over struct {
+	log  *Log
+	base uint32 // of clients' sequence numbers
+}
 
 var (
 	clientAt, relayAt     = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddrPort("10.0.0.2:80")
@@ -27,7 +30,7 @@ func newOver() *over {
 	l.Serve(Place{Space: 1, Port: 80}, nil)
 	l.Serve(Place{Space: 2, Port: 5432}, nil)
 	l.Dial(0, 80)
-	return &over{l}
+	return &over{log: l}
 }
 
 // both adds a packet that leaves one namespace and comes to another one 5 µs later.
@@ -48,9 +51,9 @@ func (o *over) open(at int64, port uint16) {
 		{netip.AddrPortFrom(relayAt2, port+1000), serverAt, 1, 2}} {
 		at := at + int64(i)*100*us
 		o.both(at, x.from, x.to, capture.Packet{Src: x.src, Dst: x.dst, Flags: capture.SYN,
-			Seq: uint32(port) + uint32(i)})
+			Seq: o.base + uint32(port) + uint32(i)})
 		o.both(at+20*us, x.to, x.from, capture.Packet{Src: x.dst, Dst: x.src,
-			Flags: capture.SYN | capture.ACK, Seq: 7})
+			Flags: capture.SYN | capture.ACK, Seq: o.base + 7})
 	}
 }
 
@@ -59,12 +62,12 @@ func (o *over) exchange(at int64, port uint16, n int, serves int64) {
 	c, r := netip.AddrPortFrom(clientAt, port), netip.AddrPortFrom(relayAt2, port+1000)
 	asked, replied := uint32(n*request1)+1, uint32(n*reply1)+8
 	o.both(at, 0, 1, capture.Packet{Src: c, Dst: relayAt, Flags: capture.ACK,
-		Seq: uint32(port) + asked, Size: request1})
+		Seq: o.base + uint32(port) + asked, Size: request1})
 	o.both(at+15*us, 1, 2, capture.Packet{Src: r, Dst: serverAt, Flags: capture.ACK,
-		Seq: uint32(port) + 1 + asked, Size: request1})
+		Seq: o.base + uint32(port) + 1 + asked, Size: request1})
 	at += 20*us + serves
 	for i := range 2 { // the reply's second half leaves 50 µs later
-		half := capture.Packet{Flags: capture.ACK, Seq: replied + uint32(i*reply1/2),
+		half := capture.Packet{Flags: capture.ACK, Seq: o.base + replied + uint32(i*reply1/2),
 			Size: reply1 / 2}
 		half.Src, half.Dst = serverAt, r
 		o.both(at, 2, 1, half)
@@ -209,5 +212,33 @@ func TestTurnsOfPipelines(t *testing.T) {
 	if want := (Row{7 * us, 993 * us, 0, 0, 5 * us, 0}); all != 1 || len(rows) != 1 ||
 		!slices.Equal(rows[0][0], want) {
 		t.Errorf("%v of %d, want one of %v", rows, all, want)
+	}
+}
+
+// A client, and its relay, may use a port again for each connection.
+func TestTurnsOfPortsUsedAgain(t *testing.T) {
+	const connections, n = 3, 10
+	o := newOver()
+	o.log.Dial(1, 5432)
+	var all []Exchange
+	for i := range connections {
+		at := int64(1_000_000*us) * int64(1+i)
+		o.base = uint32(i) * 1_500_000_000
+		o.open(at, 40000)
+		for k := range n {
+			at := at + int64(k+1)*10_000*us
+			o.exchange(at, 40000, k, 200*us)
+			all = append(all, Exchange{Local: 40000, Sent: at - 3*us, Read: at + 297*us})
+		}
+	}
+	rows, _, turns := o.log.Turns(theClient, []Place{theServer, theRelay})
+	if want := connections * (n - n/10); turns != want || len(rows) != want {
+		t.Errorf("%d of %d, want %d", len(rows), turns, want)
+	}
+	if asked := o.log.Asked(theClient, 1); len(asked) != turns {
+		t.Errorf("%d asked, want %d", len(asked), turns)
+	}
+	if got := o.log.Follow(0, chainOver, all); got.Followed != len(all) {
+		t.Errorf("%d of %d followed: %+v", got.Followed, len(all), got.Broken)
 	}
 }
