@@ -62,6 +62,7 @@ type Watch struct {
 	grownWrites int
 	// holes means that packets or writes were lost since the log was made.
 	holes    bool
+	stale    bool  // the captures are to be opened anew
 	recorded int   // packets and writes so far
 	realtime int64 // from CLOCK_MONOTONIC to CLOCK_REALTIME, ns
 	stop     chan struct{}
@@ -90,7 +91,9 @@ type hop struct {
 	from  []tokens.Place // from where it was dialled, by the ports that were dialled
 	// sealed means that the connection to it is over TLS.
 	sealed bool
-	about  sample.EvidenceHop
+	// aside means that it gets each request, but sends no tokens, as a gateway's authorization does.
+	aside bool
+	about sample.EvidenceHop
 	// addr is one of the addresses at which its program listens, if other programs have the port at
 	// other addresses. takes reports whether what comes to an address comes to it; nil: all does.
 	addr  netip.Addr
@@ -106,6 +109,16 @@ func (h hop) place() tokens.Place {
 
 // distant reports whether the hops are on another machine.
 func (r *route) distant() bool { return len(r.hops) > 0 && r.hops[0].space >= farSpace }
+
+// passed returns the indexes of the hops that tokens pass.
+func (r *route) passed() (out []int) {
+	for i, h := range r.hops {
+		if !h.aside {
+			out = append(out, i)
+		}
+	}
+	return out
+}
 
 // near returns the hops on this machine.
 func (r *route) near() []hop {
@@ -276,7 +289,7 @@ func (w *Watch) openWrites() {
 	of := writes.Of{UDP: w.udp, Runs: w.serving || w.dials && !w.udp} // how processes spent their time
 	for _, r := range w.routes {
 		for i, h := range r.near() {
-			if i == 0 || w.anyBytes {
+			if i == r.passed()[0] || w.anyBytes {
 				of.Local = append(of.Local, h.to.Port())
 			}
 			for _, p := range h.from {

@@ -164,6 +164,14 @@ func steady(d time.Duration) func(int) time.Duration {
 	return func(int) time.Duration { return d }
 }
 
+// stalling passes each fifth token on late.
+func stalling(text string, pass func(...string) error) error {
+	if strings.HasSuffix(text, "4 ") || strings.HasSuffix(text, "9 ") {
+		time.Sleep(40 * ms)
+	}
+	return pass(text)
+}
+
 // bursty pauses long before each ninth token.
 func bursty(i int) time.Duration {
 	if i > 0 && i%9 == 0 {
@@ -203,6 +211,9 @@ func TestParts(t *testing.T) {
 		}},
 		"slow relay": {pause: steady(10 * ms), gateway: func(g *gateway) {
 			g.write = slowly
+		}},
+		"bursty, and the relay stalls": {pause: bursty, gateway: func(g *gateway) {
+			g.write = stalling
 		}},
 		"replayed": {pause: steady(10 * ms), gateway: func(g *gateway) {
 			g.write = func(text string, _ func(...string) error) error {

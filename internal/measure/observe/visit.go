@@ -53,6 +53,12 @@ func (w *Watch) Begin(ctx context.Context, name string) (*Visit, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+	if w.stale {
+		w.stale = false
+		if err := errors.Join(w.halt(), w.start()); err != nil {
+			return nil, fmt.Errorf("watch tokens: %w", err)
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.holes {
@@ -170,6 +176,7 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 		}
 		time.Sleep(capture.Retire / 2)
 	}
+	v.leaveOut(pools)
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
 	lost, err := v.w.lost(v.route.crosses)
@@ -177,11 +184,17 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 		return nil, err
 	}
 	e := v.evidence()
-	e.Lost, e.Others = lost+v.there.lost, len(pools[0])+v.there.others
+	passed := v.route.passed()
+	e.Lost, e.Others = lost+v.there.lost, v.there.others
+	for _, s := range pools[passed[0]] {
+		if !v.w.ours(s.Mark) { // a relay may have made ours twice
+			e.Others++
+		}
+	}
 	e.ClockMoved = max(moved, v.there.moved)
 	e.Window = v.last.Sub(v.began).Seconds()
-	for i := range e.Hops {
-		e.Hops[i].Stopped = stopped[i]
+	for k, i := range passed {
+		e.Hops[k].Stopped = stopped[i]
 	}
 	v.w.log.Forget()
 	return e, nil
@@ -190,8 +203,8 @@ func (v *Visit) End(ctx context.Context) (*sample.Evidence, error) {
 // unwatched returns the evidence of a visit of which the other machine's observer said nothing.
 func (v *Visit) unwatched() *sample.Evidence {
 	e := &sample.Evidence{Responses: len(v.asked), Broken: v.broken.Error()}
-	for _, h := range v.route.hops {
-		e.Hops = append(e.Hops, h.about)
+	for _, i := range v.route.passed() {
+		e.Hops = append(e.Hops, v.route.hops[i].about)
 	}
 	for _, a := range v.asked {
 		e.Tokens += len(a.Read)
@@ -227,7 +240,7 @@ func (v *Visit) fetch(ctx context.Context) (pools [][]tokens.Seen, err error) {
 	last := len(hops) - 1
 	var crossed []tokens.Crossing
 	for k, a := range v.asked {
-		if i, _ := tokens.Pair(v.there.pools[last], a.Mark); i >= 0 {
+		if i, _ := tokens.Pair(v.there.pools[last], &a.Asked); i >= 0 {
 			crossed = append(crossed, tokens.Crossings(&v.there.pools[last][i], &a.Asked)...)
 		}
 		for _, s := range sealed[k] {
@@ -307,16 +320,46 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 			continue
 		}
 		pools[i] = append(pools[i], v.w.log.Take(h.place())...)
+		if h.aside {
+			continue
+		}
 		left := v.byMark(i, &pools[i])
 		complete = v.byText(i, &pools[i], left, last) && complete
 	}
 	for _, a := range v.asked {
-		if !slices.Contains(a.found, false) {
-			_, missed := tokens.Divide(a.chain, &a.Asked)
+		if chain := v.chainOf(a); chain != nil {
+			_, missed := tokens.Divide(chain, &a.Asked)
 			complete = complete && missed == 0
 		}
 	}
 	return complete, nil
+}
+
+// chainOf returns what the hops that tokens pass saw of a request, or nil if one did not see it.
+func (v *Visit) chainOf(a *asked) (out []tokens.Seen) {
+	for _, i := range v.route.passed() {
+		if !a.found[i] {
+			return nil
+		}
+		out = append(out, a.chain[i])
+	}
+	return out
+}
+
+// leaveOut leaves hops out of the route that answered each request by something else than a stream.
+func (v *Visit) leaveOut(pools [][]tokens.Seen) {
+	server := v.route.passed()[0]
+	for _, i := range v.route.passed() {
+		aside := len(v.asked) > 0 && len(v.route.passed()) > 1
+		for _, a := range v.asked {
+			aside = aside && !a.found[i] && slices.ContainsFunc(pools[i], func(s tokens.Seen) bool {
+				return s.Aside && s.Mark == a.Mark
+			})
+		}
+		v.route.hops[i].aside = aside
+	}
+	// The writes of another hop are to be recorded.
+	v.w.stale = v.w.stale || v.route.passed()[0] != server && !v.route.distant()
 }
 
 // sealed looks for requests at a hop by the bytes that the client counted.
@@ -342,7 +385,7 @@ func (v *Visit) byMark(hop int, pool *[]tokens.Seen) (left []*asked) {
 		if a.found[hop] {
 			continue
 		}
-		i, how := tokens.Pair(*pool, a.Mark)
+		i, how := tokens.Pair(*pool, &a.Asked)
 		if i < 0 {
 			left = append(left, a)
 			continue
@@ -381,13 +424,14 @@ func (a *asked) take(hop int, s tokens.Seen, how tokens.How) {
 
 func (v *Visit) evidence() *sample.Evidence {
 	e := &sample.Evidence{Responses: len(v.asked), Writes: true, HopsUnsure: v.route.unsure}
-	for _, h := range v.route.hops {
-		e.Hops = append(e.Hops, h.about)
+	for _, i := range v.route.passed() {
+		e.Hops = append(e.Hops, v.route.hops[i].about)
 	}
-	sums := tokens.NewSums(len(v.route.hops) - 1)
+	sums := tokens.NewSums(len(e.Hops) - 1)
 	seen := 0.0
 	for _, a := range v.asked {
-		if slices.Contains(a.found, false) {
+		chain := v.chainOf(a)
+		if chain == nil {
 			e.Tokens += len(a.Read)
 			continue
 		}
@@ -401,14 +445,14 @@ func (v *Visit) evidence() *sample.Evidence {
 		case tokens.ByText:
 			e.ByText++
 		}
-		rows, missed := tokens.Divide(a.chain, &a.Asked)
+		rows, missed := tokens.Divide(chain, &a.Asked)
 		e.Tokens, e.Matched = e.Tokens+len(rows)+missed, e.Matched+len(rows)
 		if v.route.distant() {
 			tokens.BothWays(rows)
 		}
 		sums.Add(rows)
-		sums.AddWaits(&a.chain[0])
-		e.Writes = e.Writes && a.chain[0].Wrote != nil
+		sums.AddWaits(&chain[0])
+		e.Writes = e.Writes && chain[0].Wrote != nil
 	}
 	if e.Matched > 0 {
 		sums.Note(e)

@@ -90,6 +90,8 @@ func (m *machine) dial(_ context.Context, network, addr string) (c net.Conn, too
 	return c, took, err
 }
 
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+
 // truth is what a server or relay noted of each request: when it was about to write each token, in
 // ns, by the request's seed.
 type truth struct {
@@ -132,13 +134,28 @@ type prompt struct {
 	body   []byte
 }
 
-// prompts calls answer with each request of a connection until that fails.
+// other returns the reply to a request of another kind.
+func other(method string) string {
+	const head, body = "HTTP/1.1 200 OK\r\nContent-Length: 40\r\n\r\n", 40
+	if method == http.MethodHead {
+		return head
+	}
+	return head + strings.Repeat("x", body)
+}
+
+// prompts calls answer with each prompt of a connection until that fails.
 func prompts(c net.Conn, answer func(prompt) error) {
 	br := bufio.NewReader(c)
 	for {
 		r, err := http.ReadRequest(br)
 		if err != nil {
 			return
+		}
+		if r.Method != http.MethodPost {
+			if _, err := io.WriteString(c, other(r.Method)); err != nil {
+				return
+			}
+			continue
 		}
 		p := prompt{id: r.Header.Get("X-Request-Id")}
 		if p.body, err = io.ReadAll(r.Body); err != nil || json.Unmarshal(p.body, &p) != nil {
@@ -230,6 +247,10 @@ type gateway struct {
 	end   func(pass func(texts ...string) error) error // nil: nothing is left at the end
 	noID  bool                                         // it does not pass on the request's ID
 	blind bool                                         // nor its seed
+	// first is called before each request, with the connection to the server; nil: nothing is done.
+	first func(p prompt, up *upstream) error
+	asked func(p prompt, up *upstream) error // the same after each request
+	again bool                               // it makes a request once more if the server did not answer
 
 	// kept is a connection to the server for all requests, one at a time; nil: each client's
 	// connection has one of its own.
@@ -277,30 +298,48 @@ func (g *gateway) serve(c net.Conn) {
 	prompts(c, func(p prompt) (err error) {
 		up.mu.Lock()
 		defer up.mu.Unlock()
-		if up.Conn == nil {
-			if up.Conn, _, err = g.machine.dial(context.Background(), "tcp", g.to); err != nil {
-				return err
-			}
-			up.br = bufio.NewReader(up)
+		r, err := g.ask(up, p)
+		if err != nil && g.again {
+			_ = up.Close()
+			up.Conn = nil
+			r, err = g.ask(up, p)
 		}
-		if g.noID || g.blind {
-			p.id = "other"
-		}
-		body := p.body
-		if g.blind {
-			body = fmt.Appendf(nil, "{\"seed\":%d,\"max_tokens\":%d}", p.Seed-1e9, p.Tokens)
-		}
-		_, err = fmt.Fprintf(up, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"+
-			"X-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", p.id, len(body), body)
-		if err != nil {
-			return err
-		}
-		r, err := http.ReadResponse(up.br, nil)
 		if err != nil {
 			return err
 		}
 		return g.relay(c, p, r.Body)
 	})
+}
+
+// ask makes a request to the server.
+func (g *gateway) ask(up *upstream, p prompt) (r *http.Response, err error) {
+	if up.Conn == nil {
+		if up.Conn, _, err = g.machine.dial(context.Background(), "tcp", g.to); err != nil {
+			return nil, err
+		}
+		up.br = bufio.NewReader(up)
+	}
+	if g.first != nil {
+		if err := g.first(p, up); err != nil {
+			return nil, err
+		}
+	}
+	if g.noID || g.blind {
+		p.id = "other"
+	}
+	body := p.body
+	if g.blind {
+		body = fmt.Appendf(nil, "{\"seed\":%d,\"max_tokens\":%d}", p.Seed-1e9, p.Tokens)
+	}
+	_, err = fmt.Fprintf(up, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"+
+		"X-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", p.id, len(body), body)
+	if err == nil && g.asked != nil {
+		err = g.asked(p, up)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return http.ReadResponse(up.br, nil)
 }
 
 func (g *gateway) relay(c net.Conn, p prompt, body io.Reader) error {
@@ -358,6 +397,12 @@ type talk struct {
 // follow returns a client on a machine that follows its requests to a URL.
 func follow(t testing.TB, m *machine, url string, tokens int) *talk {
 	t.Helper()
+	return followBy(t, m, url, tokens, m.dial)
+}
+
+// followBy does what follow does, with connections that dial opens.
+func followBy(t testing.TB, m *machine, url string, tokens int, dial dialer) *talk {
+	t.Helper()
 	w, err := New()
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +412,7 @@ func follow(t testing.TB, m *machine, url string, tokens int) *talk {
 			t.Error(err)
 		}
 	})
-	e, err := openai.New(url, openai.Options{Model: "m", MaxTokens: tokens, Dial: m.dial,
+	e, err := openai.New(url, openai.Options{Model: "m", MaxTokens: tokens, Dial: dial,
 		Mark: w.Marker("r"), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)

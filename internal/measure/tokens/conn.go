@@ -20,6 +20,8 @@ type Seen struct {
 	// nil: unknown. Waits are why TCP did not send it at once.
 	Wrote, Sent []int64
 	Waits       []string
+	// Aside means that a request with a mark was answered by something else than a stream.
+	Aside bool
 }
 
 // tick is the unit of the timestamps in Linux's TCP options, in ns.
@@ -143,12 +145,21 @@ func (l *Log) begin(k key) *connection {
 	}
 	l.conns[k] = c
 	if l.ours != nil {
-		asking := requests(l.ours, func(r *request) { c.requests = append(c.requests, r) })
+		var heads []bool // of the requests whose reply has not begun
+		asking := requests(l.ours, func(r *request) {
+			c.requests, heads = append(c.requests, r), append(heads, r.head)
+		})
 		c.asking = func(b []byte) {
 			c.greeting.feed(b)
 			asking.feed(b)
 		}
-		c.answering = replies(func(r *reply) { c.replies = append(c.replies, r) }).feed
+		headed := func() (yes bool) {
+			if len(heads) > 0 {
+				yes, heads = heads[0], heads[1:]
+			}
+			return yes
+		}
+		c.answering = replies(headed, func(r *reply) { c.replies = append(c.replies, r) }).feed
 	}
 	return c
 }
@@ -188,6 +199,9 @@ func (l *Log) received(k key, p *capture.Packet) {
 	if p.Flags&capture.ACK != 0 {
 		c.acked = append(c.acked, p.At)
 	}
+	if p.Flags&capture.RST != 0 {
+		c.end()
+	}
 	before := c.in.end
 	if c.in.add(p, c.asking); l.joins && c.in.end > before {
 		c.turns = appendTurn(c.turns, p.At, before, c.out.end)
@@ -200,7 +214,8 @@ func (l *Log) joinable(p *capture.Packet) bool {
 	if l.ours == nil {
 		return l.joins && p.Size > 0
 	}
-	return bytes.HasPrefix(p.Payload, []byte("POST "))
+	line, _, _ := bytes.Cut(p.Payload, []byte("\r\n"))
+	return bytes.HasSuffix(line, []byte(" HTTP/1.1"))
 }
 
 // sent handles a packet from a server.
@@ -234,8 +249,8 @@ func (c *connection) end() {
 	}
 }
 
-// Take returns what was seen of streamed responses at a place since the last call, and forgets it.
-// Requests whose response has not ended stay.
+// Take returns what was seen of streamed responses, and of other replies to requests with a mark, at a
+// place since the last call, and forgets it. Requests whose response has not ended stay.
 func (l *Log) Take(at Place) (out []Seen) {
 	for k, c := range l.conns {
 		if k.Place != at {
@@ -257,10 +272,13 @@ func (c *connection) take() (out []Seen) {
 		if !r.ended && n == len(c.replies)-1 {
 			break
 		}
-		if q.chat && (len(r.events) > 0 || r.coded) {
-			if s, ok := c.seen(q, r); ok {
-				out = append(out, s)
-			}
+		streamed := q.chat && (len(r.events) > 0 || r.coded)
+		if !streamed && q.mark == 0 {
+			continue
+		}
+		if s, ok := c.seen(q, r); ok {
+			s.Aside = !streamed
+			out = append(out, s)
 		}
 	}
 	c.requests, c.replies = c.requests[n:], c.replies[n:]

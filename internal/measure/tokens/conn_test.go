@@ -3,6 +3,8 @@ package tokens
 import (
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
@@ -89,5 +91,31 @@ func portsUsedAgain(t *testing.T, late bool) {
 	}
 	if seen := s.log.Take(benchPlace); len(seen) != 0 {
 		t.Errorf("%d responses again", len(seen))
+	}
+}
+
+// A reply to HEAD has a length, but no body. A request with a mark may be answered by no stream.
+func TestTakeOfOtherRequests(t *testing.T) {
+	s := newStreamed(0)
+	c := benchClient(0)
+	const plain = "HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n"
+	asks := []string{"HEAD / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nX-Request-Id: " + strconv.Itoa(theMark) +
+		"\r\n\r\n", benchRequest}
+	replies := []string{plain, plain + strings.Repeat("x", 400), chunks + chunk(says("one")) + ended}
+	asked, replied := uint32(1), uint32(1)
+	for i, ask := range asks { // of a connection that is older than the log
+		s.pass(c, benchServer, asked, replied, capture.ACK, ask)
+		asked += uint32(len(ask))
+		s.pass(benchServer, c, replied, asked, capture.ACK, replies[i])
+		replied += uint32(len(replies[i]))
+	}
+	seen := s.log.Take(benchPlace)
+	if len(seen) != 2 || !seen[0].Aside || seen[0].Mark != theMark || seen[1].Aside ||
+		len(seen[1].Events) != 1 {
+		t.Errorf("%+v", seen)
+	}
+	s.pass(c, benchServer, asked, replied, capture.RST, "")
+	if s.log.Take(benchPlace); len(s.log.conns) != 0 {
+		t.Error("the connection is not over")
 	}
 }

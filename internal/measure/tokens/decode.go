@@ -239,6 +239,7 @@ type request struct {
 	mark uint32 // 0: none
 	byID bool   // the mark was in its header, and not only in its body
 	chat bool   // it is a POST
+	head bool   // it is a HEAD
 	end  int64  // offset behind its last byte; 0: it has not come
 }
 
@@ -259,7 +260,7 @@ func requests(ours func(uint32) bool, begun func(*request)) *messages {
 		if !ok || !strings.Contains(rest, " HTTP/1.") {
 			return 0, errForeign
 		}
-		r = &request{chat: method == "POST"}
+		r = &request{chat: method == "POST", head: method == "HEAD"}
 		for _, l := range lines[1:] {
 			d.find([]byte(l+"\n"), note(true))
 		}
@@ -290,8 +291,9 @@ type reply struct {
 	ended  bool
 }
 
-// replies decodes a server's side of a connection.
-func replies(begun func(*reply)) *messages {
+// replies decodes a server's side of a connection. headed reports whether the next reply is to a HEAD,
+// so that it has no body, whatever its length is.
+func replies(headed func() bool, begun func(*reply)) *messages {
 	var r *reply
 	var events *sse.Decoder
 	var text openai.Reader
@@ -315,7 +317,7 @@ func replies(begun func(*reply)) *messages {
 		}
 		events, text = &sse.Decoder{}, openai.Reader{}
 		begun(r)
-		if strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {
+		if headed() || strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {
 			return 0, nil
 		}
 		return length(lines, untilClose)

@@ -37,7 +37,7 @@ func lengths(all []*reply) (out [][2]int64, done []bool) {
 }
 
 func decoded(pieces ...string) (all []*reply, err error) {
-	m := replies(func(r *reply) { all = append(all, r) })
+	m := replies(func() bool { return false }, func(r *reply) { all = append(all, r) })
 	for _, p := range pieces {
 		m.feed([]byte(p))
 	}

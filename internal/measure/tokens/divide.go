@@ -37,18 +37,31 @@ const (
 // slack is how much later than its effect an instant may seem, in ns.
 const slack = int64(200 * time.Microsecond)
 
-// Pair finds the request in what a hop saw by its mark. It returns its index, or -1.
-func Pair(seen []Seen, mark uint32) (i int, how How) {
-	for i, s := range seen {
-		switch {
-		case s.Mark != mark || mark == 0:
-		case s.ByID:
-			return i, ByID
-		default:
-			return i, BySeed
+// Pair finds the request in what a hop saw by its mark. If a relay made it more than once, it is the
+// one whose response has most of the client's text, and then left shortly before it arrived. It
+// returns its index, or -1.
+func Pair(seen []Seen, a *Asked) (i int, how How) {
+	i = -1
+	most, least := 0, int64(0)
+	for k := range seen {
+		s := &seen[k]
+		if s.Mark != a.Mark || a.Mark == 0 || s.Aside {
+			continue
+		}
+		common := sameUpTo(s.Events, a.Texts)
+		cost, ok := fits(s, a)
+		if !ok {
+			cost = math.MaxInt64
+		}
+		if i >= 0 && (common < most || common == most && cost >= least) {
+			continue
+		}
+		i, most, least, how = k, common, cost, BySeed
+		if s.ByID {
+			how = ByID
 		}
 	}
-	return -1, Unknown
+	return i, how
 }
 
 // PairByText finds requests in those without a mark that a hop saw. It returns the index of each, or
@@ -113,7 +126,8 @@ func (r Row) total() (sum int64) {
 
 // Divide divides the times of the server's tokens. chain has what the hops saw, from the server on.
 // Tokens behind the end of what all hops' texts have in common have no row; unmatched is their
-// number, and that of the tokens whose arrival in the client's kernel is unknown.
+// number, that of the tokens whose arrival in the client's kernel is unknown, and that of the
+// client's events behind the end of the server's text.
 func Divide(chain []Seen, a *Asked) (rows []Row, unmatched int) {
 	common := math.MaxInt
 	for _, h := range chain {
@@ -129,6 +143,10 @@ func Divide(chain []Seen, a *Asked) (rows []Row, unmatched int) {
 		} else {
 			unmatched++
 		}
+	}
+	if n := len(server.Events); n > 0 {
+		end := server.Events[n-1].Len
+		unmatched += len(a.Texts) - reached(len(a.Texts), end+1, func(j int) int { return a.Texts[j].Len })
 	}
 	return rows, unmatched
 }
@@ -150,6 +168,9 @@ func divide(chain []Seen, a *Asked, i int) (Row, bool) {
 			return nil, false
 		}
 		held := chain[k].Came - h.Came // it had the request before it passed it on
+		if held < -slack || h.Departed[last] < left-slack {
+			return nil, false // it passed on what another one sent
+		}
 		row[Request] -= held
 		row = append(row, held+h.Departed[last]-left)
 		left = h.Departed[last]

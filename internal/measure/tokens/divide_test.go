@@ -98,6 +98,8 @@ func TestPair(t *testing.T) {
 	seed.ByID = false
 	none := hopOf(130, []int64{150}, "a")
 	none.Mark, none.ByID = 0, false
+	aside := hopOf(105, nil)
+	aside.Aside = true
 	for name, tt := range map[string]struct {
 		seen  []Seen
 		mark  uint32
@@ -109,8 +111,15 @@ func TestPair(t *testing.T) {
 		"by seed":   {[]Seen{other, seed}, theMark, 1, BySeed},
 		"no mark":   {[]Seen{none}, 0, -1, Unknown},
 		"unmatched": {[]Seen{none, other}, theMark, -1, Unknown},
+		"no stream": {[]Seen{aside}, theMark, -1, Unknown},
+		"asked again": {[]Seen{hopOf(105, []int64{150}, "a"), hopOf(110, []int64{150}, "b"),
+			hopOf(115, nil)}, theMark, 1, ByID},
+		"asked twice": {[]Seen{hopOf(105, []int64{140}, "b"), hopOf(106, []int64{158}, "b"),
+			hopOf(107, []int64{150}, "b")}, theMark, 1, ByID},
 	} {
-		if i, how := Pair(tt.seen, tt.mark); i != tt.index || how != tt.how {
+		a := askedFor(100, []int64{160}, "b")
+		a.Mark = tt.mark
+		if i, how := Pair(tt.seen, a); i != tt.index || how != tt.how {
 			t.Errorf("%s: %d, %v", name, i, how)
 		}
 	}
