@@ -95,14 +95,24 @@ func (w parts) adds() string {
 // divided returns what the table of a response's parts does not show, and of how many tokens the
 // captures are if these are not all.
 func (w *writer) divided(fs []analysis.Finding) string {
-	var say []string
-	pooled := map[string]bool{} // the servers whose interval is said
+	var say, servers []string
+	pooled := map[string]string{} // shares of slow gaps, by server
 	for _, f := range fs {
 		c := w.r.Cells[f.Cells[0]]
 		p := partsOf(c)
 		if text := p.figures(pooled); text != "" {
 			say = append(say, "Over "+c.Label()+", "+text+".")
 		}
+		if at := p.server(); pooled[at] != "" && !slices.Contains(servers, at) {
+			servers = append(servers, at)
+		}
+	}
+	for _, at := range servers {
+		text := "Over all routes, the server's slow gaps take %s of a response."
+		if len(servers) > 1 {
+			text = "Over all routes to the server " + at + ", its slow gaps take %s of a response."
+		}
+		say = append(say, fmt.Sprintf(text, pooled[at]))
 	}
 	if w.incomplete(fs) {
 		say = append(say, w.captured(fs))
@@ -146,9 +156,8 @@ func (w *writer) captured(fs []analysis.Finding) string {
 }
 
 // figures returns how the pace of tokens differs from the server's, the parts of slow gaps, and
-// what tokens waited for, or "" if there is nothing of that. pooled are the servers whose interval
-// was returned before; it is kept up to date.
-func (w parts) figures(pooled map[string]bool) string {
+// what tokens waited for, or "" if there is nothing of that. It adds to pooled what slow does.
+func (w parts) figures(pooled map[string]string) string {
 	var say []string
 	switch pace := workload.Briefly(w.Gap); {
 	case w.Matched <= w.Responses:
@@ -183,27 +192,24 @@ func (w parts) figures(pooled map[string]bool) string {
 			units.Agree(w.LeftOut, "is", "are")+" left out")
 	}
 	if w.Others > 0 {
-		say = append(say, fmt.Sprintf("the server answered %d requests of others meanwhile",
-			w.Others))
+		say = append(say, "the server answered "+units.Plural(w.Others, "request")+
+			" of others meanwhile")
 	}
 	return strings.Join(say, "; ")
 }
 
-// slow returns what a part adds to a response's slow gaps, with the interval by which it is judged:
-// the server's is that over all routes to it, which is returned once.
-func (w parts) slow(p sample.EvidencePart, pooled map[string]bool) string {
+// slow returns what a part adds to a response's slow gaps, with the interval by which it is judged. If
+// that is one over all routes to the server, it adds this to pooled instead.
+func (w parts) slow(p sample.EvidencePart, pooled map[string]string) string {
 	n := float64(w.Responses)
 	share, half := w.SlowShare(p)
 	if share == p.Excess/w.Whole() && half == p.ExcessHalf/w.Whole() { // its own
 		return give(p.Excess/n, p.ExcessHalf/n)
 	}
-	text, at := workload.Briefly(p.Excess/n), w.server()
-	if half > 0 && !pooled[at] {
-		pooled[at] = true
-		text += fmt.Sprintf(" (over all routes to it %.3g %% ±%.3g %% of a response)",
-			100*share, 100*half)
+	if half > 0 {
+		pooled[w.server()] = fmt.Sprintf("%.3g %% ±%.3g %%", 100*share, 100*half)
 	}
-	return text
+	return workload.Briefly(p.Excess / n)
 }
 
 // server returns where the captures begin.
