@@ -87,7 +87,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
 		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12,
-		sessions: 250}
+		sessions: 1000}
 	switch {
 	case quick:
 		s = scale{name: "quick",
@@ -119,7 +119,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
 			loaded: 2,
 			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
-			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 250}
+			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 1000}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n, s.trace.n, s.tracePlant.n = runsOf, runsOf, runsOf, runsOf
