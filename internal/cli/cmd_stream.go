@@ -70,7 +70,7 @@ func sessionsOf(to *int) flagDef {
 const (
 	maxChatTokens   = 100_000
 	maxRequests     = 1000
-	maxChatSessions = 256
+	maxChatSessions = 1000
 	minWait         = 100 * time.Millisecond
 	maxWait         = 10 * time.Minute
 	maxPrompt       = 1 << 20 // bytes, also of a file with a request
