@@ -31,7 +31,7 @@ func (l *Log) Arrived(by Client, local uint16, at, offset int64) (ns int64, ok b
 // cameTo returns what came to a client's port, of the last connection that was open by a time, or
 // nil.
 func (l *Log) cameTo(by Client, local uint16, at int64) (last *arrivals) {
-	for _, k := range l.cameTos[clientPort{by.Space, local}] {
+	for _, k := range l.cameTos[portIn{by.Space, local}] {
 		a := l.came[k]
 		if by.has(k) && a.began <= at+slack && (last == nil || a.began > last.began) {
 			last = a
@@ -50,7 +50,7 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 				a = nil
 			}
 			if a == nil {
-				to := clientPort{k.space, k.local.Port()}
+				to := portIn{k.space, k.local.Port()}
 				l.cameTos[to] = append(l.cameTos[to], k)
 			}
 			a = &arrivals{began: p.At}
@@ -78,7 +78,7 @@ func (l *Log) retire(k clientKey, until int64) {
 	if a := l.came[k]; a != nil {
 		l.came[before] = a
 		delete(l.came, k)
-		all := l.cameTos[clientPort{k.space, k.local.Port()}]
+		all := l.cameTos[portIn{k.space, k.local.Port()}]
 		all[slices.Index(all, k)] = before
 	}
 }

@@ -59,8 +59,8 @@ type clientKey struct {
 	nth int // the same
 }
 
-// clientPort is a port of clients in a namespace, at any of its addresses.
-type clientPort struct {
+// portIn is a port in a namespace, at any of its addresses.
+type portIn struct {
 	space int
 	port  uint16
 }
@@ -70,12 +70,12 @@ type clientPort struct {
 type Log struct {
 	ours    func(mark uint32) bool // nil: nothing is decoded
 	joins   bool                   // connections that are older than the log are followed
-	servers map[Place][]server     // by ports
-	clients map[Place]bool         // ports that clients in a namespace dial
+	servers map[portIn][]server    // by ports
+	clients map[portIn]bool        // ports that clients in a namespace dial
 	conns   map[key]*connection
 	came    map[clientKey]*arrivals
-	cameTos map[clientPort][]clientKey // the keys of came by the client's port
-	asks    map[clientKey]*asks        // of a log that decodes nothing
+	cameTos map[portIn][]clientKey // the keys of came by the client's port
+	asks    map[clientKey]*asks    // of a log that decodes nothing
 	// writes are those of the servers whose connection is not yet known.
 	writes sockets
 	// dialWrites are the writes to sockets that dialled a place.
@@ -96,9 +96,9 @@ type Log struct {
 // NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
 // the log decodes nothing, and has what Turns returns instead.
 func NewLog(ours func(mark uint32) bool) *Log {
-	return &Log{ours: ours, servers: map[Place][]server{}, clients: map[Place]bool{},
+	return &Log{ours: ours, servers: map[portIn][]server{}, clients: map[portIn]bool{},
 		conns: map[key]*connection{}, came: map[clientKey]*arrivals{},
-		cameTos: map[clientPort][]clientKey{}, asks: map[clientKey]*asks{},
+		cameTos: map[portIn][]clientKey{}, asks: map[clientKey]*asks{},
 		writes: sockets{}, dialWrites: sockets{}, runs: map[uint32][]run{},
 		clientSides: clientSides{}, ports: map[uint16]bool{},
 		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}

@@ -28,7 +28,7 @@ type server struct {
 // Serve makes the log follow what a server or relay receives at a place.
 func (l *Log) Serve(at Place, takes Takes) {
 	l.Dialled(at.Port)
-	port := Place{Space: at.Space, Port: at.Port}
+	port := portIn{at.Space, at.Port}
 	for _, s := range l.servers[port] {
 		if s.Place == at {
 			return
@@ -39,7 +39,7 @@ func (l *Log) Serve(at Place, takes Takes) {
 
 // serverAt returns the place that receives what comes to an address in a namespace.
 func (l *Log) serverAt(space int, to netip.AddrPort) (at Place, ok bool) {
-	for _, s := range l.servers[Place{Space: space, Port: to.Port()}] {
+	for _, s := range l.servers[portIn{space, to.Port()}] {
 		if s.takes == nil || s.takes(to.Addr()) {
 			return s.Place, true
 		}
@@ -56,11 +56,11 @@ func (l *Log) Dialled(ports ...uint16) {
 }
 
 // Dial makes the log follow what comes from a port to clients in a namespace.
-func (l *Log) Dial(space int, port uint16) { l.clients[Place{Space: space, Port: port}] = true }
+func (l *Log) Dial(space int, port uint16) { l.clients[portIn{space, port}] = true }
 
 // dials reports whether what clients in a namespace send to an address is followed.
 func (l *Log) dials(space int, to netip.AddrPort) bool {
-	return l.clients[Place{Space: space, Port: to.Port()}]
+	return l.clients[portIn{space, to.Port()}]
 }
 
 // pair has the addresses of a socket and of its peer.
