@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -51,6 +52,14 @@ func several(r *analysis.Report) bool {
 	return slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
 }
 
+// heldUp reports whether packets show that something else than the server makes a route slow.
+func heldUp(c analysis.Cell) bool {
+	return c.Load == workload.Chat && c.Proven() &&
+		slices.ContainsFunc(Division{c.Evidence}.Blamed(), func(p sample.EvidencePart) bool {
+			return p.Part != sample.EvidenceServer
+		})
+}
+
 func compared(r *analysis.Report) (out []analysis.Finding, tally analysis.Tally) {
 	for _, l := range r.Plan.Loads {
 		by := map[string][]int{}
@@ -66,6 +75,10 @@ func compared(r *analysis.Report) (out []analysis.Finding, tally analysis.Tally)
 				code = RoutesSame
 			case stats.Better, stats.Worse:
 				code = RoutesDiffer
+			default:
+				if heldUp(c) { // packets say by what
+					continue
+				}
 			}
 			by[code] = append(by[code], i)
 		}

@@ -705,3 +705,26 @@ func TestBusyBeforeRequests(t *testing.T) {
 		})
 	}
 }
+
+// Where packets show what makes a route slow, nothing says that it may not differ.
+func TestPacketsDecideUnclearRoutes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		relay float64 // ms
+		want  bool
+	}{"a slow relay": {200, false}, "none": {1, true}} {
+		r := routes([]stats.Verdict{stats.Unclear})
+		r.Plan.Loads[0].Kind = workload.Chat
+		for i := range r.Cells {
+			r.Cells[i].Load = workload.Chat
+		}
+		r.Cells[1].Evidence = judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 300, 4: tt.relay},
+			[7]float64{})
+		all := endpoints.Findings(r, nil)
+		got := slices.ContainsFunc(all, func(f analysis.Finding) bool {
+			return f.Code == endpoints.RoutesUnclear
+		})
+		if got != tt.want {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}

@@ -18,6 +18,8 @@ const (
 	LittleShare = 0.05
 	// SlightShare is the share of a response that slow gaps add if a cause of theirs is said.
 	SlightShare = 0.02
+	// slowerPace is how many times the server's pace one is that hides its slow gaps.
+	slowerPace = 1.5
 	// TogetherGap is the median gap, in s, below which a server sends its tokens together.
 	TogetherGap = 20e-6
 )
@@ -192,11 +194,13 @@ func (j study) noteEvidence(r *analysis.Report) {
 }
 
 // poolServers sets the share of the servers' slow gaps with its interval, so that chance does not
-// let routes to one server differ in whether it is slow.
+// let routes to one server differ in whether it is slow. Routes whose tokens come at a slower pace
+// than the server's hide its slow gaps: they say nothing of them.
 func poolServers(cells []analysis.Cell) {
 	by := map[sample.EvidenceHop][]Division{}
 	for _, c := range cells {
-		if c.Proven() && len(c.Evidence.Hops) > 0 && c.Load == workload.Chat {
+		if c.Proven() && len(c.Evidence.Hops) > 0 && c.Load == workload.Chat &&
+			c.Evidence.Gap <= slowerPace*c.Evidence.ServerGap {
 			at := c.Evidence.Hops[0]
 			at.Stopped = 0
 			by[at] = append(by[at], Division{c.Evidence})

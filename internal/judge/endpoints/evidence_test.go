@@ -19,6 +19,8 @@ func TestEvidence(t *testing.T) {
 	quick := [7]float64{0.1, 60, 0.05, 0, 0.2, 0.02, 0.1}
 	fine := [7]float64{0.1, 540, 0.05, 0, 0.2, 0.02, 0.1}
 	none := [7]float64{}
+	const onlyNeither = "Neither, over r: of 540 ms to the last token (mean) the server needs 540 ms, and " +
+		"the route adds little.\nsudo toll trace "
 	for name, tt := range map[string]struct {
 		evidence *sample.Evidence
 		change   func(*sample.Evidence)
@@ -105,8 +107,7 @@ func TestEvidence(t *testing.T) {
 			[]string{"slow gaps add 110 ms a response: network 100 ms, client 10.0 ms"}},
 		"server and network": {judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}), nil,
 			"The server and the network, over r: ", []string{"network 55.0 ms, server 45.0 ms"}},
-		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil, "Neither, over r: ",
-			[]string{"slow gaps add 10.0 ms a response"}},
+		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil, onlyNeither, nil},
 		"little of a gap": {judgetest.Evidence(quick, fine, [7]float64{1: 60, 6: 22}), nil,
 			"The server, over r: of 540 ms to the last token (mean) the server needs 540 ms.",
 			[]string{"server 60.0 ms, client 22.0 ms"}},
@@ -133,7 +134,7 @@ func TestEvidence(t *testing.T) {
 		"Nagle for little": {judgetest.Evidence(quick, fine, [7]float64{1: 3, 2: 4}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 2, Sum: 0.002}}
-			}, "Neither, over r: ", []string{"server's TCP 4.00 ms, server 3.00 ms."}},
+			}, onlyNeither, nil},
 		"a full queue": {judgetest.Evidence(quick, fine, [7]float64{2: 200}),
 			func(e *sample.Evidence) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
@@ -300,6 +301,30 @@ func TestRoutesAgreeOnTheirServer(t *testing.T) {
 			if got := len(endpoints.Division{Evidence: e}.Blamed()) == 1; got != want {
 				t.Errorf("%s: %s: blamed is %t, share %g", name, label, got, e.ServerSlow)
 			}
+		}
+	}
+}
+
+// A relay whose pace is slower than the server's hides the server's slow gaps: they are those of the
+// other route.
+func TestPaceHidesTheServersSlowGaps(t *testing.T) {
+	r := newRoutes(t, workload.Chat, "a", "b")
+	for round := range 6 {
+		for cell := range 3 {
+			r.chatted(round, cell, 50*time.Millisecond, 0)
+			e := judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 500}, [7]float64{1: 60})
+			if cell == 2 {
+				e = judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 500, 4: 1500}, [7]float64{})
+				e.Gap = 2 * e.ServerGap
+			}
+			r.File.Visits[len(r.File.Visits)-1].Evidence = e
+		}
+	}
+	report := judged(r.File)
+	for label, want := range map[string]string{"a": sample.EvidenceServer, "b": sample.EvidenceRelay} {
+		blamed := endpoints.Division{Evidence: route(t, report, label).Evidence}.Blamed()
+		if len(blamed) != 1 || blamed[0].Part != want {
+			t.Errorf("%s: %+v, want %s", label, blamed, want)
 		}
 	}
 }

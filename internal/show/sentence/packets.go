@@ -172,7 +172,7 @@ func (w parts) figures(pooled map[string]string) string {
 		say = append(say, fmt.Sprintf("the server sends a token each %s (median), they arrive each %s",
 			workload.Briefly(w.ServerGap), pace))
 	}
-	if w.Slow > 0 {
+	if w.Slow > 0 && w.Excess >= endpoints.LittleShare*w.Whole() {
 		say = append(say, fmt.Sprintf("slow gaps add %s a response: %s",
 			workload.Briefly(w.Excess/float64(w.Responses)),
 			w.list(endpoints.Excess, func(p sample.EvidencePart) string { return w.slow(p, pooled) })))
