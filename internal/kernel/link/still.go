@@ -1,6 +1,7 @@
 package link
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"slices"
@@ -46,12 +47,35 @@ func Still() (still func() (devices, others bool), err error) {
 	return func() (devices, others bool) {
 		same := []bool{true, ipsec == hasIPsec(), true}
 		for i, fd := range fds {
-			_, _, err := unix.Recvfrom(fd, make([]byte, 1), 0)
-			same[i] = same[i] && errors.Is(err, unix.EAGAIN)
+			same[i] = same[i] && nothingNew(fd, i == 1)
 		}
 		_ = closeAll(nil)
 		return same[0], same[1] && same[2]
 	}, nil
+}
+
+// nothingNew reports whether a socket was told of no changes. With neighbours, those for multicast
+// are none: the kernel adds and removes them by itself, up to a second after a device goes up.
+func nothingNew(fd int, neighbours bool) bool {
+	for b := make([]byte, 1<<16); ; {
+		switch n, _, err := unix.Recvfrom(fd, b, 0); {
+		case errors.Is(err, unix.EINTR), err == nil && neighbours && forMulticast(b[:n]):
+		default:
+			return errors.Is(err, unix.EAGAIN)
+		}
+	}
+}
+
+// forMulticast reports whether a message is about a neighbour that stands for a multicast group.
+func forMulticast(b []byte) bool {
+	if len(b) < unix.SizeofNlMsghdr+unix.SizeofNdMsg {
+		return false
+	}
+	if t := binary.NativeEndian.Uint16(b[4:]); t != unix.RTM_NEWNEIGH && t != unix.RTM_DELNEIGH {
+		return false
+	}
+	n := neighbourOf(b[unix.SizeofNlMsghdr:])
+	return n.state&unix.NUD_NOARP != 0 && n.kind == unix.RTN_MULTICAST
 }
 
 // hasIPsec reports whether the kernel's interface to IPsec is there. A socket would load its

@@ -122,6 +122,11 @@ func TestMoved(t *testing.T) {
 		{"ip link set docker0 mtu 1300; ip link set docker0 mtu 1400", false},
 		{"ip addr add 192.0.2.77/24 dev eth0", true},
 		{"ip neigh add 172.17.0.9 lladdr 02:00:00:00:00:99 nud stale dev docker0", true}} {
+		if !x.want { // the kernel removes this neighbour when the device goes down
+			testwait.Until(t, time.Minute, "br1 has reported its multicast groups", func() bool {
+				return strings.Contains(s.in(c.spaces[0], "ip neigh show nud noarp dev br1"), "224.0.0.22")
+			})
+		}
 		before, err := c.watch([]int{0})
 		if err != nil {
 			t.Fatal(err)
