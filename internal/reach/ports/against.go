@@ -329,9 +329,14 @@ func join(list []Change, order []compared) {
 		proto  string
 	}
 	clients := map[port][]Path{}
+	for _, x := range list {
+		clients[port{x.Port, x.Proto}] = nil
+	}
 	for _, k := range order {
 		at := port{k.port, k.proto}
-		clients[at] = append(clients[at], Path{Client: Client(k.client), From: k.from})
+		if of, ok := clients[at]; ok {
+			clients[at] = append(of, Path{Client: Client(k.client), From: k.from})
+		}
 	}
 	for i, x := range list {
 		list[i].Who = together(x, clients[port{x.Port, x.Proto}])

@@ -310,11 +310,12 @@ func (w *watcher) observe(ctx context.Context, like []*attempt, wait time.Durati
 	return out, nil
 }
 
-// dropped reports whether a rule has dropped a packet of the attempt, or the answer to it.
+// dropped reports whether a rule has dropped a packet of the attempt, or the answer to it. Rules
+// that change the client's address mostly keep its port, which no other attempt has.
 func (w *watcher) dropped(a *attempt) bool {
 	return slices.ContainsFunc(w.spaces, func(t traced) bool {
 		return slices.ContainsFunc(t.events, func(e nft.Event) bool {
-			return e.Verdict == "drop" && (e.Src == a.from || e.Dst == a.from)
+			return e.Verdict == "drop" && (e.Src.Port() == a.from.Port() || e.Dst.Port() == a.from.Port())
 		})
 	})
 }

@@ -342,3 +342,27 @@ func TestExplainMany(t *testing.T) {
 		}
 	}
 }
+
+// A drop is noticed also where another rule has changed the client's address before.
+func TestDropIsNoticedBehindNAT(t *testing.T) {
+	l := newLAN(t)
+	l.run(l.machine, `iptables -t nat -A POSTROUTING -o lo -p tcp -j SNAT --to-source 192.0.2.10
+		iptables -A INPUT -p tcp --dport 22 -j DROP`)
+	n := l.open(tcp(inMachine, "0.0.0.0:22"))
+	calls := []Call{{l.machine, netip.Addr{}, "tcp", to("172.17.0.1:22")}}
+	if err := n.prepare(calls); err != nil {
+		t.Fatal(err)
+	}
+	w, err := n.watch(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	all, err := w.observe(t.Context(), []*attempt{{Call: calls[0]}}, wait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := all[0]; f.attempt.out.Got != replica.Timeout || !f.dropped {
+		t.Errorf("%s, noticed %t: %+v", f.attempt.out.Got, f.dropped, f.events)
+	}
+}
