@@ -206,7 +206,8 @@ func Alike(a, b []Saved) bool {
 		return x.Name == y.Name && x.Index == y.Index && x.Kind == y.Kind && x.MTU == y.MTU &&
 			x.Group == y.Group && x.Up == y.Up && x.NoARP == y.NoARP && x.Lower == y.Lower &&
 			x.Master == y.Master && x.Parent == y.Parent && x.ParentSpace == y.ParentSpace &&
-			bytes.Equal(x.MAC, y.MAC) && x.LikePort(y) &&
+			bytes.Equal(x.MAC, y.MAC) && x.LikePort(y) && x.Blocked() == y.Blocked() &&
+			x.SpanningTree() == y.SpanningTree() &&
 			bytes.Equal(marshal(x.data()...), marshal(y.data()...))
 	})
 }

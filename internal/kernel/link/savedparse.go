@@ -104,11 +104,32 @@ func eachHop(b []byte, f func(hop []byte)) {
 
 // IsDefault reports whether m is a default route of table main.
 func IsDefault(m raw.Message) bool {
+	r, ok := unicast(m)
+	return ok && r.Dst_len == 0 && r.Table == unix.RT_TABLE_MAIN
+}
+
+// ToInternet reports whether m is a route of any table to machines anywhere: a default route, or
+// one that takes its place, such as 0.0.0.0/1 and 128.0.0.0/1, or 2000::/3.
+func ToInternet(m raw.Message) bool {
+	r, ok := unicast(m)
+	return ok && r.Table != unix.RT_TABLE_LOCAL && anywhere(int(r.Dst_len), r.Family)
+}
+
+func unicast(m raw.Message) (r *nl.RtMsg, ok bool) {
 	if m.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg {
-		return false
+		return nil, false
 	}
-	r := nl.DeserializeRtMsg(m.Data)
-	return r.Dst_len == 0 && r.Table == unix.RT_TABLE_MAIN && r.Type == unix.RTN_UNICAST
+	r = nl.DeserializeRtMsg(m.Data)
+	return r, r.Type == unix.RTN_UNICAST
+}
+
+// anywhere reports whether a route to a prefix of the length is one to machines anywhere.
+func anywhere(bits int, family byte) bool {
+	const halves, global = 1, 3
+	if family == unix.AF_INET6 {
+		return bits <= global
+	}
+	return bits <= halves
 }
 
 // Numbered reports whether the calling thread's namespace has a number for any other namespace. It

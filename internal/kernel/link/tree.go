@@ -13,6 +13,7 @@ const (
 	portDisabled  = 0
 	portListening = 1
 	portLearning  = 2
+	portForwards  = 3
 	portBlocking  = 4
 )
 
@@ -49,37 +50,40 @@ func (s Saved) SpanningTree() bool {
 	return err == nil && f.number(nl.IFLA_BR_STP_STATE) == 1
 }
 
-// StopSpanningTree ends the spanning tree protocol of a bridge, after which all ports with a
-// carrier pass packets that are not disabled.
+// StopSpanningTree ends the spanning tree protocol of a bridge. Its ports stay in their states.
 func StopSpanningTree(bridge Saved) error {
-	err := setInfo(bridge.Index, netlink.Attribute{Type: unix.IFLA_INFO_KIND,
-		Data: nl.ZeroTerminated("bridge")}, nested(unix.IFLA_INFO_DATA,
-		netlink.Attribute{Type: nl.IFLA_BR_STP_STATE, Data: word(0)}))
-	if err != nil {
+	data := append(linkHeader(bridge.Index, 0, 0), marshal(nested(unix.IFLA_LINKINFO,
+		netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("bridge")},
+		nested(unix.IFLA_INFO_DATA,
+			netlink.Attribute{Type: nl.IFLA_BR_STP_STATE, Data: word(0)})))...)
+	if err := sendOne(unix.RTM_NEWLINK, data); err != nil {
 		return fmt.Errorf("end the spanning tree of %s: %w", bridge.Name, err)
 	}
 	return nil
 }
 
-// DisablePort keeps packets from passing a bridge port, as a spanning tree does that blocks it. The
-// bridge must have none.
-func DisablePort(port Saved) error {
-	err := setInfo(port.Index, netlink.Attribute{Type: unix.IFLA_INFO_SLAVE_KIND,
-		Data: nl.ZeroTerminated("bridge")}, nested(unix.IFLA_INFO_SLAVE_DATA,
-		netlink.Attribute{Type: unix.IFLA_BRPORT_STATE, Data: []byte{portDisabled}}))
-	if err != nil {
-		return fmt.Errorf("disable bridge port %s: %w", port.Name, err)
+// SetPort lets packets pass a bridge port, or keeps them from passing it, as a spanning tree does
+// that blocks it. The bridge must have none.
+func SetPort(port Saved, pass bool) error {
+	state := []byte{portDisabled}
+	if pass {
+		state[0] = portForwards
+	}
+	// By RTM_NEWLINK, the kernel would check the carrier, and enable the port again.
+	data := append(linkHeader(port.Index, 0, 0), marshal(nested(unix.IFLA_PROTINFO,
+		netlink.Attribute{Type: unix.IFLA_BRPORT_STATE, Data: state}))...)
+	data[0] = unix.AF_BRIDGE
+	if err := sendOne(unix.RTM_SETLINK, data); err != nil {
+		return fmt.Errorf("set the state of bridge port %s: %w", port.Name, err)
 	}
 	return nil
 }
 
-// setInfo sets attributes of IFLA_LINKINFO.
-func setInfo(index int, list ...netlink.Attribute) error {
+func sendOne(kind uint16, data []byte) error {
 	c, err := openSender()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	return c.send(unix.RTM_NEWLINK, 0,
-		append(linkHeader(index, 0, 0), marshal(nested(unix.IFLA_LINKINFO, list...))...))
+	return c.send(kind, 0, data)
 }

@@ -46,7 +46,7 @@ func TestTries(t *testing.T) {
 			if after := m.dial(&situation{dials: s.dials, answers: before}); unlike(after, before) != "" {
 				t.Errorf("the try changed the machine: %s", unlike(after, before))
 			}
-			m.sh(s.try)
+			m.sh(s.try + settled)
 			m.compareClients(t, s)
 			changed := 0
 			for i, d := range s.dials {
@@ -70,6 +70,10 @@ func TestTries(t *testing.T) {
 		})
 	}
 }
+
+// settled waits until no spanning tree keeps a port waiting.
+const settled = "\nfor i in $(seq 600); do\n" +
+	"bridge link | grep -qE 'state (listening|learning)' || break; sleep 0.1; done\n"
 
 // tried returns the report on the situation's commands, and its sentences.
 func (m *machine) tried(s *situation) (*ports.Report, []string) {

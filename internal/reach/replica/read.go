@@ -240,6 +240,25 @@ func (s *Space) Defaults() (out []link.Hop) {
 	return out
 }
 
+// Uplink is a next hop to machines anywhere.
+type Uplink struct {
+	link.Hop
+	Six  bool // of IPv6
+	Main bool // of a default route of table main
+}
+
+// Uplinks returns the next hops of the routes of any table to machines anywhere.
+func (s *Space) Uplinks() (out []Uplink) {
+	for _, r := range s.Routes {
+		if link.ToInternet(r) {
+			for _, h := range link.ParseHops(r) {
+				out = append(out, Uplink{h, r.Data[0] == unix.AF_INET6, link.IsDefault(r)})
+			}
+		}
+	}
+	return out
+}
+
 func hasAddress(s *Space, a netip.Addr) bool {
 	return slices.ContainsFunc(s.Addresses, func(m raw.Message) bool {
 		own, ok := link.ParseAddress(m)
@@ -251,6 +270,13 @@ func hasAddress(s *Space, a netip.Addr) bool {
 func (s *Space) Hairpin(port string) bool {
 	i := slices.IndexFunc(s.Links, func(l link.Saved) bool { return l.Name == port })
 	return i >= 0 && s.Links[i].Hairpin()
+}
+
+// Blocks reports whether the device is a port of a bridge, which is up, that passes no packets
+// although the device has a carrier.
+func (s *Space) Blocks(port link.Saved) bool {
+	bridge, ok := linkAt(s.Links, port.Master)
+	return ok && bridge.Up && port.Blocked()
 }
 
 // Prefixes returns the addresses, with prefix lengths, of the device with the index.

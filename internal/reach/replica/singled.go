@@ -10,8 +10,8 @@ import (
 
 // Singled returns the indexes of the namespaces whose packets may be treated differently from those
 // of new containers in the same network: rules compare the source with one of their addresses, or
-// with the port of a bridge, or that port has other settings than the bridge's first. Tables that
-// only translate addresses do not count.
+// with the port of a bridge, or that port has other settings than the bridge's first or is blocked.
+// Tables that only translate addresses do not count.
 func (m *Machine) Singled() (out []int) {
 	if m.singled != nil {
 		return *m.singled
@@ -64,7 +64,8 @@ func (m *Machine) singles(space int, from *xtables.Sources, first map[deviceAt]l
 		if !l.Pair() || end == nil || at == space {
 			continue
 		}
-		if at := (deviceAt{at, end.Master}); end.Master != 0 && !end.LikePort(first[at]) {
+		if at := (deviceAt{at, end.Master}); end.Master != 0 && (!end.LikePort(first[at]) ||
+			m.Spaces[at.space].Blocks(*end)) {
 			return true
 		}
 		if from.HasName(l.MAC) || from.HasName([]byte(end.Name)) ||

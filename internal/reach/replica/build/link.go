@@ -50,7 +50,18 @@ func (c *machine) makeLinks() error {
 			return err
 		}
 	}
-	return c.await()
+	if err := c.await(); err != nil {
+		return err
+	}
+	c.eachLink(func(at device, l link.Saved) {
+		if c.refused[at] == nil && c.from.Spaces[at.space].Blocks(l) {
+			_ = c.spaces[at.space].Do(func() error {
+				c.lack(at.space, "settings of "+l.Name, l.Name, link.SetPort(l, false))
+				return nil
+			})
+		}
+	})
+	return nil
 }
 
 // hall is the name of the bridge in a world that several cards share.

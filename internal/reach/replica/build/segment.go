@@ -153,24 +153,28 @@ func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]
 		if len(cards[on]) == 0 {
 			continue
 		}
-		slices.SortStableFunc(cards[on], better)
+		slices.SortStableFunc(cards[on], func(a, b link.Saved) int {
+			rank := func(l link.Saved) int { return better(l, m.Spaces[space].Blocks(l)) }
+			return cmp.Compare(rank(a), rank(b))
+		})
 		s.add(&segment{space: space, cards: cards[on][:1], roots: []device{on},
 			own: s.own[on], gates: gates[on]})
 	}
 }
 
-// better compares devices for sorting. Running devices come first, then hardware.
-func better(a, b link.Saved) int {
-	rank := func(l link.Saved) (n int) {
-		if l.Kind == "" {
-			n--
-		}
-		if l.Up && l.Lower {
-			n -= 2
-		}
-		return n
+// better returns the rank of a card among those of its bridge. Those that pass packets come first,
+// then running devices, then hardware.
+func better(l link.Saved, blocked bool) (rank int) {
+	if l.Kind == "" {
+		rank--
 	}
-	return cmp.Compare(rank(a), rank(b))
+	if l.Up && l.Lower {
+		rank -= 2
+	}
+	if blocked {
+		rank += 4
+	}
+	return rank
 }
 
 // add adds a network. If it overlaps another one of the same namespace, as with two cards on one

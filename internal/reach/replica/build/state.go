@@ -87,6 +87,14 @@ func (c *machine) readNetwork(space int, s *replica.Space) error {
 	if err != nil {
 		return err
 	}
+	switch stopped, err := c.stopTrees(space, found); {
+	case err != nil:
+		return err
+	case stopped:
+		if found, err = link.ReadLinks(); err != nil {
+			return err
+		}
+	}
 	maps.DeleteFunc(c.runs, func(at device, _ bool) bool { // those that need not be awaited any more
 		return at.space == space && !slices.ContainsFunc(found, func(l link.Saved) bool {
 			return l.Index == at.index && l.Up && (l.Lower || l.Kind != "bridge")

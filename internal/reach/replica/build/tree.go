@@ -29,9 +29,11 @@ func (c *machine) stopTrees(space int, found []link.Saved) (stopped bool, err er
 		}
 		stopped = true
 		err = errors.Join(err, link.StopSpanningTree(b))
-		for _, l := range found {
-			if l.Master == b.Index && l.Blocked() && b.Up {
-				err = errors.Join(err, link.DisablePort(l))
+		for _, pass := range []bool{false, true} { // first those by which frames would go in circles
+			for _, l := range found {
+				if l.Master == b.Index && b.Up && (!pass && l.Blocked() || pass && l.Settling()) {
+					err = errors.Join(err, link.SetPort(l, pass))
+				}
 			}
 		}
 	}
