@@ -23,10 +23,13 @@ type Device struct {
 	// macvlan's parent; -1 if that is this namespace. See SpaceID.
 	Space int
 	Addrs []netip.Prefix
-	// Uplink means that a default route uses the device.
+	// Uplink means that a default route of table main uses the device.
 	Uplink bool
 	// Uplink6 means that a default route of IPv6 does.
 	Uplink6 bool
+	// Router and Router6 mean that a route of any table does which has the same effect, of IPv4 or
+	// of IPv6; see ToInternet.
+	Router, Router6 bool
 }
 
 // Survey lists the namespace's devices.
@@ -36,25 +39,13 @@ func Survey() ([]Device, error) {
 		return nil, err
 	}
 	routes, err := dump(func() ([]netlink.Route, error) {
-		return netlink.RouteList(nil, unix.AF_UNSPEC)
+		return netlink.RouteListFiltered(unix.AF_UNSPEC, &netlink.Route{Table: unix.RT_TABLE_UNSPEC},
+			netlink.RT_FILTER_TABLE)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	uplinks, uplinks6 := map[int]bool{}, map[int]bool{}
-	for _, r := range routes {
-		if r.Dst != nil && !isAll(r.Dst) {
-			continue
-		}
-		by := []int{r.LinkIndex}
-		for _, hop := range r.MultiPath {
-			by = append(by, hop.LinkIndex)
-		}
-		for _, i := range by {
-			uplinks[i] = true
-			uplinks6[i] = uplinks6[i] || r.Family == unix.AF_INET6
-		}
-	}
+	up := uplinks(routes)
 	names := map[int]string{}
 	for _, l := range links {
 		names[l.Attrs().Index] = l.Attrs().Name
@@ -64,8 +55,10 @@ func Survey() ([]Device, error) {
 		a := l.Attrs()
 		d := Device{Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU,
 			Up:     a.Flags&net.FlagUp != 0,
-			Master: names[a.MasterIndex], Space: a.NetNsID, Uplink: uplinks[a.Index],
-			Uplink6: uplinks6[a.Index]}
+			Master: names[a.MasterIndex], Space: a.NetNsID,
+			Uplink:  up[uplink{a.Index, false, true}] || up[uplink{a.Index, true, true}],
+			Uplink6: up[uplink{a.Index, true, true}], Router: up[uplink{a.Index, false, false}],
+			Router6: up[uplink{a.Index, true, false}]}
 		if a.Flags&net.FlagLoopback != 0 {
 			d.Kind = "loopback"
 		}
@@ -87,6 +80,36 @@ func Survey() ([]Device, error) {
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+type uplink struct {
+	index int
+	six   bool
+	main  bool // by a default route of table main
+}
+
+func uplinks(routes []netlink.Route) map[uplink]bool {
+	out := map[uplink]bool{}
+	for _, r := range routes {
+		ones, six := 0, r.Family == unix.AF_INET6
+		if r.Dst != nil {
+			ones, _ = r.Dst.Mask.Size()
+		}
+		if r.Type != unix.RTN_UNICAST || r.Table == unix.RT_TABLE_LOCAL ||
+			!anywhere(ones, byte(r.Family)) {
+			continue
+		}
+		by := []int{r.LinkIndex}
+		for _, hop := range r.MultiPath {
+			by = append(by, hop.LinkIndex)
+		}
+		for _, i := range by {
+			out[uplink{i, six, false}] = true
+			out[uplink{i, six, true}] = out[uplink{i, six, true}] ||
+				r.Table == unix.RT_TABLE_MAIN && ones == 0
+		}
+	}
+	return out
 }
 
 func isAll(n *net.IPNet) bool {

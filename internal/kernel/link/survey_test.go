@@ -53,19 +53,25 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// A default route may have several next hops.
+// A default route may have several next hops, be in another table than main, or be two halves.
 func TestUplinks(t *testing.T) {
 	netnstest.Do(t, func() error {
-		out, err := exec.Command("sh", "-ec", `for i in 1 2 3; do
+		out, err := exec.Command("sh", "-ec", `for i in 1 2 3 4 5; do
 ip link add br$i type bridge; ip addr add 192.0.$i.1/24 dev br$i; ip link set br$i up
 done
-ip route add default nexthop via 192.0.1.2 dev br1 nexthop via 192.0.2.2 dev br2`).CombinedOutput()
+ip route add default nexthop via 192.0.1.2 dev br1 nexthop via 192.0.2.2 dev br2
+ip route add default via 192.0.3.2 table 300
+ip route add 0.0.0.0/1 via 192.0.4.2
+ip route add 10.0.0.0/8 via 192.0.5.2
+ip route add blackhole default table 301`).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		all, err := Survey()
 		for _, d := range all {
-			if want := d.Name == "br1" || d.Name == "br2"; d.Uplink != want || d.Uplink6 {
+			main := d.Name == "br1" || d.Name == "br2"
+			router := main || d.Name == "br3" || d.Name == "br4"
+			if d.Uplink != main || d.Router != router || d.Uplink6 || d.Router6 {
 				t.Errorf("%+v", d)
 			}
 		}

@@ -243,7 +243,11 @@ type Device struct {
 	Addrs     []netip.Prefix `json:"addresses,omitempty"`
 	Uplink    bool           `json:"uplink,omitempty"`
 	Uplink6   bool           `json:"uplink6,omitempty"` // has a default route of IPv6
-	Docker    bool           `json:"docker,omitempty"`
+	// Router and Router6 mean that a route of any table leads to the internet by the device, of IPv4
+	// or of IPv6.
+	Router  bool `json:"router,omitempty"`
+	Router6 bool `json:"router6,omitempty"`
+	Docker  bool `json:"docker,omitempty"`
 	// Out is the device through which packets from a bridge's network leave for the internet,
 	// OutMTU the route's MTU in bytes; "": not known.
 	Out    string `json:"out,omitempty"`

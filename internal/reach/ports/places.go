@@ -198,7 +198,7 @@ func (f *Facts) machines(six bool) []place {
 		return []place{{kind: Remote, from: f.Client.String(), addrs: []netip.Addr{own},
 			client: replica.Client{Card: device, Source: f.Client}}}
 	}
-	var routers, out []place
+	var routers, others, out []place // others are only in other tables than main
 	far := anybody
 	if six {
 		far = anybody6
@@ -212,15 +212,19 @@ func (f *Facts) machines(six bool) []place {
 		}
 		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: append(own, virtual...),
 			client: replica.Client{Card: d.Name}}
-		if d.Uplink && (!six || d.Uplink6) {
+		if main := d.Uplink && (!six || d.Uplink6); main || !six && d.Router || six && d.Router6 {
 			behind := near
 			behind.router, behind.from = true, behindRouter+d.Name+"'s router"
 			behind.client.Source = far
-			routers = append(routers, behind)
+			if main {
+				routers = append(routers, behind)
+			} else {
+				others = append(others, behind)
+			}
 		}
 		out = append(out, near)
 	}
-	return append(routers, out...)
+	return slices.Concat(routers, others, out)
 }
 
 // hosts reports whether a device is the bridge of containers.

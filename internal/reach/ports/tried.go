@@ -160,8 +160,9 @@ func devicesAfter(old []Device, was, is *replica.Space, now *replica.Machine) (o
 		}
 		d.Master, d.Up, d.MTU = names[l.Master], l.Up, l.MTU
 		d.Addrs = keep(d.Addrs, is.Prefixes(l.Index))
-		for six, uplink := range map[bool]*bool{false: &d.Uplink, true: &d.Uplink6} {
-			k := route{l.Name, six}
+		for k, uplink := range map[route]*bool{{six: false, main: true}: &d.Uplink,
+			{six: true, main: true}: &d.Uplink6, {six: false}: &d.Router, {six: true}: &d.Router6} {
+			k.device = l.Name
 			if wasUplink[k] != isUplink[k] {
 				*uplink = isUplink[k]
 			}
@@ -174,20 +175,22 @@ func devicesAfter(old []Device, was, is *replica.Space, now *replica.Machine) (o
 type route struct {
 	device string
 	six    bool
+	main   bool // of table main
 }
 
-// uplinks returns the devices of default routes.
+// uplinks returns the devices of routes to the internet.
 func uplinks(s *replica.Space) map[route]bool {
+	names := map[int]string{}
+	for _, l := range s.Links {
+		names[l.Index] = l.Name
+	}
 	out := map[route]bool{}
-	for _, h := range s.Defaults() {
-		for _, l := range s.Links {
-			if l.Index == h.Index {
-				out[route{l.Name, false}] = true
-				if h.Gateway.Is6() {
-					out[route{l.Name, true}] = true
-				}
-			}
+	for _, u := range s.Uplinks() {
+		if u.Main { // of either family
+			out[route{names[u.Index], false, true}] = true
 		}
+		out[route{names[u.Index], u.Six, u.Main}] = true
+		out[route{names[u.Index], u.Six, false}] = true
 	}
 	return out
 }
