@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Parameters that affect whether, where and how packets pass.
@@ -49,19 +51,24 @@ var everyDevice = []string{"all", "default"}
 // keys are the paths of their files below /proc/sys. Parameters that the kernel lacks are left out.
 func ReadAll(devices []string) map[string]string {
 	out := map[string]string{}
-	get := func(key string) {
-		if b, err := read("/proc/sys/" + key); err == nil {
-			out[key] = folded(b)
+	get := func(dir string, names []string) { // the kernel looks up a name faster than a path
+		at, err := ignoringEINTR(func() (int, error) {
+			return unix.Open("/proc/sys/"+dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		})
+		if err != nil {
+			return
+		}
+		defer func() { _ = unix.Close(at) }()
+		for _, name := range names {
+			if b, err := readAt(at, name); err == nil {
+				out[dir+name] = folded(b)
+			}
 		}
 	}
-	for _, key := range ofNamespace {
-		get(key)
-	}
+	get("", ofNamespace)
 	for dir, names := range ofDevice {
 		for _, device := range slices.Concat(everyDevice, devices) {
-			for _, name := range names {
-				get(dir + device + "/" + name)
-			}
+			get(dir+device+"/", names)
 		}
 	}
 	return out

@@ -23,10 +23,13 @@ func Get(key string) (string, error) {
 	return strings.Join(strings.Fields(string(b)), " "), nil
 }
 
-// read reads a file with less overhead than os.ReadFile, because an inspection reads hundreds.
-func read(name string) ([]byte, error) {
+func read(name string) ([]byte, error) { return readAt(unix.AT_FDCWD, name) }
+
+// readAt reads a file below a directory with less overhead than os.ReadFile, because an inspection
+// reads thousands.
+func readAt(dir int, name string) ([]byte, error) {
 	fd, err := ignoringEINTR(func() (int, error) {
-		return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
