@@ -107,8 +107,7 @@ func (p Price) Value() string {
 		uncertain = math.Abs(s.Median) / 10
 	}
 	digits := digitsOf(uncertain, s.Median)
-	shift := math.Pow10(digits)
-	median := fmt.Sprintf("%+.*f", digits, math.Round(s.Median*shift)/shift+0) // 0, not -0
+	median := signed(s.Median, digits)
 	interval := Interval(s, digits)
 	switch uneven := strings.HasPrefix(interval, "("); {
 	case uneven && s.Low < 0: // three signed numbers are hard to read
@@ -142,21 +141,29 @@ func (p Price) Even(unit string) string {
 		return p.Value()
 	}
 	digits := digitsOf(s.HalfWidth(), s.Median)
+	return fmt.Sprintf("%s ±%.*f", signed(s.Median, digits), digits, s.HalfWidth())
+}
+
+// signed returns a number with its sign, and 0 instead of -0.
+func signed(x float64, digits int) string {
 	shift := math.Pow10(digits)
-	return fmt.Sprintf("%+.*f ±%.*f", digits, math.Round(s.Median*shift)/shift+0, digits,
-		s.HalfWidth())
+	return fmt.Sprintf("%+.*f", digits, math.Round(x*shift)/shift+0)
 }
 
 // Fitting returns what String returns followed by the unit, in the unit that fits: "+360.9 ±0.7 ms".
 func (p Price) Fitting() string {
 	size := max(math.Abs(p.Median), math.Abs(p.Low), math.Abs(p.High))
 	switch {
-	case p.Unit != "s" || size < 1e-3:
+	case p.Unit != "s" || size < 1e-3 || p.N < 2:
 		return p.In(p.String())
 	case p.Verdict == stats.Nothing:
 		return p.Milliseconds() + " ms"
 	}
-	return p.Even("ms") + " ms"
+	text := p.Even("ms") + " ms"
+	if p.Verdict == stats.Unclear && !p.Varies {
+		text += " ?"
+	}
+	return text
 }
 
 // Amount returns the unsigned price: "2.7 µs (2.1–3.3)".
@@ -246,7 +253,7 @@ func (p Price) Plain() string {
 		return p.span(ms) + " ms"
 	}
 	if s.N < 2 {
-		return fmt.Sprintf("%+.*f ms", n, s.Median)
+		return signed(s.Median, n) + " ms"
 	}
-	return fmt.Sprintf("%+.*f ms (%+.*f to %+.*f)", n, s.Median, n, s.Low, n, s.High)
+	return fmt.Sprintf("%s ms (%s to %s)", signed(s.Median, n), signed(s.Low, n), signed(s.High, n))
 }

@@ -1,6 +1,7 @@
 package analysis_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -92,5 +93,18 @@ func TestMark(t *testing.T) {
 		if got := tt.r.Mark(); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.r, got, tt.want)
 		}
+	}
+}
+
+func TestPricesInMilliseconds(t *testing.T) {
+	p := analysis.Price{Unit: "s", Median: -2e-5, Low: -4e-4, High: 1.8e-3, N: 6, Verdict: stats.Unclear}
+	if got := p.Plain(); got != "+0.0 ms (-0.4 to +1.8)" {
+		t.Errorf("%q", got)
+	}
+	if got := p.Fitting(); got != "+0.0 ±1.8 ms ?" {
+		t.Errorf("%q", got)
+	}
+	if p.N = 1; !strings.HasSuffix(p.Fitting(), " µs") {
+		t.Errorf("%q", p.Fitting())
 	}
 }

@@ -16,6 +16,7 @@ var batch = Workload{
 	Noun:    "median time to a whole response",
 	Rate:    WordRate,
 	Trips:   true,
+	trip:    "response",
 	Foreign: true,
 	words:   batchWords,
 	outline: batchOutline,

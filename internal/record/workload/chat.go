@@ -36,6 +36,7 @@ var chat = Workload{
 	Noun:    "median response time",
 	Rate:    WordRate,
 	Trips:   true,
+	trip:    "response",
 	Foreign: true,
 	words:   chatWords,
 	outline: chatOutline,

@@ -33,6 +33,7 @@ var crr = Workload{
 	Noun:    "connections per second",
 	Rate:    Connections,
 	Trips:   true,
+	trip:    "connection",
 	Brief:   true,
 	words:   crrWords,
 	times:   timed(TimeConnect), Nodelay: true,

@@ -48,7 +48,7 @@ const (
 
 var exec = Workload{
 	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
-	Name:  Exec, Trips: true, Foreign: true,
+	Name:  Exec, Trips: true, trip: "run of the client", Foreign: true,
 	// the primary is its program's first metric
 	Apart:   "toll run starts programs on this machine only",
 	words:   programWords,

@@ -32,7 +32,7 @@ var query = Workload{
 	About: "A chatty application: a page is 20 small queries to a database, one after another on one connection. It shows how a mode's latency adds up.",
 	Name:  Query, Gist: "a chatty application", Flags: queryFlags, fill: queryFill,
 	time: queryTime, notSliced: sliced,
-	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true,
+	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, trip: "page",
 	words: queryWords,
 	times: timed(TimeQuery), Nodelay: true,
 	figures: (*Figures).pages, work: pages,

@@ -23,6 +23,7 @@ var sql = Workload{
 	Noun:    "median page time",
 	Rate:    Transactions,
 	Trips:   true,
+	trip:    "page",
 	Foreign: true,
 	words:   sqlWords,
 	figures: (*Figures).sql, work: pages,

@@ -125,7 +125,7 @@ var stream = Workload{
 	check:     streamCheck,
 	notSliced: because("its tokens are sent at a fixed pace"),
 	threads:   streamThreads,
-	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
+	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true, trip: "token",
 	cpu:   CPUPerToken,
 	words: streamWords,
 	Apart: "the delay of each token is between the clocks of both ends, and those of two machines are not one",

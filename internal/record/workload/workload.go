@@ -40,6 +40,8 @@ type Workload struct {
 	apart string
 	// Trips means that the unit of work is a transaction instead of a payload byte.
 	Trips bool
+	// trip is a transaction in words; "": a round trip.
+	trip string
 	// Foreign means that an end is a foreign program, so toll does not count the load at both ends.
 	Foreign bool
 	// Brief means that connections end with their trips, so the kernel keeps no figures of them.
@@ -133,6 +135,17 @@ func (w Workload) CPU() string {
 		return CPUPerTrip
 	}
 	return CPUPerByte
+}
+
+// Unit returns the unit of work in words, such as "byte" or "round trip".
+func (w Workload) Unit() string {
+	switch {
+	case w.trip != "":
+		return w.trip
+	case w.Trips:
+		return "round trip"
+	}
+	return "byte"
 }
 
 // Work returns what a visit accomplished: transactions if Trips is true, else payload bytes.

@@ -100,7 +100,7 @@ func (cs charts) under(title string, groups []document.ChartGroup) []document.Ch
 
 func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 	for _, m := range judged(w) {
-		all.add(ratioChart(r, cells, m, heads.Title(m, w.Noun)))
+		all.add(ratioChart(r, cells, m, heads.Title(m, w)))
 	}
 	return all
 }
@@ -109,7 +109,7 @@ func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell
 	all.add(evidenceChart(cells))
 	all.add(tokenChart(cells))
 	all.add(curveChart(cells))
-	all.add(stripChart(cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun)))
+	all.add(stripChart(cells, cells[0].Primary, heads.Title(cells[0].Primary, w)))
 	all.add(partyChart(cells, w))
 	all.add(cpuChart(cells))
 	return all
@@ -189,16 +189,17 @@ func stripChart(cells []analysis.Cell, metric, name string) (c document.Chart, o
 
 func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	var most []float64
+	at := []float64{50, 90, 99, 99.9, 99.99}
 	for _, cell := range cells {
-		for _, q := range cell.Latencies {
-			most = append(most, q.Seconds)
-			break // usual latencies set the scale
+		x, ok := cell.LatencyAt(at[0])
+		if !ok && len(cell.Latencies) > 0 {
+			x = cell.Latencies[0].Seconds
 		}
+		most = append(most, x) // usual latencies set the scale
 	}
 	unit := scaleFor("s", largest(most...))
 	spec := lines{Axis: "latency, " + unit.unit}
 	heads := []string{"mode"}
-	at := []float64{50, 90, 99, 99.9, 99.99}
 	for _, p := range at {
 		heads = append(heads, fmt.Sprintf("%g %%, %s", p, unit.unit))
 	}

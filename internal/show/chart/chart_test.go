@@ -415,6 +415,7 @@ func TestLimits(t *testing.T) {
 		{"all the same", []float64{1, 1.001, 1.05}, []float64{0.98, 1.08}, nil},
 		{"a usual interval", []float64{1, 0.93}, []float64{0.77, 1.1}, nil},
 		{"a wide interval", []float64{1, 1.5}, []float64{0.9, 30}, &[2]float64{0.9, 2}},
+		{"an end beside the axis", []float64{1, 1.5}, []float64{0.9, 2.03}, nil},
 		{"both ends", []float64{1, 1.5}, []float64{-4, 30}, &[2]float64{0.5, 2}},
 		{"a far value", []float64{1, 1.1, 1.2, 60}, []float64{0.9, 1.3, 59, 61},
 			&[2]float64{0.9, 1.375}},
@@ -433,5 +434,20 @@ func TestLimits(t *testing.T) {
 	}
 	if top := topOf([]float64{20, 25}, 60); top != nil {
 		t.Errorf("%v", *top)
+	}
+}
+
+// The unit of work is the load's, and CPU time of which no party is known is not divided.
+func TestPartiesOfRoutes(t *testing.T) {
+	cell := analysis.Cell{Cell: sample.Cell{Mode: "direct", Load: workload.SQL},
+		CPU: analysis.CPUSplit{Unit: "s", Rest: 0.01}}
+	sql := workload.Of(sample.Load{Kind: workload.SQL})
+	if c, ok := partyChart([]analysis.Cell{cell}, sql); ok {
+		t.Errorf("%+v", c)
+	}
+	cell.CPU.Client = 0.002
+	c, ok := partyChart([]analysis.Cell{cell}, sql)
+	if !ok || c.Title != "CPU time per page by party" {
+		t.Errorf("%t, %q", ok, c.Title)
 	}
 }

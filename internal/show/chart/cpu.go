@@ -9,10 +9,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
+// partyChart draws the CPU time of each party. ok is false unless that of a client, server or proxy
+// is known.
 func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, ok bool) {
 	var sums []float64
 	for _, cell := range cells {
-		sums = append(sums, parties(cell, w).Sum())
+		s := parties(cell, w)
+		sums, ok = append(sums, s.Sum()), ok || s.Sum() > s.Rest
 	}
 	unit := scaleFor(cells[0].CPU.Unit, largest(sums...))
 	spec := stacks{Axis: unit.unit, Parts: []string{
@@ -31,14 +34,9 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		}
 		spec.Rows, rows = append(spec.Rows, row), append(rows, append(entry, row.Text))
 	}
-	of := "byte"
-	if w.Trips {
-		of = "round trip"
-	}
-	return document.Chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
-			How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the row's median. The rest is kernel work outside these processes, and other programs.",
-			Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")},
-		largest(sums...) > 0
+	return document.Chart{Kind: "stack", Title: "CPU time per " + w.Unit() + " by party", Spec: spec,
+		How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the row's median. The rest is kernel work outside these processes, and other programs.",
+		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, ok
 }
 
 // parties returns the cell's CPU time by party, with the sum that the page shows elsewhere.
@@ -80,7 +78,7 @@ func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 			spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
 		}
 	}
-	c = document.Chart{Kind: "stack", Title: "The machine's CPUs, by mode", Spec: spec,
+	c = document.Chart{Kind: "stack", Title: "The machine's CPUs, by row", Spec: spec,
 		How:   "What each CPU did in the windows, all rounds together, as mpstat shows it.",
 		Table: tableOf(rows, append([]string{"%"}, kinds...)...)}
 	if len(rows) > mostBars {

@@ -18,9 +18,9 @@ func Curves(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
 		all charts) {
 		for _, m := range judged(w) {
-			all.add(ratioCurves(r, cells, m, heads.Title(m, w.Noun)))
+			all.add(ratioCurves(r, cells, m, heads.Title(m, w)))
 		}
-		all.add(figureCurves(r, cells, cells[0].Primary, heads.Title(cells[0].Primary, w.Noun)))
+		all.add(figureCurves(r, cells, cells[0].Primary, heads.Title(cells[0].Primary, w)))
 		return all
 	})
 }
@@ -170,10 +170,10 @@ func (s *growths) add(label string, p growthPoint) {
 func Crowds(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
 		all charts) {
-		all.add(scalingChart(cells, w.Rate, "Total "+lowerFirst(heads.Title(w.Rate, "rate"))))
+		all.add(scalingChart(cells, w.Rate, "Total "+lowerFirst(heads.Title(w.Rate, w))))
 		all.add(scalingChart(cells, workload.ClientFairness,
 			"Fairness between clients (Jain's index)"))
-		all.add(scalingChart(cells, w.CPU(), heads.Title(w.CPU(), "CPU time")))
+		all.add(scalingChart(cells, w.CPU(), heads.Title(w.CPU(), w)))
 		return append(all, comparing(r, w, cells)...)
 	})
 }

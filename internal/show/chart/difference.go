@@ -60,14 +60,15 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 	if r.Same > 0 {
 		spec.Band = &[2]float64{1 - r.Same, 1 + r.Same}
 	}
-	noun, direction := "", "lower is better"
+	var w workload.Workload
+	direction := "lower is better"
 	var rows [][]string
 	for _, cell := range cells {
 		m, has := cell.Metrics[metric]
 		if !has || m.Ratio == nil && !cell.Baseline {
 			continue
 		}
-		noun = workload.Of(sample.Load{Kind: cell.Load}).Noun
+		w = workload.Of(sample.Load{Kind: cell.Load})
 		if m.Higher {
 			direction = "higher is better"
 		}
@@ -86,7 +87,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 	table := tableOf(rows, "mode", "in Docker's words", "old ratio", "new ratio", "change", "from",
 		"to", "verdict")
 	table.Columns[1].Right = false
-	title := heads.Title(metric, noun) + ": the new run against the old one"
+	title := heads.Title(metric, w) + ": the new run against the old one"
 	return document.Chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
 		Table: table.WithoutEmpty()}, ok
 }

@@ -67,7 +67,7 @@ func predictionChart(p *predict.Prediction, rows []predict.Row, name, title stri
 			ok = true
 			row.Value = 1 + price.Median/base.Median
 			row.Figure = to.text(base.Median + price.Median) // which the added time leads to
-			row.Verdict, row.Text = string(price.Verdict), price.In(price.String())
+			row.Verdict, row.Text = string(price.Verdict), price.Fitting()
 		}
 		if !x.Baseline && price.N > 1 {
 			row.Low, row.High = ends(1+price.Low/base.Median, 1+price.High/base.Median)

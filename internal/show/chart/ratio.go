@@ -20,7 +20,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	}
 	unit := scaleOf(cells, metric)
 	var rows [][]string
-	to, direction, varies := "", "lower is better", false
+	to, direction, varies, merged := "", "lower is better", false, false
 	for _, cell := range cells {
 		m := cell.Metrics[metric]
 		if m.Ratio != nil {
@@ -29,6 +29,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		if m.Higher {
 			direction = "higher is better"
 		}
+		merged = merged || m.Merged != nil
 		row, entry := ratioRow(cell, m, unit)
 		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
 	}
@@ -40,6 +41,9 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	how := "Dot: the ratio to " + to + "; bar: its 95 % interval; line: " + to + "."
 	if varies {
 		how += " A mode that varies has no dot; its bar is the range."
+	}
+	if merged {
+		how += " Figures are medians of the rounds'; tables have those of all samples."
 	}
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
@@ -106,6 +110,7 @@ const (
 	cutPad    = 1.5  // distances of the other values that the axis then reaches
 	cutRounds = 3    // a round this many times as high as the highest median is cut
 	roundsTop = 2    // medians at which the axis then ends
+	axisPad   = 0.04 // share of the axis that the drawing adds on either side
 )
 
 // limits returns the ends of an axis that shows values and the ends of their intervals around a
@@ -123,7 +128,8 @@ func limits(line, least float64, values, ends []float64) *[2]float64 {
 		out[0] = max(out[0], line-cutPad*max(line-low, least))
 		out[1] = min(out[1], line+cutPad*max(high-line, least))
 	}
-	if out[0] <= slices.Min(all) && out[1] >= slices.Max(all) {
+	pad := axisPad * (out[1] - out[0])
+	if out[0]-pad <= slices.Min(all) && out[1]+pad >= slices.Max(all) {
 		return nil
 	}
 	return &out

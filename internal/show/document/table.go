@@ -80,6 +80,7 @@ type Cell struct {
 	Text   string
 	Short  string  // for short layouts; "": Text
 	Under  string  // printed below its row, without a head; "": Text
+	Drawn  string  // on pages: the level that their charts have; "": Text
 	Mark   string  // one column wide, after the text; "": none
 	Number *Number // nil: not a number
 	Style  Style

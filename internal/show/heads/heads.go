@@ -139,13 +139,19 @@ func All(w workload.Workload) []Column {
 var titles = map[string]string{
 	workload.Throughput:   "Throughput",
 	workload.Transactions: "Rate",
+	workload.TokenRate:    "Rate",
 	workload.LatencyP50:   "Median latency",
 	workload.LatencyP99:   "Latency, 99th percentile",
 	workload.CPUPerByte:   "CPU time per byte",
-	workload.CPUPerTrip:   "CPU time per round trip",
 }
 
-// Title returns the name of a metric in the title of a chart: its own, or else the noun.
-func Title(metric, noun string) string {
-	return cmp.Or(titles[metric], printable.Capital(noun), metric)
+// Title returns the name of a load's metric in the title of a chart.
+func Title(metric string, w workload.Workload) string {
+	switch metric {
+	case w.Primary:
+		return printable.Capital(w.Noun)
+	case workload.CPUPerTrip, workload.CPUPerToken:
+		return "CPU time per " + w.Unit()
+	}
+	return cmp.Or(titles[metric], metric)
 }

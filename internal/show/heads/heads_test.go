@@ -40,3 +40,23 @@ func TestUnknownLoadLooksLikeBulk(t *testing.T) {
 		t.Errorf("%+v, not %+v", of, bulk)
 	}
 }
+
+// Titles say what the answer says, and per what CPU time is.
+func TestTitles(t *testing.T) {
+	for _, x := range [][3]string{
+		{workload.RR, workload.LatencyP50, "Median latency"},
+		{workload.RR, workload.CPUPerTrip, "CPU time per round trip"},
+		{workload.SQL, workload.LatencyP50, "Median page time"},
+		{workload.SQL, workload.CPUPerTrip, "CPU time per page"},
+		{workload.Exec, workload.CPUPerTrip, "CPU time per run of the client"},
+		{workload.Chat, workload.CPUPerTrip, "CPU time per response"},
+		{workload.Stream, workload.CPUPerToken, "CPU time per token"},
+		{workload.Stream, workload.TokenRate, "Rate"},
+		{workload.Bulk, workload.Throughput, "Throughput"},
+		{workload.Bulk, workload.CPUPerByte, "CPU time per byte"},
+	} {
+		if got := Title(x[1], workload.Of(sample.Load{Kind: x[0]})); got != x[2] {
+			t.Errorf("%s of %s: %q, want %q", x[1], x[0], got, x[2])
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -85,8 +86,8 @@ func cellOf(t document.Table, column int, c document.Cell) markup {
 	if column < len(t.Columns) && t.Columns[column].Right {
 		class = strings.TrimSpace("right " + class)
 	}
-	text := put("%s", c.Text)
-	if c.Number != nil && len(t.Rows)*len(t.Columns) <= mostExact {
+	text := put("%s", cmp.Or(c.Drawn, c.Text))
+	if c.Number != nil && c.Drawn == "" && len(t.Rows)*len(t.Columns) <= mostExact {
 		text = put(`<data value="%v">%s</data>`, c.Number.Value, text)
 	}
 	return put(`<td%s>%s%s</td>`, optional(` class="%s"`, class), text, c.Mark)

@@ -246,7 +246,14 @@ func figure(c heads.Column) func(analysis.Cell) document.Cell {
 	case heads.LimitedBy:
 		return textOf(limitedBy)
 	}
-	return scaled(c.Metric, c.Scale)
+	raw, agreed := scaled(c.Metric, c.Scale), shown(c.Metric, c.Scale)
+	return func(of analysis.Cell) document.Cell {
+		cell := raw(of)
+		if text := agreed(of).Text; text != cell.Text {
+			cell.Drawn = text
+		}
+		return cell
+	}
 }
 
 func limitedBy(c analysis.Cell) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func ladderView(v *view) {
@@ -64,6 +65,7 @@ func stepsAcross(r *analysis.Report, steps []ladder.Step) document.Section {
 		level := figures(w.Noun, unit)
 		level.Span = 2
 		t.Columns = append(t.Columns, level, texts("", head))
+		levels := levelsOf(r, steps, l)
 		for i, s := range steps {
 			price := document.Cell{}
 			if p, ok := priceOf(s, l); ok {
@@ -71,7 +73,7 @@ func stepsAcross(r *analysis.Report, steps []ladder.Step) document.Section {
 			} else if s.Below != "" {
 				price = nothing
 			}
-			t.Rows[i].Cells = append(t.Rows[i].Cells, levelOf(r, s, l, by), price)
+			t.Rows[i].Cells = append(t.Rows[i].Cells, levelOf(r, s, l, by, levels), price)
 		}
 	}
 	return section(document.Strongly("From "+steps[0].Way()+sayOn(r, steps[0].On)).
@@ -85,12 +87,40 @@ func measured(r *analysis.Report, steps []ladder.Step, l sample.Load) bool {
 	})
 }
 
-func levelOf(r *analysis.Report, s ladder.Step, l sample.Load, by float64) document.Cell {
+// levelsOf returns the levels of the steps by their labels: that of the step below and the price, so
+// that they agree, or else the step's own figure.
+func levelsOf(r *analysis.Report, steps []ladder.Step, l sample.Load) map[string]float64 {
+	out := map[string]float64{}
+	for _, s := range steps {
+		c, ok := cellOf(r, s, l.Kind)
+		if !ok {
+			continue
+		}
+		out[s.Label] = c.Metrics[workload.Of(l).Primary].Median
+		below, stands := out[s.Below]
+		switch p, priced := priceOf(s, l); {
+		case !stands || !priced || p.Varies || p.LimitedBy != "":
+		case p.Unit == analysis.RatioUnit:
+			out[s.Label] = below * p.Median
+		default:
+			out[s.Label] = max(0, below+p.Median)
+		}
+	}
+	return out
+}
+
+func levelOf(r *analysis.Report, s ladder.Step, l sample.Load, by float64,
+	levels map[string]float64) document.Cell {
 	c, ok := cellOf(r, s, l.Kind)
 	if !ok {
 		return nothing
 	}
-	return scaled(workload.Of(l).Primary, by)(c)
+	primary := workload.Of(l).Primary
+	m, raw := c.Metrics[primary], scaled(primary, by)(c)
+	if level := levels[s.Label]; level != m.Median && c.Varies == nil {
+		return numberCell(units.Digits(level*by), level, m.Unit)
+	}
+	return raw
 }
 
 func priceOf(s ladder.Step, l sample.Load) (p analysis.Price, ok bool) {
@@ -170,8 +200,9 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load, parts boo
 	t := document.Table{Level: 1, Layouts: onlyGaps,
 		Columns: []document.Column{texts("", "mode"), figures("", unit), head,
 			texts("", "verdict")}}
+	levels := levelsOf(r, steps, l)
 	for i, s := range steps {
-		row := document.Row{Cells: []document.Cell{{Text: s.Label}, levelOf(r, s, l, by), {}, {}}}
+		row := document.Row{Cells: []document.Cell{{Text: s.Label}, levelOf(r, s, l, by, levels), {}, {}}}
 		if parts {
 			row.Note = stepNote(steps, i, l.Kind == workload.RR)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func price(unit string, median, low, high float64, v stats.Verdict) analysis.Price {
@@ -182,6 +183,26 @@ func TestPriceColors(t *testing.T) {
 		"+0.02 ±0.03 ?": "33"} {
 		if !strings.Contains(got, "\x1b["+attribute+"m"+text+"\x1b[0m") {
 			t.Errorf("no %s in its colour:\n%s", text, got)
+		}
+	}
+}
+
+// The level of each part is the level below it and the price, although medians of their own differ.
+func TestLevelsOfALadderAgreeWithPrices(t *testing.T) {
+	r := climbed()
+	for i := range r.Cells {
+		if m := r.Cells[i].Metrics[workload.LatencyP50]; i > 0 && m.Median > 0 {
+			m.Median *= 1.4
+			r.Cells[i].Metrics[workload.LatencyP50] = m
+		}
+	}
+	l := r.Plan.Loads.Of(workload.RR)
+	levels := levelsOf(r.Base(), r.Steps, l)
+	for _, s := range r.Steps[1:] {
+		p, _ := priceOf(s, l)
+		want := units.Digits(1e6 * (levels[s.Below] + p.Median))
+		if got := levelOf(r.Base(), s, l, 1e6, levels).Text; got != want || len(levels) != len(r.Steps) {
+			t.Errorf("%s is at %s µs, want %s", s.Label, got, want)
 		}
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -98,5 +100,26 @@ func TestOneMedianInAllOutputs(t *testing.T) {
 	}
 	if x, ok := row.Cells[0].LatencyAt(50); !ok || !judgetest.Near(x, slices) {
 		t.Errorf("percentile 50: %g", x)
+	}
+}
+
+// The tables of a page have the levels of its charts, which agree with the ratios.
+func TestPagesHaveOneLevel(t *testing.T) {
+	r := head()
+	base, c := bulk(mode.Host, mode.ToLoopback, 31.9, 1, 0, ""),
+		bulk(mode.Bridge, mode.ToContainer,
+			27.4, 0.5, 0.02, "worse")
+	m := c.Metrics[workload.Throughput]
+	m.Level = 15.95e9
+	c.Metrics[workload.Throughput] = m
+	r.Cells = []analysis.Cell{base, c}
+	page := written(t, "html", Report(r), format.Options{})
+	_, body, _ := strings.Cut(page, `id="tables"`)
+	body, _, _ = strings.Cut(body, "<script")
+	if strings.Contains(body, ">27.4<") || !strings.Contains(body, ">16.0<") {
+		t.Errorf("the tables have a median of their own:\n%s", body)
+	}
+	if text := written(t, "table", Report(r), format.Options{}); !strings.Contains(text, "27.4") {
+		t.Errorf("--details has no median of its own:\n%s", text)
 	}
 }

@@ -100,6 +100,9 @@ export function fit(text, space, size = 1) {
 // number formats a number for an axis, without the zeros that fill up small ones.
 export const number = (x) => String(Number(x.toPrecision(6)));
 
+// figure formats a number for a narrow axis: "1000", or from 10,000 on "10k".
+export const figure = (x) => (Math.abs(x) >= 1e4 ? `${number(x / 1000)}k` : number(x));
+
 // ratio formats a ratio for an axis: "86 %", or from 10 on "12×".
 export const ratio = (x) => (x >= 10 ? `${Number(x.toPrecision(6))}×` : `${Number((100 * x).toPrecision(6))} %`);
 

@@ -1,7 +1,7 @@
 // strip draws each row's value in every round, which shows drift, jumps and clusters, and behind it
 // the baseline's, faintly.
 import * as Plot from "@observablehq/plot";
-import {narrow, plot} from "./common.js";
+import {figure, narrow, plot} from "./common.js";
 
 export function strip(spec, width) {
   const thin = narrow(width);
@@ -24,7 +24,7 @@ export function strip(spec, width) {
     marginBottom: 36,
     x: {domain: [first - 0.5, last + 0.5], label: spec.axis, labelArrow: "none",
       ticks: integers(first, last, thin ? 6 : 12), tickFormat: (x) => String(x), tickSize: 3},
-    y: {domain: [1.05 * lowest, 1.05 * highest || -0.05 * lowest || 1], ticks: 2, label: null, grid: true, tickFormat: highest < 1 ? "~r" : "~s", insetTop: 16},
+    y: {domain: [1.05 * lowest, 1.05 * highest || -0.05 * lowest || 1], ticks: 2, label: null, grid: true, tickFormat: figure, insetTop: 16},
     fy: {domain: spec.rows.map((r) => r.label), axis: null, padding: 0.08},
     marks: [
       Plot.frame({stroke: "var(--grid)"}),
