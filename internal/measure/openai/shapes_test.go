@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // delta is the event of a token under a name, as JSON.
@@ -524,11 +526,11 @@ func TestOnlyHTTP2(t *testing.T) {
 		tls.Server(c, only).Handshake()
 		c.Close()
 	}), "http:", "https:", 1), Options{Model: "m"})).Ask(t.Context())
-	for want, err := range map[string]error{"curl -sNo /dev/null --http2-prior-knowledge ": plain,
-		"curl -sNo /dev/null --http2 ": secure} {
+	for want, err := range map[string]error{"let it accept HTTP/1.1, or measure with another client, of gRPC with one of its own: toll run server:80 --client 'curl -sNo /dev/null --http2-prior-knowledge http://server/v1/chat/completions'": plain,
+		"let it accept HTTP/1.1, or measure with another client, of gRPC with one of its own: toll run 127.0.0.1:PORT --client 'curl -sNo /dev/null --http2 https://127.0.0.1:PORT/v1/chat/completions'": secure} {
 		var h interface{ Hint() string }
 		if err == nil || !strings.Contains(err.Error(), "speaks HTTP/2 only") ||
-			!errors.As(err, &h) || !strings.Contains(h.Hint(), want) {
+			!errors.As(err, &h) || testgolden.Stable(h.Hint()) != want {
 			t.Errorf("%v, want hint %q", err, want)
 		}
 	}
@@ -554,21 +556,21 @@ func TestServerOfHTTP2(t *testing.T) {
 	r.Body.Close()
 	_, err = endpoint(t, s.URL, Options{}).Probe(t.Context())
 	var h interface{ Hint() string }
-	if err == nil || !strings.Contains(err.Error(), "speaks HTTP/2 only") || !errors.As(err, &h) ||
+	if err == nil || testgolden.Stable(err.Error()) != asking+"the server speaks HTTP/2 only, and toll HTTP/1.1" || !errors.As(err, &h) ||
 		!strings.Contains(h.Hint(), "--http2-prior-knowledge "+s.URL) || served != 1 {
 		t.Errorf("%v after %d served", err, served)
 	}
-	for said, want := range map[string]string{"": "closed the connection without a response",
-		"-ERR hello\r\n": "malformed"} {
+	for said, want := range map[string]string{"": asking + "the server closed the connection without a response",
+		"-ERR hello\r\n": asking + "read the response: malformed HTTP status code \"hello\""} {
 		other := listen(t, func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 64<<10))
 			_, _ = io.WriteString(c, said)
 			c.Close()
 		})
 		_, err = endpoint(t, other, Options{Model: "m"}).Probe(t.Context())
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &h) ||
+		if err == nil || testgolden.Stable(err.Error()) != want || !errors.As(err, &h) ||
 			!strings.HasSuffix(h.Hint(), needsHTTP) ||
-			said == "" && !strings.Contains(h.Hint(), "https://") {
+			said == "" && h.Hint() != "if the server speaks TLS, its URL begins with https://; toll stream needs an HTTP server; toll ports PORT shows which program listens on a port" {
 			t.Errorf("a server that says %q: %v, want %q and a hint", said, err, want)
 		}
 	}

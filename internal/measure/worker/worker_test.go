@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
@@ -125,7 +125,7 @@ func TestWorkerSaysWhatIsWrong(t *testing.T) {
 		want    string
 	}{
 		{"port-taken", Request{Role: Server, Load: sample.Load{Kind: "bulk"}, Addr: addr},
-			"address already in use"},
+			"listen on 127.0.0.1:PORT: address already in use"},
 		{"unknown-load", Request{Role: Server, Load: sample.Load{Kind: "ftp"}, Addr: addr},
 			`unknown load "ftp"`},
 		{"unknown-role", Request{Role: "referee", Load: sample.Load{Kind: "rr"}},
@@ -133,7 +133,7 @@ func TestWorkerSaysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := start(t).Open(ctx, c.request); err == nil ||
-				!strings.Contains(err.Error(), c.want) {
+				testgolden.Stable(err.Error()) != c.want {
 				t.Errorf("Open = %v, want %q", err, c.want)
 			}
 		})

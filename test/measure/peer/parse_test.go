@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -49,29 +48,29 @@ func TestParseRejects(t *testing.T) {
 		text  string
 		want  string
 	}{
-		{"iperf3-empty", parseIperf3, "", "unexpected end"},
-		{"iperf3-error", parseIperf3, string(record(t, "iperf3-error.json")), "unable to connect"},
+		{"iperf3-empty", parseIperf3, "", "read iperf3's output: unexpected end of JSON input"},
+		{"iperf3-error", parseIperf3, string(record(t, "iperf3-error.json")), "iperf3: unable to connect to server: Connection refused"},
 		{"iperf3-nothing-received", parseIperf3, `{"end":{"sum_received":{"bits_per_second":0}}}`,
-			"rate is 0"},
-		{"iperf3-no-end", parseIperf3, `{"end":{}}`, "rate is 0"},
-		{"qperf-empty", parseQperf, "", "no latency"},
-		{"qperf-failed", parseQperf, string(record(t, "qperf-error.txt")), "no latency"},
-		{"qperf-unit", parseQperf, "    latency  =  45 weeks", "45 weeks"},
-		{"qperf-number", parseQperf, "    latency  =  x us", "is not a number"},
-		{"qperf-zero", parseQperf, "    latency  =  0 ns", "latency is 0"},
-		{"qperf-nan", parseQperf, "    latency  =  NaN ns", "\"NaN\" is not a number"},
-		{"sockperf-empty", parseSockperf, "", "no latency"},
-		{"sockperf-number", parseSockperf, "Summary: Latency is 1.2.3 usec", "is not a number"},
+			"iperf3's received rate is 0"},
+		{"iperf3-no-end", parseIperf3, `{"end":{}}`, "iperf3's received rate is 0"},
+		{"qperf-empty", parseQperf, "", "read qperf's output: no latency in it"},
+		{"qperf-failed", parseQperf, string(record(t, "qperf-error.txt")), "read qperf's output: no latency in it"},
+		{"qperf-unit", parseQperf, "    latency  =  45 weeks", "read qperf's output: latency \"45 weeks\""},
+		{"qperf-number", parseQperf, "    latency  =  x us", "read qperf's output: \"x\" is not a number"},
+		{"qperf-zero", parseQperf, "    latency  =  0 ns", "qperf's latency is 0"},
+		{"qperf-nan", parseQperf, "    latency  =  NaN ns", "read qperf's output: \"NaN\" is not a number"},
+		{"sockperf-empty", parseSockperf, "", "read sockperf's output: no latency in it"},
+		{"sockperf-number", parseSockperf, "Summary: Latency is 1.2.3 usec", "read sockperf's output: \"1.2.3\" is not a number"},
 		{"sockperf-dropped", parseSockperf, "Summary: Latency is 1.2 usec\n# dropped messages = 3;",
-			"dropped"},
-		{"netperf-empty", parseNetperf, "", "read netperf's output"},
-		{"netperf-number", parseNetperf, "1 2 3 4 5 six", "is not a number"},
-		{"netperf-zero", parseNetperf, "1 2 3 4 5 0", "rate is 0"},
-		{"sockperf-silent", parseSockperf, "Summary: Latency is 1.2 usec\n", "dropped"},
+			"read sockperf's output: it dropped messages, or does not say that it did not"},
+		{"netperf-empty", parseNetperf, "", "read netperf's output: \"\""},
+		{"netperf-number", parseNetperf, "1 2 3 4 5 six", "read netperf's output: \"six\" is not a number"},
+		{"netperf-zero", parseNetperf, "1 2 3 4 5 0", "netperf's rate is 0"},
+		{"sockperf-silent", parseSockperf, "Summary: Latency is 1.2 usec\n", "read sockperf's output: it dropped messages, or does not say that it did not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := c.parse([]byte(c.text))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || err.Error() != c.want {
 				t.Errorf("got %v, %v; want an error with %q", got, err, c.want)
 			}
 		})
