@@ -284,23 +284,17 @@ func sizeOf(b []byte) (int, error) {
 	return len(head) + len(requestEnd) + body, err
 }
 
-// compare returns what requests to b take longer than those to a, which take turns for a time.
+// compare returns what requests to b take longer than those to a, which take turns for a time. Each
+// turn has a connection of its own, as each of toll's visits has: a long reply takes longer on one whose
+// windows are still small.
 func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) {
-	const each = 60 * time.Millisecond
-	var fds [2]int
-	var err error
-	for i, at := range []string{a, b} {
-		if fds[i], err = w.dial(at); err != nil {
-			return amount{}, err
-		}
-		defer func() { _ = unix.Close(fds[i]) }()
-	}
 	buffer := make([]byte, large+1<<10)
 	var by []float64
 	for until := time.Now().Add(during); time.Now().Before(until) || len(by) < 2; {
 		var middle [2]float64
-		for i, fd := range fds {
-			if middle[i], err = middleTime(fd, buffer, each); err != nil {
+		for i, at := range []string{a, b} {
+			var err error
+			if middle[i], err = w.turn(at, buffer); err != nil {
 				return amount{}, err
 			}
 		}
@@ -309,6 +303,20 @@ func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) 
 	const sure = 2 // standard errors
 	at, sd := stat.MeanStdDev(by, nil)
 	return amount{at, sure * stat.StdErr(sd, float64(len(by)))}, nil
+}
+
+// turn makes requests for as long as a visit of toll does, and returns what middleTime does.
+func (w *routeWorld) turn(at string, buffer []byte) (float64, error) {
+	const warm, each = 30 * time.Millisecond, 200 * time.Millisecond
+	fd, err := w.dial(at)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if _, err := middleTime(fd, buffer, warm); err != nil {
+		return 0, err
+	}
+	return middleTime(fd, buffer, each)
 }
 
 // middleTime makes requests for a time and returns the mean of the middle fifth of how long they
