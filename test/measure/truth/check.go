@@ -29,6 +29,7 @@ var checks = []check{
 	{"trace-bystanders", (*trial).bystanders},
 	{"tokens", (*trial).tokens},
 	{"tokens-load", (*trial).loadedTokens},
+	{"tokens-cost", (*trial).watchedTokens},
 }
 
 func names() (out []string) {
@@ -58,6 +59,7 @@ type scale struct {
 	follow, traceReference, beside time.Duration
 	tokens                         int // responses, an even number
 	sessions                       int // at once
+	watched                        int // pairs of runs with and without watching
 }
 
 type runs struct {
@@ -70,7 +72,7 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 95 minutes. runsOf, if not 0, replaces the number of runs of aa, minute,
+// The usual scale takes some 100 minutes. runsOf, if not 0, replaces the number of runs of aa, minute,
 // trace and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
@@ -87,7 +89,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
 		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12,
-		sessions: 1000}
+		sessions: 1000, watched: 20}
 	switch {
 	case quick:
 		s = scale{name: "quick",
@@ -104,7 +106,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			loaded: 1,
 			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
 			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6,
-			sessions: 50}
+			sessions: 50, watched: 2}
 	case full:
 		s = scale{name: "full",
 			aa:        runs{50, 20 * second},
@@ -119,7 +121,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
 			loaded: 2,
 			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
-			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 1000}
+			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 1000, watched: 20}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n, s.trace.n, s.tracePlant.n = runsOf, runsOf, runsOf, runsOf

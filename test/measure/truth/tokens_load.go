@@ -145,23 +145,46 @@ func (w *wheel) add(b *busy) {
 	w.slots[least] = append(w.slots[least], b)
 }
 
-// streamMany adds a row on what toll, run by a user, sees of many sessions.
-func (t *trial) streamMany(ctx context.Context, out *table, w *tokenWorld, user uint32,
-	sessions int) error {
-	cmd := t.command(ctx, "stream",
-		"r=http://127.0.0.1:"+strconv.Itoa(busyAt), "--model", "m", "--tokens",
-		strconv.Itoa(busyTokens), "--sessions", strconv.Itoa(sessions), "--rounds", "1", "--format",
-		"json", "--quiet", "--force", "--timeout", "5m")
-	who := "root"
+// streamed is what toll, run by a user, said of a route.
+type streamed struct {
+	Cells []struct {
+		Evidence *sample.Evidence
+		Metrics  map[string]struct{ Median float64 }
+	}
+	used time.Duration // CPU time
+}
+
+// streamAs runs toll stream by a user inside the server's namespace, for one round.
+func (t *trial) streamAs(ctx context.Context, w *tokenWorld, user uint32, port int,
+	args ...string) (r streamed, err error) {
+	cmd := t.command(ctx, append([]string{"stream", "r=http://127.0.0.1:" + strconv.Itoa(port), "--model",
+		"m", "--rounds", "1", "--format", "json", "--quiet", "--force"}, args...)...)
 	if user != 0 {
-		who = "a user"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user,
 			Gid: user}}
 	}
-	before, err := ownCPU()
-	if err == nil {
-		err = cmd.in(w.server)
+	if err := cmd.in(w.server); err != nil {
+		return r, err
 	}
+	if err := json.Unmarshal(cmd.stdout.Bytes(), &r); err != nil || len(r.Cells) != 1 {
+		return r, fmt.Errorf("read the report: %d cells, %w", len(r.Cells), err)
+	}
+	if (user == 0) != (r.Cells[0].Evidence != nil) {
+		return r, errors.New("root must see tokens, and others must not")
+	}
+	r.used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return r, nil
+}
+
+// streamMany adds a row on what toll, run by a user, sees of many sessions.
+func (t *trial) streamMany(ctx context.Context, out *table, w *tokenWorld, user uint32,
+	sessions int) error {
+	before, err := ownCPU()
+	if err != nil {
+		return err
+	}
+	r, err := t.streamAs(ctx, w, user, busyAt, "--tokens", strconv.Itoa(busyTokens), "--sessions",
+		strconv.Itoa(sessions), "--timeout", "5m")
 	if err != nil {
 		return err
 	}
@@ -169,33 +192,20 @@ func (t *trial) streamMany(ctx context.Context, out *table, w *tokenWorld, user 
 	if err != nil {
 		return err
 	}
-	var r struct {
-		Cells []struct {
-			Evidence *sample.Evidence
-			Metrics  map[string]struct{ Median float64 }
-		}
-	}
-	if err := json.Unmarshal(cmd.stdout.Bytes(), &r); err != nil || len(r.Cells) != 1 {
-		return fmt.Errorf("read the report: %d cells, %w", len(r.Cells), err)
-	}
 	c, all := r.Cells[0], float64(sessions*busyTokens)
-	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	each := func(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()/microsecond/all) }
-	v, seen, lost, parts := noWord, "-", "-", "-"
+	who, v, seen, lost, parts := "a user", noWord, "-", "-", "-"
 	if user == 0 {
-		if c.Evidence == nil {
-			return errors.New("root saw no tokens")
-		}
 		v = holdsIf(c.Evidence.Lost == 0 && float64(c.Evidence.Matched) >= clear*all)
 		seen = fmt.Sprintf("%.2f %%", percent*float64(c.Evidence.Matched)/all)
-		lost, parts = strconv.Itoa(c.Evidence.Lost), ""
+		who, lost, parts = "root", strconv.Itoa(c.Evidence.Lost), ""
 		for _, p := range c.Evidence.Parts {
 			if p.Part != sample.EvidenceServer && p.Part != sample.EvidenceRequest {
 				parts += fmt.Sprintf("%s %s ", p.Part, workload.Briefly(p.P99))
 			}
 		}
 	}
-	out.add(v, who, strconv.Itoa(int(all)), seen, lost, each(used), each(after-before),
+	out.add(v, who, strconv.Itoa(int(all)), seen, lost, each(r.used), each(after-before),
 		workload.Briefly(c.Metrics[workload.GapP50].Median),
 		workload.Briefly(c.Metrics[workload.GapP99].Median),
 		workload.Briefly(c.Metrics[workload.FirstTokenP50].Median), parts)
