@@ -196,6 +196,27 @@ func TestTextOfGateway(t *testing.T) {
 	}
 }
 
+// A gateway may write each token as two events.
+func TestSplitTokens(t *testing.T) {
+	const n = 12
+	m := newMachine(t)
+	m.serve(t, "127.0.0.1:7001", model(&truth{}, steady(5*ms), false))
+	k := gatewayAt(t, m, n, &gateway{write: func(text string, pass func(...string) error) error {
+		if err := pass(text[:1]); err != nil {
+			return err
+		}
+		time.Sleep(10 * ms)
+		return pass(text[1:])
+	}})
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, _ := k.visit(u, 1, 2)
+		whole(u, e, 2*n)
+		if relay := part(e, sample.EvidenceRelay); relay.Last < 0.060 || relay.First < 0.010 {
+			u.Errorf("the gateway has %+v", relay)
+		}
+	})
+}
+
 // A server that resets each connection after its response loses nothing that was seen.
 func TestResetAfterResponse(t *testing.T) {
 	const n = 12
