@@ -71,7 +71,8 @@ func (n *Net) Close() error {
 }
 
 const (
-	firstWait = 200 * time.Millisecond
+	firstWait = 100 * time.Millisecond // what is late is made again
+	scanWait  = 200 * time.Millisecond
 	wait      = 500 * time.Millisecond
 	together  = 64
 

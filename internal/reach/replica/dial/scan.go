@@ -65,7 +65,7 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.scan(ctx, ports, firstWait); err != nil {
+	if err := s.scan(ctx, ports, scanWait); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", addr, err)
 	}
 	after, err := s.lost()
@@ -73,7 +73,7 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 		return nil, err
 	}
 	// Segments are also lost, without being counted, while neighbours are resolved.
-	again := firstWait
+	again := scanWait
 	if after != before { // segments were dropped, because a queue or table was full
 		again = wait
 	}
