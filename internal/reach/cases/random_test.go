@@ -102,7 +102,7 @@ var oddities = []string{
 func randomSituation(t *testing.T, n int) *situation {
 	r := rand.New(rand.NewPCG(uint64(n), 582))
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
-	s := &situation{name: fmt.Sprint(n), lenient: true}
+	s := &situation{name: fmt.Sprint(n)}
 	for _, c := range []string{"eth0 192.0.2.10/24,2001:db8::10/64 192.0.2.20/24,2001:db8::20/64,203.0.113.1/32",
 		"eth1 198.51.100.10/24 198.51.100.20/24,203.0.113.1/32"} {
 		card, err := parseCard(strings.Fields(c))
@@ -146,7 +146,7 @@ R
 	slices.Sort(odd)
 	for _, i := range odd {
 		to := r.IntN(4)
-		fmt.Fprintf(&b, "(%s) || true # which other commands may have made impossible\n",
+		fmt.Fprintf(&b, "(%s) || true # others may have made it impossible\n",
 			strings.NewReplacer("$P", one("9000", "9001", "9002"),
 				"$Q", one("8080", "8081", "8082"),
 				"$C", []string{"172.17.0.2", "172.17.0.3", "172.18.0.2", "172.17.0.2"}[to],
@@ -175,8 +175,7 @@ R
 	return s
 }
 
-// TestRandomMachines compares what a copy of a random machine, and the list, say with what clients
-// get.
+// TestRandomMachines compares the answers in copies of random machines with what clients get.
 func TestRandomMachines(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -187,16 +186,19 @@ func TestRandomMachines(t *testing.T) {
 			t.Parallel()
 			m := start(t, s)
 			s.answers = m.dump(s).dial(t, s)
-			got := m.dial(s)
-			same(t, "a client", got, s.answers)
-			list := m.report(s, 0)
-			for i, d := range s.dials {
-				_, want, _ := strings.Cut(got[i], ": ")
-				s.compareReport(t, "the list", list, d, want)
-			}
+			same(t, "a client", unanswered(m.dial(s)), unanswered(s.answers))
 			if t.Failed() {
 				t.Log(s.setup)
 			}
 		})
 	}
+}
+
+// unanswered replaces "unreachable", which clients get late or not at all where no machine has the
+// address.
+func unanswered(all []string) (out []string) {
+	for _, a := range all {
+		out = append(out, strings.ReplaceAll(a, ": unreachable", ": timeout"))
+	}
+	return out
 }
