@@ -39,6 +39,8 @@ type Tried struct {
 	kept   []Change // who reaches which port before and after
 	one    bool     // the report is about one port
 	unsure bool     // a connection may be answered before and after
+	// redirected lists names of ports in Still that rules redirect to containers.
+	redirected []Exposed
 }
 
 // NewTried returns the result of commands.
@@ -212,8 +214,11 @@ func (r *Report) Try(before *Report, t *Tried) {
 		}
 		sure := len(a.path.Doubt)+len(b.path.Doubt) == 0
 		if b.path.Client.class() == machines && !b.path.own {
-			t.keeps(Exposed{Port: k.port, Proto: k.proto, Server: b.server, Reach: machines, Sure: sure},
-				b.path.Dial)
+			x := Exposed{Port: k.port, Proto: k.proto, Server: b.server, Reach: machines, Sure: sure}
+			t.keeps(x, b.path.Dial)
+			if b.path.Kind == ByNAT && !slices.ContainsFunc(t.redirected, x.same) {
+				t.redirected = append(t.redirected, x)
+			}
 		}
 		if t.unsure = t.unsure || !sure; !sure {
 			continue
@@ -234,11 +239,13 @@ func (r *Report) Try(before *Report, t *Tried) {
 // mayAnswer reports whether the path leads to an answer, or is not known not to.
 func (p Path) mayAnswer() bool { return p.Answers() || p.Kind != "" && len(p.Doubt) > 0 }
 
+func (x Exposed) same(y Exposed) bool {
+	return y.Port == x.Port && y.Proto == x.Proto && y.Server == x.Server
+}
+
 // keeps adds a port that other machines reach before and after, at the dialled address.
 func (t *Tried) keeps(x Exposed, dial string) {
-	i := slices.IndexFunc(t.Still, func(y Exposed) bool {
-		return y.Port == x.Port && y.Proto == x.Proto && y.Server == x.Server
-	})
+	i := slices.IndexFunc(t.Still, x.same)
 	if i < 0 {
 		i, t.Still = len(t.Still), append(t.Still, x)
 	}
@@ -312,12 +319,21 @@ func (t *Tried) Text(c *Changes) (out []string) {
 			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because.Words))
 	}
 	out = append(out, t.rest(c))
+	if len(t.redirected) > 0 && filtersInput.MatchString(t.Commands) &&
+		!filtersForward.MatchString(t.Commands) {
+		out = append(out, "INPUT does not filter what rules redirect to containers, such as "+
+			few(exposedNames(t.redirected))+": FORWARD does, and there Docker's chain DOCKER-USER.")
+	}
 	if len(t.Modules) > 0 {
 		out = append(out, "The kernel of this machine loaded modules meanwhile, perhaps for the "+
 			"commands: "+strings.Join(t.Modules, ", ")+".")
 	}
 	return out
 }
+
+// Commands that change what reaches this machine's own sockets, and what it forwards.
+var filtersInput, filtersForward = regexp.MustCompile(`(?i)\b(input|ufw)\b`),
+	regexp.MustCompile(`(?i)forward|docker-user|\broute\b`)
 
 // byOwner reports whether a command may have failed only because a copy has no users but root.
 func (t *Tried) byOwner() bool {
@@ -357,10 +373,21 @@ func (t *Tried) rest(c *Changes) string {
 	inside := slices.ContainsFunc(c.Lost, func(x Change) bool {
 		return slices.ContainsFunc(x.Who, isContainer)
 	})
+	names := map[string][]string{}
 	for _, g := range kept {
-		if t.one || inside && isContainer(g.who) {
-			all = append(all, fmt.Sprintf("%s would still reach %s.", printable.Capital(g.who), g.names()))
+		names[g.who] = append(names[g.who], g.names())
+	}
+	for _, g := range kept {
+		of := names[g.who]
+		if delete(names, g.who); len(of) == 0 || !t.one && !(inside && isContainer(g.who)) {
+			continue
 		}
+		last := len(of) - 1
+		if last > 0 {
+			of[last] = "and " + of[last]
+		}
+		all = append(all, fmt.Sprintf("%s would still reach %s.", printable.Capital(g.who),
+			strings.Join(of, ", ")))
 	}
 	text := fmt.Sprintf("%d of %s would be as before", c.Same-t.moved,
 		units.Plural(c.Same+c.Changed+c.Open, "connection"))

@@ -250,3 +250,41 @@ func addresses(index byte, all ...string) (out []raw.Message) {
 	}
 	return out
 }
+
+// Ports that rules redirect to containers are not filtered by INPUT, which the user may expect.
+func TestTriedInput(t *testing.T) {
+	const says = "INPUT does not filter what rules redirect to containers, such as 8080/tcp (web:80): " +
+		"FORWARD does, and there Docker's chain DOCKER-USER."
+	for commands, want := range map[string]bool{
+		"iptables -P INPUT DROP":                                  true,
+		"ufw default deny; ufw --force enable":                    true,
+		"nft add rule inet own input drop":                        true,
+		"iptables -P INPUT DROP; iptables -I DOCKER-USER -j DROP": false,
+		"ufw default deny; ufw route allow 80/tcp":                false,
+		"sysctl -w net.ipv4.ip_forward=0; iptables -P INPUT DROP": false,
+		"sysctl -w net.ipv4.conf.all.rp_filter=1; echo no-inputs": false,
+	} {
+		x := Tried{Commands: commands, redirected: []Exposed{{Port: 8080, Proto: "tcp", Server: "web:80"}}}
+		if got := slices.Contains(x.Text(&Changes{}), says); got != want {
+			t.Errorf("%q: %t", commands, got)
+		}
+	}
+	if got := (&Tried{Commands: "iptables -P INPUT DROP"}).Text(&Changes{}); slices.Contains(got, says) {
+		t.Errorf("without such a port: %q", got)
+	}
+}
+
+// What the same clients keep is one sentence, although they reach ports at other addresses.
+func TestTriedKeeps(t *testing.T) {
+	change := func(port uint16, at string) Change {
+		return Change{Port: port, Proto: "tcp", Server: "s", Who: []string{"a container on shop"},
+			Dial: []string{at}, partly: at != ""}
+	}
+	x := Tried{one: true, kept: []Change{change(80, ""), change(81, ""), change(82, "10.0.0.2:82"),
+		change(83, "10.0.0.3:83")}}
+	want := "A container on shop would still reach 80/tcp (s) and 81/tcp (s), 82/tcp (s) at 10.0.0.2, " +
+		"and 83/tcp (s) at 10.0.0.3. 0 of 0 connections would be as before."
+	if got := x.rest(&Changes{}); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

@@ -141,7 +141,10 @@ type List struct {
 }
 
 // Command is a command line to copy.
-type Command struct{ Line string }
+type Command struct {
+	Line  string
+	Level int // 0: below a paragraph of level 1
+}
 
 // Route is the path from a client to a server.
 type Route struct {

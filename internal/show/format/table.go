@@ -59,7 +59,7 @@ func (p *printer) block(b document.Block) {
 			p.wrapped(spaces(b.Level), item)
 		}
 	case document.Command:
-		p.command(b.Line)
+		p.command(b)
 	case document.Table:
 		p.table(b)
 	case document.Route:
@@ -88,8 +88,9 @@ func (p *printer) paragraph(x document.Paragraph) {
 
 // command prints a command line. It breaks the line before flags and routes, or at unquoted words,
 // and adds backslashes, so that the command can be pasted.
-func (p *printer) command(c string) {
-	const margin, tail = "    ", " \\"
+func (p *printer) command(c document.Command) {
+	const tail = " \\"
+	margin := spaces(c.Level + 2)
 	line := margin
 	add := func(part string) {
 		switch {
@@ -102,7 +103,7 @@ func (p *printer) command(c string) {
 			line += " " + part
 		}
 	}
-	for _, part := range commandParts(c) {
+	for _, part := range commandParts(c.Line) {
 		if width(margin+"  "+part+tail) <= p.width || strings.ContainsAny(part, `"'`) {
 			add(part)
 			continue

@@ -78,7 +78,7 @@ func scripts(blocks []document.Block) (out []document.Block) {
 	for _, b := range blocks {
 		if c, is := b.(document.Command); is && len(out) > 0 {
 			if before, more := out[len(out)-1].(document.Command); more {
-				out[len(out)-1] = document.Command{Line: before.Line + "\n" + c.Line}
+				out[len(out)-1] = document.Command{Line: before.Line + "\n" + c.Line, Level: c.Level}
 				continue
 			}
 		}

@@ -165,7 +165,7 @@ func masqueradedByHop(p ports.Path) bool {
 // conclude adds what follows a route: its remedy, what is not known, exceptions and costs.
 func (d *drawn) conclude(out document.Section, path ports.Path) document.Section {
 	if path.Remedy != "" && !d.told(path) {
-		out.Add(paragraph(2, "remedy: "+path.Remedy))
+		out.Add(remedyBlocks(2, path.Remedy)...)
 	}
 	for _, d := range path.Doubt {
 		if isUntried(d) {

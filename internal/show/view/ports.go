@@ -305,8 +305,8 @@ func traps(r *ports.Report) []document.Section {
 		}
 		s.Add(document.Paragraph{Level: 1,
 			Text: document.Text{{Text: text, Style: document.Doubtful}, {Text: ": " + t.Text}}},
-			paragraph(3, "seen: "+t.Evidence),
-			paragraph(3, "remedy: "+t.Remedy))
+			paragraph(3, "seen: "+t.Evidence))
+		s.Add(remedyBlocks(3, t.Remedy)...)
 	}
 	return []document.Section{s}
 }
