@@ -189,7 +189,11 @@ func readRules(e env, name string) ([]rule, error) {
 	}
 	f, err := openInput(e, name)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--expect: %w", err), "")
+		hint := ""
+		if strings.Contains(name, " ") {
+			hint = "--expect takes a file; a sentence needs no flag: toll gate FILE '" + name + "'"
+		}
+		return nil, usage(fmt.Errorf("--expect: %w", err), hint)
 	}
 	defer f.Close()
 	var out []rule

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -179,7 +180,7 @@ func (s *opening) Read(b []byte) (int, error) {
 // notResults returns the failure to read a results file. If the file, which begins with head, is
 // another one of toll's, the error says which.
 func notResults(name string, head []byte, err error) error {
-	hint := "a results file is what toll compare --save writes"
+	hint := cmp.Or(ownHint(err), "a results file is what toll compare --save writes")
 	if errors.Is(err, syscall.EISDIR) {
 		err = errors.New("it is a directory")
 	}

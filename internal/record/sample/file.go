@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Limits for hostile files.
@@ -173,9 +174,25 @@ func (f *File) addPair(v *Visit) error {
 	return nil
 }
 
+// schemaError is a schema that this toll does not read.
+type schemaError struct{ schema, reads string }
+
+func (e *schemaError) Error() string {
+	return fmt.Sprintf("schema %q: this toll reads only %q", e.schema, e.reads)
+}
+
+// Hint returns what to do about a file of another version, or "" for other files.
+func (e *schemaError) Hint() string {
+	kind, _, _ := strings.Cut(e.reads, "/")
+	if !strings.HasPrefix(e.schema, kind+"/") {
+		return ""
+	}
+	return "another version of toll wrote it: read it with that version, or measure again"
+}
+
 func (h Header) check() error {
 	if h.Schema != Schema {
-		return fmt.Errorf("schema %q: this toll reads only %q", h.Schema, Schema)
+		return &schemaError{h.Schema, Schema}
 	}
 	if err := h.checkSlices(); err != nil {
 		return err

@@ -155,7 +155,7 @@ const (
 
 func (s *Served) check() error {
 	if s.Schema != ServedSchema {
-		return fmt.Errorf("schema %q: this toll reads only %q", s.Schema, ServedSchema)
+		return &schemaError{s.Schema, ServedSchema}
 	}
 	parts := append(slices.Clone(s.Parts), s.Whole)
 	if c := s.Client; c != nil {
