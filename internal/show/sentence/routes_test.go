@@ -251,7 +251,7 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"(costs), +0.200 ms (+0.190 to +0.210) to connecting (costs)."},
 		{counted(endpoints.PageAdds, 20, 1),
 			"b adds +0.200 ms (+0.190 to +0.210) to a page of 20 queries over a (costs): +0.010 " +
-				"ms (+0.009 to +0.011) to each."},
+				"ms (+0.010 to +0.011) to each."},
 	} {
 		told[tt.f.Code] = true
 		w, x := &writer{r: led()}, find(tt.f.Code)
