@@ -9,7 +9,7 @@ type search struct {
 	Search
 	from  int
 	cells []int
-	steps []Step
+	steps [2]int // first and last+1 of the plan's steps
 }
 
 // Searches returns the file's searches in order, each as a file with its own baseline, cells,
@@ -21,14 +21,12 @@ func (f *File) Searches() []*File {
 		first.cells = append(first.cells, i)
 	}
 	all := []search{first}
-	for _, s := range p.Steps {
+	for k, s := range p.Steps {
 		if s.Begins != nil {
-			all = append(all, search{Search: *s.Begins, from: s.Round})
-		} else {
-			last := &all[len(all)-1]
-			last.steps = append(last.steps, s)
+			all = append(all, search{Search: *s.Begins, from: s.Round, steps: [2]int{k + 1}})
 		}
 		last := &all[len(all)-1]
+		last.steps[1] = k + 1
 		last.cells = append(last.cells, s.Active...)
 	}
 	if len(all) == 1 {
@@ -61,26 +59,15 @@ func (p Plan) own() int {
 }
 
 func (f *File) only(s search, until int) *File {
-	out := *f
+	kept := map[int]bool{}
+	for _, i := range s.cells {
+		kept[i] = true
+	}
+	out := f.Keep(func(cell int) bool { return kept[cell] })
 	p := &out.Header.Plan
 	p.Baseline, p.Elsewhere = s.Baseline, s.Elsewhere
 	p.Levers, p.Also = s.Levers, nil
-	slices.Sort(s.cells)
-	s.cells = slices.Compact(s.cells)
-	index := map[int]int{}
-	p.Cells = make([]Cell, len(s.cells))
-	for i, c := range s.cells {
-		p.Cells[i], index[c] = f.Header.Plan.Cells[c], i
-	}
-	p.Steps = nil
-	for _, step := range s.steps {
-		active := make([]int, len(step.Active))
-		for i, c := range step.Active {
-			active[i] = index[c]
-		}
-		step.Active = active
-		p.Steps = append(p.Steps, step)
-	}
+	p.Steps = p.Steps[s.steps[0]:s.steps[1]:s.steps[1]]
 	p.Skipped = nil
 	for _, x := range f.Header.Plan.Skipped {
 		if m := string(x.Mode); m == s.Baseline || m == s.Elsewhere ||
@@ -90,11 +77,57 @@ func (f *File) only(s search, until int) *File {
 			p.Skipped = append(p.Skipped, x)
 		}
 	}
-	out.Visits = nil
+	out.Visits = slices.DeleteFunc(out.Visits, func(v Visit) bool {
+		return v.Round < s.from || v.Round >= until
+	})
+	out.Changes = slices.DeleteFunc(out.Changes, func(c Change) bool { return c.Round >= until })
+	return out
+}
+
+// Keep returns the file with only some cells of its plan, by their index, and only what is about
+// these: its steps, visits and changes have the new indexes. The file itself is not changed.
+func (f *File) Keep(kept func(cell int) bool) *File {
+	out, plan := *f, f.Header.Plan
+	p := &out.Header.Plan
+	p.Cells, p.Steps, out.Visits, out.Changes = nil, nil, nil, nil
+	index := map[int]int{} // new index, by that in the plan
+	for i, c := range plan.Cells {
+		if kept(i) {
+			index[i] = len(p.Cells)
+			p.Cells = append(p.Cells, c)
+		}
+	}
+	renumbered := func(cells []int) (out []int) {
+		for _, i := range cells {
+			if to, ok := index[i]; ok {
+				out = append(out, to)
+			}
+		}
+		return out
+	}
+	first := plan.own()
+	for _, s := range plan.Steps {
+		added := s.Cells
+		s.Cells = nil
+		for i, c := range added {
+			if _, ok := index[first+i]; ok {
+				s.Cells = append(s.Cells, c)
+			}
+		}
+		first += len(added)
+		s.Active = renumbered(s.Active)
+		p.Steps = append(p.Steps, s)
+	}
 	for _, v := range f.Visits {
-		if i, ok := index[v.Cell]; ok && v.Round >= s.from && v.Round < until {
+		if i, ok := index[v.Cell]; ok {
 			v.Cell = i
 			out.Visits = append(out.Visits, v)
+		}
+	}
+	for _, c := range f.Changes {
+		all := c.Cells
+		if c.Cells = renumbered(all); len(c.Cells) > 0 || len(all) == 0 {
+			out.Changes = append(out.Changes, c)
 		}
 	}
 	return &out
