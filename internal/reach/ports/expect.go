@@ -154,7 +154,7 @@ func (e *Expectation) say(w Words) {
 func (e *Expectation) judgeOthers(paths []reached) {
 	for _, x := range paths { // a neighbour with a route may reach containers' own addresses
 		switch {
-		case x.own || !x.path.Answers() || e.Holds == Maybe && !x.path.certain():
+		case x.own || !x.path.mayAnswer() || e.Holds == Maybe && !x.path.certain():
 		case slices.ContainsFunc(e.ports, func(p portRange) bool { return p.has(x.port, x.proto) }):
 		case x.path.certain():
 			e.fall(No, Reason{Code: Reaches, Of: x.path.who(), At: x.path.Dial + "/" + x.proto})
@@ -240,7 +240,7 @@ func (r *Report) ExpectNow() []string {
 		for _, x := range r.reachedBy(who.class, who.network) {
 			name := fmt.Sprintf("%d/%s", x.port, x.proto)
 			switch {
-			case who.class == machines && x.own || x.path.single || !x.path.Answers():
+			case who.class == machines && x.own || x.path.single || !x.path.mayAnswer():
 				continue
 			case x.path.certain():
 				sure[name] = true

@@ -70,6 +70,26 @@ func TestExpect(t *testing.T) {
 		"?: nobody outside reaches 22/tcp", "holds: this machine reaches 22/tcp")
 }
 
+// A connection that gets no answer in the copy, but may get one on the machine, is no proof that a
+// port is not reached.
+func TestExpectOfDoubtfulLoss(t *testing.T) {
+	f := healthy()
+	f.Listeners = f.Listeners[:1]
+	f.Containers, f.Proxies = nil, nil
+	r := try(f, 0, losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 0, "")}),
+		func(q replica.Dial, a *replica.Answer) {
+			if q.Card != "" {
+				a.Unsure = []string{"a rule matches by rate"}
+			}
+		})
+	expected(t, r, "?: other machines reach no port", "?: nobody outside reaches 22/tcp", "holds: this machine reaches 22/tcp")
+	now := strings.Join(r.ExpectNow(), "\n")
+	if !strings.HasPrefix(now, "# not certain: other machines reach 22/tcp\n") ||
+		strings.Contains(now, "no port") {
+		t.Error(now)
+	}
+}
+
 // Without a copy nobody knows what rules redirect.
 func TestExpectWithoutCopy(t *testing.T) {
 	f := healthy()
