@@ -130,6 +130,13 @@ func TestLinkLocal(t *testing.T) {
 	})
 	var server truth
 	other.serve(t, "["+at+"%eth0]:7001", model(&server, steady(5*ms), false))
+	testwait.Until(t, patience, "the client's address may be used", func() bool {
+		c, _, err := client.dial(t.Context(), "tcp", "["+at+"%eth0]:7001")
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
 	k := follow(t, client, "http://["+at+"%25eth0]:7001", n)
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, all := k.visit(u, 2, 2)
