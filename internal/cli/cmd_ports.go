@@ -150,7 +150,11 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	}
 	sentence.FillPorts(r)
 	wrong := r.Contradict()
-	err = f.out.print(e, typed(view.Ports(r, f.out.whole()), e))
+	d := typed(view.Ports(r, f.out.whole()), e)
+	if f.reread == "" {
+		pastedHere(d)
+	}
+	err = f.out.print(e, d)
 	if err == nil {
 		err = f.try.failed(r)
 	}
@@ -164,6 +168,18 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 		err = &failure{code: exitCells}
 	}
 	return err
+}
+
+// pastedHere leaves sudo out of the commands of a document if this machine has none and needs none.
+func pastedHere(d document.Document) {
+	for _, s := range d.Sections {
+		for i, b := range s.Blocks {
+			if c, is := b.(document.Command); is {
+				c.Line = remedy.Typed(c.Line)
+				s.Blocks[i] = c
+			}
+		}
+	}
 }
 
 // read returns the report. If there is a results file, it is read first. If port is not 0, read

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -467,5 +468,21 @@ func saveShop(t *testing.T, bin string) {
 	}
 	if err := os.WriteFile(shopFile, b, 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Root's commands have no sudo where there is none, so that they can be pasted.
+func TestPortsCommandsWithoutSudo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	const line = "sudo nsenter -t 7 -n iptables -I INPUT -j ACCEPT"
+	d := document.Document{Sections: []document.Section{{Blocks: []document.Block{
+		document.Paragraph{Level: 1}, document.Command{Line: line, Level: 2}}}}}
+	pastedHere(d)
+	want := document.Command{Line: line, Level: 2}
+	if os.Geteuid() == 0 {
+		want.Line = strings.TrimPrefix(line, "sudo ")
+	}
+	if got := d.Sections[0].Blocks[1]; got != document.Block(want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
