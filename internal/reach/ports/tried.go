@@ -378,8 +378,8 @@ func (t *Tried) rest(c *Changes) string {
 		names[g.who] = append(names[g.who], g.names())
 	}
 	for _, g := range kept {
-		of := names[g.who]
-		if delete(names, g.who); len(of) == 0 || !t.one && !(inside && isContainer(g.who)) {
+		of, listed := names[g.who], t.one || inside && isContainer(g.who)
+		if delete(names, g.who); len(of) == 0 || !listed {
 			continue
 		}
 		last := len(of) - 1

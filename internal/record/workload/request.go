@@ -19,9 +19,9 @@ func RequestOf(l sample.Load) sample.RequestOptions { return options[sample.Requ
 
 var request = Workload{
 	About: "A request and its reply at a time, over a route to a server that runs: toll trace ADDRESS.",
-	Name:  Request, Primary: LatencyP50, Noun: "median request", Rate: Transactions, Trips: true, trip: "request",
-	Foreign: true,
-	words:   requestWords, outline: requestOutline,
+	Name:  Request, Primary: LatencyP50, Noun: "median request", Rate: Transactions,
+	Trips: true, trip: "request", Foreign: true,
+	words: requestWords, outline: requestOutline,
 	figures: func(f *Figures, v sample.Visit, _ sample.Load) { f.roundTrips(v) }, work: roundTrips,
 }
 

@@ -202,7 +202,8 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load, parts boo
 			texts("", "verdict")}}
 	levels := levelsOf(r, steps, l)
 	for i, s := range steps {
-		row := document.Row{Cells: []document.Cell{{Text: s.Label}, levelOf(r, s, l, by, levels), {}, {}}}
+		level := levelOf(r, s, l, by, levels)
+		row := document.Row{Cells: []document.Cell{{Text: s.Label}, level, {}, {}}}
 		if parts {
 			row.Note = stepNote(steps, i, l.Kind == workload.RR)
 		}
