@@ -61,7 +61,7 @@ func (j *Run) repeatsWarning(i int) (Warning, bool) {
 		return Warning{}, false
 	}
 	own, all := j.moderate(i, b, rate), j.Estimate(i, b, rate)
-	if !(all.Error > own.Error) {
+	if all == own {
 		return Warning{}, false
 	}
 	return warn(Finding{Code: Repeats}), true

@@ -59,12 +59,26 @@ func (e Estimate) Bias() float64 {
 	return math.Expm1(math.Abs(e.Centre))
 }
 
-// AtLeast returns the estimate with the prior's error if that is larger: an estimate is not more exact
-// than its repetitions agree.
+// AtLeast returns the estimate with intervals at least as wide as its own and as those by the prior:
+// an estimate is not more exact than its repetitions agree. They are as wide as the wider one at the
+// highest level, whose Freedom is between the two, so more noise makes none narrower.
 func (e Estimate) AtLeast(repeats Prior) Estimate {
-	if sd := math.Sqrt(repeats.Variance); sd > e.Error {
-		e.Error, e.Freedom = sd, repeats.Freedom
+	const highest, steps = (1 + lookDiffer) / 2, 20
+	sd := math.Sqrt(repeats.Variance)
+	own, its := Student(highest, e.Freedom)*e.Error, Student(highest, repeats.Freedom)*sd
+	if e.Error >= sd && own >= its {
+		return e
 	}
+	low, high := min(e.Freedom, repeats.Freedom), max(e.Freedom, repeats.Freedom)
+	e.Error = max(e.Error, sd)
+	for range steps {
+		if mid := math.Sqrt(low * high); Student(highest, mid)*e.Error > max(own, its) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	e.Freedom = low
 	return e
 }
 

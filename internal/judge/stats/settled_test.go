@@ -18,6 +18,57 @@ const (
 var simulations = flag.Int("simulations", 100,
 	"simulated runs for each line: docs/method.md has 250")
 
+// More noise in the run makes no interval narrower, and none is narrower than by the repetitions.
+func TestAtLeastGrowsWithTheError(t *testing.T) {
+	for _, freedom := range [][2]float64{{20, 3}, {3, 20}, {5, 5}, {1000, 1.5}} {
+		repeats := Prior{0.055 * 0.055, freedom[1]}
+		by := Estimate{Error: 0.055, Freedom: freedom[1], Pairs: 100}
+		for _, level := range []float64{Confidence, sureConfidence, lookDiffer} {
+			before := 0.0
+			for err := 0.01; err < 0.5; err *= 1.05 {
+				e := Estimate{Error: err, Freedom: freedom[0], Pairs: 100}
+				_, own := e.Interval(level)
+				_, least := by.Interval(level)
+				_, got := e.AtLeast(repeats).Interval(level)
+				if got < before*(1-1e-4) || got < max(own, least)*(1-1e-4) {
+					t.Errorf("%v, %g: with an error of %.3f ±%.4f, its own ±%.4f, with less ±%.4f",
+						freedom, level, err, got, own, before)
+				}
+				before = got
+			}
+		}
+	}
+}
+
+// Repetitions that differ more than the run's error tells, by how much only few of them say.
+func TestAtLeastCovers(t *testing.T) {
+	const runs, freedom, weight, own = 4000, 20, 3, 0.04
+	rng := rand.New(rand.NewPCG(7, 1))
+	variance := func(sd, freedom float64) (sum float64) {
+		for range int(freedom) {
+			x := sd * rng.NormFloat64()
+			sum += x * x / freedom
+		}
+		return sum
+	}
+	for _, times := range []float64{1, 1.5, 2, 3, 5} {
+		missed := 0
+		for range runs {
+			e := Estimate{Centre: times * own * rng.NormFloat64(),
+				Error: math.Sqrt(variance(own, freedom)), Freedom: freedom, Pairs: 100, Epochs: 10}
+			low, high := e.AtLeast(Prior{variance(times*own, weight), weight}).Interval(
+				sureConfidence)
+			if low > 0 || high < 0 {
+				missed++
+			}
+		}
+		if share := float64(missed) / runs; share > 0.013 {
+			t.Errorf("runs that differ by %g times the error: %.1f %% are outside", times,
+				100*share)
+		}
+	}
+}
+
 func TestEstimateJudge(t *testing.T) {
 	at := func(centre, err float64) Estimate {
 		return Estimate{Centre: centre, Error: err, Freedom: 20, Pairs: 100, Epochs: 10}
