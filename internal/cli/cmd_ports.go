@@ -174,8 +174,9 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 func pastedHere(d document.Document) {
 	for _, s := range d.Sections {
 		for i, b := range s.Blocks {
-			if c, is := b.(document.Command); is {
-				c.Line = remedy.Typed(c.Line)
+			c, _ := b.(document.Command)
+			if command, needsRoot := strings.CutPrefix(c.Line, "sudo "); needsRoot {
+				c.Line = remedy.AsRoot(command)
 				s.Blocks[i] = c
 			}
 		}
