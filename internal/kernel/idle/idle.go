@@ -18,9 +18,8 @@ import (
 
 const (
 	requests = "/dev/cpu_dma_latency"
-	// states has a folder for each state in which the first CPU can idle; the first one polls.
-	states  = "/sys/devices/system/cpu/cpu0/cpuidle"
-	polling = states + "/state0/name"
+	// polling has the name of the shallowest state in which the first CPU can idle.
+	polling = "/sys/devices/system/cpu/cpu0/cpuidle/state0/name"
 )
 
 // Poll makes idle CPUs poll until release is called.
@@ -39,11 +38,16 @@ func Poll() (release func() error, err error) {
 // ask for it.
 func Try() error {
 	name, err := os.ReadFile(polling)
-	if err != nil || strings.TrimSpace(string(name)) != "POLL" {
+	switch {
+	case err != nil:
 		return &machine.UnsupportedError{
-			Missing: "idle=poll has no effect: the kernel does not choose how its CPUs idle (" + states + ")",
+			Missing: "idle=poll has no effect: the kernel has no driver for idle CPUs (cpuidle)",
 			Remedy: "the kernel parameter cpuidle_haltpoll.force=1 on a virtual machine, " +
-				"or a machine with a cpuidle driver", Err: err}
+				"or a machine with such a driver", Err: err}
+	case strings.TrimSpace(string(name)) != "POLL":
+		return &machine.UnsupportedError{
+			Missing: "idle=poll has no effect: idle CPUs of this kind cannot poll (" + polling + ")",
+			Remedy:  "a machine of x86"}
 	}
 	release, err := Poll()
 	switch {

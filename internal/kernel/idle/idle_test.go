@@ -45,14 +45,16 @@ func TestPoll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	})
 	polled, idled := used(t, "state0"), used(t, "state*")
 	if !testwait.Met(time.Minute, func() bool { return used(t, "state0") > polled }) {
 		if used(t, "state*") == idled {
 			t.Skip("no CPU was idle")
 		}
 		t.Error("idle CPUs do not poll")
-	}
-	if err := release(); err != nil {
-		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ func refuseTunes(s path.Spec) error {
 		}
 		if whose := machines(s, t.Key, route); whose != "" {
 			remedy := "--on lab, whose machine is toll's own"
-			if s.Tune.OfMachine() {
+			if t.Key == mode.RmemMax || t.Key == mode.WmemMax {
 				remedy = "--on lab as root, which sets them during each visit"
 			}
 			return &machine.UnsupportedError{Missing: fmt.Sprintf(

@@ -21,7 +21,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 	if l.ProxyPath == noProxy && slices.Contains(route.Hops, mode.HopProxy) {
 		route = ways[len(ways)-1]
 	}
-	if s.Tune.OfMachine() {
+	if s.Tune.Limits() {
 		if err := sockmem.Settable(); err != nil {
 			return err
 		}

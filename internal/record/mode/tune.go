@@ -170,10 +170,14 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 }
 
 // OfMachine reports whether a setting applies to the whole machine.
-func (t Tunes) OfMachine() bool {
-	return slices.ContainsFunc(t.List(), func(x Tune) bool {
-		return x.Key == RmemMax || x.Key == WmemMax || x.Key == Idle
-	})
+func (t Tunes) OfMachine() bool { return t.Limits() || t.has(Idle) }
+
+// Limits reports whether a setting is a limit of the machine's socket buffers.
+func (t Tunes) Limits() bool { return t.has(RmemMax) || t.has(WmemMax) }
+
+func (t Tunes) has(k Key) bool {
+	_, ok := t.Get(k)
+	return ok
 }
 
 type tuneError struct{ Text, Why string }

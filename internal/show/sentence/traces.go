@@ -61,7 +61,7 @@ var ofTraces = []template{
 	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}." + untried},
 	{code: trace.ReadersSlept, text: "{share} of the readers slept; waking them takes {took_µs} of a " +
 		"trip{theirs}. A program that polls its socket avoids it. How much of it is that their CPUs " +
-		"slept, too: toll compare --tune idle=poll."},
+		"slept, too: sudo toll compare --tune idle=poll --load rr --pin far."},
 	{code: trace.OddStep, text: unexplained + "."},
 	{code: trace.OddLookUp, text: unexplained + ": a NAT rule may be too wide."},
 	{code: trace.RepliesWait, text: "{waited}."},

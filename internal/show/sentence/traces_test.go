@@ -133,7 +133,7 @@ func TestTraceTemplates(t *testing.T) {
 			trace.Took: 37e-6, trace.Whole: 36e-6}}, 0,
 			"85 % of the readers slept; waking them takes " +
 				"37.0 µs of a trip, with host 36.0 µs. A program that polls its socket avoids it. " +
-				"How much of it is that their CPUs slept, too: toll compare --tune idle=poll."},
+				"How much of it is that their CPUs slept, too: sudo toll compare --tune idle=poll --load rr --pin far."},
 		{analysis.Finding{Code: trace.OddStep, What: "a step",
 			Values: map[string]float64{trace.Share: 1}},
 			0, "100 % of the trips pass a step, which no hop of bridge explains."},

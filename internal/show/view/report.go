@@ -85,15 +85,29 @@ func backend(r *analysis.Report, on string) string {
 			return on + ": server on " + s + ", client on " + c.Facts["client node"]
 		}
 	}
-	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
-		return c.Tune.OfMachine()
-	}) {
-		return "lab: private namespaces; of this machine only its limits of socket buffers, or how its CPUs idle, were set during visits, and restored"
+	if set := ofMachine(r.Cells); on == sample.Lab && set != "" {
+		return "lab: private namespaces; of this machine only " + set + " set, during visits, and restored"
 	}
 	if text, ok := backends[on]; ok {
 		return text
 	}
 	return on
+}
+
+// ofMachine names what the cells' tunes set of the whole machine, with a verb.
+func ofMachine(cells []analysis.Cell) string {
+	limits := slices.ContainsFunc(cells, func(c analysis.Cell) bool { return c.Tune.Limits() })
+	switch {
+	case !slices.ContainsFunc(cells, func(c analysis.Cell) bool { return c.Tune.OfMachine() }):
+		return ""
+	case !limits:
+		return "how its CPUs idle was"
+	case slices.ContainsFunc(cells, func(c analysis.Cell) bool {
+		return c.Tune.OfMachine() && !c.Tune.Limits()
+	}):
+		return "its limits of socket buffers and how its CPUs idle were"
+	}
+	return "its limits of socket buffers were"
 }
 
 // sayOn returns " on BACKEND", or "" unless the run has several backends.
