@@ -8,7 +8,7 @@
 # p1 is below zero. method="inclusive" gives a p99 of 91.8 ms, as simple-statistics does; percentile
 # gives 100 ms.
 #
-# Python 3.8 and later, simple-statistics 7.12.1, percentile 1.6.0 (npm), 2026-11-30
+# Python 3.11, simple-statistics 7.12.1, percentile 1.6.0 (npm), 2026-11-30
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

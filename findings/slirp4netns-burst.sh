@@ -2,9 +2,9 @@
 # One would guess that 50 clients that connect at the same time to a port that slirp4netns publishes
 # are served as quickly as 50 that come one after another: the server has room for 1024.
 #
-# Most wait for over a second: slirp4netns listens with a backlog of 1, so the kernel drops what
-# comes before it has accepted, and the clients try again after a second. `ss -ltn` shows the
-# backlog as Send-Q. Next to the server, 50 are served at once.
+# A quarter to nearly all wait for a second: slirp4netns listens with a backlog of 1, so the kernel
+# drops what comes before it has accepted, and the clients try again after a second. `ss -ltn` shows
+# the backlog as Send-Q. Next to the server, 50 are served at once.
 #
 # slirp4netns 1.2.0-1, libslirp0 4.7.0-1 (Debian), 2026-11-30
 set -euo pipefail
