@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -51,24 +52,28 @@ func notIdle(v sample.Visit) float64 {
 }
 
 // cpuBySlices replaces the CPU time per unit of work of each round by the CPU time of both ends in
-// the round's median slice, times the ratio of the whole machine's to theirs.
+// the round's median slice, times the ratio of the whole machine's to theirs, if the error of that
+// ratio is known.
 func (j *Run) cpuBySlices(i int) {
 	s := j.Series[i]
 	if s.slices == nil {
 		return
 	}
-	factor := stats.Factor(Ordered(j.windows(i)))
+	e := stats.LogFactor(Ordered(j.windows(i)))
+	if e.Pairs == 0 {
+		return
+	}
 	costs := map[int]float64{}
 	for round, x := range s.slices {
-		// cost is NaN without windows or if the file is older
-		if cost := factor * stats.Median(x.CPU); cost > 0 {
+		// cost is NaN if the file is older
+		if cost := math.Exp(e.Centre) * stats.Median(x.CPU); cost > 0 {
 			costs[round] = cost
 		}
 	}
 	if len(costs) == 0 {
 		return
 	}
-	s.windows = map[string]map[int]float64{}
+	s.factor, s.windows = e, map[string]map[int]float64{}
 	for _, m := range []string{cpuMetric(s.Load), workload.PerBusyCore} {
 		s.windows[m] = maps.Clone(s.Values[m])
 	}
@@ -85,6 +90,15 @@ func (s *Series) byRound(metric string) map[int]float64 {
 		return xs
 	}
 	return s.Values[metric]
+}
+
+// Factor returns the logarithm of the factor that all of the metric's Values have in common, whose
+// error their variation does not show. Its zero value: there is none.
+func (s *Series) Factor(metric string) stats.Estimate {
+	if _, ok := s.windows[metric]; ok {
+		return s.factor
+	}
+	return stats.Estimate{}
 }
 
 // wholeCPU extends own, an estimate for the CPU time of both ends, to the whole machine's. Pairs is

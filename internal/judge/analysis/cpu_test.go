@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -89,6 +90,56 @@ func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	if noisy := ratioIn(t, analysis.Judge(r.File), mode.Bridge, "rr", workload.CPUPerTrip); noisy.HalfWidth() < 3*quiet.HalfWidth() {
 		t.Errorf("±%.3f with clocks that are off by a quarter, ±%.3f with good ones",
 			noisy.HalfWidth(), quiet.HalfWidth())
+	}
+}
+
+// All rounds' figures have the run's factor in them, so their variation does not show its error.
+func TestCPUFiguresHaveTheFactorsError(t *testing.T) {
+	one := []float64{1, 1, 1, 1}
+	quiet, noisy := cpuRun(t, 8, one, one), cpuRun(t, 8, one, one)
+	for i := range noisy.File.Visits {
+		noisy.File.Visits[i].Machine[0].Idle += 0.015 * noisy.rng.NormFloat64()
+	}
+	shown := func(f *sample.File) float64 {
+		m := judgetest.Find(t, analysis.Judge(f), mode.Bridge, "rr").Metrics[workload.CPUPerTrip]
+		return (m.High - m.Low) / m.Median
+	}
+	bounds := func(f *sample.File) float64 {
+		b := analysis.Open(f).ValueBounds(6, workload.CPUPerTrip)
+		return (b.High - b.Low) / b.Median
+	}
+	predicted := func(f *sample.File) float64 {
+		got, err := predict.Judge(f, predict.Workload{Queries: 1, Bytes: 10_000, QPS: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(got.Rows, func(r predict.Row) bool {
+			return r.Mode == string(mode.Bridge)
+		})
+		return (got.Rows[i].CPU.High - got.Rows[i].CPU.Low) / got.Rows[i].CPU.Median
+	}
+	shifted := func(now *sample.File) float64 {
+		s := analysis.Runs{Old: analysis.Open(quiet.File), New: analysis.Open(now)}.Value(
+			analysis.Match{Old: 6, New: 6}, workload.CPUPerTrip)
+		if s.SureLow > s.Low || s.SureHigh < s.High {
+			t.Errorf("%+v", s)
+		}
+		return s.High - s.Low
+	}
+	for name, width := range map[string]func(*sample.File) float64{"a report": shown,
+		"a gate": bounds, "a prediction": predicted, "a difference": shifted} {
+		if a, b := width(quiet.File), width(noisy.File); b < 0.1 || b < 2*a {
+			t.Errorf("of %s: %.3f with clocks that are off by a quarter, %.3f with good ones",
+				name, b, a)
+		}
+	}
+	for i := range noisy.File.Visits {
+		if v := &noisy.File.Visits[i]; v.Round > 1 {
+			v.Elapsed = 0
+		}
+	}
+	if b := analysis.Open(noisy.File).ValueBounds(6, workload.CPUPerTrip); b.Known {
+		t.Errorf("by two windows: %+v", b)
 	}
 }
 

@@ -26,9 +26,10 @@ type Series struct {
 	Traced []*sample.Visit        // good visits in traced epochs, in no other field
 	all    []*sample.Visit        // bad visits included
 	slices map[int]*sample.Slices // by round; nil if the cell was not sliced
-	// windows holds the values by windows of metrics whose Values are by slices. The latter share a
-	// factor, so their variation over the rounds does not include its error.
+	// windows holds the values by windows of metrics whose Values are by slices. The latter share
+	// factor, a logarithm, so their variation over the rounds does not include its error.
 	windows map[string]map[int]float64
+	factor  stats.Estimate
 }
 
 func newSeries(c sample.Cell, l sample.Load) *Series {
@@ -77,7 +78,7 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 		return m, false
 	}
 	xs := Ordered(byRound)
-	sum := stats.Summarize(xs)
+	sum := stats.Summarize(xs).By(s.Factor(name), stats.Confidence)
 	if sum.N == 0 {
 		return m, false
 	}

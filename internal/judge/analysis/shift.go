@@ -57,8 +57,9 @@ func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 // Value returns the shift of a cell's metric itself between the runs, by rounds. It has no verdict,
 // because the machine may have been in another state. N is 0 if a run lacks the metric.
 func (r Runs) Value(m Match, metric string) stats.Shift {
-	return stats.ShiftedValues(Ordered(r.Old.Series[m.Old].Values[metric]),
-		Ordered(r.New.Series[m.New].Values[metric]))
+	old, now := r.Old.Series[m.Old], r.New.Series[m.New]
+	return stats.ShiftedValues(Ordered(old.Values[metric]), Ordered(now.Values[metric])).By(
+		old.Factor(metric)).By(now.Factor(metric))
 }
 
 // Same returns the larger of the plans' relative differences that are called none.

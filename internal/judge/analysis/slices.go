@@ -276,9 +276,6 @@ func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
 	return out
 }
 
-// InWindows reports whether a cell's values of CPU time by rounds share an error.
-func (s *Series) InWindows() bool { return s.windows != nil }
-
 func (p *Price) take(s stats.Summary, epochs int) {
 	p.Median, p.Low, p.High = s.Median, s.Low, s.High
 	p.N, p.Epochs = s.N, epochs

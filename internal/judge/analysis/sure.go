@@ -13,6 +13,7 @@ type Bounds struct {
 	Median, Low, High float64
 	N                 int // slice pairs, or rounds
 	Epochs            int
+	Least             int // number of rounds that bounds need
 	Known             bool
 	Control           bool // the group has a control, without which no ratio is known
 }
@@ -22,7 +23,7 @@ type Bounds struct {
 func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	x, n := j.compare(i, b, metric), j.noiseBeside(b, metric)
 	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs,
-		Known: x.N > 0}
+		Least: stats.MinJudged, Known: x.N > 0}
 	if x.N == 0 {
 		return Bounds{}
 	}
@@ -32,7 +33,7 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 			out.Low, out.High = x.slices.Sure()
 		}
 	} else {
-		out.Known = x.N >= stats.MinJudged
+		out.Known = x.N >= out.Least
 	}
 	out.Control = !math.IsNaN(noise)
 	if out.Known = out.Known && out.Control; out.Known {
@@ -67,13 +68,14 @@ func (j *Run) noiseBeside(b int, metric string) noise {
 
 // ValueBounds returns the bounds of cell i's metric itself, over rounds, or its range if it varies.
 func (j *Run) ValueBounds(i int, metric string) Bounds {
-	s := stats.SummarizeSurely(Ordered(j.Series[i].Values[metric]))
+	s, ok := stats.SummarizeSurely(Ordered(j.Series[i].Values[metric]),
+		j.Series[i].Factor(metric))
 	if s.N == 0 {
 		return Bounds{}
 	}
 	if v := j.Variation(i); v != nil && v.Metric == metric {
-		s.Low, s.High = v.Low, v.High
+		s.Low, s.High, ok = v.Low, v.High, s.N >= stats.MinJudged
 	}
-	return Bounds{Median: s.Median, Low: s.Low, High: s.High, N: s.N, Known: s.N >= stats.MinJudged,
-		Control: true}
+	return Bounds{Median: s.Median, Low: s.Low, High: s.High, N: s.N, Least: stats.MinSure,
+		Known: ok, Control: true}
 }

@@ -54,6 +54,7 @@ type Reason struct {
 	Cause  string  `json:"-"`             // in words, from the file
 	Seen   Outcome `json:"-"`             // of a further run
 	Rounds int     `json:"-"`
+	Least  int     `json:"-"` // the number of rounds that it needs
 }
 
 // The codes of reasons.
@@ -65,7 +66,7 @@ const (
 	NoReference  = "no-reference" // Of
 	NoMetric     = "no-metric"    // Metric
 	NoControl    = "no-control"
-	FewRounds    = "few-rounds"    // Rounds
+	FewRounds    = "few-rounds"    // Rounds, Least
 	NotConfirmed = "not-confirmed" // Of is the further run's file, and Seen its outcome
 )
 
@@ -229,7 +230,7 @@ func whyUnknown(x analysis.Bounds) Reason {
 	if !x.Control {
 		return Reason{Code: NoControl}
 	}
-	return Reason{Code: FewRounds, Rounds: x.N}
+	return Reason{Code: FewRounds, Rounds: x.N, Least: x.Least}
 }
 
 // reference returns the cell that a ratio is to: a cell of n in the group of cell i, if possible

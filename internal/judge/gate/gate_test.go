@@ -165,11 +165,22 @@ func TestEveryCell(t *testing.T) {
 }
 
 func TestNotKnown(t *testing.T) {
-	if r := outcome(t, measured(t, 3), "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear || r.Checks[0].Reason != (gate.Reason{Code: gate.FewRounds, Rounds: 3}) {
-		t.Errorf("%+v", r)
-	}
-	if r := outcome(t, measured(t, 3), "bridge.throughput >= 1 Gbit/s"); r.Outcome != gate.Unclear {
-		t.Errorf("%+v", r)
+	for _, c := range []struct {
+		text   string
+		rounds int
+		want   gate.Reason
+	}{
+		{"bridge.throughput >= 0.1 of host", 4,
+			gate.Reason{Code: gate.FewRounds, Rounds: 4, Least: 5}},
+		{"bridge.throughput >= 0.1 of host", 5, gate.Reason{}},
+		{"bridge.throughput >= 1 Gbit/s", 7,
+			gate.Reason{Code: gate.FewRounds, Rounds: 7, Least: 8}},
+		{"bridge.throughput >= 1 Gbit/s", 8, gate.Reason{}},
+	} {
+		r := outcome(t, measured(t, c.rounds), c.text)
+		if r.Checks[0].Reason != c.want || (r.Outcome == gate.Holds) != (c.want.Code == "") {
+			t.Errorf("%s, %d rounds: %+v", c.text, c.rounds, r)
+		}
 	}
 	alone := measured(t, 12, func(f *sample.File) {
 		for i := range f.Visits {

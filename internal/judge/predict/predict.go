@@ -254,6 +254,9 @@ func (p *predictor) row(c sample.Cell) Row {
 		if s.N == 0 {
 			continue
 		}
+		if q.name == CPU {
+			s = p.withFactors(s, c)
+		}
 		*q.to = &Quantity{Unit: q.unit, Median: s.Median, Low: s.Low, High: s.High, N: s.N}
 		if !known || base == c {
 			continue
@@ -298,13 +301,32 @@ func (p *predictor) over(name string, c, base sample.Cell,
 			float64(p.w.Queries))
 	case CPU:
 		d.Slices = p.perTrip(c, base, workload.CPUPerTrip, workload.CPUPerByte).Times(p.w.QPS)
-		rr := c
-		rr.Load = workload.RR
-		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() {
+		if d.Slices.Pairs == 0 && (p.factor(c, workload.RR).Pairs > 0 ||
+			p.factor(base, workload.RR).Pairs > 0) {
 			return d, false
 		}
 	}
 	return d, d.Slices.Pairs > 0 || d.Rounds.N > 0
+}
+
+// factor returns the factor that all of a cell's CPU times under a load have in common.
+func (p *predictor) factor(c sample.Cell, load string) stats.Estimate {
+	c.Load = load
+	if i := p.find(c); i >= 0 {
+		return p.Series[i].Factor(workload.Of(p.Series[i].Load).CPU())
+	}
+	return stats.Estimate{}
+}
+
+// withFactors widens the interval of the queries' CPU time in a cell by the errors of its factors, of
+// which each concerns a share of it.
+func (p *predictor) withFactors(s stats.Summary, c sample.Cell) stats.Summary {
+	share := 0.0
+	if xs := p.values(c, workload.Bulk, workload.CPUPerByte); len(xs) > 0 {
+		share = min(1, p.w.QPS*p.extra()*stats.Median(analysis.Ordered(xs))/s.Median)
+	}
+	return s.By(p.factor(c, workload.RR).Times(1-share), stats.Confidence).By(
+		p.factor(c, workload.Bulk).Times(share), stats.Confidence)
 }
 
 func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {

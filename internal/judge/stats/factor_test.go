@@ -47,3 +47,46 @@ func TestFactorsOfTooLittle(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// A value of CPU time has a factor of the whole run in it, whose error the rounds' values do not show.
+func TestIntervalOfAFactorsProductCovers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	const runs, truth = 2000, 3.0
+	for _, n := range []int{8, 13, 30} {
+		usual, sure := 0, 0
+		for range runs {
+			ws, xs := make([]Window, n), make([]float64, n)
+			for k := range ws {
+				part := 0.05 * (1 + 0.1*rng.NormFloat64())
+				ws[k] = Window{3*part + 0.04*rng.NormFloat64(), part}
+			}
+			e := LogFactor(ws)
+			for k := range xs {
+				xs[k] = math.Exp(e.Centre + 0.02*rng.NormFloat64())
+			}
+			if s := Summarize(xs).By(e, Confidence); s.Low <= truth && truth <= s.High {
+				usual++
+			}
+			if s, ok := SummarizeSurely(xs, e); ok && s.Low <= truth && truth <= s.High {
+				sure++
+			}
+		}
+		if share := float64(usual) / runs; share < 0.93 || share > 0.985 {
+			t.Errorf("of %d rounds the 95 %% interval covers the truth in %.1f %%", n, 100*share)
+		}
+		if share := float64(sure) / runs; share < 0.985 {
+			t.Errorf("of %d rounds the 99 %% interval covers the truth in %.1f %%", n, 100*share)
+		}
+	}
+}
+
+func TestProductWithoutFactor(t *testing.T) {
+	s := Summary{Median: 2, Low: 1, High: 3, N: 9}
+	if got := s.By(Estimate{}, Confidence); got != s {
+		t.Errorf("%+v", got)
+	}
+	none := Summary{Median: 2, Low: math.NaN(), High: math.NaN(), N: 2}
+	if got := none.By(Estimate{Error: 1, Freedom: 3, Pairs: 4}, Confidence); !math.IsNaN(got.Low) {
+		t.Errorf("%+v", got)
+	}
+}

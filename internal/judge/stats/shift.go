@@ -47,6 +47,13 @@ func ShiftedValues(old, now []float64) Shift {
 	return out
 }
 
+// By does what Summary.By does, at both levels.
+func (s Shift) By(e Estimate) Shift {
+	sure := Summary{Median: s.Median, Low: s.SureLow, High: s.SureHigh}.By(e, sureConfidence)
+	s.Summary, s.SureLow, s.SureHigh = s.Summary.By(e, Confidence), sure.Low, sure.High
+	return s
+}
+
 // ratio reports whether x/by is positive and finite. The quotient of two numbers from a file may
 // overflow.
 func ratio(x, by float64) bool { return x/by > 0 && !math.IsInf(x/by, 0) }
@@ -73,17 +80,13 @@ func (e Estimate) Sure() (low, high float64) {
 	return exp(low), exp(high)
 }
 
-// SummarizeSurely does what Summarize does, with a 99 % interval.
-func SummarizeSurely(xs []float64) Summary {
+// SummarizeSurely returns the median of xs, times a factor whose logarithm is by, with its 99 %
+// interval. N is the number of values; ok is false if there are too few for an interval.
+func SummarizeSurely(xs []float64, by Estimate) (s Summary, ok bool) {
 	xs = finite(xs)
-	out := Summary{Median: Median(xs), N: len(xs)}
-	out.Low, out.High = out.Median, out.Median
-	if len(xs) > 1 {
-		all := medians(xs)
-		slices.Sort(all)
-		out.Low, out.High = tails(all, sureConfidence)
-	}
-	return out
+	s = Summary{Median: Median(xs), N: len(xs)}
+	s.Low, s.High, ok = MedianInterval(xs, sureConfidence)
+	return s.By(by, sureConfidence), ok
 }
 
 // Judge returns same if the whole 95 % interval is within same of 1, and better or worse if the

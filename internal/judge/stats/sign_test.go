@@ -48,3 +48,30 @@ func TestMedianIntervalCovers(t *testing.T) {
 		t.Errorf("the median is outside in %.2f %% of the samples", 100*share)
 	}
 }
+
+// A percentile bootstrap of few values has 93 to 98 % instead of 99 %.
+func TestSureSummaryCovers(t *testing.T) {
+	const runs = 4000
+	rng := rand.New(rand.NewPCG(1, 4))
+	for n := 2; n <= 20; n++ {
+		missed, known := 0, 0
+		for range runs {
+			xs := make([]float64, n)
+			for i := range xs {
+				xs[i] = math.Exp(0.3 * rng.NormFloat64())
+			}
+			if s, ok := SummarizeSurely(xs, Estimate{}); ok {
+				known++
+				if s.Low > 1 || s.High < 1 {
+					missed++
+				}
+			}
+		}
+		if (known == runs) != (n >= MinSure) || known > 0 && known < runs {
+			t.Errorf("%d of %d samples of %d values have an interval", known, runs, n)
+		}
+		if share := float64(missed) / runs; share > 0.013 {
+			t.Errorf("the median of %d is outside in %.2f %% of the samples", n, 100*share)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -41,7 +40,7 @@ func gateReason(x gate.Reason) string {
 	case gate.NoControl:
 		return "the run has no control, so its noise is not known"
 	case gate.FewRounds:
-		return fmt.Sprintf("too few rounds: %d of at least %d", x.Rounds, stats.MinJudged)
+		return fmt.Sprintf("too few rounds: %d of at least %d", x.Rounds, x.Least)
 	case gate.NotConfirmed:
 		return fmt.Sprintf("it is violated here, but not in %s (%s)", x.Of, x.Seen)
 	}

@@ -22,7 +22,8 @@ func TestReasonsOfGates(t *testing.T) {
 		"it has no throughput": {Code: gate.NoMetric,
 			Metric: "throughput"},
 		"the run has no control, so its noise is not known": {Code: gate.NoControl},
-		"too few rounds: 3 of at least 5":                   {Code: gate.FewRounds, Rounds: 3},
+		"too few rounds: 7 of at least 8": {Code: gate.FewRounds, Rounds: 7,
+			Least: 8},
 		"it is violated here, but not in again.jsonl (holds)": {Code: gate.NotConfirmed,
 			Of: "again.jsonl", Seen: gate.Holds},
 	} {
