@@ -53,6 +53,7 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 	if of.Metric == to.Metric {
 		x = p.j.compare(i, b, of.Metric)
 	}
+	varies := x.Summary
 	if x.slices.Pairs > 0 {
 		x.slices.Centre += math.Log(by)
 		x.Summary = x.slices.Ratio()
@@ -62,6 +63,9 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 			xs[k] *= by
 		}
 		x.Summary = stats.Summarize(xs)
+	}
+	if x.varies {
+		x.Low, x.High = varies.Low*by, varies.High*by
 	}
 	out := ratioOf(x, Label(base.Cell))
 	if x.N > 0 {

@@ -69,6 +69,41 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+// As in the row itself, the range of what varies decides, however well its median is known.
+func TestBetweenOfWhatVaries(t *testing.T) {
+	cells := judgetest.Trio(mode.Bridge, "bulk")
+	rates := []float64{4, 80, 8, 60}
+	byRounds := judgetest.New(t, cells...).Rounds(40, func(round, cell int) float64 {
+		if cell == 2 {
+			return rates[round%len(rates)]
+		}
+		return 40
+	}).File
+	bySlices := newSlicedRun(t, four("bulk")...).epochs(8, 40, 40, 30, 40).File
+	for i := range bySlices.Visits {
+		if v := &bySlices.Visits[i]; v.Cell == 2 {
+			for k := range v.Slices.Rates {
+				v.Slices.Rates[k] = rates[k%len(rates)] * 1e9 / 8
+			}
+		}
+	}
+	for name, f := range map[string]*sample.File{"rounds": byRounds, "slices": bySlices} {
+		p := analysis.Pair(f)
+		of := func(cell, share int) analysis.Figure {
+			return analysis.Figure{Cell: f.Header.Plan.Cells[cell], Metric: workload.Throughput,
+				Share: share}
+		}
+		x, ok := p.Between(of(2, 1), of(0, 1))
+		if !ok || !x.Varies || x.Low > 0.2 || x.High < 1.4 || x.Verdict != stats.Unclear {
+			t.Errorf("by %s: %+v", name, x)
+		}
+		if y, _ := p.Between(of(2, 2), of(0, 1)); !judgetest.Near(2*y.Low, x.Low) ||
+			!judgetest.Near(2*y.High, x.High) || !judgetest.Near(2*y.Median, x.Median) {
+			t.Errorf("by %s, half of it: %+v, want half of %+v", name, y, x)
+		}
+	}
+}
+
 func TestBetweenWithoutResult(t *testing.T) {
 	cells := judgetest.Trio(mode.Bridge, "bulk")
 	r := judgetest.New(t, cells...)
