@@ -89,6 +89,9 @@ func (d *differ) match(r *Report) {
 			d.matches = append(d.matches, analysis.Match{Old: k, New: i})
 		case !d.New.Failed(i):
 			r.OnlyNew = append(r.OnlyNew, lone(s.Cell, why))
+			if why.Code == OtherLoad {
+				r.OnlyOld = append(r.OnlyOld, lone(s.Cell, why))
+			}
 		case k >= 0 && !d.Old.Failed(k):
 			r.OnlyOld = append(r.OnlyOld, lone(s.Cell, Reason{Code: FailedNew}))
 		}

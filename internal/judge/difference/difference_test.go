@@ -210,7 +210,7 @@ func TestOtherLoad(t *testing.T) {
 	r := judged(t, measured(t, 0.8), measured(t, 0.8, func(f *sample.File) {
 		f.Header.Plan.Loads[0].Streams = 4
 	}))
-	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 ||
+	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 || !slices.Equal(r.OnlyOld, r.OnlyNew) ||
 		r.OnlyNew[0].Code != difference.OtherLoad || r.OnlyNew[0].Work[0] == r.OnlyNew[0].Work[1] {
 		t.Errorf("%+v, only new %+v", r.Cells, r.OnlyNew)
 	}
@@ -326,6 +326,23 @@ func TestTraces(t *testing.T) {
 		r.Traces[0].Refused != trace.FewFollowed || r.Traces[0].Run != "new" ||
 		r.Traces[0].Share != 0 {
 		t.Errorf("%+v", r.Traces)
+	}
+}
+
+// Every load has CPU time, each by a unit of its own.
+func TestCPUTimeOfEveryLoadIsCompared(t *testing.T) {
+	for _, w := range workload.All() {
+		worse := difference.Metric{Ratio: &difference.Change{SureLow: 1.2, SureHigh: 1.3,
+			Verdict: stats.Worse}}
+		r := &difference.Report{Cells: []difference.Cell{{
+			Cell: sample.Cell{Load: w.Name}, Primary: w.Primary,
+			Metrics: map[string]difference.Metric{w.CPU(): worse, w.Primary: {}}}}}
+		if r.FailAbove(0.05); len(r.Failing) != 1 || r.Failing[0].Metric != w.CPU() {
+			t.Errorf("%s: failing %+v", w.Name, r.Failing)
+		}
+		if got := difference.Metrics(r.Cells[0]); len(got) != 2 || got[0] != w.Primary {
+			t.Errorf("%s: %q", w.Name, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package difference
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -202,8 +203,8 @@ func (r *Report) Groups() [][]Cell {
 // Metrics returns the names of the cell's metrics, the primary one first.
 func Metrics(c Cell) []string {
 	var out []string
-	for _, m := range []string{c.Primary, workload.LatencyP99, workload.CPUPerByte,
-		workload.CPUPerTrip} {
+	for _, m := range append([]string{c.Primary, workload.LatencyP99},
+		slices.Sorted(maps.Keys(c.Metrics))...) {
 		if _, ok := c.Metrics[m]; ok && !slices.Contains(out, m) {
 			out = append(out, m)
 		}

@@ -119,10 +119,13 @@ func signedPercent(ratio float64, decimals int) string {
 }
 
 func metricWord(metric string) string {
-	words := map[string]string{workload.LatencyP50: "p50", workload.LatencyP99: "p99",
-		workload.CPUPerByte: "CPU time", workload.CPUPerTrip: "CPU time"}
-	if w, ok := words[metric]; ok {
-		return w
+	switch {
+	case metric == workload.LatencyP50:
+		return "p50"
+	case metric == workload.LatencyP99:
+		return "p99"
+	case strings.HasPrefix(metric, "cpu_per_"):
+		return "CPU time"
 	}
 	return strings.ReplaceAll(metric, "_", " ")
 }
