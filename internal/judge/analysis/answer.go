@@ -26,7 +26,7 @@ func (a *Answer) Add(s string) {
 // (93–97) of the throughput".
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
-	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+	if cpu := c.FullCPU(); cpu != nil {
 		return fmt.Sprintf("fills %s, with %s of the CPU time", c.Link(), cpu)
 	}
 	switch {
@@ -41,7 +41,7 @@ func (r *Report) Clause(c Cell) string {
 // Verdict returns the verdict on the cell, or on its CPU time if a link is full; "" without a
 // ratio.
 func (c Cell) Verdict() stats.Verdict {
-	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+	if cpu := c.FullCPU(); cpu != nil {
 		return cpu.Verdict
 	}
 	if x := c.Metrics[c.Primary].Ratio; x != nil {

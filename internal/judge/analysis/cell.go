@@ -18,9 +18,8 @@ func (c Cell) Toll() float64 {
 		return math.Inf(-1)
 	}
 	r := c.Metrics[c.Primary].Ratio
-	cpu := c.Metrics[workload.CPUPerByte].Ratio
-	switch {
-	case c.FillsLink() && cpu != nil:
+	switch cpu := c.FullCPU(); {
+	case cpu != nil:
 		return cpu.Median
 	case r == nil:
 		return math.Inf(1)
@@ -33,7 +32,7 @@ func (c Cell) Toll() float64 {
 // rank returns the toll, or 1 if it is unclear: what it happened to be is no order.
 func (c Cell) rank() float64 {
 	r := c.Metrics[c.Primary].Ratio
-	if !c.Baseline && !c.FillsLink() && r != nil && r.Verdict == stats.Unclear {
+	if !c.Baseline && c.FullCPU() == nil && r != nil && r.Verdict == stats.Unclear {
 		return 1
 	}
 	return c.Toll()
@@ -41,6 +40,15 @@ func (c Cell) rank() float64 {
 
 // FillsLink reports whether the cell was as fast as its wire, a network card or a shaper.
 func (c Cell) FillsLink() bool { return Fills(c.LimitedBy) }
+
+// FullCPU returns the ratio of the CPU time of a cell that fills its link, which decides its verdict;
+// nil if it fills none or that is not known.
+func (c Cell) FullCPU() *Ratio {
+	if !c.FillsLink() {
+		return nil
+	}
+	return c.Metrics[workload.CPUPerByte].Ratio
+}
 
 // Fills reports whether limitedBy names a link rather than a party.
 func Fills(limitedBy string) bool {

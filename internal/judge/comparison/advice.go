@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Dear is the least cost at which a mode is advised against: certainly a third less throughput,
@@ -165,7 +164,7 @@ func (p place) leading(x route) int {
 
 // Deciding returns the ratio that decides a cell's verdict: of its CPU time if it fills a link.
 func Deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
-	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+	if cpu := c.FullCPU(); cpu != nil {
 		return cpu, false
 	}
 	m := c.Metrics[c.Primary]

@@ -201,7 +201,7 @@ func (x route) change(c analysis.Cell, named bool) string {
 	if named {
 		noun = " " + x.r.NounOf(c)
 	}
-	if r := m.Ratio; r != nil && r.Varies && !c.FillsLink() {
+	if r := m.Ratio; r != nil && r.Varies && c.FullCPU() == nil {
 		return fmt.Sprintf("%s of %s's %s", r, r.To, x.r.NounOf(c))
 	}
 	pacing := x.unpacedWords(c)
@@ -214,8 +214,8 @@ func (x route) change(c analysis.Cell, named bool) string {
 	case stats.Same:
 		return ""
 	}
-	if r, _ := comparison.Deciding(c); c.FillsLink() {
-		return "fills " + c.Link() + ", " + percentOf(*r) + " CPU time"
+	if cpu := c.FullCPU(); cpu != nil {
+		return "fills " + c.Link() + ", " + percentOf(*cpu) + " CPU time"
 	}
 	if m.Price != nil {
 		return x.more(*m.Price, c.Load) + noun

@@ -31,6 +31,8 @@ func TestAnswer(t *testing.T) {
 	full.Metrics[workload.CPUPerByte] = analysis.Metric{
 		Ratio: &analysis.Ratio{To: "host", Median: 1.2, Low: 1.1, High: 1.3, N: 12,
 			Verdict: stats.Worse}}
+	fullOnly := bridge(workload.Bulk, 0.9, 0.01, stats.Worse)
+	fullOnly.LimitedBy = string(mode.HopWire)
 	relayed := proxy(workload.Bulk, 0.4, 0.01, stats.Worse)
 	relayed.Hops = []string{"lo", "proxy", "bridge"}
 	rootless := judgetest.Judged(mode.RootlessPublish, mode.ToLoopback, workload.Bulk, 0.3, 0.01,
@@ -97,6 +99,8 @@ func TestAnswer(t *testing.T) {
 			[]string{"Keep publish-nat :lo: -34 % throughput."}, "Avoid"},
 		{"wire", []analysis.Cell{host, full},
 			[]string{"Keep bridge: fills the wire, +20 % CPU time."}, "Avoid"},
+		{"wire-without-cpu-time", []analysis.Cell{host, fullOnly},
+			[]string{"Keep bridge: -10 % throughput."}, "CPU"},
 		{"both-ways", []analysis.Cell{host, bridge(workload.Bulk, 0.74, 0.01, stats.Worse),
 			nat(workload.Bulk, 1, 0.01, stats.Same), proxy(workload.Bulk, 0.7, 0.01, stats.Worse),
 			bridge(workload.BulkReverse, 0.8, 0.01, stats.Worse),

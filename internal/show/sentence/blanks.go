@@ -152,7 +152,7 @@ var general = words{
 	},
 
 	"ladder": func(w *writer, _ []analysis.Finding) string {
-		if w.study.(*ladder.Report).Steps[0].To.Outside() {
+		if of := w.study.(*ladder.Report).Steps; len(of) > 0 && of[0].To.Outside() {
 			return "way out"
 		}
 		return "path"
@@ -313,7 +313,7 @@ func (w *writer) verdicts(fs []analysis.Finding) string {
 	for _, c := range w.cells(fs[0]) {
 		said := analysis.Judged{Name: c.Label(), Verdict: c.Verdict(),
 			Ratio: c.Metrics[c.Primary].Ratio}
-		if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
+		if cpu := c.FullCPU(); cpu != nil {
 			said.Name, said.Ratio = fmt.Sprintf("%s (fills %s, with %s of the CPU time)", c.Label(),
 				c.Link(), cpu), nil
 		}

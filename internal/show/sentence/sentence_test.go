@@ -26,6 +26,7 @@ func compared() *analysis.Report {
 		judgetest.Judged(mode.Bridge, mode.ToContainer, workload.RR, 1.2, 0.01, stats.Worse),
 		six, tuned, up)
 	r.Cells[0].LimitedBy, r.Cells[1].LimitedBy = "client core", "wire"
+	r.Cells[1].Metrics[workload.CPUPerByte] = r.Cells[1].Metrics[r.Cells[1].Primary]
 	r.Environment.Congestion = "bbr"
 	r.Plan.Loads = append(r.Plan.Loads, sample.Load{Kind: workload.Stream, Streams: 1,
 		Options: sample.StreamOptions{Tokens: 6, Pace: 50}})
