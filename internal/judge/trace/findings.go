@@ -45,7 +45,7 @@ func Findings(r *Report) (out []analysis.Finding) {
 	switch {
 	case len(r.Cells) == 0:
 		first.Code = analysis.NothingMeasured
-	case r.Traces != nil && r.Traces[0].Route():
+	case len(r.Traces) > 0 && r.Traces[0].Route():
 		first.Code = Followed
 	}
 	for i, t := range r.Traces {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
@@ -49,6 +50,55 @@ func FuzzReport(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Files of each study without what it is about, from busy machines, of which there is something to say.
+func TestFilesWithLittleInThem(t *testing.T) {
+	trio := `{"mode":"host","from":"host","to":"loopback","load":"LOAD","on":"lab"},` +
+		`{"mode":"host","from":"host","to":"loopback","load":"LOAD","on":"lab","control":true},` +
+		`{"mode":"bridge","from":"host","to":"container","load":"LOAD","on":"lab"}`
+	busy := `"contention":{"elapsed_s":5,"cpus":2,"others":2,"stolen":0,"load_average_1m":9}`
+	for _, study := range []string{"", "compare", "scale", "ladder", "endpoints", "advise", "sweep",
+		"mesh", "trace", "of a later toll"} {
+		for _, load := range []string{"bulk", "rr", "stream", "request", "chat", "sql", "exec",
+			"new"} {
+			for name, cells := range map[string]string{"no-cells": "", "usual": trio,
+				"unknown": strings.NewReplacer("host", "x", "bridge", "y").Replace(trio)} {
+				for _, loads := range []string{`{"kind":"` + load + `"}`, ""} {
+					text := `{"header":{"schema":"` + sample.Schema + `",` + busy + `,"plan":{"study":"` +
+						study + `","baseline":"host","cells":[` + strings.ReplaceAll(cells, "LOAD", load) +
+						`],"loads":[` + loads + "]}}}\n"
+					if cells != "" {
+						text += visits(3)
+					}
+					text += `{"end":{"rounds":2,` + busy + "}}\n"
+					t.Run(study+"-"+load+"-"+name+loads, func(t *testing.T) { readable(t, text) })
+				}
+			}
+		}
+	}
+}
+
+func readable(t *testing.T, text string) {
+	t.Helper()
+	file, err := sample.Read(strings.NewReader(text))
+	if err != nil {
+		return // such as a sweep without points
+	}
+	r := judge.Judge(file)
+	docs := []document.Document{Report(r), Summary(r)}
+	for _, p := range Parts(r) {
+		for _, row := range p.Rows {
+			docs = append(docs, Details(r, row))
+		}
+	}
+	for _, d := range docs {
+		for _, to := range format.All() {
+			if err := to.Write(io.Discard, d, format.Options{}); err != nil && to.Writes(d.Kind) {
+				t.Errorf("%s: %v", to.Name, err)
+			}
+		}
+	}
 }
 
 // visits returns two rounds of visits to the cells, with counts of all sorts.
