@@ -17,11 +17,11 @@ const (
 )
 
 // streamed returns what the paths from a placement add to the median response, and whether tokens
-// were late.
+// were late. With fewer rounds than a verdict needs, what they add is not judged.
 func (j study) streamed(r *analysis.Report, from mode.Placement) []analysis.Finding {
 	f := analysis.Finding{Code: TokensUnclear, From: from}
 	late := analysis.Finding{Code: TokensInTime, From: from}
-	lowest, highest := math.Inf(1), math.Inf(-1)
+	lowest, highest, least := math.Inf(1), math.Inf(-1), math.MaxInt
 	for i, s := range j.Series {
 		if s.Cell.Load != workload.Stream || s.Cell.From != from || s.Cell.Control || j.Failed(i) {
 			continue
@@ -39,7 +39,7 @@ func (j study) streamed(r *analysis.Report, from mode.Placement) []analysis.Find
 			continue
 		}
 		f.What = analysis.Label(j.Series[b].Cell)
-		highest, lowest = max(highest, d.High), min(lowest, d.Low)
+		highest, lowest, least = max(highest, d.High), min(lowest, d.Low), min(least, d.N)
 		f.Cells = append(f.Cells, r.At(s.Cell))
 		f.Prices = append(f.Prices, analysis.Price{Unit: "s", Median: d.Median, Low: d.Low,
 			High: d.High, N: d.N})
@@ -47,6 +47,7 @@ func (j study) streamed(r *analysis.Report, from mode.Placement) []analysis.Find
 	switch {
 	case len(f.Cells) == 0:
 		return nil
+	case least < stats.MinJudged:
 	case highest < publishedExtra:
 		f.Code = TokensFaster
 	case lowest >= publishedExtra:

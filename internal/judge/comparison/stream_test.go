@@ -152,6 +152,16 @@ func TestStreamFinding(t *testing.T) {
 	}
 }
 
+// Two rounds of a noisy machine are too few to say that nothing is slower.
+func TestStreamFindingTakesFiveRounds(t *testing.T) {
+	for rounds, want := range map[int]string{2: TokensUnclear, 4: TokensUnclear, 5: TokensFaster} {
+		r := Judge(streamed(t, rounds, []float64{100, 100, 100}, []float64{120, 120, 125}).File)
+		if got := r.Found[1]; got.Code != want || len(got.Prices) != 1 {
+			t.Errorf("after %d rounds %+v, want %s", rounds, got, want)
+		}
+	}
+}
+
 func TestStreamWarnings(t *testing.T) {
 	with := func(name string, ns ...int64) func(*sample.Visit) {
 		return func(v *sample.Visit) {
