@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/live"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // progress prints the run's progress. It prints only between visits, because drawing costs CPU
@@ -78,8 +79,8 @@ func stepOf(s engine.Progress) live.Progress {
 
 func next(s engine.Progress) string {
 	if s.Rounds > 0 {
-		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1,
-			s.Rounds, s.Pairs, s.Cell.Load)
+		return fmt.Sprintf("sweep %d, round %d of %d: %s at once, %s", s.Sweep+1, s.Round+1,
+			s.Rounds, units.Plural(s.Pairs, "pair"), s.Cell.Load)
 	}
 	if s.Epoch {
 		line := fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits,

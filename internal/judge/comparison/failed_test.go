@@ -13,7 +13,7 @@ import (
 func TestFailed(t *testing.T) {
 	unwitnessed := func(v *sample.Visit) {
 		v.Witness = sample.Witness{Evidence: fmt.Sprintf(
-			"round %d: DNAT hit 0 times by 1 connections", v.Round)}
+			"round %d: DNAT hit 0 times by 1 connection", v.Round)}
 	}
 	failing := func(v *sample.Visit) {
 		v.Failure, v.Witness.OK = "client: connection refused", false
@@ -24,7 +24,7 @@ func TestFailed(t *testing.T) {
 		reason, evidence string
 	}{
 		{"unwitnessed", unwitnessed, "the path was not witnessed",
-			"round 5: DNAT hit 0 times by 1 connections"},
+			"round 5: DNAT hit 0 times by 1 connection"},
 		{"failing", failing, "the visit failed", "client: connection refused"},
 		{"never-visited", nil, "it was never visited", ""},
 		{"too-short", nil, "it was never visited", "the budget ended before that"},

@@ -45,7 +45,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
 		if FewReplies*w.Tokens >= s.Requests {
-			a.Add(Waited(w, "replies") + ".")
+			a.Add(Waited(w, "reply") + ".")
 		}
 	}
 	a.Add(together(s))

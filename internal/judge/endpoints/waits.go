@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // causes has what tokens wait for in the server's TCP, and as what that is blamed.
@@ -20,10 +21,11 @@ var causes = map[string]struct{ waits, blames string }{
 	sample.WaitOther:  {"for an unknown cause", "the server's TCP"},
 }
 
-// Waited returns a clause on the tokens or replies that waited for a cause.
-func Waited(x sample.EvidenceWait, what string) string {
-	return fmt.Sprintf("%d %s waited %s each in the server's TCP %s", x.Tokens, what,
-		workload.Briefly(x.Sum/float64(x.Tokens)), causes[x.Cause].waits)
+// Waited returns a clause on what waited for a cause: noun is "token" or "reply".
+func Waited(x sample.EvidenceWait, noun string) string {
+	return fmt.Sprintf("%s waited %s%s in the server's TCP %s", units.Plural(x.Tokens, noun),
+		workload.Briefly(x.Sum/float64(x.Tokens)), units.Agree(x.Tokens, "", " each"),
+		causes[x.Cause].waits)
 }
 
 // Blames returns as what a cause of waits is blamed.

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Table is a table of one family.
@@ -161,7 +163,7 @@ func (f family) text(entries []byte) string {
 		entries = entries[size:]
 		n++
 	}
-	return fmt.Sprintf("%d entries (checksum %06x)", n, sum&0xffffff)
+	return fmt.Sprintf("%s (checksum %06x)", units.Plural(n, "entry"), sum&0xffffff)
 }
 
 // getsockopt calls getsockopt(2). With these options, the kernel also reads from value.

@@ -32,5 +32,5 @@ func ExampleWitness() {
 	visit(0)
 	// Output:
 	// true ""
-	// false "DNAT tcp 8080 (machine A): hit 0 times by 1 connections"
+	// false "DNAT tcp 8080 (machine A): hit 0 times by 1 connection"
 }

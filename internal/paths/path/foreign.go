@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // WitnessForeign judges the load of a foreign program, which does not report its bytes. If one
@@ -79,8 +80,8 @@ func (h Hop) judgeForeign(c sample.Counters, m Moved) string {
 		return ""
 	}
 	if c.ForwardPackets == 0 || c.BackwardPackets == 0 {
-		return fmt.Sprintf("saw %d packets to the server and %d back", c.ForwardPackets,
-			c.BackwardPackets)
+		return fmt.Sprintf("saw %s to the server and %d back",
+			units.Plural(int(c.ForwardPackets), "packet"), c.BackwardPackets)
 	}
 	if c.ForwardBytes < uint64(m.Forward) || c.BackwardBytes < uint64(m.Backward) {
 		return fmt.Sprintf("counted %d bytes to the server and %d back, another hop %d and %d",

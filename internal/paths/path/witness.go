@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Expect is what a hop must count when the load crosses it.
@@ -208,8 +209,8 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	if c.ForwardPackets > 0 && c.BackwardPackets == 0 ||
 		c.ForwardPackets == 0 && c.BackwardPackets > 0 {
 		return fmt.Sprintf(
-			"counted %d packets to the server and %d back: one direction took another path",
-			c.ForwardPackets, c.BackwardPackets)
+			"counted %s to the server and %d back: one direction took another path",
+			units.Plural(int(c.ForwardPackets), "packet"), c.BackwardPackets)
 	}
 	return ""
 }
@@ -262,17 +263,18 @@ func matched(what string, hits uint64, m Moved) string {
 	}
 	switch {
 	case hits < uint64(m.Connections):
-		return fmt.Sprintf("%s %d times by %d connections", what, hits, m.Connections)
+		return fmt.Sprintf("%s %s by %s", what, units.Plural(int(hits), "time"),
+			units.Plural(m.Connections, "connection"))
 	case hits > uint64(most):
-		return fmt.Sprintf("%s %d times, the load opened only %d connections", what, hits,
-			m.Connections)
+		return fmt.Sprintf("%s %s, the load opened only %s", what, units.Plural(int(hits), "time"),
+			units.Plural(m.Connections, "connection"))
 	}
 	return ""
 }
 
 func untouched(c sample.Counters, more int) string {
 	if c.Hits > 0 {
-		return fmt.Sprintf("hit %d times, the path must not use it", c.Hits)
+		return "hit " + units.Plural(int(c.Hits), "time") + ", the path must not use it"
 	}
 	bytes, packets := c.ForwardBytes+c.BackwardBytes, c.ForwardPackets+c.BackwardPackets
 	if bytes > quietBytes+eachBytes*uint64(more) || packets > quietPackets+eachPacket*uint64(more) {

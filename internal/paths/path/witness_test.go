@@ -103,9 +103,9 @@ func TestWitness(t *testing.T) {
 			"to the server, the load moved 10000"},
 		{"rule", Matches, bulk, sample.Counters{Hits: 1}, ""},
 		{"rule-sent-syn-again", Matches, bulk, sample.Counters{Hits: 2}, ""},
-		{"rule-not-hit", Matches, bulk, sample.Counters{}, " x (): hit 0 times by 1 connections"},
+		{"rule-not-hit", Matches, bulk, sample.Counters{}, " x (): hit 0 times by 1 connection"},
 		{"rule-hit-by-others", Matches, bulk, sample.Counters{Hits: 9}, " x (): hit 9 times, " +
-			"the load opened only 1 connections"},
+			"the load opened only 1 connection"},
 		{"guard", Untouched, bulk, both(270, 3, 90, 1), ""},
 		{"guard-of-a-crowd", Untouched, Moved{Forward: 1 << 30, Connections: 17},
 			both(5496, 86, 0, 0), ""},
@@ -114,7 +114,7 @@ func TestWitness(t *testing.T) {
 				"not use it"},
 		{"guard-used", Untouched, bulk, both(600_000, 9_000, 0, 0), " x (): counted 600000 " +
 			"bytes in 9000 packets, the path must not use it"},
-		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, " x (): hit 1 times, " +
+		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, " x (): hit 1 time, " +
 			"the path must not use it"},
 		{"crr", Carries, crr, both(1_700_000, 25_010, 1_360_000, 20_008), ""},
 		{"crr-half-elsewhere", Carries, crr, both(1_700_000, 25_010, 160_000, 2_400),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // A container does not stay up if it restarted at least manyRestarts times, the last time at most
@@ -37,7 +39,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 		default:
 			t := Trap{Code: Restarting, Ports: ports,
 				About:    Reason{Code: Restarting, Of: c.Name, By: c.State, At: strings.Join(ports, ", ")},
-				Evidence: fmt.Sprintf("restarted %d times", c.Restarts),
+				Evidence: "restarted " + units.Plural(c.Restarts, "time"),
 				Remedy:   "see why it ends: docker logs " + c.Name}
 			if c.PID != 0 {
 				t.Evidence += fmt.Sprintf(", the last time %.0f s ago", c.Up.Seconds())

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // The codes of traps, part of the report's format.
@@ -85,7 +87,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 			Remedy: "give one of them another port, or its own network: containers with " +
 				"--network host share the machine's ports"}
 		if c.Restarts > 0 {
-			t.Evidence += fmt.Sprintf("; restarted %d times", c.Restarts)
+			t.Evidence += "; restarted " + units.Plural(c.Restarts, "time")
 		}
 		for _, m := range hasPort.FindAllStringSubmatch(line, -1) {
 			n, _ := strconv.Atoi(m[1])

@@ -84,8 +84,8 @@ var ofWarnings = map[string]string{
 		"for its thread" + fewer,
 	workload.OwnLate: "the client itself causes more than half of the median latency: it wakes up late " +
 		"when a request is due",
-	workload.Overdue: "{n} tokens had not arrived a second after the window: their delay until then counts",
-	workload.Blocked: "{n} times the server's socket was full: the path took tokens more slowly than " +
+	workload.Overdue: "{tokens} had not arrived a second after the window: {their} delay until then counts",
+	workload.Blocked: "{times} the server's socket was full: the path took tokens more slowly than " +
 		"they were due",
 	workload.Lossy: "at the rate that toll found, {loss} were lost: use a longer --window, or a lower " +
 		"--bitrate",
@@ -201,6 +201,9 @@ var doubted = map[string]func(analysis.Finding) string{
 	"events": func(f analysis.Finding) string {
 		return units.Agree(f.N, "one event", fmt.Sprint(f.N)+" events")
 	},
+	"tokens":      func(f analysis.Finding) string { return units.Plural(f.N, "token") },
+	"times":       func(f analysis.Finding) string { return units.Plural(f.N, "time") },
+	"their":       func(f analysis.Finding) string { return units.Agree(f.N, "its", "their") },
 	"were":        func(f analysis.Finding) string { return units.Agree(f.N, "was", "were") },
 	"first event": func(f analysis.Finding) string { return told(f.N > 1, ", the first") },
 	"error":       func(f analysis.Finding) string { return told(f.What != "", " ("+f.What+")") },

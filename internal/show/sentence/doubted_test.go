@@ -169,6 +169,10 @@ var examplesOfLoads = map[string]analysis.Finding{
 		Code: workload.Overdue, N: 12},
 	"18 times the server's socket was full: the path took tokens more slowly than they were due": {
 		Code: workload.Blocked, N: 18},
+	"1 token had not arrived a second after the window: its delay until then counts": {
+		Code: workload.Overdue, N: 1},
+	"1 time the server's socket was full: the path took tokens more slowly than they were due": {
+		Code: workload.Blocked, N: 1},
 	"at the rate that toll found, 2 % were lost: use a longer --window, or a " +
 		"lower --bitrate": ofLoad(
 		workload.Lossy, 0.02),

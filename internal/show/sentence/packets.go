@@ -36,7 +36,7 @@ func exchange(w *writer, c analysis.Cell) string {
 	x := partsOf(c)
 	say := append([]string{fmt.Sprintf("of %s a %s as captured (mean): %s",
 		workload.Briefly(x.Sum(endpoints.Last)), exchanged(w, c),
-		x.list(endpoints.Last, mean))}, x.waits("replies",
+		x.list(endpoints.Last, mean))}, x.waits("reply",
 		x.Responses/endpoints.FewReplies)...)
 	return strings.Join(say, "; ")
 }
@@ -181,7 +181,7 @@ func (w parts) figures(pooled map[string]string) string {
 		say = append(say, fmt.Sprintf("responses end %s after their last token",
 			workload.Briefly(tail)))
 	}
-	say = append(say, w.waits("tokens", w.Responses)...)
+	say = append(say, w.waits("token", w.Responses)...)
 	say = append(say, w.limits()...)
 	if w.HopsUnsure {
 		say = append(say, "the server may be a relay to another one, because captures lost packets "+
@@ -251,9 +251,9 @@ func (w parts) names() (out []string) {
 	return out
 }
 
-// waits returns clauses on the causes for which many tokens or replies, at least some, waited in
+// waits returns clauses on the causes for which many of the nouns, at least some, waited in
 // the server's TCP: for long, or so that it explains much of the slow gaps, if these add something.
-func (w parts) waits(what string, least int) (out []string) {
+func (w parts) waits(noun string, least int) (out []string) {
 	slow := w.Excess > 0 && w.Excess >= endpoints.SlightShare*w.Whole()
 	for _, x := range w.Waits {
 		each := x.Sum / float64(x.Tokens)
@@ -262,7 +262,7 @@ func (w parts) waits(what string, least int) (out []string) {
 		if x.Tokens < least || !long && !much {
 			continue
 		}
-		out = append(out, endpoints.Waited(x, what))
+		out = append(out, endpoints.Waited(x, noun))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // why returns why a route is blamed, with doubts.
@@ -73,11 +74,7 @@ func (w *writer) proof(fs []analysis.Finding) string {
 		say = append(say, fmt.Sprintf("its slow gaps are %s longer", f.Prices[0].Amount()))
 	}
 	if n := f.Values[workload.Stalls]; n > 0 {
-		stalls := fmt.Sprintf("%.0f stalls", n)
-		if n == 1 {
-			stalls = "1 stall"
-		}
-		say = append(say, fmt.Sprintf("%s (over %s %.0f)", stalls, w.steadiest(f),
+		say = append(say, fmt.Sprintf("%s (over %s %.0f)", units.Plural(int(n), "stall"), w.steadiest(f),
 			f.Values[endpoints.Other+workload.Stalls]))
 	}
 	if len(say) == 0 {
@@ -175,8 +172,8 @@ func (w *writer) times(fs []analysis.Finding) string {
 func (w *writer) page(fs []analysis.Finding) string {
 	c, queries := w.r.Cells[fs[0].Cells[0]], fs[0].N
 	p := c.Metrics[workload.LatencyP50].Price
-	return fmt.Sprintf("%s adds %s to a page of %d queries over %s (%s): %s to each", c.Label(),
-		p.Plain(), queries, w.r.Plan.Baseline, p.Verdict, divided(*p, queries).Plain())
+	return fmt.Sprintf("%s adds %s to a page of %s over %s (%s): %s to each", c.Label(),
+		p.Plain(), units.Plural(queries, "query"), w.r.Plan.Baseline, p.Verdict, divided(*p, queries).Plain())
 }
 
 // tracing returns the command that traces requests over the routes, whose client is the run's

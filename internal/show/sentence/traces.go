@@ -115,7 +115,7 @@ var tracedWords = words{
 	},
 	"waited": func(_ *writer, fs []analysis.Finding) string {
 		return printable.Capital(endpoints.Waited(sample.EvidenceWait{Cause: fs[0].What,
-			Tokens: fs[0].N, Sum: fs[0].Values[trace.Took]}, "replies"))
+			Tokens: fs[0].N, Sum: fs[0].Values[trace.Took]}, "reply"))
 	},
 	"requests": of(func(f analysis.Finding) string { return units.Plural(f.N, "request") }),
 	"no_reply": of(func(f analysis.Finding) string { return units.Agree(f.N, "is", "are") }),
@@ -176,7 +176,7 @@ func refusal(x trace.Refusal) string {
 		text += fmt.Sprintf("only %.1f %% of %s's trips were followed", math.Floor(1000*x.Share)/10, x.Of)
 		text += told(x.After != "", fmt.Sprintf(": after %s, %s is missing in %.1f %%", x.After, x.Want,
 			100*x.Lacking))
-		return text + told(x.NoRoom > 0, fmt.Sprintf("; the log had no room for %d events", x.NoRoom))
+		return text + told(x.NoRoom > 0, "; the log had no room for "+units.Plural(x.NoRoom, "event"))
 	}
 	return ""
 }

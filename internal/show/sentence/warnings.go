@@ -106,8 +106,8 @@ func runWarning(f analysis.Finding) string {
 		return fmt.Sprintf("something else kept %.2f CPUs busy during the run: close it and run again "+
 			"for narrower intervals", x)
 	case analysis.Throttled:
-		return fmt.Sprintf("the cgroup's CPU limit paused the run %.0f times: throughput and latency "+
-			"show the limit, not the network", x)
+		return "the cgroup's CPU limit paused the run " + units.Plural(int(x), "time") +
+			": throughput and latency show the limit, not the network"
 	case analysis.CgroupLimit:
 		return fmt.Sprintf("a cgroup limits this run to %.2g CPUs; client and server alone need two", x)
 	case analysis.Paced:

@@ -21,6 +21,8 @@ func TestWarnings(t *testing.T) {
 		"the cgroup's CPU limit paused the run 15 times: throughput and latency show " +
 			"the limit, not " +
 			"the network": value(analysis.Throttled, 15),
+		"the cgroup's CPU limit paused the run 1 time: throughput and latency show the limit, not " +
+			"the network": value(analysis.Throttled, 1),
 		"a cgroup limits this run to 1.5 CPUs; client and server alone need two": value(
 			analysis.CgroupLimit, 1.5),
 		"TCP's congestion control here is bbr, which paces what it sends: bulk measures " +

@@ -133,7 +133,7 @@ func delta(d sample.Counters, ok bool) string {
 		}
 		return s
 	}
-	return fmt.Sprintf("%d hits, 0 bytes", d.Hits)
+	return units.Plural(int(d.Hits), "hit") + ", 0 bytes"
 }
 
 func describeLink(l sample.Link) string {

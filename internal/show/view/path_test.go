@@ -68,7 +68,7 @@ func unwitnessed() *Trace {
 			},
 				Witness: sample.Witness{
 					Evidence: "DNAT nat DOCKER publish (machine A): hit 0 times by 1 " +
-						"connections; " +
+						"connection; " +
 						"lo lo (machine A): counted 1234567 bytes, the path must not use it"}},
 		},
 	}

@@ -269,10 +269,11 @@ func meshPlan(p sample.Plan) []document.Section {
 	m := p.Mesh
 	n := len(m.Nodes)
 	text := fmt.Sprintf(
-		"%d nodes, %d pairs, %d rounds per sweep, about %.1f s per round and %.0f s per sweep; ",
-		n, n*(n-1)/2, plan.MeshRounds(p), plan.RoundTime(p), plan.SweepTime(p))
+		"%s, %s, %s per sweep, about %.1f s per round and %.0f s per sweep; ",
+		units.Plural(n, "node"), units.Plural(n*(n-1)/2, "pair"),
+		units.Plural(plan.MeshRounds(p), "round"), plan.RoundTime(p), plan.SweepTime(p))
 	if m.Sweeps > 0 {
-		text += fmt.Sprintf("%d sweeps", m.Sweeps)
+		text += units.Plural(m.Sweeps, "sweep")
 	} else {
 		text += fmt.Sprintf("sweeps until each node's values are known to ± %g %% (at least %d sweeps) "+
 			"or %s have passed (at least one sweep)", 100*p.Precision, plan.MinSweeps,
@@ -280,25 +281,25 @@ func meshPlan(p sample.Plan) []document.Section {
 	}
 	atOnce := ""
 	if m.AtOnce > 0 {
-		atOnce = fmt.Sprintf("at most %d pairs at once", m.AtOnce)
+		atOnce = "at most " + units.Plural(m.AtOnce, "pair") + " at once"
 	}
 	head := document.Section{Blocks: lines(
 		fmt.Sprintf("%s; seed %d", text, p.Seed), OverBudget(p), atOnce)}
 	head.Add(loadLines(p, nil)...)
 	first := document.Section{Title: document.Plainly("The first sweep, client → server:")}
-	said := func(level int, format string, n int) {
-		first.Add(document.Paragraph{Level: level, Text: document.Plainly(fmt.Sprintf(format, n))})
+	said := func(level int, text string) {
+		first.Add(document.Paragraph{Level: level, Text: document.Plainly(text)})
 	}
 	for round := range min(shownRounds, plan.MeshRounds(p)) {
-		said(1, "round %d", round+1)
+		said(1, fmt.Sprint("round ", round+1))
 		phases := plan.MeshRound(p, 0, round)
 		first.Add(phaseTable(m, phases[:min(shownPhases, len(phases))]))
 		if left := len(phases) - shownPhases; left > 0 {
-			said(2, "and %d more phases", left)
+			said(2, "and "+units.Plural(left, "more phase"))
 		}
 	}
 	if left := plan.MeshRounds(p) - shownRounds; left > 0 {
-		said(1, "and %d more rounds", left)
+		said(1, "and "+units.Plural(left, "more round"))
 	}
 	return []document.Section{head, first}
 }

@@ -272,11 +272,12 @@ func traceFacts(t trace.Trace) []string {
 			tenths(t.Followed)))
 	}
 	if t.Cost.N > 0 {
-		text := "tracing adds %s to each (%.0f events)"
+		text := "tracing adds %s to each (%s)"
 		if t.Cost.Low < 0 { // on a busy machine other work decides which rounds are slower
-			text = "what tracing adds to each cannot be told (%s, %.0f events)"
+			text = "what tracing adds to each cannot be told (%s, %s)"
 		}
-		facts = append(facts, fmt.Sprintf(text, t.Cost.In(t.Cost.Value()), t.Events))
+		facts = append(facts, fmt.Sprintf(text, t.Cost.In(t.Cost.Value()),
+			units.Plural(int(math.Round(t.Events)), "event")))
 	}
 	var readers []string
 	for _, kind := range slices.SortedFunc(maps.Keys(t.Readers), func(a, b string) int {
