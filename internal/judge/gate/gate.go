@@ -100,13 +100,14 @@ func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 	return r
 }
 
-// Confirm compares the report with a further run's for the same sentences. A sentence that only one
-// of them violates is unclear: the machine may have been in another state.
+// Confirm compares the report with a further run's for the same sentences. A sentence is unclear if
+// it is violated here and not there, or holds here and is violated there: the machine may have been
+// in another state.
 func (r *Report) Confirm(further *Report) {
 	r.Outcome = Holds
 	for i := range r.Rules {
 		x, o := &r.Rules[i], further.Rules[i].Outcome
-		if x.Outcome == Violated && o != Violated {
+		if x.Outcome == Violated && o != Violated || x.Outcome == Holds && o == Violated {
 			x.Outcome, x.Reason = Unclear, Reason{Code: NotConfirmed, Of: further.Name, Seen: o}
 		}
 		r.Outcome = worse(r.Outcome, x.Outcome)

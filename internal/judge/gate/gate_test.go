@@ -249,13 +249,18 @@ func TestConfirm(t *testing.T) {
 		{gate.Violated, gate.Unclear, gate.Unclear},
 		{gate.Violated, gate.Missing, gate.Unclear},
 		{gate.Violated, gate.Holds, gate.Unclear},
-		{gate.Holds, gate.Violated, gate.Holds},
+		{gate.Holds, gate.Violated, gate.Unclear},
+		{gate.Holds, gate.Unclear, gate.Holds},
+		{gate.Holds, gate.Missing, gate.Holds},
+		{gate.Unclear, gate.Violated, gate.Unclear},
+		{gate.Missing, gate.Violated, gate.Missing},
 		{gate.Missing, gate.Holds, gate.Missing},
 	} {
 		r := &gate.Report{Outcome: c.here, Rules: []gate.Rule{{Outcome: c.here}}}
 		r.Confirm(&gate.Report{Name: "again", Rules: []gate.Rule{{Outcome: c.there}}})
 		if r.Outcome != c.want || r.Rules[0].Outcome != c.want ||
-			(r.Rules[0].Code == gate.NotConfirmed) != (c.here != c.want) {
+			(r.Rules[0].Code == gate.NotConfirmed) != (c.here != c.want) ||
+			c.here != c.want && r.Rules[0].Seen != c.there {
 			t.Errorf("%s, then %s: %+v, want %s", c.here, c.there, r, c.want)
 		}
 	}

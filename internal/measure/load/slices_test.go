@@ -103,7 +103,7 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 		}
 	}
 	var missing error
-	inSlices := int64(0)
+	inSlices, trips := int64(0), client.Trips
 	for i, x := range counts.Slices[1:] {
 		if x.Width <= 0 || x.Width >= sliceWork || x.Received == 0 ||
 			timed && (x.Trips == 0 || x.Median <= 0 || x.Median > sliceWork) {
@@ -113,6 +113,7 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 			t.Errorf("slice %d has no width: %+v", i+1, x)
 		}
 		inSlices += x.Received
+		trips += x.Trips
 	}
 	if inSlices+counts.Received > counts.TotalRecv {
 		t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices,
@@ -126,6 +127,9 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 	}
 	if timed && missing == nil && client.Latency.TotalCount() == 0 {
 		t.Error("no trip is in the histogram")
+	}
+	if n := client.Latency; timed && spec.Kind != "query" && n.TotalCount() < trips*9/10 {
+		t.Errorf("%d trips in the histogram, of %d in slices and the window", n.TotalCount(), trips)
 	}
 	return missing
 }

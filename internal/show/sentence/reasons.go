@@ -42,6 +42,9 @@ func gateReason(x gate.Reason) string {
 	case gate.FewRounds:
 		return fmt.Sprintf("too few rounds: %d of at least %d", x.Rounds, x.Least)
 	case gate.NotConfirmed:
+		if x.Seen == gate.Violated {
+			return "it holds here, but is violated in " + x.Of
+		}
 		return fmt.Sprintf("it is violated here, but not in %s (%s)", x.Of, x.Seen)
 	}
 	return ""

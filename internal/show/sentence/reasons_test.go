@@ -26,6 +26,8 @@ func TestReasonsOfGates(t *testing.T) {
 			Least: 8},
 		"it is violated here, but not in again.jsonl (holds)": {Code: gate.NotConfirmed,
 			Of: "again.jsonl", Seen: gate.Holds},
+		"it holds here, but is violated in again.jsonl": {Code: gate.NotConfirmed,
+			Of: "again.jsonl", Seen: gate.Violated},
 	} {
 		r := gate.Report{Rules: []gate.Rule{{Reason: x, Checks: []gate.Check{{Reason: x}}}}}
 		if FillGate(&r); r.Rules[0].Why != want || r.Rules[0].Checks[0].Why != want {
