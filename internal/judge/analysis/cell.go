@@ -41,8 +41,8 @@ func (c Cell) rank() float64 {
 // FillsLink reports whether the cell was as fast as its wire, a network card or a shaper.
 func (c Cell) FillsLink() bool { return Fills(c.LimitedBy) }
 
-// FullCPU returns the ratio of the CPU time of a cell that fills its link, which decides its verdict;
-// nil if it fills none or that is not known.
+// FullCPU returns the ratio of the CPU time of a cell that fills its link, which decides its
+// verdict; nil if it fills none or that is not known.
 func (c Cell) FullCPU() *Ratio {
 	if !c.FillsLink() {
 		return nil

@@ -318,8 +318,8 @@ func (p *predictor) factor(c sample.Cell, load string) stats.Estimate {
 	return stats.Estimate{}
 }
 
-// withFactors widens the interval of the queries' CPU time in a cell by the errors of its factors, of
-// which each concerns a share of it.
+// withFactors widens the interval of the queries' CPU time in a cell by the errors of its factors,
+// of which each concerns a share of it.
 func (p *predictor) withFactors(s stats.Summary, c sample.Cell) stats.Summary {
 	share := 0.0
 	if xs := p.values(c, workload.Bulk, workload.CPUPerByte); len(xs) > 0 {

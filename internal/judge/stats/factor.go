@@ -18,8 +18,8 @@ func Factor(ws []Window) float64 {
 // useless.
 const minWindows = 3
 
-// LogFactor returns the logarithm of the windows' Factor, with its error; Pairs is 0 if there are too
-// few windows.
+// LogFactor returns the logarithm of the windows' Factor, with its error; Pairs is 0 if there are
+// too few windows.
 func LogFactor(ws []Window) Estimate {
 	exact := make([]Window, len(ws))
 	for k := range exact {
@@ -28,10 +28,10 @@ func LogFactor(ws []Window) Estimate {
 	return Factors(ws, exact)
 }
 
-// By returns the interval, at the given level, of the product of the summary's value, which includes
-// the factor already, and an independent factor whose logarithm is e. The half-widths of the
-// logarithms add as squares (Zou & Donner, Construction of confidence limits about effect measures,
-// 2008).
+// By returns the interval, at the given level, of the product of the summary's value, which
+// includes the factor already, and an independent factor whose logarithm is e. The half-widths of
+// the logarithms add as squares (Zou & Donner, Construction of confidence limits about effect
+// measures, 2008).
 func (s Summary) By(e Estimate, level float64) Summary {
 	if !(e.Error > 0) || !(s.Low > 0) {
 		return s

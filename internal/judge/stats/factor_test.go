@@ -48,7 +48,8 @@ func TestFactorsOfTooLittle(t *testing.T) {
 	}
 }
 
-// A value of CPU time has a factor of the whole run in it, whose error the rounds' values do not show.
+// A value of CPU time has a factor of the whole run in it, whose error the rounds' values do not
+// show.
 func TestIntervalOfAFactorsProductCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	const runs, truth = 2000, 3.0

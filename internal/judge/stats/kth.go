@@ -45,8 +45,8 @@ func Kth(xs []float64, k int) float64 {
 	return xs[k]
 }
 
-// MinSure is the number of values that a median's 99 % interval needs: of seven, one in 64 samples is
-// on one side of the median.
+// MinSure is the number of values that a median's 99 % interval needs: of seven, one in 64 samples
+// is on one side of the median.
 const MinSure = 8
 
 // MedianInterval returns an interval for the median of the values' distribution by the sign test,

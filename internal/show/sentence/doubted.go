@@ -84,7 +84,8 @@ var ofWarnings = map[string]string{
 		"for its thread" + fewer,
 	workload.OwnLate: "the client itself causes more than half of the median latency: it wakes up late " +
 		"when a request is due",
-	workload.Overdue: "{tokens} had not arrived a second after the window: {their} delay until then counts",
+	workload.Overdue: "{tokens} had not arrived a second after the window: {their} delay until " +
+		"then counts",
 	workload.Blocked: "{times} the server's socket was full: the path took tokens more slowly than " +
 		"they were due",
 	workload.Lossy: "at the rate that toll found, {loss} were lost: use a longer --window, or a lower " +

@@ -74,8 +74,8 @@ func (w *writer) proof(fs []analysis.Finding) string {
 		say = append(say, fmt.Sprintf("its slow gaps are %s longer", f.Prices[0].Amount()))
 	}
 	if n := f.Values[workload.Stalls]; n > 0 {
-		say = append(say, fmt.Sprintf("%s (over %s %.0f)", units.Plural(int(n), "stall"), w.steadiest(f),
-			f.Values[endpoints.Other+workload.Stalls]))
+		say = append(say, fmt.Sprintf("%s (over %s %.0f)", units.Plural(int(n), "stall"),
+			w.steadiest(f), f.Values[endpoints.Other+workload.Stalls]))
 	}
 	if len(say) == 0 {
 		return ""
@@ -173,7 +173,8 @@ func (w *writer) page(fs []analysis.Finding) string {
 	c, queries := w.r.Cells[fs[0].Cells[0]], fs[0].N
 	p := c.Metrics[workload.LatencyP50].Price
 	return fmt.Sprintf("%s adds %s to a page of %s over %s (%s): %s to each", c.Label(),
-		p.Plain(), units.Plural(queries, "query"), w.r.Plan.Baseline, p.Verdict, divided(*p, queries).Plain())
+		p.Plain(), units.Plural(queries, "query"), w.r.Plan.Baseline, p.Verdict,
+		divided(*p, queries).Plain())
 }
 
 // tracing returns the command that traces requests over the routes, whose client is the run's

@@ -52,7 +52,8 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// Files of each study without what it is about, from busy machines, of which there is something to say.
+// Files of each study without what it is about, from busy machines, of which there is something to
+// say.
 func TestFilesWithLittleInThem(t *testing.T) {
 	trio := `{"mode":"host","from":"host","to":"loopback","load":"LOAD","on":"lab"},` +
 		`{"mode":"host","from":"host","to":"loopback","load":"LOAD","on":"lab","control":true},` +
@@ -65,9 +66,9 @@ func TestFilesWithLittleInThem(t *testing.T) {
 			for name, cells := range map[string]string{"no-cells": "", "usual": trio,
 				"unknown": strings.NewReplacer("host", "x", "bridge", "y").Replace(trio)} {
 				for _, loads := range []string{`{"kind":"` + load + `"}`, ""} {
-					text := `{"header":{"schema":"` + sample.Schema + `",` + busy + `,"plan":{"study":"` +
-						study + `","baseline":"host","cells":[` + strings.ReplaceAll(cells, "LOAD", load) +
-						`],"loads":[` + loads + "]}}}\n"
+					text := `{"header":{"schema":"` + sample.Schema + `",` + busy +
+						`,"plan":{"study":"` + study + `","baseline":"host","cells":[` +
+						strings.ReplaceAll(cells, "LOAD", load) + `],"loads":[` + loads + "]}}}\n"
 					if cells != "" {
 						text += visits(3)
 					}
