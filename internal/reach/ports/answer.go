@@ -31,13 +31,17 @@ type Exposed struct {
 	Proto  string `json:"protocol"`
 	Server string `json:"server"`
 	Reach  Reach  `json:"reach"`
-	// Sure is false if a deciding fact is unknown, or if the answer depends on the client.
+	// Sure is false if a deciding fact is unknown, also about more distant clients, or if the answer
+	// depends on the client.
 	Sure bool     `json:"sure"`
 	Dial []string `json:"dial"` // addresses that these clients dial
 
 	refused bool // this machine's own connection was refused
 	untried bool // the report's client is of another address family
 	own     bool // Dial has the container's own addresses only
+	// perhaps is the most distant kind of client that gets no answer in the copy, but may get one on
+	// the machine; FromNowhere: none.
+	perhaps Reach
 }
 
 func (r *Report) exposure() []Exposed {
@@ -49,7 +53,8 @@ func (r *Report) exposure() []Exposed {
 		})
 		if i >= 0 {
 			x.untried = x.untried && out[i].untried
-			out[i].untried = x.untried
+			x.perhaps = farther(x.perhaps, out[i].perhaps)
+			out[i].untried, out[i].perhaps = x.untried, x.perhaps
 		}
 		switch {
 		case i < 0:
@@ -83,6 +88,9 @@ func (r *Report) exposure() []Exposed {
 		x.take(dials)
 		add(x)
 	}
+	for i := range out {
+		out[i].Sure = out[i].Sure && rank(out[i].perhaps) >= rank(out[i].Reach)
+	}
 	slices.SortStableFunc(out, func(a, b Exposed) int { return rank(a.Reach) - rank(b.Reach) })
 	return out
 }
@@ -91,26 +99,45 @@ func rank(r Reach) int {
 	return slices.Index([]Reach{FromMachines, FromContainers, FromHere, FromItself, FromNowhere}, r)
 }
 
+func farther(a, b Reach) Reach {
+	if rank(b) < rank(a) {
+		return b
+	}
+	return a
+}
+
+// reach returns the kind of clients to which the path's belongs.
+func (p Path) reach() Reach {
+	switch p.Client {
+	case Remote:
+		return FromMachines
+	case Neighbour, Foreign:
+		return FromContainers
+	case Itself:
+		return FromItself
+	}
+	return FromHere
+}
+
+// take sets who reaches the port by the paths, and who may reach it from further away.
 func (x *Exposed) take(dials []Path) {
-	x.Reach, x.Sure, x.Dial = FromNowhere, true, []string{}
+	x.Reach, x.Sure, x.Dial, x.perhaps = FromNowhere, true, []string{}, FromNowhere
 	fromHere := func(p Path) bool { return p.Client.class() == here }
 	x.refused = slices.ContainsFunc(dials, fromHere) && !slices.ContainsFunc(dials,
 		func(p Path) bool { return fromHere(p) && (p.Answers() || len(p.Doubt) > 0) })
 	for _, p := range dials {
-		if !p.Answers() || p.self || x.untried && p.Client == Remote {
-			if len(p.Doubt) > 0 && x.Reach == FromNowhere {
-				x.Sure = false
+		reach := p.reach()
+		switch {
+		case x.untried && p.Client == Remote, p.vain:
+			continue
+		case p.self && p.mayAnswer():
+			x.perhaps = farther(x.perhaps, FromItself)
+			continue
+		case !p.Answers():
+			if p.mayAnswer() {
+				x.perhaps = farther(x.perhaps, reach)
 			}
 			continue
-		}
-		reach := FromHere
-		switch p.Client {
-		case Remote:
-			reach = FromMachines
-		case Neighbour, Foreign:
-			reach = FromContainers
-		case Itself:
-			reach = FromItself
 		}
 		sure := len(p.Doubt) == 0 && len(p.Depends) == 0
 		switch by := rank(reach) - rank(x.Reach); {
@@ -134,7 +161,10 @@ type sentence struct {
 	sure, notSure string
 }
 
-const itselfReaches = "Only its own container reaches"
+const (
+	itselfReaches = "Only its own container reaches"
+	perhapsItself = "Perhaps only its own container reaches"
+)
 
 // sentences are about all machines, or about one client if the others were not tried.
 func (r *Report) sentences() []sentence {
@@ -145,8 +175,9 @@ func (r *Report) sentences() []sentence {
 			{FromContainers, false, true, both, "Containers may reach"},
 			{FromContainers, true, false, "Containers reach", "Containers may reach"},
 			{FromHere, false, false, "This machine reaches", "This machine may reach"},
-			{FromItself, false, false, itselfReaches, ""},
-			{FromNowhere, false, false, "No tried client gets an answer on", ""},
+			{FromItself, false, false, itselfReaches, perhapsItself},
+			{FromNowhere, false, false, "No tried client gets an answer on",
+				"Perhaps no tried client gets an answer on"},
 		}
 	}
 	return []sentence{
@@ -154,8 +185,8 @@ func (r *Report) sentences() []sentence {
 		{FromContainers, false, true, both, "Containers may reach"},
 		{FromContainers, true, false, "Only containers reach", "Perhaps only containers reach"},
 		{FromHere, false, false, "Only this machine reaches", "Perhaps only this machine reaches"},
-		{FromItself, false, false, itselfReaches, ""},
-		{FromNowhere, false, false, "Nothing answers on", ""},
+		{FromItself, false, false, itselfReaches, perhapsItself},
+		{FromNowhere, false, false, "Nothing answers on", "Perhaps nothing answers on"},
 	}
 }
 
@@ -182,6 +213,8 @@ func (r *Report) answer() *analysis.Answer {
 				few(reachedNames(sure))))
 		case len(sure) > 0:
 			a.Add(fmt.Sprintf("%s %s.", x.sure, few(reachedNames(sure))))
+		case len(open) == 0 && r.Port == 0 && x.reach == FromMachines && r.perhapsReached():
+			a.Add(fmt.Sprintf("It is not certain that %s no port.", strings.ToLower(x.sure[:1])+x.sure[1:]))
 		case len(open) == 0 && r.Port == 0 && x.reach == FromMachines:
 			a.Add(x.sure + " no port.")
 		}
@@ -204,6 +237,11 @@ func (r *Report) answer() *analysis.Answer {
 			map[bool]string{true: "trap is", false: "traps are"}[n == 1]))
 	}
 	return a
+}
+
+// perhapsReached reports whether other machines may reach a port, which they do not in the copy.
+func (r *Report) perhapsReached() bool {
+	return slices.ContainsFunc(r.Exposure, func(x Exposed) bool { return x.perhaps == FromMachines })
 }
 
 // reachedNames returns texts such as "8080/tcp (web:80)". They end in " at 172.17.0.2:80" if
@@ -243,9 +281,17 @@ type from struct {
 
 // reason is why clients of a port get no answer.
 type reason struct {
-	name string
-	why  Reason
-	kind PathKind
+	name  string
+	why   Reason
+	kind  PathKind
+	doubt bool // the machine may answer
+}
+
+func (x reason) is() string {
+	if x.doubt {
+		return "may be"
+	}
+	return "is"
 }
 
 // shut returns sentences that name the clients which get no answer, the cause and the remedies.
@@ -265,7 +311,7 @@ func (r *Report) shut(w Words) (out []string) {
 				if p.Kind != Blocked && p.Kind != Held {
 					continue
 				}
-				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Kind}
+				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Kind, !p.certain()}
 				if p.Kind == Held {
 					x.why = p.Why
 				}
@@ -277,18 +323,18 @@ func (r *Report) shut(w Words) (out []string) {
 		}
 	}
 	for _, x := range order {
-		lines := []string{fmt.Sprintf("From %s, %s is %s: %s.", few(r.together(hit[x],
-			all[x.name])), x.name, x.kind, w.Reason(x.why))}
+		lines := []string{fmt.Sprintf("From %s, %s %s %s: %s.", few(r.together(hit[x],
+			all[x.name])), x.name, x.is(), x.kind, w.Reason(x.why))}
 		for _, t := range trials[x] {
 			who := "them"
 			if len(trials[x]) > 1 {
 				who = t.who(r.together(t.by, all[x.name]))
 			}
 			if len(t.Commands) > 0 && slices.Contains(said, t.text()) {
-				lines = append(lines, t.again(who))
+				lines = append(lines, t.again(who, !x.doubt))
 				continue
 			}
-			lines, said = append(lines, t.sentences(who)...), append(said, t.text())
+			lines, said = append(lines, t.sentences(who, !x.doubt)...), append(said, t.text())
 		}
 		out = append(out, strings.Join(lines, "\n"))
 	}

@@ -58,6 +58,42 @@ func TestAnswerByFamily(t *testing.T) {
 	}
 }
 
+// That nearer clients certainly get an answer does not make it certain that more distant ones get
+// none. Neither does a socket of another family.
+func TestAnswerOfDoubtfulLoss(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("[::]:22"), Inode: 22,
+		V6Only: true, Owners: f.Listeners[0].Owners})
+	r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+		if q.Card+q.Bridge != "" && q.To.Addr().Is4() {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "INPUT", 0, "")})
+			a.Unsure = []string{"a rule matches by rate"}
+		}
+	})
+	for _, x := range r.Exposure {
+		if x.Port == 22 && (x.Sure || x.Reach != FromHere) {
+			t.Errorf("%+v", x)
+		}
+	}
+	for _, want := range []string{"It is not certain that other machines reach no port.",
+		"Perhaps only this machine reaches 22/tcp (sshd) and 8080/tcp (web:80)."} {
+		if !slices.ContainsFunc(r.Answer.Text, func(s string) bool { return strings.HasPrefix(s, want) }) {
+			t.Errorf("no %q in %q", want, r.Answer.Text)
+		}
+	}
+	r = try(healthy(), 22, losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 0, "")}),
+		func(q replica.Dial, a *replica.Answer) {
+			if q.Card != "" {
+				a.Unsure = []string{"a rule matches by rate"}
+			}
+		})
+	text := strings.Join(r.Answer.Text, "\n")
+	if !strings.Contains(text, "From other machines, 22/tcp may be blocked: ") ||
+		!strings.Contains(text, "This may admit them (") {
+		t.Error(text)
+	}
+}
+
 func TestAnswerHeld(t *testing.T) {
 	f := healthy()
 	f.Containers[0].State = "paused"

@@ -89,8 +89,9 @@ func (t *Trial) line() string {
 }
 
 // sentences returns what an answer says about the commands for clients: each sentence and each
-// command is a line of its own.
-func (t *Trial) sentences(who string) (out []string) {
+// command is a line of its own. sure is false if the copy may have lost the clients' packets, and the
+// machine does not.
+func (t *Trial) sentences(who string, sure bool) (out []string) {
 	n := len(t.Commands)
 	it, s := "They", ""
 	if n == 1 {
@@ -102,8 +103,10 @@ func (t *Trial) sentences(who string) (out []string) {
 	case n == 0:
 		return []string{fmt.Sprintf("%s commands were tried in a copy, and none admits %s.",
 			number(t.Rejected), who)}
-	case t.Untried != "":
+	case t.Untried != "" || !sure && n == 1:
 		out = []string{fmt.Sprintf("This may admit %s %s:", who, t.how())}
+	case !sure:
+		out = []string{fmt.Sprintf("%s commands together may admit %s %s:", number(n), who, t.how())}
 	case n == 1:
 		out = []string{fmt.Sprintf("This admits %s %s:", who, t.how())}
 	default:
@@ -125,13 +128,13 @@ func (t *Trial) sentences(who string) (out []string) {
 }
 
 // again returns a sentence about clients for whom the same commands were named before.
-func (t *Trial) again(who string) string {
+func (t *Trial) again(who string, sure bool) string {
 	text := "The same command"
 	if len(t.Commands) > 1 {
 		text = "The same commands together"
 	}
 	switch {
-	case t.Untried != "":
+	case t.Untried != "" || !sure:
 		return text + " may admit " + who + "."
 	case len(t.Commands) > 1:
 		return text + " admit " + who + "."
