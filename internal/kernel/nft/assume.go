@@ -19,7 +19,7 @@ func (s Saved) Doubts(known xtables.Known) (out []xtables.Doubt) {
 	for _, r := range s.rules(known) {
 		if word := r.doubt(); word != "" {
 			out = append(out, xtables.Doubt{Table: r.table, Chain: r.chain,
-				Number: r.number, Word: word})
+				Number: r.number, Word: word, Effect: r.effect})
 		}
 	}
 	return out
@@ -38,16 +38,15 @@ func (s Saved) doubtful(known xtables.Known) bool {
 	return false
 }
 
-// Assume returns a copy of the rules. If match is true, the doubtful parts of the rules in Doubts
-// always match, else these rules never match. A queue to a program becomes the program's possible
-// verdict, accept or drop.
-func (s Saved) Assume(match bool, known xtables.Known) Saved {
+// Assume returns a copy of the rules with those in Doubts replaced, for one of two copies; see
+// xtables.Saved.Assume.
+func (s Saved) Assume(lenient bool, known xtables.Known) Saved {
 	out := Saved{Messages: slices.Clone(s.Messages)}
 	for _, r := range s.rules(known) {
 		if r.doubt() == "" {
 			continue
 		}
-		list, err := encode(r.assume(match))
+		list, err := encode(r.assume(lenient))
 		if err != nil {
 			continue
 		}
@@ -249,35 +248,11 @@ func (r *savedRule) protocol(e expression) byte {
 // later rule of the chain does more, so a rule that returns from the chain idles as well.
 func (r *savedRule) idles(last bool) bool {
 	for _, e := range r.exprs {
-		switch e.name {
-		case "meta":
-			key := e.attrs.number(unix.NFTA_META_KEY)
-			if e.attrs.get(unix.NFTA_META_SREG) != nil && key != unix.NFT_META_NFTRACE {
-				return false
-			}
-		case "immediate":
-			code, set := verdictCode(e.attrs)
-			if set && code != unix.NFT_CONTINUE && (code != unix.NFT_RETURN || !last) {
-				return false
-			}
-		case "lookup":
-			if dreg := e.attrs.get(unix.NFTA_LOOKUP_DREG); dreg != nil &&
-				e.attrs.number(unix.NFTA_LOOKUP_DREG) == unix.NFT_REG_VERDICT {
-				return false
-			}
-		case "target":
-			if !xtables.Logs(e.xt()) {
-				return false
-			}
-		case "objref":
-			if r.word(e) == expectWord {
-				return false
-			}
-		case "counter":
-		default:
-			if !slices.Contains(harmless, e.name) {
-				return false
-			}
+		switch v, _ := e.verdict(nil); {
+		case e.alters(), v == xtables.Return && !last, r.word(e) == expectWord:
+			return false
+		case v != xtables.Continue && v != xtables.Return:
+			return false
 		}
 	}
 	return true
@@ -299,40 +274,37 @@ func verdictCode(immediate attributes) (code int32, set bool) {
 	return int32(binary.BigEndian.Uint32(b)), true
 }
 
-func (r *savedRule) assume(match bool) (out attributes) {
-	queued, never := false, false
-	unknown := ^uint32(0) // the register that a doubtful value was loaded into
-	for _, e := range r.exprs {
-		from, to := registers(e)
+func (r *savedRule) assume(lenient bool) (out attributes) {
+	matches := r.effect.Matches(lenient)
+	if !matches && !r.onlyExpects() {
+		return nil
+	}
+	unknown := r.unknowns()
+	for i, e := range r.exprs {
 		word := r.word(e)
+		v, _ := e.verdict(nil)
 		switch {
-		case word == queueWord:
-			queued = true
-			out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(match)})
-		case word == expectWord: // without an expectation, the rest of the rule is certain
-			if match {
-				out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(false)})
-			}
-		case word == "TPROXY":
-			never = true
-			out = append(out, e.list)
-		case word != "":
-			never, unknown = true, to
-		case from == unknown && from != ^uint32(0):
-			if to != ^uint32(0) {
-				unknown = to
-			}
-		default:
-			if to == unknown {
-				unknown = ^uint32(0)
-			}
+		case r.effect == xtables.Either && v != xtables.Continue:
+			return append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(lenient)})
+		case word == expectWord && matches && r.effect == xtables.Stops:
+			out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(false)})
+		case word == "" && !unknown[i] || word == "TPROXY":
 			out = append(out, e.list)
 		}
 	}
-	if never && !match && !queued {
-		return nil
+	if r.effect == xtables.Either {
+		out = append(out, attribute{unix.NFTA_LIST_ELEM, immediateVerdict(lenient)})
 	}
 	return out
+}
+
+// onlyExpects reports whether nothing is doubtful about the rule but whether connections are
+// expected. Without these, the rest of the rule is certain.
+func (r *savedRule) onlyExpects() bool {
+	return !slices.ContainsFunc(r.exprs, func(e expression) bool {
+		word := r.word(e)
+		return word != "" && word != expectWord
+	})
 }
 
 // registerOf has the attributes of the registers that an expression reads and writes; 0: none.

@@ -17,12 +17,17 @@ import (
 
 func TestDoubts(t *testing.T) {
 	for name, want := range map[string]string{
-		"sets.nft": "[{inet mine c 8 set update} {inet mine c 9 quota} {inet mine c 10 limit} " +
-			"{inet mine c 12 owner} {inet mine c 17 quota} {inet mine c 18 set update}]",
-		"docker.iptables":     "[{ip filter INPUT 7 recent} {ip filter OUTPUT 1 owner}]",
-		"ufw.iptables":        "[{ip filter ufw-user-input 2 recent}]",
+		"sets.nft": "[{inet mine c 8 set update alters} {inet mine c 9 quota stops} " +
+			"{inet mine c 10 limit alters} {inet mine c 12 owner alters} " +
+			"{inet mine c 17 quota stops} {inet mine c 18 set update alters}]",
+		"unknown.nft": "[{ip x c 1 mac either} {ip x c 2 mac passes} {ip x c 3 mac either} " +
+			"{ip x c 4 owner stops} {ip x c 5 owner either} {ip x alters 2 owner open} " +
+			"{ip x alters 3 owner alters} {ip x alters 4 owner open} {ip x alters 5 owner alters} " +
+			"{ip x alters 6 owner stops}]",
+		"docker.iptables":     "[{ip filter INPUT 7 recent stops} {ip filter OUTPUT 1 owner passes}]",
+		"ufw.iptables":        "[{ip filter ufw-user-input 2 recent stops}]",
 		"kube-proxy.iptables": "[]",
-		"kube-proxy.nft":      "[{ip kube-proxy service-A 2 set update}]",
+		"kube-proxy.nft":      "[{ip kube-proxy service-A 2 set update alters}]",
 	} {
 		s := saved(t, name)
 		if got := fmt.Sprint(s.Doubts(xtables.Known{})); got != want {
@@ -50,6 +55,31 @@ const doubtful = `table ip x {
 }
 `
 
+// unknownKeys has rules whose verdict or change a doubtful value decides, also as a part of a key.
+const unknownKeys = `table ip x {
+	map by { type mark : verdict; elements = { 1 : jump marks } }
+	chain marks { meta mark set 1; }
+	chain c {
+		type filter hook input priority 0; policy drop;
+		tcp dport 1 ether saddr vmap { 02:00:00:00:00:01 : accept }
+		tcp dport . ether saddr { 2 . 02:00:00:00:00:01 } accept
+		ether saddr . tcp dport vmap { 02:00:00:00:00:01 . 3 : accept }
+		meta skuid 7 tcp dport 4 jump drops
+		meta skuid vmap { 7 : accept, 8 : jump drops }
+	}
+	chain drops { drop; }
+	chain alters {
+		type filter hook output priority 0;
+		meta mark vmap @by
+		meta skuid vmap { 7 : accept }
+		meta skuid 7 meta mark set 7
+		meta mark set meta skuid map { 7 : 1 }
+		meta skuid 7 ct mark set 7
+		meta skuid 7 drop
+	}
+}
+`
+
 // chainText returns the rules of the table's only chain as nft prints them.
 func chainText(t *testing.T) string {
 	t.Helper()
@@ -68,25 +98,46 @@ func chainText(t *testing.T) string {
 }
 
 func TestAssume(t *testing.T) {
-	first := saved(t, "doubtful.nft")
-	for match, want := range map[bool]string{
-		true: `tcp sport 2 tcp dport 1 counter drop
+	assumed(t, "doubtful.nft", map[bool]string{
+		false: `tcp sport 2 tcp dport 1 counter drop
 meta l4proto tcp drop
 tcp dport 3 drop
-tcp dport 4 accept
+
 tcp dport 5 drop
 limit rate 1/minute return
 limit rate 1/minute log`,
-		false: strings.Repeat("\n", 5) + `limit rate 1/minute return
+		true: strings.Repeat("\n", 3) + `tcp dport 4 accept
+
+limit rate 1/minute return
 limit rate 1/minute log`,
-	} {
+	})
+	// a copy refuses no rule of which it lacks a value
+	assumed(t, "unknown.nft", map[bool]string{
+		false: `tcp dport 1 meta iiftype ether drop
+
+meta iiftype ether meta l4proto tcp drop
+tcp dport 4 jump drops
+drop`,
+		true: `tcp dport 1 meta iiftype ether accept
+meta l4proto tcp meta iiftype ether accept
+meta iiftype ether meta l4proto tcp accept
+
+accept`,
+	})
+}
+
+// assumed restores the rules as the lenient copy and the other have them.
+func assumed(t *testing.T, name string, wants map[bool]string) {
+	t.Helper()
+	first := saved(t, name)
+	for lenient, want := range wants {
 		netnstest.Do(t, func() error {
-			refused, err := first.Assume(match, xtables.Known{}).Restore()
+			refused, err := first.Assume(lenient, xtables.Known{}).Restore()
 			if err != nil || len(refused) > 0 {
 				t.Errorf("refused: %+v, %v", refused, err)
 			}
 			if got := chainText(t); got != want {
-				t.Errorf("match %t:\n%s\nwant\n%s", match, got, want)
+				t.Errorf("lenient %t:\n%s\nwant\n%s", lenient, got, want)
 			}
 			return nil
 		})

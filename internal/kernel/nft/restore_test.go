@@ -128,7 +128,7 @@ COMMIT
 -A DOCKER-USER -m comment --comment "mine" -j RETURN
 COMMIT
 `,
-	"doubtful.nft": doubtful,
+	"doubtful.nft": doubtful, "unknown.nft": unknownKeys,
 	"kube-proxy.nft": `table ip kube-proxy {
 	comment "rules for kube-proxy"
 	set cluster-ips { type ipv4_addr; comment "Active ClusterIPs"; elements = { 10.96.0.10 } }

@@ -36,9 +36,14 @@ type savedRule struct {
 	exprs        []expression
 	limits       map[string]string // the kinds of the table's limiting objects and maps, by name
 	updated      map[string]bool   // the table's sets that rules update
-	idle         bool              // the rule does nothing to packets that match
+	sets         map[string]setSize
+	idle         bool           // the rule does nothing to packets that match
+	effect       xtables.Effect // of a doubtful rule
 	known        xtables.Known
 }
+
+// setSize has the sizes of a set's keys and of a map's data, in bytes.
+type setSize struct{ key, data uint32 }
 
 // inRules has the messages that eachRule needs.
 var inRules = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWSET, unix.NFT_MSG_NEWRULE}
@@ -48,7 +53,7 @@ var inRules = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWSET, unix.NFT_MSG_NE
 func (s Saved) eachRule() iter.Seq[*savedRule] {
 	return func(yield func(*savedRule) bool) {
 		numbers := map[[2]string]int{}
-		objects := map[string]map[string]string{}
+		objects, sets := map[string]map[string]string{}, map[string]map[string]setSize{}
 		for i, m := range s.Messages {
 			if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
 				continue
@@ -63,7 +68,7 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 			}
 			table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
 			if objects[table] == nil {
-				objects[table] = map[string]string{}
+				objects[table], sets[table] = map[string]string{}, map[string]setSize{}
 			}
 			switch kind {
 			case unix.NFT_MSG_NEWOBJ:
@@ -72,10 +77,13 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 			case unix.NFT_MSG_NEWSET:
 				of := limiting[a.number(unix.NFTA_SET_OBJ_TYPE)]
 				objects[table][inMap+a.text(unix.NFTA_SET_NAME)] = of
+				sets[table][a.text(unix.NFTA_SET_NAME)] = setSize{a.number(unix.NFTA_SET_KEY_LEN),
+					a.number(unix.NFTA_SET_DATA_LEN)}
 				continue
 			}
 			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
-				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table]}
+				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table],
+				sets: sets[table]}
 			numbers[[2]string{table, r.chain}]++
 			r.number = numbers[[2]string{table, r.chain}]
 			if !yield(r) {
@@ -170,5 +178,6 @@ func (s Saved) rules(known xtables.Known) []*savedRule {
 			last = last && r.idle
 		}
 	}
+	s.findEffects(out)
 	return out
 }

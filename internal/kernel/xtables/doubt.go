@@ -13,6 +13,7 @@ type Doubt struct {
 	Chain  string
 	Number int    // in the chain, from 1
 	Word   string // "owner", "recent", "limit"
+	Effect Effect
 }
 
 // Known has what the results of some matches depend on.
@@ -93,8 +94,11 @@ const queue = "QUEUE"
 
 // DoubtfulTarget reports whether a target of xtables leaves the decision to another program.
 func DoubtfulTarget(name string) bool {
-	return name == queue || name == "NFQUEUE" || name == "TPROXY"
+	return Queues(name) || name == "TPROXY"
 }
+
+// Queues reports whether a target of xtables leaves packets to a program.
+func Queues(target string) bool { return target == queue || target == "NFQUEUE" }
 
 // Logs reports whether a target of xtables only observes packets.
 func Logs(target string) bool {
@@ -119,12 +123,46 @@ func (s Saved) Random() bool {
 // Doubts lists the doubtful rules, except those that only log.
 func (s Saved) Doubts(known Known) (out []Doubt) {
 	all := s.rules()
+	effects := effectsOf(all, s.family())
 	for i, word := range doubts(all, known, true) {
 		if word != "" {
-			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word})
+			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word, effects.Of(i)})
 		}
 	}
 	return out
+}
+
+// effectsOf returns the effects of a table's entries.
+func effectsOf(all []entry, f family) *Effects {
+	acts := make([]Act, len(all))
+	for i, e := range all {
+		if e.number > 0 {
+			acts[i] = e.act(f)
+		}
+	}
+	return NewEffects(acts, baseChains)
+}
+
+func (e entry) act(f family) Act {
+	a := Act{Chain: e.chain}
+	switch {
+	case e.verdict == "ACCEPT":
+		a.Verdict = Accept
+	case e.verdict == "DROP", e.verdict == "REJECT":
+		a.Verdict = Drop
+	case e.verdict == "RETURN":
+		a.Verdict = Return
+	case Queues(e.verdict):
+		a.Verdict = Any
+	case e.verdict == "", Logs(e.verdict):
+	case e.target.name == "":
+		if a.Verdict, a.To = Jump, []string{e.verdict}; e.head[f.inverse-1]&f.goesTo != 0 {
+			a.Verdict = Goto
+		}
+	default:
+		a.Alters = true
+	}
+	return a
 }
 
 // doubts returns for each entry the word of its doubtful match, or "". With effective, rules that
@@ -154,15 +192,28 @@ func doubts(all []entry, known Known, effective bool) []string {
 	return out
 }
 
-// Assume returns a copy of the table. If match is true, the doubtful matches of the rules in Doubts
-// always match, else these rules never match. A queue to a program becomes the program's possible
-// verdict, accept or drop.
-func (s Saved) Assume(match bool, known Known) Saved {
+// Assume returns a copy of the table with the rules in Doubts replaced, for one of two copies:
+// without their doubtful matches, or so that they match no packet. In the lenient copy, the rules
+// match that can only let packets pass, in the other those that can only stop packets and those that
+// alter them. One that may do both accepts or drops; one whose verdict is open matches in neither.
+func (s Saved) Assume(lenient bool, known Known) Saved {
 	all := s.rules()
-	return s.assume(all, doubts(all, known, true), match, known)
+	return s.assume(all, doubts(all, known, true), effectsOf(all, s.family()).Of, lenient, known)
 }
 
-func (s Saved) assume(all []entry, words []string, match bool, known Known) Saved {
+// Matches reports whether a doubtful rule with the effect matches in a copy.
+func (x Effect) Matches(lenient bool) bool {
+	switch x {
+	case Passes:
+		return lenient
+	case Stops, Alters:
+		return !lenient
+	}
+	return x == Either
+}
+
+func (s Saved) assume(all []entry, words []string, effectOf func(int) Effect, lenient bool,
+	known Known) Saved {
 	head, err := s.head()
 	if err != nil {
 		return s
@@ -174,9 +225,12 @@ func (s Saved) assume(all []entry, words []string, match bool, known Known) Save
 		moved[uint32(e.at)] = uint32(len(out))
 		start := len(out)
 		out = append(out, e.head...)
-		queued := e.verdict == queue || e.verdict == "NFQUEUE"
-		if words[i] != "" && !match && !queued {
-			never(out[start:], f)
+		either := false
+		if words[i] != "" {
+			effect := effectOf(i)
+			if either = effect == Either; !effect.Matches(lenient) {
+				never(out[start:], f)
+			}
 		}
 		for _, m := range e.matches {
 			if words[i] == "" || MatchDoubt(m.name, m.data, known) == "" {
@@ -184,8 +238,9 @@ func (s Saved) assume(all []entry, words []string, match bool, known Known) Save
 			}
 		}
 		target := len(out) - start
-		if words[i] != "" && queued {
-			out = append(out, standard(match)...)
+		if either {
+			out[start+f.inverse-1] &^= f.goesTo
+			out = append(out, standard(lenient)...)
 		} else {
 			out = append(out, e.target.all...)
 		}

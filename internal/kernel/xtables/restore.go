@@ -85,7 +85,8 @@ func (s Saved) Restore() (refused []raw.Refused, err error) {
 				all[i].number, s.Table(), all[i].chain, word), Err: err})
 		}
 	}
-	if len(refused) > 0 && s.assume(all, words, false, Known{}).replace() == nil {
+	open := func(int) Effect { return Open }
+	if len(refused) > 0 && s.assume(all, words, open, false, Known{}).replace() == nil {
 		return refused, nil
 	}
 	return nil, fmt.Errorf("write table %s: %w", s.Table(), err)

@@ -211,28 +211,67 @@ func TestDoubts(t *testing.T) {
 		all = append(all, s.Doubts(Known{})...)
 		random = random || s.Random()
 	}
-	want := []Doubt{{"iptables-legacy filter", "INPUT", 3, "limit"},
-		{"iptables-legacy filter", "INPUT", 7, "hashlimit"},
-		{"iptables-legacy filter", "OUTPUT", 1, "owner"},
-		{"ip6tables-legacy filter", "OUTPUT", 1, "owner"}}
+	want := []Doubt{{"iptables-legacy filter", "INPUT", 3, "limit", Passes},
+		{"iptables-legacy filter", "INPUT", 7, "hashlimit", Either},
+		{"iptables-legacy filter", "OUTPUT", 1, "owner", Stops},
+		{"ip6tables-legacy filter", "OUTPUT", 1, "owner", Stops}}
 	if !slices.Equal(all, want) || !random {
 		t.Errorf("%+v, random: %t", all, random)
+	}
+}
+
+// The base chain is B.
+func TestEffects(t *testing.T) {
+	accept, drop := Act{Verdict: Accept}, Act{Verdict: Drop}
+	mark, to := Act{Alters: true}, func(v Verdict, c string) Act { return Act{Verdict: v, To: []string{c}} }
+	in := func(chain string, acts ...Act) []Act {
+		for i := range acts {
+			acts[i].Chain = chain
+		}
+		return acts
+	}
+	for _, tt := range []struct {
+		acts []Act // the first is doubtful
+		want Effect
+	}{
+		{in("B", accept, drop), Passes},
+		{in("B", accept, mark), Alters},
+		{in("B", drop, mark), Stops},
+		{in("B", mark), Alters},
+		{in("B", Act{Verdict: Any}, drop), Either},
+		{in("B", Act{Verdict: Any}, mark), Open},
+		{in("B", Act{Alters: true, Open: true}), Open},
+		{in("B", Act{Verdict: Return}, drop), Passes},
+		{in("B", Act{Verdict: Return}, accept), Stops},
+		{in("B", Act{Verdict: Return}, accept, drop), Either},
+		{append(in("B", to(Jump, "C")), in("C", drop)...), Stops},
+		{append(in("B", to(Jump, "C")), in("C", accept, Act{Verdict: Return})...), Passes},
+		{append(in("B", to(Jump, "C")), in("C", accept, drop)...), Either},
+		{append(in("B", to(Goto, "C")), in("C", drop)...), Either},
+		{slices.Concat(in("B", to(Jump, "C")), in("C", to(Jump, "D")), in("D", drop, to(Jump, "C"))), Stops},
+		{slices.Concat(in("C", accept), in("D", to(Jump, "C"), mark), in("B", to(Goto, "D"))), Alters},
+		{slices.Concat(in("C", accept), in("B", to(Jump, "C")), in("E", mark)), Passes},
+	} {
+		if got := NewEffects(tt.acts, []string{"B"}).Of(0); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.acts, got, tt.want)
+		}
 	}
 }
 
 func TestAssume(t *testing.T) {
 	tables := load(t)
 	original := text(t)
-	for match, replaced := range map[bool][]string{
+	for lenient, replaced := range map[bool][]string{
 		true: {
 			"-A INPUT -p udp -m limit --limit 3/min -j ACCEPT", "-A INPUT -p udp -j ACCEPT",
 			"-A INPUT -p tcp -m hashlimit --hashlimit-upto 5/sec --hashlimit-burst 5 " +
 				"--hashlimit-name x -j NFQUEUE --queue-num 0",
 			"-A INPUT -p tcp -j ACCEPT",
 			"-A OUTPUT -p tcp -m tcp --dport 7 -m owner --uid-owner 7 -j DROP",
-			"-A OUTPUT -p tcp -m tcp --dport 7 -j DROP",
+			"-A OUTPUT -s 255.255.255.255/32 -p tcp -m tcp --dport 7 -j DROP",
 			"-A OUTPUT -p tcp -m tcp --dport 3 -m owner --uid-owner 3 -j DROP",
-			"-A OUTPUT -p tcp -m tcp --dport 3 -j DROP",
+			"-A OUTPUT -s ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128 -p tcp -m tcp --dport 3 " +
+				"-j DROP",
 		},
 		false: {
 			"-A INPUT -p udp -m limit --limit 3/min -j ACCEPT",
@@ -241,19 +280,18 @@ func TestAssume(t *testing.T) {
 				"--hashlimit-name x -j NFQUEUE --queue-num 0",
 			"-A INPUT -p tcp -j DROP",
 			"-A OUTPUT -p tcp -m tcp --dport 7 -m owner --uid-owner 7 -j DROP",
-			"-A OUTPUT -s 255.255.255.255/32 -p tcp -m tcp --dport 7 -j DROP",
+			"-A OUTPUT -p tcp -m tcp --dport 7 -j DROP",
 			"-A OUTPUT -p tcp -m tcp --dport 3 -m owner --uid-owner 3 -j DROP",
-			"-A OUTPUT -s ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128 -p tcp -m tcp --dport 3 " +
-				"-j DROP",
+			"-A OUTPUT -p tcp -m tcp --dport 3 -j DROP",
 		},
 	} {
 		var assumed []Saved
 		for _, s := range tables {
-			assumed = append(assumed, s.Assume(match, Known{}))
+			assumed = append(assumed, s.Assume(lenient, Known{}))
 		}
 		restore(t, assumed)
 		if got, want := text(t), strings.NewReplacer(replaced...).Replace(original); got != want {
-			t.Errorf("match %t:\n%s\nwant\n%s", match, got, want)
+			t.Errorf("lenient %t:\n%s\nwant\n%s", lenient, got, want)
 		}
 	}
 }

@@ -32,17 +32,18 @@ type family struct {
 	names   string // file that lists the existing tables; querying another one would create it
 	domain  int
 	level   int
-	address int // size of an address; an entry begins with four addresses
-	inverse int // offset of the flags that invert an entry's matches
-	next    int // offset of an entry's length, after that of its target's position
-	counts  int // offset of an entry's counters, the end of its head
+	address int  // size of an address; an entry begins with four addresses
+	inverse int  // offset of the flags that invert an entry's matches, after its other flags
+	goesTo  byte // IPT_F_GOTO, IP6T_F_GOTO
+	next    int  // offset of an entry's length, after that of its target's position
+	counts  int  // offset of an entry's counters, the end of its head
 }
 
 var families = []family{
 	{"iptables-legacy", "/proc/thread-self/net/ip_tables_names", unix.AF_INET, unix.SOL_IP,
-		4, 83, 90, 96},
+		4, 83, 2, 90, 96},
 	{"ip6tables-legacy", "/proc/thread-self/net/ip6_tables_names", unix.AF_INET6, unix.SOL_IPV6,
-		16, 132, 142, 152},
+		16, 132, 4, 142, 152},
 }
 
 const (

@@ -151,7 +151,7 @@ func (s *Session) split(ctx context.Context) error {
 		s.added[d.Space] = append(s.added[d.Space], d.Rules...)
 	}
 	return s.each(func(i int) error {
-		_, err := s.copies[i].ask(ctx, requestTimeout, request{Assume: []Variant{Never, Always}[i]})
+		_, err := s.copies[i].ask(ctx, requestTimeout, request{Assume: []Variant{Lenient, Strict}[i]})
 		return err
 	})
 }

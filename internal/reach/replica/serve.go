@@ -21,9 +21,9 @@ type Variant string
 
 // The variants.
 const (
-	AsIs   Variant = "" // there are no such rules
-	Always Variant = "always"
-	Never  Variant = "never"
+	AsIs    Variant = ""        // there are no such rules
+	Lenient Variant = "lenient" // they let packets pass, and stop none
+	Strict  Variant = "strict"  // they stop packets, and let none pass
 )
 
 // Order describes what a child process builds.

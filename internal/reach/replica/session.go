@@ -20,9 +20,10 @@ const Arg = "replica"
 type Session struct {
 	machine *Machine
 	sockets []Socket
-	doubts  [][]doubt // by namespace
+	doubts  [][]doubt         // by namespace
+	rules   [][]xtables.Doubt // rules that cannot be copied, by namespace
 	// copies has one copy or, if there are rules that cannot be copied, also those that commands
-	// made, two: in the first these rules never match, in the second they always match.
+	// made, two: a lenient one and a strict one, between which is what happens on the machine.
 	copies   []*child
 	absent   absent
 	thin     *Machine // what copies are made of
@@ -51,8 +52,11 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	s := &Session{machine: m, sockets: sockets, variants: []Variant{AsIs}}
 	s.thin, s.absent = m.thin(sockets)
 	macs := m.MACs()
-	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.Uncertain(macs)) > 0 }) {
-		s.variants = []Variant{Never, Always}
+	s.rules = make([][]xtables.Doubt, len(m.Spaces))
+	for i := range m.Spaces {
+		if s.rules[i] = m.Spaces[i].Uncertain(macs); len(s.rules[i]) > 0 {
+			s.variants = []Variant{Lenient, Strict}
+		}
 	}
 	return s.start(ctx)
 }
@@ -103,7 +107,17 @@ func (m *Machine) bare() *Machine {
 }
 
 // Lacks returns what could not be copied or was left out, in addition to Space.Unknown.
-func (s *Session) Lacks() []Lacks { return slices.Concat(s.copies[0].lacks, s.absent.lacks) }
+func (s *Session) Lacks() []Lacks {
+	var out []Lacks
+	for _, c := range s.copies {
+		for _, l := range c.lacks {
+			if !slices.Contains(out, l) {
+				out = append(out, l)
+			}
+		}
+	}
+	return append(out, s.absent.lacks...)
+}
 
 const (
 	requestTimeout = time.Minute

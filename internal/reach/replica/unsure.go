@@ -25,9 +25,11 @@ func (s *Session) findDoubts() [][]doubt {
 			out[i] = append(out[i], doubt{u.Device, u.What})
 		}
 	}
-	for _, l := range s.copies[0].lacks {
-		if l.Space >= 0 && l.Space < len(out) {
-			out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
+	for _, c := range s.copies { // each may lack another rule
+		for _, l := range c.lacks {
+			if l.Space >= 0 && l.Space < len(out) {
+				out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
+			}
 		}
 	}
 	for i, doubts := range s.absent.doubts {
@@ -61,8 +63,8 @@ func Merge(a *Answer, other Answer) bool {
 	return n < len(a.Outcomes) && !fewer
 }
 
-// unsure returns the doubts about the answer to a dial. If the copies' answers differ, the rules
-// that cannot be copied are among them.
+// unsure returns the doubts about the answer to a dial. The rules that cannot be copied are among
+// them if the copies' answers differ, or if two copies do not show all that the rules may do.
 func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []string {
 	var out []string
 	crossed := s.crossed(d, a)
@@ -71,15 +73,14 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 			crossed[i] = append(crossed[i], devices...)
 		}
 	}
+	differ = differ || s.undecided(slices.Collect(maps.Keys(crossed)))
 	for i, devices := range crossed {
 		for _, why := range s.doubts[i] {
 			if why.device == "" || slices.Contains(devices, why.device) {
 				out = append(out, why.text)
 			}
 		}
-		if differ {
-			out = append(out, s.uncertain(ctx, i)...)
-		}
+		out = append(out, s.uncertain(ctx, i, !differ)...)
 	}
 	for _, x := range s.passed(a) {
 		if x.Doubt != "" {
@@ -88,6 +89,21 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// undecided reports whether the namespaces' rules that cannot be copied may do what happens in
+// neither copy: in both, one that alters packets is tried with the others in one combination only.
+func (s *Session) undecided(spaces []int) bool {
+	n, alters := 0, false
+	for _, i := range spaces {
+		for _, list := range [][]xtables.Doubt{s.rules[i], s.added[i]} {
+			n += len(list)
+			alters = alters || slices.ContainsFunc(list, func(d xtables.Doubt) bool {
+				return d.Effect == xtables.Alters
+			})
+		}
+	}
+	return alters && n > 1
 }
 
 // passed returns the sockets of the relays and servers that connections reached.
@@ -138,21 +154,30 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	return out
 }
 
-// uncertain describes the rules of a namespace whose effect may differ in a copy.
-func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
+// uncertain describes the rules of a namespace whose effect may differ in a copy, or only those
+// whose effect is open.
+func (s *Session) uncertain(ctx context.Context, space int, open bool) (out []string) {
 	of := &s.machine.Spaces[space]
-	doubts := of.Uncertain(s.machine.MACs())
-	if s.machine.here && len(doubts) > 0 {
+	leave := func(d xtables.Doubt) bool { return open && d.Effect != xtables.Open }
+	if s.machine.here && slices.ContainsFunc(s.rules[space], func(d xtables.Doubt) bool {
+		return !leave(d)
+	}) {
 		_ = s.machine.ReadText(ctx, space) // after an error, rules are described by number
 	}
-	for _, d := range doubts {
+	for _, d := range s.rules[space] {
+		if leave(d) {
+			continue
+		}
 		text := cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
 			fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
 		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
 	}
 	for _, d := range s.added[space] {
-		out = append(out, fmt.Sprintf("rule %d of chain %s in table %s (%s cannot be tried in a copy)",
-			d.Number, d.Chain, d.Table, d.Word))
+		if !leave(d) {
+			out = append(out, fmt.Sprintf(
+				"rule %d of chain %s in table %s (%s cannot be tried in a copy)",
+				d.Number, d.Chain, d.Table, d.Word))
+		}
 	}
 	return out
 }
@@ -182,9 +207,9 @@ func (s *Space) Assume(v Variant, macs map[string]bool) (nft.Saved, []xtables.Sa
 	}
 	known := s.known(macs)
 	for i, t := range legacy {
-		legacy[i] = t.Assume(v == Always, known)
+		legacy[i] = t.Assume(v == Lenient, known)
 	}
-	return s.Nft.Assume(v == Always, known), legacy
+	return s.Nft.Assume(v == Lenient, known), legacy
 }
 
 func (s *Space) known(macs map[string]bool) xtables.Known {
