@@ -337,14 +337,14 @@ func (p *portReader) match(e expression) bool {
 	return true
 }
 
-// transport reads struct xt_tcp or xt_udp: two ranges of ports, flags.
+// transport reads struct xt_tcp or xt_udp: two ranges of ports, flags. The kernel pads both.
 func (p *portReader) transport(name string, info []byte) bool {
-	const ranges = 8
-	inverse := len(info) - 1
+	const ranges, optionAndFlags = 8, 3
+	inverse := ranges
 	if name == "tcp" {
-		inverse = ranges + 3
+		inverse += optionAndFlags
 	}
-	if len(info) <= ranges || inverse < ranges || inverse >= len(info) {
+	if inverse >= len(info) {
 		return false
 	}
 	p.part("%s %x", name, info[ranges:])

@@ -7,6 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
 )
 
@@ -84,6 +89,55 @@ func TestPortUse(t *testing.T) {
 				if !slices.Contains(got.Cuts, n) {
 					t.Errorf("%s: %d is not in %v", c.rule, n, got.Cuts)
 				}
+			}
+			return nil
+		})
+	}
+}
+
+// Older versions of iptables-nft write matches of xtables, which the kernel dumps with a padding.
+func TestPortUseOfPaddedMatches(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it needs root")
+	}
+	for _, c := range []struct {
+		proto byte
+		match expr.Match
+		not   bool
+	}{
+		{unix.IPPROTO_UDP, expr.Match{Name: "udp", Info: &xt.Udp{SrcPorts: [2]uint16{0, 0xffff},
+			DstPorts: [2]uint16{53, 53}}}, false},
+		{unix.IPPROTO_UDP, expr.Match{Name: "udp", Info: &xt.Udp{SrcPorts: [2]uint16{0, 0xffff},
+			DstPorts: [2]uint16{53, 53}, InvFlags: xt.UdpInvDestPorts}}, true},
+		{unix.IPPROTO_TCP, expr.Match{Name: "tcp", Info: &xt.Tcp{SrcPorts: [2]uint16{0, 0xffff},
+			DstPorts: [2]uint16{53, 53}}}, false},
+		{unix.IPPROTO_TCP, expr.Match{Name: "tcp", Info: &xt.Tcp{SrcPorts: [2]uint16{0, 0xffff},
+			DstPorts: [2]uint16{53, 53}, InvFlags: xt.TcpInvDestPorts}}, true},
+	} {
+		netnstest.Do(t, func() error {
+			conn, err := nftables.New()
+			if err != nil {
+				return err
+			}
+			table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "filter"})
+			chain := conn.AddChain(&nftables.Chain{Table: table, Name: "INPUT",
+				Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+				Priority: nftables.ChainPriorityFilter})
+			conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+				&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{c.proto}},
+				&c.match, &expr.Verdict{Kind: expr.VerdictDrop}}})
+			if err := conn.Flush(); err != nil {
+				return fmt.Errorf("%s: %w", c.match.Name, err)
+			}
+			saved, err := Save()
+			if err != nil {
+				return err
+			}
+			got, ok := saved.PortUse()
+			only := len(got.Rules) == 1 && slices.Equal(got.Rules[0].Ports, []uint16{53})
+			if !ok || only == c.not || c.not != slices.Contains(got.Cuts, 53) {
+				t.Errorf("%s, inverted %t: %+v, %t", c.match.Name, c.not, got, ok)
 			}
 			return nil
 		})

@@ -68,7 +68,7 @@ func Filled(target string, revision byte, data []byte) (out []uint16) {
 	const none = 1<<16 - 1 // IPSET_INVALID_ID
 	size := 4
 	if revision == 0 {
-		size = 20
+		size = 32
 	}
 	if target != "SET" || len(data) < 2*size {
 		return nil

@@ -1,6 +1,7 @@
 package xtables
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"slices"
 	"testing"
@@ -57,5 +58,17 @@ func TestSources(t *testing.T) {
 	s.Match("set", old)
 	if len(s.Sets) != 3 || s.Sets[3] != 2 || s.Sets[5] != 4 || s.Sets[6] != 2 {
 		t.Errorf("%v", s.Sets)
+	}
+}
+
+// The index of the second set of struct xt_set_info_target_v0 … _v3 is behind all of the first set.
+func TestFilled(t *testing.T) {
+	for revision, size := range []int{32, 4, 4, 4} {
+		data := make([]byte, 2*size+8)
+		binary.NativeEndian.PutUint16(data, 7)
+		binary.NativeEndian.PutUint16(data[size:], 9)
+		if got := Filled("SET", byte(revision), data); !slices.Equal(got, []uint16{7, 9}) {
+			t.Errorf("revision %d: %v", revision, got)
+		}
 	}
 }
