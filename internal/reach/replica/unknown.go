@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -47,6 +48,8 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	if n := services(table); n > 0 {
 		everywhere("IPVS with %s", units.Plural(n, "service"))
 	}
+	arp, _ := os.ReadFile("/proc/thread-self/net/arp_tables_names")
+	out = append(out, s.oldTables(loaded, "/sys/module", arp)...)
 	if loaded.may("xfrm_user") {
 		policies, _, err := xfrm.List()
 		if err != nil {
@@ -100,6 +103,31 @@ func ProgramsOf(dir string) []string {
 		place, _, _ := strings.Cut(p, " ")
 		return !slices.Contains(refusing, place)
 	})
+}
+
+// oldTables returns the tables of ebtables-legacy and arptables-legacy, whose rules toll does not
+// read. Those of ebtables affect what crosses a bridge, in all namespaces once their module is
+// there. dir is /sys/module, which has it, and arp lists the namespace's tables for ARP.
+func (s *Space) oldTables(loaded modules, dir string, arp []byte) (out []Unknown) {
+	for name := range strings.FieldsSeq(string(arp)) {
+		out = append(out, Unknown{What: "rules of arptables-legacy " + name})
+	}
+	bridges := map[int]bool{}
+	for _, l := range s.Links {
+		bridges[l.Index] = l.Kind == "bridge"
+	}
+	for _, table := range []string{"broute", "filter", "nat"} {
+		_, err := os.Stat(filepath.Join(dir, "ebtable_"+table))
+		if err != nil && !loaded.has["ebtable_"+table] {
+			continue
+		}
+		for _, l := range s.Links {
+			if bridges[l.Index] || bridges[l.Master] {
+				out = append(out, Unknown{What: "rules of ebtables-legacy " + table, Device: l.Name})
+			}
+		}
+	}
+	return out
 }
 
 // services counts the services in IPVS's table.

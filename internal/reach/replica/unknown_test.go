@@ -2,7 +2,9 @@ package replica
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +99,29 @@ func TestDecisive(t *testing.T) {
 		if got, ok := decisive(what); ok != (want != "") || ok && got != want {
 			t.Errorf("%s: %q, %t", what, got, ok)
 		}
+	}
+}
+
+// Bridges' old tables are known by their modules, loaded or built in.
+func TestOldTables(t *testing.T) {
+	dir := t.TempDir()
+	s := Space{Links: []link.Saved{{Name: "eth0", Index: 2}, {Name: "br0", Index: 3, Kind: "bridge"},
+		{Name: "veth1", Index: 4, Kind: "veth", Master: 3}, {Name: "vrf1", Index: 5, Kind: "vrf"},
+		{Name: "eth1", Index: 6, Master: 5}}}
+	if got := s.oldTables(modules{any: true}, dir, nil); len(got) > 0 {
+		t.Errorf("without any: %+v", got)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "ebtable_filter"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := s.oldTables(modules{has: map[string]bool{"ebtable_nat": true}}, dir, []byte("filter\n"))
+	want := []Unknown{{What: "rules of arptables-legacy filter"},
+		{What: "rules of ebtables-legacy filter", Device: "br0"},
+		{What: "rules of ebtables-legacy filter", Device: "veth1"},
+		{What: "rules of ebtables-legacy nat", Device: "br0"},
+		{What: "rules of ebtables-legacy nat", Device: "veth1"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }
 
