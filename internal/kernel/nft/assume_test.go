@@ -23,7 +23,7 @@ func TestDoubts(t *testing.T) {
 		"unknown.nft": "[{ip x c 1 mac either} {ip x c 2 mac passes} {ip x c 3 mac either} " +
 			"{ip x c 4 owner stops} {ip x c 5 owner either} {ip x alters 2 owner open} " +
 			"{ip x alters 3 owner alters} {ip x alters 4 owner open} {ip x alters 5 owner alters} " +
-			"{ip x alters 6 owner stops}]",
+			"{ip x alters 6 owner stops} {ip x alters 7 owner open}]",
 		"docker.iptables":     "[{ip filter INPUT 7 recent stops} {ip filter OUTPUT 1 owner passes}]",
 		"ufw.iptables":        "[{ip filter ufw-user-input 2 recent stops}]",
 		"kube-proxy.iptables": "[]",
@@ -76,6 +76,7 @@ const unknownKeys = `table ip x {
 		meta mark set meta skuid map { 7 : 1 }
 		meta skuid 7 ct mark set 7
 		meta skuid 7 drop
+		meta mark set 8 meta skuid 7 accept
 	}
 }
 `

@@ -85,8 +85,8 @@ func (r *savedRule) act(targets map[string][]string) xtables.Act {
 	for i, e := range r.exprs {
 		word := r.word(e)
 		expects, others = expects || word == expectWord, others || word != "" && word != expectWord
-		if e.alters() {
-			a.Alters, a.Open = true, a.Open || unknown[i]
+		if e.alters() { // it does so for certain if it comes first
+			a.Alters, a.Open = true, a.Open || unknown[i] || !others
 			continue
 		}
 		if v, to := e.verdict(targets); v != xtables.Continue && a.Verdict == xtables.Continue {
@@ -97,7 +97,7 @@ func (r *savedRule) act(targets map[string][]string) xtables.Act {
 	case expects && others:
 		a.Verdict = xtables.Any
 	case expects: // all else is certain
-		a.Verdict, a.Alters = xtables.Drop, false
+		a.Verdict, a.Alters, a.Open = xtables.Drop, false, false
 	}
 	return a
 }
