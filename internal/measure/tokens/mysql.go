@@ -15,6 +15,7 @@ type mysql struct {
 	number   byte
 	last     byte // the packet before's number
 	goesOn   bool // the packet continues the one before, which was full
+	sends    bool // a client's packet is no command, but of a file or a login that the server asked for
 	start    int64
 	messages int // requests that are answered, or replies, so far
 	other    *mysql
@@ -100,10 +101,10 @@ func (m *mysql) feed(b []byte) {
 }
 
 // resumes reports whether bytes begin a packet, after others that were not captured: a client's with a
-// command, and a server's the reply to one that came meanwhile.
+// command, unless it was sending a file, and a server's the reply to one that came meanwhile.
 func (m *mysql) resumes(b []byte) bool {
 	if m.asks {
-		return areMySQL(b, true)
+		return !m.sends && areMySQL(b, true)
 	}
 	return m.messages < m.other.messages
 }
@@ -120,13 +121,19 @@ func (m *mysql) skip(n int64) {
 // lose passes over bytes that are not read. Those of a server are the last reply's.
 func (m *mysql) lose(n int64) {
 	m.at += n
-	if k := len(m.frames); k > 0 && !m.asks {
+	if m.asks {
+		return
+	}
+	m.other.sends = false
+	if k := len(m.frames); k > 0 {
 		m.frames[k-1].end = m.at
 	}
 }
 
 func (m *mysql) header() {
-	m.goesOn = m.size == mysqlFull
+	if m.goesOn = m.size == mysqlFull; m.asks && !m.goesOn {
+		m.sends = m.head[3] != 0 || m.wraps()
+	}
 	m.size = int64(mysqlSize(m.head))
 	m.last, m.number = m.number, m.head[3]
 	if !m.goesOn {
@@ -138,6 +145,17 @@ func (m *mysql) header() {
 	}
 }
 
+// wraps reports whether a client's packet with number 0 is of a file. Behind number 255, of the file's
+// packet before or of the server's that asked for it, numbers begin again.
+func (m *mysql) wraps() bool {
+	const last, file = 255, 0xfb
+	if m.sends {
+		return m.number == last && m.size > 0
+	}
+	s := m.other
+	return s.number == last && len(s.lead) > 0 && s.lead[0] == file
+}
+
 // ended handles the end of a packet.
 func (m *mysql) ended() {
 	switch {
@@ -146,7 +164,7 @@ func (m *mysql) ended() {
 	case m.logsIn:
 		m.logsIn = false
 		m.failed = len(m.lead) < mysqlLead || binary.LittleEndian.Uint32(m.lead)&mysqlSealed != 0
-	case m.size == mysqlFull, !m.goesOn && m.number != 0, len(m.lead) == 0: // not all, or a file's
+	case m.size == mysqlFull, m.sends, len(m.lead) == 0: // not all, or no command
 	default:
 		m.asked(m.lead[0])
 	}
@@ -164,10 +182,13 @@ func (m *mysql) asked(command byte) {
 	}
 }
 
-// replied handles the end of a packet of a reply. Behind number 255, numbers begin again.
+// replied handles the end of a packet of a reply. Behind number 255, numbers begin again, and behind
+// what a client sends because it was asked for it, they go on.
 func (m *mysql) replied() {
 	n := len(m.frames)
-	again := m.goesOn || m.last == 0 && m.messages > 0 && m.messages >= m.other.messages
+	again := m.goesOn || m.other.sends ||
+		m.last == 0 && m.messages > 0 && m.messages >= m.other.messages
+	m.other.sends = false
 	switch {
 	case m.number == 1 && !again:
 		if m.messages++; n > 0 {

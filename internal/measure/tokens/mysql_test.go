@@ -262,3 +262,58 @@ func TestServedContinues(t *testing.T) {
 		}
 	}
 }
+
+// TestServedMySQLFiles has files of LOAD DATA LOCAL whose packets' numbers begin again. The server asks
+// for them first or, behind other results, last.
+func TestServedMySQLFiles(t *testing.T) {
+	const load, ok = "\x03load data local infile 'a' into table a", "\x00\x00\x00"
+	file := func(first, n int) (out []string) { // with its end
+		for i := range n {
+			out = append(out, mysqlPacket(byte(first+i), "\x03a,b\n"))
+		}
+		return append(out, mysqlPacket(byte(first+n), ""), mysqlPacket(byte(first+n+1), ok))
+	}
+	for name, tt := range map[string]struct {
+		before   string // of the reply
+		packets  []string
+		captured int
+	}{
+		"short":                {packets: file(2, 3)},
+		"long":                 {packets: file(2, 600)},
+		"long, cut":            {packets: file(2, 600), captured: 300},
+		"ends behind 255, cut": {packets: file(2, 255), captured: 300},
+		"then number 0":        {packets: file(2, 253)},
+		"then number 1":        {packets: file(2, 254)},
+		"empty":                {packets: file(2, 0)},
+		"behind results":       {before: mysqlRows(5), packets: file(8, 300)},
+		"behind 254 packets":   {before: mysqlRows(253), packets: file(0, 300)},
+		"cut, behind results":  {before: mysqlRows(5), packets: file(8, 300), captured: 300},
+	} {
+		c := conversing()
+		c.captured = tt.captured
+		c.send(false, mysqlPacket(0, load))
+		n := len(tt.packets) - 1
+		first := tt.packets[0][3]
+		c.send(true, tt.before, mysqlPacket(first-1, "\xfba"))
+		for part := range slices.Chunk(tt.packets[:n-1], 127) {
+			c.send(false, part...)
+		}
+		c.send(false, tt.packets[n-1])
+		c.send(true, tt.packets[n])
+		for range 4 {
+			c.at += 1_000_000 * us
+			c.send(false, mysqlPacket(0, mysqlQuery))
+			c.send(true, mysqlRows(3))
+		}
+		got := c.served()
+		if got.Requests != 5 || got.Unread+got.Unmatched+got.Unanswered+got.Pipelined > 0 {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		for _, x := range got.Slowest[1:] {
+			if math.Abs(x.Whole-10e-6) > 1e-9 {
+				t.Errorf("%s: a query took %g s", name, x.Whole)
+			}
+		}
+	}
+}
