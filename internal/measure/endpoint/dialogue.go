@@ -267,9 +267,9 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 		if _, err := rw.Write(g.request); err != nil {
 			return err
 		}
-		r, err := http.ReadResponse(br, nil)
+		r, err := response(br)
 		if err != nil {
-			return noReply("HTTP", err)
+			return err
 		}
 		for err == nil {
 			_, err = r.Body.Read(buffer)
@@ -284,6 +284,21 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 		return err
 	}
 	return t, nil
+}
+
+// response reads a response's header, behind informational ones.
+func response(br *bufio.Reader) (*http.Response, error) {
+	for range openai.MaxHints {
+		r, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return nil, noReply("HTTP", err)
+		}
+		if r.StatusCode/100 != 1 || r.StatusCode == http.StatusSwitchingProtocols {
+			return r, nil
+		}
+	}
+	return nil, unansweredError{fmt.Sprintf("no reply, but %d informational responses",
+		openai.MaxHints)}
 }
 
 // closesError is the refusal of a server that ends the connection after each reply.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +53,42 @@ func web(pause time.Duration, body string) func(net.Conn) {
 			time.Sleep(pause)
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s", r.URL.Path,
 				len(body), body)
+		}
+	}
+}
+
+// hints sends n informational responses before each reply, whose number is the server's name.
+func hints(n int) func(net.Conn) {
+	return func(c net.Conn) {
+		br := bufio.NewReader(c)
+		for replies := 1; ; replies++ {
+			if _, err := http.ReadRequest(br); err != nil {
+				return
+			}
+			for i := range n {
+				fmt.Fprintf(c, "HTTP/1.1 %s\r\nLink: x\r\n\r\n",
+					[]string{"103 Early Hints", "102 Processing"}[i%2])
+			}
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nServer: %d\r\nContent-Length: 1\r\n\r\nx", replies)
+		}
+	}
+}
+
+// TestDialogueHints reads the reply to each request behind informational responses.
+func TestDialogueHints(t *testing.T) {
+	s, err := speakerOf(Address{URL: "http://" + listen(t, "tcp", "127.0.0.1:0", hints(2))}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	for n := range 3 {
+		err := d.ask(t.Context())
+		if want := strconv.Itoa(n + 1); err != nil || d.status != http.StatusOK || d.server != want {
+			t.Errorf("reply %d of %s, want 200 of %s: %v", d.status, d.server, want, err)
 		}
 	}
 }
@@ -111,6 +148,7 @@ func TestDialogues(t *testing.T) {
 		_, _ = io.WriteString(c, "\x00\x00\x00\x04\x00\x00\x00\x00\x00\n")
 		_, _ = io.Copy(io.Discard, c)
 	})
+	hinting := listen(t, "tcp", "127.0.0.1:0", hints(1000))
 	resets := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 1))
 		_ = c.(*net.TCPConn).SetLinger(0)
@@ -144,6 +182,7 @@ func TestDialogues(t *testing.T) {
 		{url: "redis://" + pages, err: "the server ended the connection instead of a reply"},
 		{url: "http://" + closing,
 			err: "the server ends the connection after each reply, and requests are traced on one"},
+		{url: "http://" + hinting, err: "no reply, but 100 informational responses"},
 		{url: mute,
 			err: "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)"},
 		{url: "http://me@" + pages, err: "a user in the URL: toll sends no credentials over HTTP"},

@@ -24,9 +24,11 @@ const (
 	pieceSize    = 64 << 10
 	maxHandshake = 1 << 20
 	maxHead      = 64 << 10
-	maxHints     = 100 // servers send one or two
 	maxBody      = 64 << 20
 )
+
+// MaxHints bounds the informational responses to a request. Servers send one or two.
+const MaxHints = 100
 
 // socket reads in large pieces and notes when the last one came. Whatever the layers above return,
 // including TLS, arrived with the last read.
@@ -225,7 +227,7 @@ func (c *conn) head(deadline time.Time, limit time.Duration) (*http.Response, er
 	}
 	first, _ := c.br.Peek(len(protocol)) // what fails here fails below
 	c.first = bytes.Clone(first)
-	for c.hints, c.hint = 0, ""; c.hints < maxHints; c.hints++ {
+	for c.hints, c.hint = 0, ""; c.hints < MaxHints; c.hints++ {
 		resp, err := http.ReadResponse(c.br, nil)
 		if err != nil {
 			return nil, err
