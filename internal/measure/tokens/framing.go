@@ -300,7 +300,7 @@ type postgres struct {
 	kind     byte
 	executes int
 	start    int64     // of the next request
-	empty    bool      // nothing of it has come but Flush
+	empty    bool      // nothing of it has come
 	answers  *postgres // of the requests
 }
 
@@ -392,8 +392,8 @@ func (p *postgres) ended() {
 	switch {
 	case p.asks && p.kind == 0:
 		p.frames = append(p.frames, frame{end: p.at, login: true})
-	case p.asks && p.kind == 'H' && p.empty: // psycopg's, behind Sync
-		p.start = p.at
+	case p.asks && p.empty && strings.IndexByte("Hcdfp", p.kind) >= 0:
+		p.start = p.at // it belongs to the request before, or is psycopg's Flush behind Sync
 	case p.asks && strings.IndexByte("QFS", p.kind) >= 0:
 		p.frames = append(p.frames, frame{start: p.start, end: p.at, several: p.executes > 1})
 		p.executes, p.empty = 0, true
