@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,8 @@ type frame struct {
 	start   int64  // if it is behind the end of the one before
 	stream  uint32 // of HTTP/2's, which may alternate
 	open    bool   // a reply that may go on until the next one
+	sync    bool   // a request of PostgreSQL's extended protocol
+	copied  bool   // the same, of which only the data of a COPY have come
 	news    bool   // Redis': it begins or is publish/subscribe, and more may follow unasked
 }
 
@@ -300,15 +303,17 @@ type postgres struct {
 	kind     byte
 	executes int
 	start    int64     // of the next request
-	empty    bool      // nothing of it has come
+	empty    bool      // nothing of it has come but Flush
+	copies   bool      // data of a COPY have come since the last request, or a reply asks for them
 	answers  *postgres // of the requests
+	of       *postgres // the requests, of answers
 }
 
 // newPostgres returns a framer of requests with one of their replies. starts means that the
 // connection begins.
 func newPostgres(starts bool) *postgres {
 	p := &postgres{asks: true, starts: starts, empty: true, answers: &postgres{}}
-	p.end, p.answers.end = p.ended, p.answers.ended
+	p.end, p.answers.end, p.answers.of = p.ended, p.answers.ended, p
 	return p
 }
 
@@ -390,18 +395,47 @@ func (p *postgres) header() {
 
 func (p *postgres) ended() {
 	switch {
-	case p.asks && p.kind == 0:
+	case !p.asks:
+		p.answered()
+	case p.kind == 0:
 		p.frames = append(p.frames, frame{end: p.at, login: true})
-	case p.asks && p.empty && strings.IndexByte("Hcdfp", p.kind) >= 0:
+	case p.empty && strings.IndexByte("Hcdfp", p.kind) >= 0:
 		p.start = p.at // it belongs to the request before, or is psycopg's Flush behind Sync
-	case p.asks && strings.IndexByte("QFS", p.kind) >= 0:
-		p.frames = append(p.frames, frame{start: p.start, end: p.at, several: p.executes > 1})
-		p.executes, p.empty = 0, true
-	case p.asks:
+		p.copies = p.copies || strings.IndexByte("cdf", p.kind) >= 0
+	case strings.IndexByte("QFS", p.kind) >= 0:
+		p.frames = append(p.frames, frame{start: p.start, end: p.at, several: p.executes > 1,
+			sync: p.kind == 'S', copied: p.kind == 'S' && p.empty && p.copies})
+		p.executes, p.empty, p.copies = 0, true, false
+		p.ignore()
+	default:
 		if p.empty = false; p.kind == 'E' {
 			p.executes++
 		}
-	case !p.asks && p.kind == 'Z':
-		p.frames = append(p.frames, frame{end: p.at})
+	}
+}
+
+// answered handles the end of a message of a reply.
+func (p *postgres) answered() {
+	switch p.kind {
+	case 'G': // the server copies in
+		p.copies = true
+		p.of.ignore()
+	case 'Z':
+		p.frames, p.copies = append(p.frames, frame{end: p.at}), false
+	}
+}
+
+// ignore removes the Sync behind the data of a COPY from the requests. The server ignored the one before
+// the data, and answers them together.
+func (p *postgres) ignore() {
+	n := len(p.answers.frames) + 1
+	if !p.answers.copies || n >= len(p.frames) || !p.frames[n-1].sync || !p.frames[n].copied {
+		return
+	}
+	end := p.frames[n].end
+	if p.frames = slices.Delete(p.frames, n, n+1); n < len(p.frames) {
+		p.frames[n].start = max(p.frames[n].start, end)
+	} else {
+		p.start = max(p.start, end)
 	}
 }

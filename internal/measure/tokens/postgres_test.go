@@ -47,6 +47,20 @@ func TestServedPostgres(t *testing.T) {
 		"a COPY that fails at once": {[]said{{kinds: "Q"}, {"EZ", true, false}, {kinds: "df"}}, 1, 10e-6},
 		"two COPYs of a query": {[]said{{kinds: "Q"}, {"G", true, false}, {kinds: "dc"},
 			{"CG", true, false}, {kinds: "dc"}, {"CZ", true, false}}, 1, 50e-6},
+		"a COPY by the extended protocol": {[]said{{kinds: "PBDES"}, {"12nG", true, false},
+			{kinds: "dd"}, {kinds: "d"}, {kinds: "cS"}, {"CZ", true, false}}, 1, 50e-6},
+		"one without data": {[]said{{kinds: "PBDES"}, {"12nG", true, false}, {kinds: "cS"},
+			{"CZ", true, false}}, 1, 30e-6},
+		"one that fails": {[]said{{kinds: "PBDES"}, {"12nG", true, false}, {kinds: "d"},
+			{"E", true, false}, {kinds: "dfS"}, {"Z", true, false}}, 1, 50e-6},
+		"one that does not wait": {[]said{{kinds: "BESdcS"}, {"2GCZ", true, false}}, 1, 10e-6},
+		"one that does not wait, and another": {[]said{{kinds: "BESdcSBES"},
+			{"2GCZ", true, false}, {"2DCZ", true, false}}, 2, 20e-6},
+		"one that fails at once": {[]said{{kinds: "BES"}, {kinds: "dcS"}, {"EZ", true, false},
+			{"Z", true, false}}, 2, 20e-6},
+		"COPYs and Syncs": {[]said{{kinds: "BES"}, {"2G", true, false}, {kinds: "dcS"},
+			{"CZ", true, false}, {kinds: "S"}, {"Z", true, false}, {kinds: "Q"}, {"G", true, false},
+			{kinds: "dc"}, {"CZ", true, false}, {kinds: "S"}, {"Z", true, false}}, 4, 30e-6},
 	} {
 		c := conversing()
 		c.send(false, kinds("Q"))
