@@ -53,6 +53,7 @@ func framersOf(b []byte) (asks, answers framer) {
 		return p, p.answers
 	case arePostgres(b):
 		p := newPostgres(false)
+		p.answers.joins = strings.IndexByte("cdf", b[0]) >= 0
 		return p, p.answers
 	case areMySQL(b, false):
 		asks, answers := newMySQL(false)
@@ -302,11 +303,12 @@ type postgres struct {
 	head     []byte
 	kind     byte
 	executes int
-	start    int64     // of the next request
+	start    int64     // of the next request or reply
 	empty    bool      // nothing of it has come but Flush
 	copies   bool      // data of a COPY have come since the last request, or a reply asks for them
 	answers  *postgres // of the requests
 	of       *postgres // the requests, of answers
+	joins    bool      // the first reply is to a COPY that is older than the log
 }
 
 // newPostgres returns a framer of requests with one of their replies. starts means that the
@@ -402,6 +404,8 @@ func (p *postgres) ended() {
 	case p.empty && strings.IndexByte("Hcdfp", p.kind) >= 0:
 		p.start = p.at // it belongs to the request before, or is psycopg's Flush behind Sync
 		p.copies = p.copies || strings.IndexByte("cdf", p.kind) >= 0
+	case p.answers.joins && p.kind == 'S' && p.empty:
+		p.start = p.at
 	case strings.IndexByte("QFS", p.kind) >= 0:
 		p.frames = append(p.frames, frame{start: p.start, end: p.at, several: p.executes > 1,
 			sync: p.kind == 'S', copied: p.kind == 'S' && p.empty && p.copies})
@@ -416,12 +420,19 @@ func (p *postgres) ended() {
 
 // answered handles the end of a message of a reply.
 func (p *postgres) answered() {
-	switch p.kind {
-	case 'G': // the server copies in
+	asked := !p.of.empty || len(p.of.frames) > len(p.frames)
+	switch {
+	case p.kind == 'W' || p.joins && p.kind == 'd': // replication
+		p.failed, p.twoWay = true, true
+	case p.kind == 'G': // the server copies in
 		p.copies = true
 		p.of.ignore()
-	case 'Z':
-		p.frames, p.copies = append(p.frames, frame{end: p.at}), false
+	case p.kind == 'Z' && p.joins:
+		p.start, p.joins = p.at, false
+	case p.kind == 'Z':
+		p.frames, p.copies = append(p.frames, frame{start: p.start, end: p.at}), false
+	case !asked: // a notification, a notice or a setting
+		p.start = p.at
 	}
 }
 

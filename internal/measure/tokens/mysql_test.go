@@ -127,7 +127,8 @@ func TestServedTwoWay(t *testing.T) {
 	const deliver = "\x01\x00\x01\x00\x00\x00\x05abcde\xce"
 	const redisGet, redisValue = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n", "$7\r\nmessage\r\n"
 	requests := map[string]int{"WebSocket": 1, "publish/subscribe": 2, "Redis' pushes": 1,
-		"Redis' monitoring": 2, "a subscription lost": 1, "MySQL's replication": 1}
+		"Redis' monitoring": 2, "a subscription lost": 1, "MySQL's replication": 1,
+		"PostgreSQL's replication": 1}
 	upgrade := "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 	for name, begin := range map[string]func(*conversation){
 		"AMQP":       func(c *conversation) { c.send(false, "AMQP\x00\x00\x09\x01") },
@@ -176,6 +177,16 @@ func TestServedTwoWay(t *testing.T) {
 			c.send(true, redisValue)
 			c.lose("*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n")
 			c.send(true, "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+		},
+		"PostgreSQL's replication": func(c *conversation) {
+			c.send(false, kinds("Q"))
+			c.send(true, kinds("TDCZ"))
+			c.send(false, message('Q', "START_REPLICATION 0/0\x00"))
+			c.send(true, kinds("Wd"))
+		},
+		"PostgreSQL's replication, older": func(c *conversation) {
+			c.send(false, kinds("d"))
+			c.send(true, kinds("d"))
 		},
 		"MySQL's replication": func(c *conversation) {
 			c.send(false, mysqlPacket(0, mysqlQuery))

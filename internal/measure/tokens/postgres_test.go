@@ -90,6 +90,45 @@ func TestServedPostgres(t *testing.T) {
 	}
 }
 
+// TestServedPostgresUnasked has a server that notifies an idle client, and one that is about to ask.
+func TestServedPostgresUnasked(t *testing.T) {
+	c := conversing()
+	for _, unasked := range []string{"", "A", "SN", ""} {
+		c.send(false, kinds("Q"))
+		c.send(true, kinds("TDCZ"))
+		c.at += 1_000_000 * us
+		if unasked != "" {
+			c.send(true, kinds(unasked))
+			c.at += 1_000_000 * us
+		}
+	}
+	got := c.served()
+	if got.Requests != 4 || got.Unread+got.Unmatched+got.Unanswered > 0 ||
+		math.Abs(got.Whole.Max-10e-6) > 1e-9 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestServedPostgresOlder has connections on which a COPY was under way before the log.
+func TestServedPostgresOlder(t *testing.T) {
+	for name, end := range map[string]string{"simple": "dc", "extended": "dcS", "fails": "f"} {
+		c := conversing()
+		c.send(false, kinds("dd"))
+		c.send(false, kinds(end))
+		c.send(true, kinds("CZ"))
+		for range 4 {
+			c.at += 1_000_000 * us
+			c.send(false, kinds("BES"))
+			c.send(true, kinds("2DCZ"))
+		}
+		got := c.served()
+		if got.Requests != 4 || got.Unread+got.Unmatched+got.Unanswered > 0 ||
+			math.Abs(got.Whole.Max-10e-6) > 1e-9 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestServedPostgresLogin has a client with a password, and a pause behind its login.
 func TestServedPostgresLogin(t *testing.T) {
 	c := conversing()
