@@ -104,9 +104,10 @@ type resp struct {
 	line   []byte
 	want   []int64 // elements that are missing, by depth
 	push   bool    // the message answers nothing
-	named  bool    // the message's first element has begun
-	naming bool    // it is a string, which goes on
-	word   []byte  // how it begins, with its end
+	start  int64   // of the next message that counts
+	named  int     // elements of the message that have begun, up to two
+	naming bool    // the last one of them is a string, which goes on
+	words  []byte  // how they begin, with their ends
 	tells  bool    // a client asked for news
 }
 
@@ -117,28 +118,46 @@ func newRESP(asks bool) *resp {
 }
 
 const (
-	longestLine = 64 << 10
-	deepest     = 32
-	longestWord = 16
+	longestLine  = 64 << 10
+	deepest      = 32
+	longestWords = 16
 )
 
-// take takes bytes as counted.take does, and notes the message's first word.
+// take takes bytes as counted.take does, and notes the message's first words.
 func (r *resp) take(b []byte) []byte {
 	if r.naming {
-		n := min(int64(len(b)), r.left, int64(longestWord-len(r.word)))
-		r.word = append(r.word, b[:n]...)
+		n := min(int64(len(b)), r.left, int64(longestWords-len(r.words)))
+		r.words = append(r.words, b[:n]...)
 	}
 	return r.counted.take(b)
 }
 
 // isNews reports whether the message asks for publish/subscribe or monitoring, or is part of it.
 func (r *resp) isNews() bool {
-	switch strings.ToLower(string(r.word)) {
-	case "message\r\n", "pmessage\r\n", "smessage\r\n", "subscribe\r\n", "psubscribe\r\n",
-		"ssubscribe\r\n", "unsubscribe\r\n", "punsubscribe\r\n", "sunsubscribe\r\n", "monitor\r\n":
+	first, _, _ := strings.Cut(strings.ToLower(string(r.words)), "\r\n")
+	switch first {
+	case "message", "pmessage", "smessage", "subscribe", "psubscribe", "ssubscribe", "unsubscribe",
+		"punsubscribe", "sunsubscribe", "monitor":
 		return true
 	}
 	return false
+}
+
+// asked handles the end of a command. Behind some of them, not each one has a reply.
+func (r *resp) asked() {
+	words := strings.ToLower(string(r.words))
+	is := func(command string) bool { return strings.HasPrefix(words, command) }
+	switch {
+	case r.named == 0: // it is empty, and nobody answers
+		r.start = r.at
+	case is("sync\r\n"), is("psync\r\n"), is("replconf\r\nack\r\n"): // replication
+		r.failed, r.twoWay = true, true
+	case is("client\r\nreply\r\n"):
+		r.failed = true
+	default:
+		r.tells = r.tells || r.isNews()
+		r.frames = append(r.frames, frame{start: r.start, end: r.at})
+	}
 }
 
 func (r *resp) feed(b []byte) {
@@ -165,9 +184,9 @@ func (r *resp) element(line []byte) {
 		return
 	}
 	if len(r.want) == 0 {
-		r.push, r.named, r.word = line[0] == '>', false, r.word[:0]
-	} else if !r.named {
-		r.named, r.naming = true, line[0] == '$'
+		r.push, r.named, r.words = line[0] == '>', 0, r.words[:0]
+	} else if r.named < 2 {
+		r.named, r.naming = r.named+1, line[0] == '$'
 	}
 	n := int64(0)
 	if strings.IndexByte("$=!*~>%|", line[0]) >= 0 {
@@ -216,13 +235,16 @@ func (r *resp) ended() {
 			return
 		}
 	}
-	news := r.isNews()
-	r.want, r.tells = r.want[:0], r.tells || r.asks && news
+	r.want = r.want[:0]
 	switch {
+	case r.asks:
+		r.asked()
 	case !r.push:
-		r.frames = append(r.frames, frame{end: r.at, news: news})
-	case news: // of version 3, in which it also is the reply to who subscribes
+		r.frames = append(r.frames, frame{start: r.start, end: r.at, news: r.isNews()})
+	case r.isNews(): // of version 3, in which it also is the reply to who subscribes
 		r.failed, r.twoWay = true, true
+	default: // it answers nothing, and the next reply begins behind it
+		r.start = r.at
 	}
 }
 

@@ -128,7 +128,7 @@ func TestServedTwoWay(t *testing.T) {
 	const redisGet, redisValue = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n", "$7\r\nmessage\r\n"
 	requests := map[string]int{"WebSocket": 1, "publish/subscribe": 2, "Redis' pushes": 1,
 		"Redis' monitoring": 2, "a subscription lost": 1, "MySQL's replication": 1,
-		"PostgreSQL's replication": 1}
+		"PostgreSQL's replication": 1, "Redis' replication": 1}
 	upgrade := "HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 	for name, begin := range map[string]func(*conversation){
 		"AMQP":       func(c *conversation) { c.send(false, "AMQP\x00\x00\x09\x01") },
@@ -171,6 +171,16 @@ func TestServedTwoWay(t *testing.T) {
 			c.send(true, redisValue)
 			c.send(false, "*1\r\n$7\r\nMONITOR\r\n")
 			c.send(true, "+OK\r\n", "+1.5 [0 127.0.0.1:60866] \"keys\" \"*\"\r\n")
+		},
+		"Redis' replication": func(c *conversation) {
+			c.send(false, redisGet)
+			c.send(true, redisValue)
+			c.send(false, "*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n")
+			c.send(true, "+FULLRESYNC a 0\r\n", "$4\r\ndata", redisGet)
+		},
+		"Redis' replication, older": func(c *conversation) {
+			c.send(false, "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$1\r\n0\r\n")
+			c.send(true, redisGet)
 		},
 		"a subscription lost": func(c *conversation) {
 			c.send(false, redisGet)
