@@ -45,7 +45,7 @@ func framersOf(b []byte) (asks, answers framer) {
 	case len(b) > 1 && b[0] == '*' && b[1] >= '1' && b[1] <= '9':
 		return newRESP(true), newRESP(false)
 	case bytes.Contains(b, []byte(ofHTTP)):
-		return newHTTP(requestLength), newHTTP(replyLength)
+		return newHTTP()
 	case len(b) >= 8 && b[0] == 0 && postgresStart(b) != 0:
 		p := newPostgres(true)
 		return p, p.answers
@@ -250,24 +250,43 @@ func (r *resp) ended() {
 type http struct {
 	framed
 	messages
+	start int64 // of the next message
+	early bool  // the request under way is answered, and has a frame
 }
 
-func newHTTP(length func(lines []string) (int64, error)) *http {
-	h := &http{}
-	start := int64(0)
-	h.messages = messages{body: func([]byte, int64) error { return nil },
-		head: func(lines []string) (int64, error) {
-			n, err := length(lines)
-			if n == noBody { // the reply proper follows
-				start = h.offset
-			}
-			return n, err
-		},
-		done: func(end int64) {
-			h.frames = append(h.frames, frame{start: start, end: end})
-			start = 0
-		}}
-	return h
+// newHTTP returns framers of requests and replies.
+func newHTTP() (asks, answers *http) {
+	asks, answers = &http{}, &http{}
+	for _, h := range []*http{asks, answers} {
+		h.body, h.done = func([]byte, int64) error { return nil }, h.ended
+	}
+	asks.head = requestLength
+	answers.head = func(lines []string) (int64, error) {
+		n, err := replyLength(lines)
+		if n == noBody { // the reply proper follows
+			answers.start = answers.offset
+		} else {
+			asks.answered(len(answers.frames))
+		}
+		return n, err
+	}
+	return asks, answers
+}
+
+// answered handles the beginning of the nth reply. That to a request whose body has not ended refuses
+// it, or is sent at the same time: the server began to reply to what had come.
+func (h *http) answered(n int) {
+	if h.step != inHead && n == len(h.frames) && !h.early {
+		h.early, h.frames = true, append(h.frames, frame{start: h.start, end: h.offset})
+	}
+}
+
+// ended handles the end of a message.
+func (h *http) ended(end int64) {
+	if !h.early {
+		h.frames, end = append(h.frames, frame{start: h.start, end: end}), 0
+	}
+	h.start, h.early = end, false
 }
 
 func (h *http) feed(b []byte) {
@@ -292,7 +311,8 @@ func (h *http) skip(n int64) {
 
 // requestLength refuses requests after which the replies' lengths have another meaning.
 func requestLength(lines []string) (int64, error) {
-	if strings.HasPrefix(lines[0], "HEAD ") || strings.HasPrefix(lines[0], "CONNECT ") {
+	if strings.HasPrefix(lines[0], "HEAD ") || strings.HasPrefix(lines[0], "CONNECT ") ||
+		!strings.HasSuffix(lines[0], " HTTP/1.1") {
 		return 0, errForeign
 	}
 	return length(lines, 0)
