@@ -25,6 +25,7 @@ const (
 	mysqlHead = 4
 	mysqlFull = 1<<24 - 1
 	mysqlLead = 4
+	mysqlLast = 255 // number, behind which they begin again
 	// mysqlHello is the version of the protocol with which a server greets.
 	mysqlHello = 10
 	// mysqlSealed are a client's capabilities after which packets look otherwise: two kinds of
@@ -148,12 +149,12 @@ func (m *mysql) header() {
 // wraps reports whether a client's packet with number 0 is of a file. Behind number 255, of the file's
 // packet before or of the server's that asked for it, numbers begin again.
 func (m *mysql) wraps() bool {
-	const last, file = 255, 0xfb
+	const file = 0xfb
 	if m.sends {
-		return m.number == last && m.size > 0
+		return m.number == mysqlLast && m.size > 0
 	}
 	s := m.other
-	return s.number == last && len(s.lead) > 0 && s.lead[0] == file
+	return s.number == mysqlLast && len(s.lead) > 0 && s.lead[0] == file
 }
 
 // ended handles the end of a packet.
@@ -177,6 +178,7 @@ func (m *mysql) asked(command byte) {
 	case mysqlBinlog, mysqlBinlogOf:
 		m.failed, m.twoWay = true, true
 	default:
+		m.failed = command >= mysqlCommands && command != mysqlBulk // and another protocol follows
 		m.messages++
 		m.frames = append(m.frames, frame{start: m.start, end: m.at})
 	}
@@ -195,6 +197,7 @@ func (m *mysql) replied() {
 			m.frames[n-1].open = false
 		}
 		m.frames = append(m.frames, frame{start: m.start, end: m.at, open: true})
+	case m.number == 0 && m.last != mysqlLast && !m.goesOn: // unasked, before the server hangs up
 	case n > 0:
 		m.frames[n-1].end = m.at
 	}

@@ -338,3 +338,33 @@ func TestServedMySQLFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestServedMySQLEnds has a server that ends an idle connection and says why, and a client that begins
+// another protocol.
+func TestServedMySQLEnds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end    func(*conversation)
+		unread int
+	}{
+		"idle": {func(c *conversation) { c.send(true, mysqlPacket(0, "\xff\xbf\x0f#HY000idle")) }, 0},
+		"clone": {func(c *conversation) {
+			c.send(false, mysqlPacket(0, "\x20"))
+			c.send(true, mysqlPacket(1, "\x00\x00\x00"))
+			c.send(false, "other")
+			c.send(true, "other")
+		}, 4},
+	} {
+		c := conversing()
+		for range 2 {
+			c.send(false, mysqlPacket(0, mysqlQuery))
+			c.send(true, mysqlRows(3))
+			c.at += 1_000_000 * us
+		}
+		tt.end(c)
+		got := c.served()
+		if got.Requests != max(2, tt.unread) || got.Unread != tt.unread ||
+			got.Unmatched+got.Unanswered > 0 || math.Abs(got.Whole.Max-10e-6) > 1e-9 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
