@@ -40,17 +40,28 @@ func TestRemedies(t *testing.T) {
 				t.Errorf("remedies:\n%s\nwant:\n%s", strings.Join(got, "\n"),
 					strings.Join(s.remedies, "\n"))
 			}
+			m.get(t, s.closes, true)
 			applied := map[string]bool{}
 			for i, d := range s.dials {
 				m.apply(t, trials[i], applied)
-				testwait.Until(t, patience, "a client gets through: "+d.String(), func() bool {
-					got, err := m.sample(d)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return got.got == "connected"
-				})
+				m.get(t, []dial{d}, true)
 			}
+			m.get(t, s.closes, false)
+		})
+	}
+}
+
+// get waits until real clients connect, or no longer do.
+func (m *machine) get(t *testing.T, dials []dial, connected bool) {
+	t.Helper()
+	for _, d := range dials {
+		what := fmt.Sprintf("%s connects: %t", d, connected)
+		testwait.Until(t, patience, what, func() bool {
+			got, err := m.sample(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return (got.got == "connected") == connected
 		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 //	-- traps --   in testdata/traps: CODE PORTS: a part of what is said about them
 //	-- client --  in testdata/reports: the address that --client gives
 //	-- remedies -- in testdata/remedies: of each dial, as -update writes them
+//	-- closes --  in testdata/remedies: dials that connect before the remedies and not after them
 //	-- says --    in testdata/reports: PORT: a text of the port's report; 0 is the list; ! in front:
 //	              the report has no such text
 //	-- try --     in testdata/tries: commands that change the machine, before the dials
@@ -44,6 +45,7 @@ type situation struct {
 	needs   []string
 	// remedies has a line for each dial.
 	remedies []string
+	closes   []dial
 	env      []string // of commands, such as PATH
 	quiet    bool     // no device sends anything of its own accord
 	lenient  bool     // reports need not mention clients that get no answer
@@ -127,7 +129,7 @@ func parse(file string) (*situation, error) {
 	}
 	s := &situation{file: file, name: strings.TrimSuffix(filepath.Base(file), ".txt")}
 	cards := "eth0 192.0.2.10/24 192.0.2.20/24"
-	var dials string
+	var dials, closes string
 	for _, f := range txtar.Parse(b).Files {
 		text := string(f.Data)
 		switch f.Name {
@@ -153,6 +155,8 @@ func parse(file string) (*situation, error) {
 			s.says = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		case "remedies":
 			s.remedies = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		case "closes":
+			closes = text
 		case "traps":
 			s.traps = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		default:
@@ -166,14 +170,21 @@ func parse(file string) (*situation, error) {
 		}
 		s.cards = append(s.cards, c)
 	}
-	for line := range strings.Lines(dials) {
+	if s.dials, err = dialsOf(dials); err == nil {
+		s.closes, err = dialsOf(closes)
+	}
+	return s, err
+}
+
+func dialsOf(lines string) (out []dial, err error) {
+	for line := range strings.Lines(lines) {
 		all, err := parseDials(strings.Fields(line))
 		if err != nil {
 			return nil, err
 		}
-		s.dials = append(s.dials, all...)
+		out = append(out, all...)
 	}
-	return s, nil
+	return out, nil
 }
 
 func parseCard(fields []string) (c card, err error) {
