@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	secrets "github.com/bridgetoll/bridgetoll/internal/text/secret"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -34,10 +35,11 @@ func run(ctx context.Context, e env, args []string) int {
 	defer sayWaiting(e.stderr)()
 	err := stoppedBy(ctx, out.result(root.ExecuteContext(ctx)))
 	if left := unsaid(err); left != nil {
-		// Text from flags and arguments is made printable here.
-		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(left)))
+		// Text from flags and arguments is made printable here, without the passwords in it.
+		typed := secrets.InArguments(args)
+		say(e.stderr, "toll: error: "+typed.Hide(printable.Line(path.OneLine(left))))
 		if h := hintOf(err, left); h != "" {
-			say(e.stderr, "toll: hint: "+printable.Line(h))
+			say(e.stderr, "toll: hint: "+typed.Hide(printable.Line(h)))
 		}
 	}
 	if text := withoutSudo(out, said); text != "" {

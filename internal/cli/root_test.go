@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	secrets "github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
 type hinted struct{ error }
@@ -104,5 +110,35 @@ func TestUnsaid(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// No error and no hint repeats a password, whichever command is given it, and as whatever.
+func TestErrorsHideTypedPasswords(t *testing.T) {
+	const password = "s3cretpw"
+	words := []string{"postgres://app:" + password + "@127.0.0.1:1/shop", "app:" + password + "@h:6379",
+		"http://u:" + password + "@127.0.0.1:1", "mysql://app@127.0.0.1:1/shop?password=" + password}
+	repeated := false
+	for _, c := range newRoot(env{stdout: io.Discard, stderr: io.Discard}).Commands() {
+		for i, word := range words {
+			lines := [][]string{{word}, {c.Name(), word}, {c.Name(), word, word}, {c.Name(), "--x" + word}}
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if i == 0 && slices.Contains([]string{"sql", "mesh", "ports"}, c.Name()) &&
+					f.NoOptDefVal == "" && f.Name != saveFlag && f.Name != outputFlag {
+					lines = append(lines, []string{c.Name(), "postgres://h/d", "--" + f.Name + "=" + word,
+						"--dry-run"})
+				}
+			})
+			for _, args := range lines {
+				_, _, said := toll(t, args...)
+				repeated = repeated || strings.Contains(said, secrets.Mask)
+				if strings.Contains(said, password) {
+					t.Errorf("toll %q says:\n%s", args, said)
+				}
+			}
+		}
+	}
+	if !repeated {
+		t.Error("nothing repeats any argument")
 	}
 }
