@@ -201,8 +201,8 @@ func TestEvidence(t *testing.T) {
 		"a peer that left": {&sample.Evidence{Responses: 1, Tokens: 24, Broken: "peer gpu1: it left"},
 			nil, "Over r, the captured packets allow no verdict: peer gpu1: it left.", nil},
 		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
-			"Over r, the captured packets allow no verdict: no response was seen at the server, " +
-				"which may be asked over HTTP/2 or another protocol than HTTP/1.1.", nil},
+			"Over r, the captured packets allow no verdict: no stream was seen at the server, " +
+				"which may be asked for whole responses, or over HTTP/2 or another protocol than HTTP/1.1.", nil},
 		"no token read": {&sample.Evidence{Responses: 3, ByID: 3}, nil,
 			"Over r, the captured packets allow no verdict: no token could be read at the server, " +
 				"which may compress its responses.", nil},

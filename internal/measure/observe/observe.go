@@ -91,7 +91,7 @@ type hop struct {
 	from  []tokens.Place // from where it was dialled, by the ports that were dialled
 	// sealed means that the connection to it is over TLS.
 	sealed bool
-	// aside means that it gets each request, but sends no tokens, as a gateway's authorization does.
+	// aside means that no tokens come from it though it gets requests, as a gateway's authorization.
 	aside bool
 	about sample.EvidenceHop
 	// addr is one of the addresses at which its program listens, if other programs have the port at

@@ -320,10 +320,13 @@ func (v *Visit) match(pools [][]tokens.Seen, last bool) (complete bool, err erro
 			continue
 		}
 		pools[i] = append(pools[i], v.w.log.Take(h.place())...)
+		left := v.byMark(i, &pools[i])
 		if h.aside {
+			complete = complete && !slices.ContainsFunc(left, func(a *asked) bool {
+				return !a.repliedIn(pools[i], tokens.Aside) && !a.repliedIn(pools[i], tokens.Plain)
+			})
 			continue
 		}
-		left := v.byMark(i, &pools[i])
 		complete = v.byText(i, &pools[i], left, last) && complete
 	}
 	for _, a := range v.asked {
@@ -346,17 +349,25 @@ func (v *Visit) chainOf(a *asked) (out []tokens.Seen) {
 	return out
 }
 
-// leaveOut leaves hops out of the route that answered each request by something else than a stream.
+// leaveOut leaves hops out of the route that answered all requests aside. A hop that was left out
+// is back once tokens may have come from it.
 func (v *Visit) leaveOut(pools [][]tokens.Seen) {
 	server := v.route.passed()[0]
-	for _, i := range v.route.passed() {
-		aside := len(v.asked) > 0 && len(v.route.passed()) > 1
+	for i := range v.route.hops {
+		aside, may := 0, false
 		for _, a := range v.asked {
-			aside = aside && !a.found[i] && slices.ContainsFunc(pools[i], func(s tokens.Seen) bool {
-				return s.Aside && s.Mark == a.Mark
-			})
+			may = may || a.found[i] || a.repliedIn(pools[i], tokens.Plain)
+			if a.repliedIn(pools[i], tokens.Aside) {
+				aside++
+			}
 		}
-		v.route.hops[i].aside = aside
+		h := &v.route.hops[i]
+		switch {
+		case may:
+			h.aside = false
+		case aside > 0 && aside == len(v.asked):
+			h.aside = h.aside || len(v.route.passed()) > 1
+		}
 	}
 	// The writes of another hop are to be recorded.
 	v.w.stale = v.w.stale || v.route.passed()[0] != server && !v.route.distant()
@@ -416,6 +427,13 @@ func (v *Visit) byText(hop int, pool *[]tokens.Seen, left []*asked, anyway bool)
 	}
 	*pool = rest
 	return all
+}
+
+// repliedIn reports whether a hop replied to the request in a way, by what it saw.
+func (a *asked) repliedIn(pool []tokens.Seen, how tokens.Reply) bool {
+	return slices.ContainsFunc(pool, func(s tokens.Seen) bool {
+		return s.Reply == how && s.Mark == a.Mark
+	})
 }
 
 func (a *asked) take(hop int, s tokens.Seen, how tokens.How) {

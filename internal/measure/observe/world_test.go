@@ -247,6 +247,8 @@ type gateway struct {
 	end   func(pass func(texts ...string) error) error // nil: nothing is left at the end
 	noID  bool                                         // it does not pass on the request's ID
 	blind bool                                         // nor its seed
+	// seedless means that it passes on the ID without the seed.
+	seedless bool
 	// first is called before each request, with the connection to the server; nil: nothing is done.
 	first func(p prompt, up *upstream) error
 	asked func(p prompt, up *upstream) error // the same after each request
@@ -328,7 +330,7 @@ func (g *gateway) ask(up *upstream, p prompt) (r *http.Response, err error) {
 		p.id = "other"
 	}
 	body := p.body
-	if g.blind {
+	if g.blind || g.seedless {
 		body = fmt.Appendf(nil, "{\"seed\":%d,\"max_tokens\":%d}", p.Seed-1e9, p.Tokens)
 	}
 	_, err = fmt.Fprintf(up, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"+

@@ -20,9 +20,19 @@ type Seen struct {
 	// nil: unknown. Waits are why TCP did not send it at once.
 	Wrote, Sent []int64
 	Waits       []string
-	// Aside means that a request with a mark was answered by something else than a stream.
-	Aside bool
+	Reply       Reply
 }
+
+// Reply is how a request with a mark was answered.
+type Reply int
+
+const (
+	Streamed Reply = iota
+	Plain          // by something else than a stream, of which a gateway may make one
+	// Aside is a plain reply of which no gateway makes tokens: to a request without a body, or an
+	// error.
+	Aside
+)
 
 // tick is the unit of the timestamps in Linux's TCP options, in ns.
 const tick = 1_000_000
@@ -272,12 +282,12 @@ func (c *connection) take() (out []Seen) {
 		if !r.ended && n == len(c.replies)-1 {
 			break
 		}
-		streamed := q.chat && (len(r.events) > 0 || r.coded)
-		if !streamed && q.mark == 0 {
+		how := replyTo(q, r)
+		if how != Streamed && q.mark == 0 {
 			continue
 		}
 		if s, ok := c.seen(q, r); ok {
-			s.Aside = !streamed
+			s.Reply = how
 			out = append(out, s)
 		}
 	}
@@ -286,6 +296,16 @@ func (c *connection) take() (out []Seen) {
 		c.forget()
 	}
 	return out
+}
+
+func replyTo(q *request, r *reply) Reply {
+	switch {
+	case q.chat && (len(r.events) > 0 || r.coded):
+		return Streamed
+	case q.chat && q.body && !r.failed:
+		return Plain
+	}
+	return Aside
 }
 
 func (c *connection) forget() {

@@ -110,7 +110,7 @@ func TestTakeOfOtherRequests(t *testing.T) {
 		replied += uint32(len(replies[i]))
 	}
 	seen := s.log.Take(benchPlace)
-	if len(seen) != 2 || !seen[0].Aside || seen[0].Mark != theMark || seen[1].Aside ||
+	if len(seen) != 2 || seen[0].Reply != Aside || seen[0].Mark != theMark || seen[1].Reply != Streamed ||
 		len(seen[1].Events) != 1 {
 		t.Errorf("%+v", seen)
 	}

@@ -239,6 +239,7 @@ type request struct {
 	mark uint32 // 0: none
 	byID bool   // the mark was in its header, and not only in its body
 	chat bool   // it is a POST
+	body bool   // it has one
 	head bool   // it is a HEAD
 	end  int64  // offset behind its last byte; 0: it has not come
 }
@@ -265,7 +266,9 @@ func requests(ours func(uint32) bool, begun func(*request)) *messages {
 			d.find([]byte(l+"\n"), note(true))
 		}
 		begun(r)
-		return length(lines, 0)
+		n, err := length(lines, 0)
+		r.body = n != 0
+		return n, err
 	}
 	m.body = func(piece []byte, _ int64) error {
 		d.find(piece, note(false))
@@ -288,6 +291,7 @@ type Event struct {
 type reply struct {
 	events []Event
 	coded  bool // its content is compressed in a way that is not decoded
+	failed bool // its status is none of success
 	ended  bool
 }
 
@@ -307,7 +311,7 @@ func replies(headed func() bool, begun func(*reply)) *messages {
 		if status[0] == '1' {
 			return noBody, nil
 		}
-		r, zipped = &reply{}, nil
+		r, zipped = &reply{failed: status[0] != '2'}, nil
 		switch openai.Coding(field(lines, "Content-Encoding")) {
 		case "":
 		case "gzip":

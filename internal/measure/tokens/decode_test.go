@@ -227,15 +227,19 @@ func TestRequests(t *testing.T) {
 		bytes string
 		want  []request
 	}{
-		"by its ID":   {post(id, "{}"), []request{{mark: theMark, byID: true, chat: true}}},
-		"by its seed": {post("X-Request-Id: other\r\n", seed), []request{{mark: theMark, chat: true}}},
-		"by both":     {post(id, seed), []request{{mark: theMark, byID: true, chat: true}}},
-		"neither":     {post("", `{"seed":12345678901,"n":"11234567890"}`), []request{{chat: true}}},
-		"at the end":  {post("", `1234567890`), []request{{mark: theMark, chat: true}}},
+		"by its ID": {post(id, "{}"), []request{{mark: theMark, byID: true, chat: true, body: true}}},
+		"by its seed": {post("X-Request-Id: other\r\n", seed),
+			[]request{{mark: theMark, chat: true, body: true}}},
+		"by both": {post(id, seed),
+			[]request{{mark: theMark, byID: true, chat: true, body: true}}},
+		"neither": {post("", `{"seed":12345678901,"n":"11234567890"}`),
+			[]request{{chat: true, body: true}}},
+		"at the end": {post("", `1234567890`), []request{{mark: theMark, chat: true, body: true}}},
 		"several": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + post("", "{}") + post(id, ""),
-			[]request{{}, {chat: true}, {mark: theMark, byID: true, chat: true}}},
-		"chunks": {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(seed[:13]) + chunk(seed[13:]) + ended,
-			[]request{{mark: theMark, chat: true}}},
+			[]request{{}, {chat: true, body: true}, {mark: theMark, byID: true, chat: true}}},
+		"chunks": {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			chunk(seed[:13]) + chunk(seed[13:]) + ended,
+			[]request{{mark: theMark, chat: true, body: true}}},
 	} {
 		for _, pieces := range [][]string{{tt.bytes}, strings.Split(tt.bytes, "")} {
 			var got []*request

@@ -45,7 +45,7 @@ func Pair(seen []Seen, a *Asked) (i int, how How) {
 	most, least := 0, int64(0)
 	for k := range seen {
 		s := &seen[k]
-		if s.Mark != a.Mark || a.Mark == 0 || s.Aside {
+		if s.Mark != a.Mark || a.Mark == 0 || s.Reply != Streamed {
 			continue
 		}
 		common := sameUpTo(s.Events, a.Texts)

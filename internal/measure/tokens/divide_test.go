@@ -99,7 +99,9 @@ func TestPair(t *testing.T) {
 	none := hopOf(130, []int64{150}, "a")
 	none.Mark, none.ByID = 0, false
 	aside := hopOf(105, nil)
-	aside.Aside = true
+	aside.Reply = Aside
+	plain := hopOf(105, nil)
+	plain.Reply = Plain
 	for name, tt := range map[string]struct {
 		seen  []Seen
 		mark  uint32
@@ -111,7 +113,7 @@ func TestPair(t *testing.T) {
 		"by seed":   {[]Seen{other, seed}, theMark, 1, BySeed},
 		"no mark":   {[]Seen{none}, 0, -1, Unknown},
 		"unmatched": {[]Seen{none, other}, theMark, -1, Unknown},
-		"no stream": {[]Seen{aside}, theMark, -1, Unknown},
+		"no stream": {[]Seen{aside, plain}, theMark, -1, Unknown},
 		"asked again": {[]Seen{hopOf(105, []int64{150}, "a"), hopOf(110, []int64{150}, "b"),
 			hopOf(115, nil)}, theMark, 1, ByID},
 		"asked twice": {[]Seen{hopOf(105, []int64{140}, "b"), hopOf(106, []int64{158}, "b"),

@@ -166,8 +166,8 @@ func (e *Evidence) Clear() (why string, ok bool) {
 	}
 	switch {
 	case len(e.Parts) == 0 || e.Matched == 0:
-		return "no response was seen at the server, which may be asked over HTTP/2 or another protocol " +
-			"than HTTP/1.1", false
+		return "no stream was seen at the server, which may be asked for whole responses, or over " +
+			"HTTP/2 or another protocol than HTTP/1.1", false
 	case float64(e.Matched) < least*float64(e.Tokens):
 		return fmt.Sprintf("only %d of %d tokens were seen at every hop", e.Matched, e.Tokens),
 			false
