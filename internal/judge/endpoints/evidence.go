@@ -37,10 +37,8 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 		return nil
 	}
 	all, leftOut := lossless(all)
-	out := &sample.Evidence{Hops: slices.Clone(all[0].Hops), Writes: true, LeftOut: leftOut}
-	for i := range out.Hops {
-		out.Hops[i].Stopped = 0
-	}
+	out := &sample.Evidence{Hops: hopsOf(all), Writes: true, LeftOut: leftOut}
+	all = overHops(out.Hops, all)
 	var gaps, sent []float64
 	seen := 0 // responses
 	for _, e := range all {
@@ -79,6 +77,47 @@ func merge(visits []*sample.Visit) *sample.Evidence {
 	out.End /= float64(max(1, seen))
 	out.Gap, out.ServerGap = middle(gaps), middle(sent)
 	out.Response = middleResponse(all)
+	return out
+}
+
+// hopsOf returns the hops over which most tokens were followed, as if nothing had stopped them.
+func hopsOf(all []*sample.Evidence) []sample.EvidenceHop {
+	most, best := -1, 0
+	for i, e := range all {
+		n := 0
+		for _, other := range all {
+			if sameHops(e.Hops, other.Hops) {
+				n += other.Matched
+			}
+		}
+		if most < 0 || n > best {
+			most, best = i, n
+		}
+	}
+	out := slices.Clone(all[most].Hops)
+	for i := range out {
+		out[i].Stopped = 0
+	}
+	return out
+}
+
+// sameHops reports whether two visits had the same processes, which may have been started again.
+func sameHops(a, b []sample.EvidenceHop) bool {
+	return slices.EqualFunc(a, b, func(x, y sample.EvidenceHop) bool {
+		x.Stopped, x.PID, y.Stopped, y.PID = 0, 0, 0, 0
+		return x == y
+	})
+}
+
+// overHops returns visits in which those over other hops have followed no token.
+func overHops(hops []sample.EvidenceHop, all []*sample.Evidence) (out []*sample.Evidence) {
+	for _, e := range all {
+		if !sameHops(hops, e.Hops) {
+			e = &sample.Evidence{Responses: e.Responses, Tokens: e.Tokens, Lost: e.Lost,
+				Others: e.Others, Window: e.Window, Broken: e.Broken}
+		}
+		out = append(out, e)
+	}
 	return out
 }
 

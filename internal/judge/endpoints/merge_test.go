@@ -91,6 +91,45 @@ func TestMergeLeavesOutLoss(t *testing.T) {
 	}
 }
 
+// A route's hops may differ between visits: a part is of those hops over which most tokens were
+// followed, and tokens of other visits were not followed over them.
+func TestMergeOfOtherHops(t *testing.T) {
+	visit := func(hops ...string) *sample.Visit {
+		e := judgetest.Evidence([7]float64{1: 60}, [7]float64{1: 200, 4: 700}, [7]float64{})
+		e.Hops = nil
+		for i, name := range hops {
+			e.Hops = append(e.Hops, sample.EvidenceHop{Process: name, Port: 80, PID: i, Stopped: 0.5})
+		}
+		v := &sample.Visit{}
+		v.Evidence = e
+		return v
+	}
+	unseen := visit("auth", "vllm", "nginx")
+	unseen.Evidence.Parts, unseen.Evidence.Matched, unseen.Evidence.ByID = nil, 0, 0
+	again := visit("vllm", "nginx")
+	again.Evidence.Hops[1].PID = 7
+	for name, tt := range map[string]struct {
+		visits   []*sample.Visit
+		hop      string
+		n, of    int
+		stopped  float64
+		verdicts bool
+	}{
+		"unseen": {[]*sample.Visit{unseen, visit("vllm", "nginx")}, "nginx", 24, 48, 0.5, false},
+		"most": {[]*sample.Visit{visit("nginx", "x"), again, visit("vllm", "nginx")}, "nginx", 48, 72,
+			1, false},
+		"started again": {[]*sample.Visit{visit("vllm", "nginx"), again}, "nginx", 48, 48, 1, true},
+	} {
+		e := merge(tt.visits)
+		p := Division{e}.Part(sample.EvidenceRelay)
+		if _, ok := e.Clear(); ok != tt.verdicts || e.Hops[p.Hop].Process != tt.hop ||
+			e.Hops[p.Hop].Stopped != tt.stopped || e.Matched != tt.n || e.Tokens != tt.of ||
+			math.Abs(p.Last-0.7) > 1e-9 {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
 // Slow gaps in three rounds may be chance, those in four are not.
 func TestSlowGapsOfFewRounds(t *testing.T) {
 	for _, rounds := range []int{5, 8, 12, 30} {
