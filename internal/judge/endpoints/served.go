@@ -307,7 +307,7 @@ func incomplete(s *sample.Served) string {
 	if s.TwoWay > 0 {
 		say = append(say, units.Plural(s.TwoWay, "connection")+units.Agree(s.TwoWay, " was", " were")+
 			" left out, on which both sides send messages that answer nothing, as in AMQP, MQTT, NATS, "+
-			"WebSocket and publish/subscribe")
+			"WebSocket, publish/subscribe and replication")
 	}
 	if !s.Writes && s.Requests > 0 && s.UDP {
 		say = append(say, "when the server sent its replies could not be read, so its device's queue "+
