@@ -147,8 +147,8 @@ var setting = map[string]uint16{"meta": unix.NFTA_META_SREG, "ct": unix.NFTA_CT_
 func (e expression) alters() bool {
 	switch e.name {
 	case "meta", "ct", "payload", "exthdr":
-		return e.attrs.get(setting[e.name]) != nil && !(e.name == "meta" &&
-			e.attrs.number(unix.NFTA_META_KEY) == unix.NFT_META_NFTRACE)
+		return e.attrs.get(setting[e.name]) != nil && (e.name != "meta" ||
+			e.attrs.number(unix.NFTA_META_KEY) != unix.NFT_META_NFTRACE)
 	case "target":
 		return !xtables.Logs(e.xt()) && !xtables.Queues(e.xt()) && e.xt() != "REJECT"
 	case "immediate", "objref", "counter", "reject", "queue":

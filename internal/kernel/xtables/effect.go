@@ -47,53 +47,96 @@ type Act struct {
 
 // Effects finds the effects of a table's rules.
 type Effects struct {
-	acts   []Act
-	chains map[string][]int // indexes of acts
-	bases  []string
-	// altering has the chains that findAltering finds; nil until it is called.
+	acts []Act
+	// passes and stops have the chains whose rules, or those to which they lead, accept or drop.
+	passes, stops map[string]bool
+	// later has for each rule what the later rules of its chain do.
+	later []struct{ passes, stops bool }
+	// altering has the chains to which a base chain leads that also leads to rules that do more than
+	// accept and drop. There it matters for the packet's further way, too, which rules it skips.
 	altering map[string]bool
 }
 
 // NewEffects returns the Effects of a table whose rules have the acts, in order, and whose base
 // chains are bases.
 func NewEffects(acts []Act, bases []string) *Effects {
-	x := &Effects{acts: acts, chains: map[string][]int{}, bases: bases}
-	for i, a := range acts {
-		x.chains[a.Chain] = append(x.chains[a.Chain], i)
+	x := &Effects{acts: acts, later: make([]struct{ passes, stops bool }, len(acts))}
+	from, to := map[string][]string{}, map[string][]string{}
+	for _, a := range acts {
+		for _, c := range a.To {
+			from[c], to[a.Chain] = append(from[c], a.Chain), append(to[a.Chain], c)
+		}
+	}
+	with := func(is func(Act) bool) map[string]bool {
+		var some []string
+		for _, a := range acts {
+			if is(a) {
+				some = append(some, a.Chain)
+			}
+		}
+		return follow(from, some)
+	}
+	x.passes, x.stops = with(Act.passes), with(Act.stops)
+	alters := with(func(a Act) bool { return a.Alters })
+	x.altering = follow(to, slices.DeleteFunc(slices.Clone(bases), func(c string) bool {
+		return !alters[c]
+	}))
+	rest := map[string]struct{ passes, stops bool }{}
+	for i, a := range slices.Backward(acts) {
+		r := rest[a.Chain]
+		x.later[i] = r
+		passes, stops := x.leads(a)
+		r.passes, r.stops = r.passes || passes || a.passes(), r.stops || stops || a.stops()
+		rest[a.Chain] = r
 	}
 	return x
 }
 
+func (a Act) passes() bool { return a.Verdict == Accept || a.Verdict == Any }
+
+func (a Act) stops() bool { return a.Verdict == Drop || a.Verdict == Any }
+
+// leads reports what the chains do to which a rule leads.
+func (x *Effects) leads(a Act) (passes, stops bool) {
+	for _, c := range a.To {
+		passes, stops = passes || x.passes[c], stops || x.stops[c]
+	}
+	return passes, stops
+}
+
+// follow returns the chains and those to which steps lead from them.
+func follow(steps map[string][]string, chains []string) map[string]bool {
+	out := map[string]bool{}
+	for todo := slices.Clone(chains); len(todo) > 0; {
+		c := todo[len(todo)-1]
+		if todo = todo[:len(todo)-1]; !out[c] {
+			out[c] = true
+			todo = append(todo, steps[c]...)
+		}
+	}
+	return out
+}
+
 // Of returns the effect of a rule, given its index.
 func (x *Effects) Of(i int) Effect {
-	if x.altering == nil {
-		x.findAltering()
-	}
 	a := x.acts[i]
-	filters := !x.altering[a.Chain]
 	switch {
-	case a.Open, a.Verdict == Any && (a.Alters || !filters):
+	case a.Open, a.Verdict == Any && (a.Alters || x.altering[a.Chain]):
 		return Open
 	case a.Alters:
 		return Alters
 	case a.Verdict == Drop:
 		return Stops
-	case !filters:
+	case x.altering[a.Chain]:
 		return Alters
 	case a.Verdict == Accept:
 		return Passes
 	case a.Verdict == Jump:
-		passes, stops := x.outcomes([]int{i})
-		return effect(passes, stops)
+		return effect(x.leads(a))
 	case a.Verdict == Return: // it skips the rest of the chain
-		var rest []int
-		for _, j := range x.chains[a.Chain] {
-			if j > i {
-				rest = append(rest, j)
-			}
-		}
-		passes, stops := x.outcomes(rest)
-		return effect(stops, passes)
+		return effect(x.later[i].stops, x.later[i].passes)
+	case a.Verdict == Continue:
+		return Passes // or nothing
 	}
 	return Either
 }
@@ -106,53 +149,4 @@ func effect(passes, stops bool) Effect {
 		return Stops
 	}
 	return Passes
-}
-
-// reached returns the indexes of the rules of chains and of those to which their rules lead.
-func (x *Effects) reached(chains ...string) (out []int) {
-	seen := map[string]bool{}
-	for len(chains) > 0 {
-		c := chains[0]
-		if chains = chains[1:]; seen[c] {
-			continue
-		}
-		seen[c] = true
-		for _, i := range x.chains[c] {
-			out = append(out, i)
-			chains = append(chains, x.acts[i].To...)
-		}
-	}
-	return out
-}
-
-// outcomes reports whether rules, or those to which they lead, accept or drop packets.
-func (x *Effects) outcomes(rules []int) (passes, stops bool) {
-	var to []string
-	for _, i := range rules {
-		to = append(to, x.acts[i].To...)
-	}
-	for _, i := range slices.Concat(rules, x.reached(to...)) {
-		v := x.acts[i].Verdict
-		passes = passes || v == Accept || v == Any
-		stops = stops || v == Drop || v == Any
-	}
-	return passes, stops
-}
-
-// findAltering finds the chains of which a base chain leads to rules that do more than accept and
-// drop packets. There it matters for the packet's further way, too, which rules it skips.
-func (x *Effects) findAltering() {
-	x.altering = map[string]bool{}
-	for _, base := range x.bases {
-		rules := x.reached(base)
-		if !slices.ContainsFunc(rules, func(i int) bool { return x.acts[i].Alters }) {
-			continue
-		}
-		x.altering[base] = true
-		for _, i := range rules {
-			for _, c := range x.acts[i].To {
-				x.altering[c] = true
-			}
-		}
-	}
 }

@@ -142,8 +142,8 @@ func (e *Expectation) fall(to Holds, because Reason, follow ...Reason) {
 
 func (e *Expectation) say(w Words) {
 	e.Because.say(w)
-	for _, x := range e.follow {
-		e.Because.Words += ": " + w.Reason(x)
+	for i, x := range e.follow {
+		e.Because.Words += map[bool]string{true: ": ", false: "; "}[i == 0] + w.Reason(x)
 	}
 	if e.against.Code != "" {
 		e.Because.Words += "; " + w.Reason(e.against)
