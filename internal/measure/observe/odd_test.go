@@ -2,6 +2,7 @@ package observe
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -298,18 +299,38 @@ func TestPortUsedAgain(t *testing.T) {
 	})
 }
 
+// reading is a connection that calls read with what was read.
+type reading struct {
+	net.Conn
+	read func([]byte)
+}
+
+func (r *reading) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	r.read(b[:n])
+	return n, err
+}
+
 // After a server was killed in the middle of a response, and started again, its tokens are seen.
 func TestServerKilled(t *testing.T) {
 	const n = 24
 	m := newMachine(t)
 	pid := startServer(t, m, "127.0.0.1:7001")
-	k := follow(t, m, "http://127.0.0.1:7001", n)
+	var kills atomic.Bool
+	k := followBy(t, m, "http://127.0.0.1:7001", n, func(ctx context.Context, network, addr string) (
+		net.Conn, vantage.Took, error) {
+		c, took, err := m.dial(ctx, network, addr)
+		return &reading{Conn: c, read: func(b []byte) {
+			if bytes.Contains(b, []byte("content")) && kills.CompareAndSwap(true, false) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}}, took, err
+	})
 	v, err := k.watch.Begin(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kill := time.AfterFunc(40*ms, func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-	defer kill.Stop()
+	kills.Store(true)
 	s := k.endpoint.Open()
 	defer s.Close()
 	if r, err := s.Ask(t.Context()); err == nil {
