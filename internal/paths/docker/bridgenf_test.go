@@ -1,10 +1,15 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -112,5 +117,41 @@ func TestBesideTunesOfBridgesAreRestoredAfterKill(t *testing.T) {
 	}
 	if now := sh(t, seenByRules); now != before {
 		t.Errorf("it was\n%sand is\n%s", before, now)
+	}
+}
+
+// After a reboot another has set it, whom toll clean would overrule.
+func TestCleanKeepsSettingsOfAnotherBoot(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "unix:///none")
+	for _, tt := range []struct{ where, want string }{
+		{"", "1"}, {"2f6e5d1c-0000-4000-8000-000000000000 net:[1]", "0"}} {
+		ns, err := netns.New()
+		if err == nil {
+			t.Cleanup(func() { ns.Close() })
+			err = ns.Do(func() error { return sysctl.Set(bridgeNF, "0") })
+		}
+		if err != nil {
+			pathtest.SkipOrFail(t, "%s cannot be set: %v", bridgeNF, err)
+		}
+		dir := t.TempDir()
+		aJournal(t, dir, journal.Mark()+"9", tt.where,
+			[]dockerapi.Entry{{Kind: dockerapi.Setting, Name: bridgeNF}})
+		read := 0
+		part := dockerapi.Part{Machine: func(orphans []dockerapi.Orphan, _ func(string) bool) ([]string,
+			map[string]bool, error) {
+			read = len(orphans)
+			c := machineCleaner{ns: ns, here: orphans, still: map[string]bool{}}
+			c.settings()
+			return c.removed, c.still, errors.Join(c.errs...)
+		}}
+		_, _ = (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{part}}).Run(t.Context())
+		var now string
+		if err := ns.Do(func() (err error) {
+			now, err = sysctl.Get(bridgeNF)
+			return err
+		}); err != nil || now != tt.want || read != 1 {
+			t.Errorf("of %q: %s is %s, want %s; read %d journals, %v", tt.where, bridgeNF, now, tt.want,
+				read, err)
+		}
 	}
 }

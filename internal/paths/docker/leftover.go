@@ -150,7 +150,11 @@ func (c *machineCleaner) switches() {
 func (c *machineCleaner) settings() {
 	var all []dockerapi.Entry
 	for _, j := range c.here {
-		all = append(all, j.Made...)
+		made, err := j.Settings()
+		if err != nil {
+			c.failed(dockerapi.Setting, err)
+		}
+		all = append(all, made...)
 	}
 	for _, m := range restoring(all) {
 		was, err := restoreSetting(c.ns, m.Name)

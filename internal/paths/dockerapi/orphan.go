@@ -41,6 +41,18 @@ func (j Orphan) elsewhere(where string) bool {
 	return strings.HasPrefix(j.namespace, boot+" ") && j.namespace != where
 }
 
+// Settings returns the settings of this machine that the run changed. It returns none after a
+// reboot: the settings are then those of the machine's administrator, whatever their values.
+func (j Orphan) Settings() (out []Entry, err error) {
+	where, err := namespace()
+	boot, _, _ := strings.Cut(where, " ")
+	of, _, _ := strings.Cut(j.namespace, " ")
+	if err != nil || of != "" && of != boot {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(j.Made), func(e Entry) bool { return e.Kind != Setting }), nil
+}
+
 const (
 	maxJournal = 16 << 20 // bytes; a run's has some kB
 	maxOdd     = 1000     // lines

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,5 +235,38 @@ func TestEmptyJournal(t *testing.T) {
 		if _, err := os.Stat(file); (err == nil) != (age == 0) {
 			t.Errorf("after %s: %v", age, err)
 		}
+	}
+}
+
+// After a reboot a setting is not the run's any more.
+func TestSettingsOfAnotherBoot(t *testing.T) {
+	setting := Entry{Setting, "net.bridge.bridge-nf-call-iptables"}
+	for _, boot := range []string{"", "2f6e5d1c-0000-4000-8000-000000000000"} {
+		dir := t.TempDir()
+		file := aJournal(t, dir, journal.Mark()+"9", "unix:///x", Entry{Link, "toll00000001"}, setting)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if boot != "" {
+			here, err := journal.BootID()
+			if err != nil || !strings.Contains(string(text), "namespace "+here) {
+				t.Fatalf("%s, %v", text, err)
+			}
+			text = []byte(strings.ReplaceAll(string(text), "namespace "+here, "namespace "+boot))
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		js, err := openJournals(dir, false)
+		if err != nil || len(js.left) != 1 {
+			t.Fatalf("%+v, %v", js.left, err)
+		}
+		got, err := js.left[0].Settings()
+		if want := boot == ""; err != nil || slices.Equal(got, []Entry{setting}) != want ||
+			len(got) > 0 != want {
+			t.Errorf("boot %q: %v, %v", boot, got, err)
+		}
+		js.close()
 	}
 }
