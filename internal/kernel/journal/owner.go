@@ -80,6 +80,15 @@ func Elsewhere(mark string) bool {
 	return len(p) == parts && p[machine] != machineID()
 }
 
+// OfAnotherBoot reports whether a mark has this machine's ID and another boot's. Judge takes its
+// process for Gone, which is true of what no other machine can reach: machines that were copied may
+// have the same ID.
+func OfAnotherBoot(mark string) bool {
+	p := strings.Split(mark, "/")
+	here := bootID()
+	return len(p) == parts && !Elsewhere(mark) && p[boot] != "" && here != "" && p[boot] != here
+}
+
 func machineID() string { return line("/etc/machine-id") }
 
 func bootID() string {

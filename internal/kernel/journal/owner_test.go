@@ -16,6 +16,18 @@ func with(part int, value string) string {
 	return strings.Join(p, "/")
 }
 
+func TestOfAnotherBoot(t *testing.T) {
+	const other = "2f6e5d1c-0000-4000-8000-000000000000"
+	if !OfAnotherBoot(with(boot, other)) {
+		t.Error("another boot is this one")
+	}
+	for _, mark := range []string{Mark(), with(boot, ""), with(machine, "x"), "", other} {
+		if OfAnotherBoot(mark) {
+			t.Errorf("%q is of another boot of this machine", mark)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	own := Mark()
 	if Judge(own) != Alive || Elsewhere(own) {

@@ -108,6 +108,7 @@ type journals struct {
 
 type judge struct {
 	gone, alive map[string]bool // marks, by their journals' locks
+	listed      map[string]bool // marks of all journals that can be read
 	others      bool            // treat unknown ones as ended
 }
 
@@ -116,6 +117,8 @@ type judge struct {
 func (j judge) of(mark string) journal.State {
 	state := journal.Judge(mark)
 	switch {
+	case j.alive[mark] && journal.OfAnotherBoot(mark): // of another machine
+		return journal.Alive
 	case state != journal.Unclear:
 		return state
 	case j.alive[mark]:
@@ -126,12 +129,22 @@ func (j judge) of(mark string) journal.State {
 	return journal.Unclear
 }
 
+// inCluster returns the state of the owner of a thing that other machines can make. Another boot's
+// has Gone only if a journal here shows that it was this machine's.
+func (j judge) inCluster(mark string) journal.State {
+	if journal.OfAnotherBoot(mark) && !j.listed[mark] && !j.others {
+		return journal.Unclear
+	}
+	return j.of(mark)
+}
+
 func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == journal.Gone }
 
 // openJournals returns all journals that can be read, also if err is not nil. The caller closes
 // them.
 func openJournals(dir string, others bool) (js *journals, err error) {
-	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
+	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{},
+		listed: map[string]bool{}, others: others}}
 	js.dir, err = journal.Open(journal.StatePath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return js, nil
@@ -199,6 +212,7 @@ func (js *journals) read(name string) error {
 	if journal.Elsewhere(j.mark) { // of another machine with the same home directory
 		return nil
 	}
+	js.listed[j.mark] = true
 	js.gone[j.mark] = js.gone[j.mark] || can && j.locks
 	switch js.of(j.mark) {
 	case journal.Unclear:
@@ -242,8 +256,11 @@ func (js *journals) close() {
 type Left struct{ What, Why string }
 
 func why(mark string) string {
-	if journal.Elsewhere(mark) {
+	switch {
+	case journal.Elsewhere(mark):
 		return "of a toll on another machine"
+	case journal.OfAnotherBoot(mark):
+		return "of a toll before a reboot of this machine, or on another one with the same machine ID"
 	}
 	return "of a toll that may still run: its process cannot be seen from here"
 }

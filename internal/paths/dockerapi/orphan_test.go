@@ -270,3 +270,31 @@ func TestSettingsOfAnotherBoot(t *testing.T) {
 		js.close()
 	}
 }
+
+// What other machines can reach may be of one with the same ID; what only this one can is over.
+func TestOverOfAnotherBoot(t *testing.T) {
+	p := strings.Split(journal.Mark(), "/")
+	p[1] = "2f6e5d1c-0000-4000-8000-000000000000"
+	mark := strings.Join(p, "/")
+	dir := t.TempDir()
+	for _, tt := range []struct{ listed, others, over bool }{
+		{false, false, false}, {false, true, true}, {true, false, true}} {
+		if tt.listed {
+			aJournal(t, dir, mark, "unix:///x", Entry{Service, "toll-x"})
+		}
+		js, err := openJournals(dir, tt.others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Sweep{judge: js.judge}
+		labels := map[string]string{RunLabel: mark}
+		if got := s.OverInCluster(Service, "toll-x", labels); got != tt.over ||
+			len(s.spared) == 0 != tt.over {
+			t.Errorf("%+v: %t, spared %+v", tt, got, s.spared)
+		}
+		if !s.Over(Container, "toll-x", labels) {
+			t.Errorf("%+v: a container of another boot stays", tt)
+		}
+		js.close()
+	}
+}

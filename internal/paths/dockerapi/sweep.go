@@ -34,11 +34,19 @@ func Labelled() client.Filters { return make(client.Filters).Add("label", RunLab
 // of its owner is unknown. Of tolls on other machines it records only a swarm's services and
 // secrets: their other things are removed together with these.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
-	mark := labels[RunLabel]
+	return s.over(kind, name, labels[RunLabel], s.of)
+}
+
+// OverInCluster is Over for things of a swarm, which other machines make, too.
+func (s *Sweep) OverInCluster(kind Kind, name string, labels map[string]string) bool {
+	return s.over(kind, name, labels[RunLabel], s.inCluster)
+}
+
+func (s *Sweep) over(kind Kind, name, mark string, judge func(mark string) journal.State) bool {
 	if mark == "" || s.late {
 		return false
 	}
-	state := s.of(mark)
+	state := judge(mark)
 	if state == journal.Unclear && (!journal.Elsewhere(mark) || kind == Service || kind == Secret) {
 		s.spared = append(s.spared, Left{string(kind) + " " + name, why(mark)})
 	}

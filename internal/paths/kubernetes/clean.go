@@ -30,6 +30,8 @@ type Clean struct {
 
 	// Left lists the objects that Run did not remove.
 	Left []cluster.Left
+
+	listed map[string]bool // marks of ended runs that have a journal here
 }
 
 const cleanPatience = 40 * time.Second
@@ -56,6 +58,7 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 }
 
 func (c *Clean) journals() (places []*found, err error) {
+	c.listed = map[string]bool{}
 	path := journal.StatePath(c.StateDir)
 	var names []string
 	dir, err := journal.Open(path)
@@ -99,7 +102,7 @@ func (c *Clean) journals() (places []*found, err error) {
 			i, places = len(places), append(places,
 				&found{Access: a, server: j.Server, over: map[string]string{}})
 		}
-		places[i].over[j.Run] = j.Owner
+		places[i].over[j.Run], c.listed[j.Owner] = j.Owner, true
 		places[i].done = append(places[i].done, done)
 	}
 	if c.Access != (cluster.Access{}) {
@@ -113,6 +116,15 @@ func (c *Clean) judge(mark string) journal.State {
 		return state
 	}
 	return journal.Gone
+}
+
+// judgeObject differs for another boot's mark, which may be of another machine with the same ID,
+// unless a journal here has it.
+func (c *Clean) judgeObject(mark string) journal.State {
+	if journal.OfAnotherBoot(mark) && !c.listed[mark] && !c.Others {
+		return journal.Unclear
+	}
+	return c.judge(mark)
 }
 
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
@@ -132,7 +144,7 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 	}
 	var over []Object
 	for _, o := range all {
-		switch state := c.judge(o.Owner); {
+		switch state := c.judgeObject(o.Owner); {
 		case o.Owner != "" && p.over[o.Run] == o.Owner, o.Owner != "" && state == journal.Gone:
 			over = append(over, o)
 		case state == journal.Unclear:
@@ -159,6 +171,8 @@ func why(mark string) string {
 		return "it has toll's label, but no owner"
 	case journal.Elsewhere(mark):
 		return "of a toll on another machine"
+	case journal.OfAnotherBoot(mark):
+		return "of a toll before a reboot of this machine, or on another one with the same machine ID"
 	}
 	return "of a toll that may still run: its process cannot be seen from here"
 }

@@ -128,8 +128,8 @@ func TestCleanAsksNobody(t *testing.T) {
 }
 
 func TestCleanThere(t *testing.T) {
-	dead, _, _ := marks()
-	s := holding(t, map[string]string{"dead": dead})
+	_, _, alive := marks()
+	s := holding(t, map[string]string{"dead": alive + "9"}) // of another start of this PID
 	c := Clean{StateDir: t.TempDir(), Access: s.access()}
 	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 2 || len(s.names()) != 4 {
 		t.Errorf("%q, %v, left %q", removed, err, s.names())
@@ -137,6 +137,32 @@ func TestCleanThere(t *testing.T) {
 	c = Clean{StateDir: t.TempDir(), Access: cluster.Access{Kubeconfig: "/nowhere"}}
 	if _, err := c.Run(t.Context()); err == nil || hint(err) == "" {
 		t.Errorf("%v, %s", err, hint(err))
+	}
+}
+
+// It may be alive on a machine with the same ID.
+func TestCleanOfAnotherBoot(t *testing.T) {
+	dead, _, _ := marks()
+	for _, tt := range []struct {
+		listed, others bool
+		left           int
+	}{{false, false, 6}, {true, false, 4}, {false, true, 4}} {
+		s, dir := holding(t, map[string]string{"dead": dead}), t.TempDir()
+		if tt.listed {
+			writeJournal(t, dir, s, "another-run", dead)
+		}
+		c := Clean{StateDir: dir, Access: s.access(), Others: tt.others}
+		removed, err := c.Run(t.Context())
+		if err != nil || len(s.names()) != tt.left || len(removed) != 6-tt.left {
+			t.Errorf("%+v: %q, %v, left %q", tt, removed, err, s.names())
+		}
+		told := slices.ContainsFunc(c.Left, func(l cluster.Left) bool {
+			return strings.HasPrefix(l.What, "pod measured/dead-pod") &&
+				strings.Contains(l.Why, "the same machine ID")
+		})
+		if told != (tt.left == 6) {
+			t.Errorf("%+v: told %q", tt, c.Left)
+		}
 	}
 }
 

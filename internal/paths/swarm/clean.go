@@ -34,7 +34,7 @@ func clean(ctx context.Context, s *dockerapi.Sweep) error {
 	networks, err := s.API.NetworkList(ctx,
 		client.NetworkListOptions{Filters: dockerapi.Labelled()})
 	for _, n := range networks.Items {
-		if n.Scope == dockerapi.ScopeSwarm && s.Over(dockerapi.Network, n.Name, n.Labels) {
+		if n.Scope == dockerapi.ScopeSwarm && s.OverInCluster(dockerapi.Network, n.Name, n.Labels) {
 			s.Done(dockerapi.Network, n.Name, removeNetwork(ctx, s.API, n.ID))
 		}
 	}
@@ -48,14 +48,14 @@ func cleanServices(ctx context.Context, s *dockerapi.Sweep) error {
 		return err
 	}
 	for _, b := range services.Items {
-		if s.Over(dockerapi.Service, b.Spec.Name, b.Spec.Labels) {
+		if s.OverInCluster(dockerapi.Service, b.Spec.Name, b.Spec.Labels) {
 			_, err := s.API.ServiceRemove(ctx, b.ID, client.ServiceRemoveOptions{})
 			s.Done(dockerapi.Service, b.Spec.Name, err)
 		}
 	}
 	secrets, err := s.API.SecretList(ctx, client.SecretListOptions{Filters: dockerapi.Labelled()})
 	for _, b := range secrets.Items {
-		if s.Over(dockerapi.Secret, b.Spec.Name, b.Spec.Labels) {
+		if s.OverInCluster(dockerapi.Secret, b.Spec.Name, b.Spec.Labels) {
 			_, err := s.API.SecretRemove(ctx, b.ID, client.SecretRemoveOptions{})
 			s.Done(dockerapi.Secret, b.Spec.Name, err)
 		}
