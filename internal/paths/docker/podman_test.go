@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -295,5 +296,9 @@ func TestOnPodmanLeavesNothing(t *testing.T) {
 		if strings.HasPrefix(n.Name, "toll-") {
 			t.Errorf("left: network %s\n%s", n.Name, said)
 		}
+	}
+	images, err := e.API.ImageList(t.Context(), client.ImageListOptions{Filters: dockerapi.Labelled()})
+	if err != nil || len(images.Items) > 0 {
+		t.Errorf("left: images %+v, %v\n%s", images.Items, err, said)
 	}
 }

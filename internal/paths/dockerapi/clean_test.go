@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	imageapi "github.com/moby/moby/api/types/image"
+	"github.com/moby/moby/client"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
@@ -300,6 +303,23 @@ func TestCleanRemovesDependentsFirst(t *testing.T) {
 		if !slices.Equal(removed, want) || (err != nil) != stuck ||
 			stuck && strings.Count(err.Error(), "dependent") != 1 {
 			t.Errorf("stuck %t: removed %q, %v", stuck, removed, err)
+		}
+	}
+}
+
+// Podman writes a registry before toll's tags.
+func TestCleanRemovesImagesOfPodman(t *testing.T) {
+	for tag, want := range map[string]bool{"bridgetoll:a": true, "docker.io/library/bridgetoll:a": true,
+		"localhost/bridgetoll:a": true, "example.org/bridgetoll:a": false, "localhost/users:1": false} {
+		host, deleted := aDaemon(t, "[]", "[]")
+		api, err := client.New(client.WithHost(host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Sweep{API: api}
+		err = s.removeImage(t.Context(), imageapi.Summary{ID: "sha256:1", RepoTags: []string{tag}}, isOurs)
+		if got := len(deleted()) == 1; err != nil || got != want {
+			t.Errorf("%s: removed %t, %v", tag, got, err)
 		}
 	}
 }

@@ -126,13 +126,10 @@ func (s *Sweep) images(ctx context.Context) error {
 	}
 	for _, i := range all.Items {
 		if s.Over(Image, strings.Join(i.RepoTags, ","), i.Labels) {
-			err := s.removeImage(ctx, i, func(tag string) bool {
-				return strings.HasPrefix(tag, repository+":")
-			})
-			s.errs = append(s.errs, err)
+			s.errs = append(s.errs, s.removeImage(ctx, i, isOurs))
 		}
 	}
-	named := func(tag string) bool { return slices.Contains(s.Made, Entry{Image, tag}) }
+	named := func(tag string) bool { return slices.Contains(s.Made, Entry{Image, shortTag(tag)}) }
 	if !slices.ContainsFunc(s.Made, func(m Entry) bool { return m.Kind == Image }) {
 		return nil
 	}
@@ -149,6 +146,18 @@ func (s *Sweep) images(ctx context.Context) error {
 	}
 	return err
 }
+
+// shortTag returns a tag without the registry that Podman writes before it.
+func shortTag(tag string) string {
+	for _, registry := range []string{"docker.io/library/", "localhost/"} {
+		if short, is := strings.CutPrefix(tag, registry); is {
+			return short
+		}
+	}
+	return tag
+}
+
+func isOurs(tag string) bool { return strings.HasPrefix(shortTag(tag), repository+":") }
 
 // removeImage removes an image, or only toll's tags if the image has others.
 func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary,
