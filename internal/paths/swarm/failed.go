@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // errOverlap means that a node already uses addresses of the overlay network.
@@ -40,8 +41,8 @@ func (r *run) failed(s *service, t swarm.Task) error {
 		u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"node %s does not have toll's image %s, and a swarm does not distribute images", name,
 			r.image),
-			Remedy: fmt.Sprintf(
-				"toll image | ssh %s docker load, or --image with its name in a registry", name)}
+			Remedy: fmt.Sprintf("toll image | ssh %s docker load, or --image with its name in a registry",
+				orNode(name))}
 		if r.swarm.Image != "" {
 			u.Missing, u.Remedy = fmt.Sprintf("node %s cannot get the image %s", name, r.image),
 				"docker pull there shows more"
@@ -51,6 +52,15 @@ func (r *run) failed(s *service, t swarm.Task) error {
 		return errGaveUp
 	}
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
+}
+
+// orNode returns a node's name for a command line. The node chose it: another one than a word of a
+// shell is left to the user to fill in.
+func orNode(name string) string {
+	if printable.Bare(name) {
+		return name
+	}
+	return "NODE"
 }
 
 func gaveUp(t swarm.TaskStatus) bool {
@@ -69,7 +79,7 @@ func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 	}
 	u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 		"the agent on node %s did not connect: its task is %s", node, state),
-		Remedy: "docker node ls and docker node ps " + node + " show more", Err: err}
+		Remedy: "docker node ls and docker node ps " + orNode(node) + " show more", Err: err}
 	if task.State == swarm.TaskStateRunning || gaveUp(task) {
 		u.Remedy = fmt.Sprintf(
 			"the nodes must reach %s (TCP): check firewalls, or choose another address by --address", r.hub.Addr())

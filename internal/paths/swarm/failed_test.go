@@ -11,6 +11,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
+// A node chooses its own name, which is in no command line if a shell would take it otherwise.
+func TestOddNodeName(t *testing.T) {
+	for name, want := range map[string]string{"node2": "ssh node2 docker", "-h": "ssh NODE docker",
+		"a;true": "ssh NODE docker", "a b": "ssh NODE docker"} {
+		r := &run{swarm: &Swarm{}, image: "toll"}
+		s := &service{nodes: []Node{{ID: "n2", Name: name}}}
+		err := r.failed(s, swarm.Task{NodeID: "n2", Status: swarm.TaskStatus{
+			State: swarm.TaskStateRejected, Err: "No such image: toll"}})
+		var u *machine.UnsupportedError
+		if !errors.As(err, &u) || !strings.Contains(u.Remedy, want) {
+			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
 func TestFailedTasks(t *testing.T) {
 	const (
 		own   = dockerapi.NodeRepository + ":717559831413"

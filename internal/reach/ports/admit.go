@@ -4,15 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // run returns a command of root's that runs scripts in a namespace, in order. It returns none if no
-// process shows how to enter the namespace.
+// process shows how to enter the namespace, or if a shell would take the scripts otherwise.
 func (o *outcome) run(space int, scripts ...string) []Command {
+	if !forShell(scripts) {
+		return nil
+	}
 	enter := "sudo "
 	if space = max(space, 0); space > 0 && space < len(o.c.Machine.Spaces) {
 		pid := o.c.Machine.Spaces[space].PID
@@ -26,6 +31,15 @@ func (o *outcome) run(space int, scripts ...string) []Command {
 	}
 	return []Command{{Text: enter + strings.Join(scripts, "; "+enter),
 		script: strings.Join(scripts, " && "), space: space}}
+}
+
+var plainScript = regexp.MustCompile(`^(?:[\w.@:+/=,-]+|!)(?: (?:[\w.@:+/=,-]+|!))*$`)
+
+// forShell reports whether a shell takes scripts as words separated by blanks, whatever names of
+// devices and the like are in them. Those names may have other characters, which are not quoted: no
+// such command is offered.
+func forShell(scripts []string) bool {
+	return !slices.ContainsFunc(scripts, func(s string) bool { return !plainScript.MatchString(s) })
 }
 
 // instead returns a command to print, such as a daemon's, in whose place another one is tried.
@@ -130,13 +144,16 @@ func (o *outcome) ruleAt() chainAt {
 // to try them: those of the program that wrote the rule come first.
 func (o *outcome) afterRule(to netip.AddrPort) []Command {
 	b, q := o.out.Block, o.q
+	jail, banned := strings.CutPrefix(b.Chain, "f2b-")
+	if !printable.Bare(o.tableOf().name, q.answer.Lost.Rule.Chain, jail) {
+		return nil
+	}
 	if b.Reply {
 		return o.answersThrough(to)
 	}
 	at := fmt.Sprintf("-d %s -p %s --dport %d", to.Addr(), q.proto, to.Port())
 	nft := fmt.Sprintf("%s daddr %s %s dport %d", nftFamily(to.Addr()), to.Addr(), q.proto, to.Port())
 	accept := o.accepting("ACCEPT", at, nft)
-	jail, banned := strings.CutPrefix(b.Chain, "f2b-")
 	six := map[bool]string{true: "6"}[to.Addr().Is6()]
 	ufw := strings.HasPrefix(b.Chain, "ufw-") || strings.HasPrefix(b.Chain, "ufw6-")
 	switch {
@@ -185,6 +202,9 @@ func (o *outcome) inFirewalld(to netip.AddrPort) []Command {
 		return o.run(q.answer.Lost.Space, "nft "+fmt.Sprintf(format, a...))
 	}
 	flag := ""
+	if zone != "" && !printable.Bare(zone) {
+		return nil
+	}
 	if zone != "" {
 		flag = "--zone=" + zone + " "
 	}

@@ -86,6 +86,16 @@ func TestCandidatesOfRules(t *testing.T) {
 			"sudo firewall-cmd --zone=test --add-port=22/tcp (tried as sudo nft add rule " +
 				"inet firewalld filter_IN_test_allow tcp dport 22 accept)"}},
 		{"inet firewalld", "filter_FORWARD", 7, false, 8080, nil},
+		// Names that a shell, nft or iptables would take otherwise are in no command.
+		{"ip filter", "MINE;true", 3, false, 8080, nil},
+		{"ip filter", "MINE;true", 3, true, 8080, nil},
+		{"ip filter", "-MINE", 3, false, 8080, nil},
+		{"inet own two", "forward", 4, false, 8080, nil},
+		{"inet own", "for ward", 4, true, 8080, nil},
+		{"ip filter", "f2b-sshd;true", 3, false, 22, nil},
+		{"ip filter", "f2b--h", 3, false, 22, nil},
+		{"ip filter", "ufw-user $(true)", 1, false, 22, nil},
+		{"inet firewalld", "filter_IN_`true`", 9, false, 22, nil},
 	} {
 		got := candidatesFor(healthy(), c.port, replica.Lost{Reply: c.reply,
 			Rule: rule(c.table, c.chain, c.number, "")},
@@ -126,6 +136,10 @@ func TestCandidatesWithoutRules(t *testing.T) {
 		{"rp_filter", replica.Lost{Why: replica.ReversePath, Device: "eth0.7"}, 22, "", []string{
 			"sudo sysctl -w net.ipv4.conf.eth0/7.rp_filter=2",
 			"sudo sysctl -w net.ipv4.conf.eth0/7.rp_filter=0 net.ipv4.conf.all.rp_filter=0"}},
+		{"a device's odd name", replica.Lost{Why: replica.ReversePath, Device: "eth;0"}, 22, "", nil},
+		{"another", replica.Lost{Why: replica.Localnet, Device: "a&b"}, 8080, "", nil},
+		{"a third", replica.Lost{Why: replica.NotForwarded, Device: "a'b"}, 8080, "", []string{
+			"sudo sysctl -w net.ipv4.ip_forward=1"}},
 		{"localnet", replica.Lost{Why: replica.Localnet, Device: "docker0"}, 8080, "", []string{
 			"sudo sysctl -w net.ipv4.conf.docker0.route_localnet=1"}},
 		{"localnet, in the container", replica.Lost{Space: 1, Why: replica.Localnet}, 8080, "",

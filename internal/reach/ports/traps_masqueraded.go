@@ -84,14 +84,14 @@ func (t *Trap) keep(c *Copy, which int, device string) {
 		t.Evidence += ": " + few(rules)
 	}
 	net, _ := c.f.prefixOn(c.asked[which].bridge, false)
-	commands := []Command{here0(fmt.Sprintf("iptables -t nat -I POSTROUTING -s %s -o %s -j ACCEPT",
-		net.Masked(), device))}
+	commands := here0(fmt.Sprintf("iptables -t nat -I POSTROUTING -s %s -o %s -j ACCEPT",
+		net.Masked(), device))
 	t.trials = []TrapTrial{{Commands: commands, which: []int{which}, ended: func(q asked) bool {
 		return q.left().Out && q.left().Src.Addr() == q.source()
 	}}}
 	if t.Remedy = c.told(commands); t.Remedy == "" {
-		t.Remedy = "exempt " + net.Masked().String() + " from that rule; toll's own command, tried in " +
-			"a copy, does not help"
+		t.Remedy = "exempt " + net.Masked().String() + " from that rule" +
+			inVain(commands, "toll's own command")
 		return
 	}
 	t.Remedy += "; other machines then need a route to " + net.Masked().String()

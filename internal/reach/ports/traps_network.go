@@ -39,12 +39,12 @@ func (f *Facts) bypass(rows []Row) []Trap {
 			break
 		}
 	}
-	var commands []Command
+	var scripts []string
 	for _, rule := range FoldNames(rules) {
 		port, command, _ := strings.Cut(rule, "/")
-		commands = append(commands, here0(command+" --dport "+strings.Replace(port, "-", ":", 1)+
-			" -j DROP"))
+		scripts = append(scripts, command+" --dport "+strings.Replace(port, "-", ":", 1)+" -j DROP")
 	}
+	commands := here0(scripts...)
 	t.Remedy = joined(", or: ", t.Remedy, f.Copy.told(commands))
 	t.trials = []TrapTrial{{Commands: commands, which: which,
 		ended: f.Copy.pathIs(func(p Path) bool { return !p.Answers() })}}
@@ -62,8 +62,17 @@ func (c *Copy) toContainer(r Row, p Path) (out []int) {
 	return out
 }
 
-// here0 returns root's command in the machine's namespace.
-func here0(script string) Command { return Command{Text: "sudo " + script, script: script} }
+// here0 returns root's commands in the machine's namespace, or none if a shell would take one
+// otherwise.
+func here0(scripts ...string) (out []Command) {
+	if !forShell(scripts) {
+		return nil
+	}
+	for _, script := range scripts {
+		out = append(out, Command{Text: "sudo " + script, script: script})
+	}
+	return out
+}
 
 // Machines at a bridge without an address get addresses for documentation (RFC 5737).
 var (
@@ -214,7 +223,7 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 
 // unfilter adds the remedy that no rule sees frames, unless it was tried and does not help.
 func (t *Trap) unfilter(c *Copy, which []int) {
-	commands := []Command{here0("sysctl -w net.bridge.bridge-nf-call-iptables=0")}
+	commands := here0("sysctl -w net.bridge.bridge-nf-call-iptables=0")
 	t.trials = append(t.trials, TrapTrial{Commands: commands, which: which, ended: c.pathIs(unlost)})
 	if text := c.told(commands); text != "" {
 		t.Remedy += "; or, if no container network needs it, " + text
@@ -243,13 +252,13 @@ func (t *Trap) let(c *Copy, b *Block, which []int, matches ...string) {
 		t.Remedy = strings.Join(matches, "; ")
 		return
 	}
-	var commands []Command
-	for _, m := range matches {
-		commands = append(commands, here0("iptables -I "+chain+" "+m+" -j ACCEPT"))
+	scripts := slices.Clone(matches)
+	for i, m := range matches {
+		scripts[i] = "iptables -I " + chain + " " + m + " -j ACCEPT"
 	}
+	commands := here0(scripts...)
 	t.trials = []TrapTrial{{Commands: commands, which: which, ended: c.pathIs(unlost)}}
 	if t.Remedy = c.told(commands); t.Remedy == "" {
-		t.Remedy = fmt.Sprintf("a rule before %s %s; toll's own, tried in a copy, does not help",
-			b.Table, b.Chain)
+		t.Remedy = fmt.Sprintf("a rule before %s %s", b.Table, b.Chain) + inVain(commands, "toll's own")
 	}
 }

@@ -651,3 +651,29 @@ func TestRemedyPastProxy(t *testing.T) {
 		}
 	}
 }
+
+// A trap's remedy names no device in a command if a shell would take the name otherwise.
+func TestTrapsOfOddDevices(t *testing.T) {
+	f := healthy()
+	plain(f)
+	f.Devices = append(f.Devices, Device{Name: "br;1", Index: 70, Kind: "bridge", Up: true},
+		Device{Name: "tap;1", Index: 71, Kind: "tun", Master: "br;1", Up: true})
+	r := try(f, 0, leaving("198.18.0.1"), func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge == "br;1" {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")})
+		}
+		for i := range a.Steps {
+			if a.Steps[i].Device == "eth0" {
+				a.Steps[i].Device = "eth;0"
+			}
+		}
+	})
+	got := map[string]string{}
+	for _, x := range r.Traps {
+		got[x.Code] = x.Remedy
+	}
+	if got[Masqueraded] != "exempt 172.17.0.0/16 from that rule" ||
+		!strings.HasPrefix(got[BridgeNFDrop], "a rule before filter FORWARD; or, ") {
+		t.Errorf("%+v", r.Traps)
+	}
+}

@@ -85,6 +85,14 @@ func (c *Copy) told(commands []Command) string {
 	return t.text()
 }
 
+// inVain returns the words for commands of which told says nothing, or "" if there are none.
+func inVain(commands []Command, what string) string {
+	if len(commands) == 0 {
+		return ""
+	}
+	return "; " + what + ", tried in a copy, does not help"
+}
+
 // withoutDaemons is why commands of a daemon's client, or that load modules, cannot be tried.
 const withoutDaemons = "no daemon runs and no module is loaded in a copy"
 

@@ -9,6 +9,8 @@ package printable
 import (
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -45,6 +47,14 @@ func joined(words []string, last string) string {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:n], ", ") + last + words[n]
+}
+
+var bare = regexp.MustCompile(`^[A-Za-z0-9_.@:+/][A-Za-z0-9_.@:+/-]*$`)
+
+// Bare reports whether names that others chose can be words of a command line as they are: a shell
+// takes each as one word, and a program as no option.
+func Bare(names ...string) bool {
+	return !slices.ContainsFunc(names, func(s string) bool { return !bare.MatchString(s) })
 }
 
 // Limit returns s, cut after most characters.
