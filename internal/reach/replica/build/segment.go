@@ -59,7 +59,7 @@ func carries(m *replica.Machine, space int, l link.Saved) bool {
 type segment struct {
 	space int
 	// cards lists the cards in the network. Of several ports of one bridge it has only the best
-	// (see better).
+	// (see rankOf).
 	cards []link.Saved
 	roots []device
 	own   []netip.Prefix // the machine's and its containers' addresses
@@ -154,17 +154,16 @@ func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]
 			continue
 		}
 		slices.SortStableFunc(cards[on], func(a, b link.Saved) int {
-			rank := func(l link.Saved) int { return better(l, m.Spaces[space].Blocks(l)) }
-			return cmp.Compare(rank(a), rank(b))
+			return cmp.Compare(rankOf(a, m.Spaces[space].Blocks(a)), rankOf(b, m.Spaces[space].Blocks(b)))
 		})
 		s.add(&segment{space: space, cards: cards[on][:1], roots: []device{on},
 			own: s.own[on], gates: gates[on]})
 	}
 }
 
-// better returns the rank of a card among those of its bridge. Those that pass packets come first,
-// then running devices, then hardware.
-func better(l link.Saved, blocked bool) (rank int) {
+// rankOf returns the rank of a card among those of its bridge; the lowest is the best. Those that
+// pass packets come first, then running devices, then hardware.
+func rankOf(l link.Saved, blocked bool) (rank int) {
 	if l.Kind == "" {
 		rank--
 	}
