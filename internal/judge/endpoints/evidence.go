@@ -356,7 +356,7 @@ func (w Division) Sum(of func(sample.EvidencePart) float64) (sum float64) {
 func (w Division) Whole() float64 { return w.Sum(Last) * float64(w.Responses) }
 
 // SlowShare returns the share of Whole that the slow gaps of a part add, by which it is judged, and
-// half the width of its interval; 0: not known. The server's is over all routes to it.
+// half the width of its interval; 0: not known. The server's is over all routes at its pace.
 func (w Division) SlowShare(p sample.EvidencePart) (share, half float64) {
 	if p.Part == sample.EvidenceServer && w.ServerSlow > 0 {
 		return w.ServerSlow, w.ServerSlowHalf

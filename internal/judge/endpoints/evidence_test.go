@@ -85,7 +85,7 @@ func TestEvidence(t *testing.T) {
 				e.Parts[1].ExcessHalf, e.ServerSlow, e.ServerSlowHalf = 0.046, 0.091, 0.02
 			},
 			"The server and the network, over r: ", []string{"server 45.0 ms. Over " +
-				"all routes, the server's slow gaps take 9.1 % ±2 % of a response."}},
+				"the routes at its pace, the server's slow gaps take 9.1 % ±2 % of a response."}},
 		"a server's slow gaps not known over other routes": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
 			func(e *sample.Evidence) { e.Parts[1].ExcessHalf, e.ServerSlow = 0.046, 0.091 },
@@ -346,7 +346,7 @@ func TestRoutesPoolTheirServersIntervals(t *testing.T) {
 		}
 		report := judged(r.File)
 		text := strings.Join(answerOf(report, nil).Text, "\n")
-		const pooled, own = "Over all routes, the server's slow gaps take 13.3 % ±", "server 200 ms ±"
+		const pooled, own = "Over the routes at its pace, the server's slow gaps take 13.3 % ±", "server 200 ms ±"
 		if strings.Contains(text, pooled) == another || strings.Contains(text, own) != another {
 			t.Errorf("another server is %t: %s", another, text)
 		}

@@ -55,8 +55,8 @@ type Evidence struct {
 	Slow   int     `json:"slow"`
 	Excess float64 `json:"excess_s"`
 	// ServerSlow is the share of the responses' time that the server's part of slow gaps is, over
-	// all routes to this server; 0: unknown, as in files, or none. ServerSlowHalf is half the width
-	// of its 95 % interval by visits; 0: a route has too few.
+	// all routes to this server on which tokens come at its pace; 0: unknown, as in files, or none.
+	// ServerSlowHalf is half the width of its 95 % interval by visits; 0: a route has too few.
 	ServerSlow     float64        `json:"server_slow_share,omitempty"`
 	ServerSlowHalf float64        `json:"server_slow_half,omitempty"`
 	Parts          []EvidencePart `json:"parts"` // in the order in which a token passes them

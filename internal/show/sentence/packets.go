@@ -108,9 +108,10 @@ func (w *writer) divided(fs []analysis.Finding) string {
 		}
 	}
 	for _, at := range servers {
-		text := "Over all routes, the server's slow gaps take %s of a response."
+		text := "Over the routes at its pace, the server's slow gaps take %s of a response."
 		if len(servers) > 1 {
-			text = "Over all routes to the server " + at + ", its slow gaps take %s of a response."
+			text = "Over the routes at the pace of the server " + at + ", its slow gaps take %s of a " +
+				"response."
 		}
 		say = append(say, fmt.Sprintf(text, pooled[at]))
 	}
@@ -199,7 +200,7 @@ func (w parts) figures(pooled map[string]string) string {
 }
 
 // slow returns what a part adds to a response's slow gaps, with the interval by which it is judged. If
-// that is one over all routes to the server, it adds this to pooled instead.
+// that is one over several routes to the server, it adds this to pooled instead.
 func (w parts) slow(p sample.EvidencePart, pooled map[string]string) string {
 	n := float64(w.Responses)
 	share, half := w.SlowShare(p)

@@ -17,7 +17,7 @@ import (
 func evidenceOf(writes bool, hops []sample.EvidenceHop,
 	parts ...sample.EvidencePart) *sample.Evidence {
 	e := &sample.Evidence{Hops: hops, Writes: writes, Responses: 6, ByID: 6, Tokens: 144,
-		Matched: 144, ServerGap: 0.0107, Gap: 0.0406, Parts: slices.Clone(parts)}
+		Matched: 144, ServerGap: 0.0107, Gap: 0.0109, Parts: slices.Clone(parts)}
 	for i := range e.Parts {
 		e.Parts[i].First /= 1e3
 		e.Parts[i].Last /= 1e3
@@ -47,8 +47,11 @@ func TestEvidenceTable(t *testing.T) {
 		sample.EvidencePart{Part: sample.EvidenceWire, First: 0.02, Last: 0.02},
 		sample.EvidencePart{Part: sample.EvidenceClient, First: 0.33, Last: 0.3})
 	slow := gateway.Evidence
-	slow.Slow, slow.Excess = 21, 6*0.122
-	slow.Parts[1].Excess, slow.ServerSlow, slow.ServerSlowHalf = 6*0.012, 0.013, 0.0041
+	slow.Gap, slow.Slow, slow.Excess = 0.0158, 21, 6*0.122
+	slow.Parts[1].Excess, slow.Parts[1].ExcessHalf = 6*0.012, 0.0332
+	for _, e := range []*sample.Evidence{direct.Evidence, slow} { // of 6 × (305 + 1044) ms
+		e.ServerSlow, e.ServerSlowHalf = 0.0089, 0.0041
+	}
 	slow.Parts[5].Excess, slow.Parts[5].ExcessHalf = 6*0.110, 6*0.0213
 	vpn := chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs)
 	lost := chatRoute("lost", "10.8.0.5:8001", 0.21, stats.Costs)
