@@ -117,25 +117,20 @@ func inUnits(x seen, p part) []analysis.SliceValue {
 	return out
 }
 
-// The most, in s, by which what tracing costs a part is assumed to differ from the cost of its events:
-// a relay that is woken later, and on another CPU, and the ends of a route, which have the same events
-// on both.
-const (
-	unsureRelay = 5e-6
-	unsureEnds  = 5e-6
-)
+// unsureWoken is the most, in s, by which what tracing costs a part is assumed to differ from the
+// cost of its events, if it may be woken later, and on another CPU: a relay, and the ends of a route,
+// which have the same events on both.
+const unsureWoken = 5e-6
 
-// further returns what each further copy of the programs costs at the events, in s, that cell i's part
-// has in addition to cell b's.
+// further returns what each further copy of the programs costs at the events, in s, that cell i's
+// part has in addition to cell b's.
 func (s *study) further(i, b int, p part) stats.Estimate {
 	out := stats.Estimate{Pairs: 1}
 	switch {
-	case p.kind == inRelay:
-		out.Error = unsureRelay
 	case p.name == rowPart(rowTransfer).name: // it has any number of packets
 		out.Error = s.longest(i, p) + s.longest(b, p)
-	case p.kind == inEnds:
-		out.Error = unsureEnds
+	case p.kind == inRelay, p.kind == inEnds:
+		out.Error = unsureWoken
 	}
 	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
 	for at, n := range its {

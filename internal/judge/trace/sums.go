@@ -286,16 +286,16 @@ const leastGrowths = 4
 
 func possible(cost, most float64) float64 { return min(max(0, cost), most) }
 
-// The first copy of captures makes the kernel clone each packet that leaves, and read the clock. These
-// were measured on a busy virtual machine.
+// The first copy of captures makes the kernel clone each packet that leaves, and read the clock:
+// docs/method.md has what that costs.
 const (
 	assumedFirst      = 1.6
 	assumedFirstError = 0.5
 	mostFirst         = 3
 )
 
-// firstCapture returns what the first copy of the captures costs, in times of a further one, as far as
-// the whole requests of cells show it.
+// firstCapture returns what the first copy of the captures costs, in times of a further one, as far
+// as the whole requests of cells show it.
 func (s *study) firstCapture(cells []int) cost {
 	out := stats.Estimate{Centre: assumedFirst, Error: assumedFirstError, Pairs: 1}
 	for _, i := range cells {
