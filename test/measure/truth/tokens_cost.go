@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
@@ -44,7 +45,8 @@ func (t *trial) watchedTokens(ctx context.Context) (_ []table, err error) {
 	slices.Sort(later)
 	at := func(share float64) float64 { return later[int(share*float64(len(later)-1))] }
 	micro := func(x float64) string { return fmt.Sprintf("%+.1f µs", x/microsecond) }
-	out.add(holdsIf(at(0.5) <= watchLimit), fmt.Sprint(len(later)), micro(at(0.5)),
+	middle := stats.Median(later)
+	out.add(holdsIf(middle <= watchLimit), fmt.Sprint(len(later)), micro(middle),
 		micro(at(0.25))+" to "+micro(at(0.75)))
 	return []table{out}, nil
 }
