@@ -203,7 +203,8 @@ func TestMergeGPU(t *testing.T) {
 	if g := mergeGPU(visits); g != nil {
 		t.Errorf("%+v", g)
 	}
-	visits[1].GPU = &sample.GPU{Device: "0", Engine: "gfx", Slow: sample.GPUTime{Gaps: 1, Time: 2, Busy: 1}}
+	visits[1].GPU = &sample.GPU{Device: "0", Engine: "gfx", Slow: sample.GPUTime{Gaps: 1, Time: 2,
+		Busy: 1}}
 	visits[3].GPU = &sample.GPU{Device: "0", Engine: "compute", Over: 1,
 		Rest: sample.GPUTime{Time: 3, Busy: 3}}
 	want := sample.GPU{Over: 1, Slow: visits[1].GPU.Slow, Rest: visits[3].GPU.Rest}

@@ -118,8 +118,8 @@ func inUnits(x seen, p part) []analysis.SliceValue {
 }
 
 // unsureWoken is the most, in s, by which what tracing costs a part is assumed to differ from the
-// cost of its events, if it may be woken later, and on another CPU: a relay, and the ends of a route,
-// which have the same events on both.
+// cost of its events, if it may be woken later, and on another CPU: a relay, and the ends of a
+// route, which have the same events on both.
 const unsureWoken = 5e-6
 
 // further returns what each further copy of the programs costs at the events, in s, that cell i's

@@ -30,7 +30,8 @@ func byClient(to string) string {
 func (f foreignError) Hint() string {
 	client := "let a client of that protocol make the requests: " + byClient(f.host)
 	if f.is == speaksTLS {
-		return "if it is HTTP, give its URL: " + remedy.AsRoot("toll trace https://"+f.host+"/") + "; or " + client
+		return "if it is HTTP, give its URL: " + remedy.AsRoot("toll trace https://"+f.host+"/") +
+			"; or " + client
 	}
 	for _, u := range urls {
 		if strings.Contains(f.is, u.is) {

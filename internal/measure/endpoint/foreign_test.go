@@ -55,16 +55,24 @@ func TestForeignServers(t *testing.T) {
 	sealed, choosy := secure.Listener.Addr().String(), named.Listener.Addr().String()
 	https := "if it is HTTP, give its URL: " + remedy.AsRoot("toll trace https://")
 	for _, tt := range []struct{ url, err, hint string }{
-		{sealed, "the server does not answer such requests: it speaks TLS", https + sealed + "/; or let a client"},
-		{"http://" + sealed, "the server does not answer such requests: it speaks TLS", https + sealed + "/"},
-		{"http://" + choosy, "the server does not answer such requests: it speaks TLS", https + choosy + "/"},
-		{database, "the server does not answer such requests: it speaks PostgreSQL", remedy.AsRoot("toll trace postgres://USER@" + database + "/DATABASE")},
-		{"http://" + database, "the server does not answer such requests: it speaks PostgreSQL", "postgres://USER@"},
+		{sealed, "the server does not answer such requests: it speaks TLS",
+			https + sealed + "/; or let a client"},
+		{"http://" + sealed, "the server does not answer such requests: it speaks TLS",
+			https + sealed + "/"},
+		{"http://" + choosy, "the server does not answer such requests: it speaks TLS",
+			https + choosy + "/"},
+		{database, "the server does not answer such requests: it speaks PostgreSQL",
+			remedy.AsRoot("toll trace postgres://USER@" + database + "/DATABASE")},
+		{"http://" + database, "the server does not answer such requests: it speaks PostgreSQL",
+			"postgres://USER@"},
 		{greets, "the server does not answer such requests: it speaks MySQL", "mysql://USER@" + greets},
-		{shell, "the server does not answer such requests: it speaks SSH", remedy.AsRoot("toll trace " + shell + " --client 'COMMAND {host} {port}'")},
-		{"https://" + pages, "the server does not answer such requests: it speaks HTTP", remedy.AsRoot("toll trace http://" + pages + "/")},
+		{shell, "the server does not answer such requests: it speaks SSH",
+			remedy.AsRoot("toll trace " + shell + " --client 'COMMAND {host} {port}'")},
+		{"https://" + pages, "the server does not answer such requests: it speaks HTTP",
+			remedy.AsRoot("toll trace http://" + pages + "/")},
 		{locked, "PING was answered \"-NOAUTH Authentication required.\"", "--secret-env VARIABLE"},
-		{silent, "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)", "--client"},
+		{silent, "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)",
+			"--client"},
 		{pages, "", ""},
 	} {
 		t.Run(tt.url, func(t *testing.T) {

@@ -183,7 +183,8 @@ func TestStreamThatStalls(t *testing.T) {
 
 func TestStreamOfOthers(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
-		{"refused", "HTTP/1.1 404 Not Found\r\n\r\n", "read a response: the server answered \"HTTP/1.1 404 Not Found\""},
+		{"refused", "HTTP/1.1 404 Not Found\r\n\r\n",
+			"read a response: the server answered \"HTTP/1.1 404 Not Found\""},
 		{"closed", "", "the server closed a connection"},
 		{"not-chunked", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
 			"read a response: the response is not a chunked stream of events"},

@@ -12,7 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// completing returns a gateway that asks the server for a whole response, and makes the stream itself.
+// completing returns a gateway that asks the server for a whole response, and makes the stream
+// itself.
 func completing(g *gateway) func(net.Conn) {
 	return func(c net.Conn) {
 		up := &upstream{}
@@ -53,8 +54,8 @@ func plainly(c net.Conn, status int) func(prompt) error {
 	}
 }
 
-// A gateway may ask the server for a whole response: it is not called the server for that, whether or
-// not it passes on the seed.
+// A gateway may ask the server for a whole response: it is not called the server for that, whether
+// or not it passes on the seed.
 func TestWholeResponseOfServer(t *testing.T) {
 	const n = 12
 	for name, blind := range map[string]bool{"with the seed": false, "without": true} {
@@ -77,8 +78,8 @@ func TestWholeResponseOfServer(t *testing.T) {
 	}
 }
 
-// A server that refused all requests of a visit, which a gateway answered in its place, is back once it
-// answers them.
+// A server that refused all requests of a visit, which a gateway answered in its place, is back
+// once it answers them.
 func TestServerIsBack(t *testing.T) {
 	const n = 12
 	m := newMachine(t)

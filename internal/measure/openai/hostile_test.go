@@ -18,7 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 )
 
-// asking is how errors of a request to a server on this machine begin, as testgolden.Stable has them.
+// asking is how errors of a request to a server on this machine begin, as testgolden.Stable has
+// them.
 const asking = "ask http://127.0.0.1:PORT/v1/chat/completions: "
 
 func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -236,11 +237,14 @@ func endless(before, every string) talk {
 
 func TestHostileFloods(t *testing.T) {
 	for _, tt := range []struct{ name, before, every, want string }{
-		{"comments", head, inChunk(strings.Repeat(": x\n", 10_000)), asking + "read the response after 0 tokens: the response is longer than 1 MiB"},
-		{"chunk-sizes", head, strings.Repeat("1\r\n\n\r\n", 10_000), asking + "read the response after 0 tokens: the response is longer than 1 MiB"},
+		{"comments", head, inChunk(strings.Repeat(": x\n", 10_000)),
+			asking + "read the response after 0 tokens: the response is longer than 1 MiB"},
+		{"chunk-sizes", head, strings.Repeat("1\r\n\n\r\n", 10_000),
+			asking + "read the response after 0 tokens: the response is longer than 1 MiB"},
 		{"trailers", head + "0\r\n", strings.Repeat("a: b\r\n", 10_000),
 			asking + "read the response after 0 tokens: the trailers of the response are longer than 64 KiB"},
-		{"line", head, inChunk(strings.Repeat("x", 10_000)), asking + "the server sent a line longer than 1 MiB in its events"},
+		{"line", head, inChunk(strings.Repeat("x", 10_000)),
+			asking + "the server sent a line longer than 1 MiB in its events"},
 		{"tokens", head, inChunk(strings.Repeat("data:{\"choices\":[{\"text\":1}]}\n\n", 1000)),
 			asking + "the response has more than 2500 tokens"},
 	} {

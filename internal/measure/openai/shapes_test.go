@@ -162,7 +162,8 @@ func TestUnreadable(t *testing.T) {
 			"ask http://server/v1/chat/completions: the server answered 501 No: an HTML page", webServer},
 		{"proxy", "HTTP/1.1 502 No\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n<p>",
 			"ask http://server/v1/chat/completions: the server answered 502 No: an HTML page", ""},
-		{"websocket", "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nws\n",
+		{"websocket",
+			"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nws\n",
 			"ask http://server/v1/chat/completions: the server answered 426 Upgrade Required: ws",
 			"toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: toll run server:80 " +
 				"--client COMMAND"},
@@ -576,13 +577,15 @@ func TestServerOfHTTP2(t *testing.T) {
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	_, err = endpoint(t, strings.Replace(plain.URL, "http:", "https:", 1), Options{}).Probe(t.Context())
+	_, err = endpoint(t, strings.Replace(plain.URL, "http:", "https:", 1),
+		Options{}).Probe(t.Context())
 	if err == nil || !errors.As(err, &h) || !strings.HasSuffix(h.Hint(), "begins with http://") {
 		t.Errorf("a server without TLS: %v, want a hint", err)
 	}
 }
 
-// A response that drips without end is ended, in one piece and after the tokens that were asked for.
+// A response that drips without end is ended, in one piece and after the tokens that were asked
+// for.
 func TestEndlessDrips(t *testing.T) {
 	drip := func(before, every string) string {
 		return listen(t, talk(func(c net.Conn, _ int, _ *http.Request) bool {

@@ -55,20 +55,24 @@ func TestAskWhole(t *testing.T) {
 
 func TestAskWholeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ raw, words string }{
-		"stream":  {good(), asking + "the server streams its response, although it was asked not to"},
-		"no JSON": {answered("hello hunter22", ""), asking + "the server's answer is not a completion: hello ***"},
+		"stream": {good(), asking + "the server streams its response, although it was asked not to"},
+		"no JSON": {answered("hello hunter22", ""),
+			asking + "the server's answer is not a completion: hello ***"},
 		"fault": {answered(`{"error":{"message":"no memory for hunter22"}}`, ""),
 			asking + "the server could not answer: no memory for ***"},
-		"empty":  {answered(`{"choices":[{"message":{"content":""}}]}`, ""), asking + "the response has no token"},
-		"none":   {answered(`{"choices":[]}`, ""), asking + "the response has no token"},
-		"null":   {answered(`null`, ""), asking + "the server's answer is not a completion: null"},
-		"status": {"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n", asking + "the server answered 429 Too Many"},
+		"empty": {answered(`{"choices":[{"message":{"content":""}}]}`, ""),
+			asking + "the response has no token"},
+		"none": {answered(`{"choices":[]}`, ""), asking + "the response has no token"},
+		"null": {answered(`null`, ""), asking + "the server's answer is not a completion: null"},
+		"status": {"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n",
+			asking + "the server answered 429 Too Many"},
 		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
 			asking + "the server answered 302 and redirects to [9 characters], which is not followed"},
 		"gzip": {answered("x", "Content-Encoding: br\r\n"), asking + "the server or a gateway in front of it compresses the response with br, which was not offered"},
 		"cut": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
 			asking + "the server closed the connection before the end of its response, after 1 bytes"},
-		"huge": {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", asking + "the server announces a response of 1000000000000 bytes; the limit is 64 MiB"},
+		"huge": {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n",
+			asking + "the server announces a response of 1000000000000 bytes; the limit is 64 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := session(t, endpoint(t, answering(t, tt.raw),

@@ -64,8 +64,8 @@ func (l *Log) arrived(k clientKey, p *capture.Packet) {
 	}
 }
 
-// retire keeps what was seen of a client's connection until a time, at which the client uses its port
-// again, under a key of its own.
+// retire keeps what was seen of a client's connection until a time, at which the client uses its
+// port again, under a key of its own.
 func (l *Log) retire(k clientKey, until int64) {
 	before := k
 	l.replaced++

@@ -91,8 +91,8 @@ type Log struct {
 	// dialWrites are the writes to sockets that dialled a place.
 	dialWrites sockets
 	runs       map[uint32][]run // of threads that write, in their order
-	// clientSides are the writes and reads of the clients' sockets, of a log that joins connections, and
-	// ports those that they dial.
+	// clientSides are the writes and reads of the clients' sockets, of a log that joins
+	// connections, and ports those that they dial.
 	ports       map[uint16]bool
 	clientSides clientSides
 	// dialogs has what was seen of UDP, and datagrams what the servers' sockets sent.
@@ -259,8 +259,8 @@ func (c *connection) end() {
 	}
 }
 
-// Take returns what was seen of streamed responses, and of other replies to requests with a mark, at a
-// place since the last call, and forgets it. Requests whose response has not ended stay.
+// Take returns what was seen of streamed responses, and of other replies to requests with a mark,
+// at a place since the last call, and forgets it. Requests whose response has not ended stay.
 func (l *Log) Take(at Place) (out []Seen) {
 	for k, c := range l.conns {
 		if k.Place != at {
@@ -314,8 +314,9 @@ func (c *connection) forget() {
 	c.acked, c.written = nil, writings{}
 }
 
-// Sealed returns what was seen at a place of a request over TLS, or false if it was not seen, or not
-// all of it yet. The client dials another place, or the same one; relays in between copy its bytes.
+// Sealed returns what was seen at a place of a request over TLS, or false if it was not seen, or
+// not all of it yet. The client dials another place, or the same one; relays in between copy its
+// bytes.
 func (l *Log) Sealed(by Client, at, dialed Place, a *Asked) (s Seen, ok bool) {
 	base, ok := l.Base(by, a.Local, a.Sent)
 	if !ok {
@@ -386,8 +387,8 @@ func (c *connection) seen(q *request, r *reply) (s Seen, ok bool) {
 	return s, true
 }
 
-// AddWrite adds a write, a segment or a datagram of a socket in a namespace, or what a client did at
-// its own, for which any number of a namespace will do. Its time must be CLOCK_REALTIME's.
+// AddWrite adds a write, a segment or a datagram of a socket in a namespace, or what a client did
+// at its own, for which any number of a namespace will do. Its time must be CLOCK_REALTIME's.
 func (l *Log) AddWrite(space int, e writes.Event) {
 	p := pairOf(&e)
 	at, ours := l.serverAt(space, p.local)

@@ -295,8 +295,8 @@ type reply struct {
 	ended  bool
 }
 
-// replies decodes a server's side of a connection. headed reports whether the next reply is to a HEAD,
-// so that it has no body, whatever its length is.
+// replies decodes a server's side of a connection. headed reports whether the next reply is to a
+// HEAD, so that it has no body, whatever its length is.
 func replies(headed func() bool, begun func(*reply)) *messages {
 	var r *reply
 	var events *sse.Decoder

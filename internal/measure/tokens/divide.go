@@ -37,8 +37,8 @@ const (
 // slack is how much later than its effect an instant may seem, in ns.
 const slack = int64(200 * time.Microsecond)
 
-// Pair finds the request in what a hop saw by its mark. If a relay made it more than once, it is the
-// one whose response has most of the client's text, and then left shortly before it arrived. It
+// Pair finds the request in what a hop saw by its mark. If a relay made it more than once, it is
+// the one whose response has most of the client's text, and then left shortly before it arrived. It
 // returns its index, or -1.
 func Pair(seen []Seen, a *Asked) (i int, how How) {
 	i = -1
@@ -64,8 +64,8 @@ func Pair(seen []Seen, a *Asked) (i int, how How) {
 	return i, how
 }
 
-// PairByText finds requests in those without a mark that a hop saw. It returns the index of each, or
-// -1. A request may be any whose response has the same text and left before it arrived, token by
+// PairByText finds requests in those without a mark that a hop saw. It returns the index of each,
+// or -1. A request may be any whose response has the same text and left before it arrived, token by
 // token. As many as possible are found, with short times from leaving to arriving.
 func PairByText(seen []Seen, all []*Asked) []int {
 	choices := make([][]int, len(all))
@@ -113,8 +113,8 @@ const (
 )
 
 // Row divides the time from the request to the reading of one token into parts, in ns: Request to
-// Queue, each relay from the server's side on, with its time to pass on the request, the wire and the
-// client. They add up to that time.
+// Queue, each relay from the server's side on, with its time to pass on the request, the wire and
+// the client. They add up to that time.
 type Row []int64
 
 func (r Row) total() (sum int64) {
@@ -146,7 +146,8 @@ func Divide(chain []Seen, a *Asked) (rows []Row, unmatched int) {
 	}
 	if n := len(server.Events); n > 0 {
 		end := server.Events[n-1].Len
-		unmatched += len(a.Texts) - reached(len(a.Texts), end+1, func(j int) int { return a.Texts[j].Len })
+		unmatched += len(a.Texts) - reached(len(a.Texts), end+1,
+			func(j int) int { return a.Texts[j].Len })
 	}
 	return rows, unmatched
 }

@@ -38,7 +38,8 @@ func TestEngines(t *testing.T) {
 		{"docker", docker, none, "docker", ""},
 		{"one-service", podman, podman, "podman", ""},
 		{"neither", none, none, "", "no Docker daemon listens at DIR/none"},
-		{"broken", broken, podman, "podman", "the Docker daemon at unix://DIR/s does not answer like one"},
+		{"broken", broken, podman, "podman",
+			"the Docker daemon at unix://DIR/s does not answer like one"},
 		{"unknown-context", "", podman, "podman", "there is no docker context \"yours\" in DIR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

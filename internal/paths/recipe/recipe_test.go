@@ -71,15 +71,19 @@ func TestBuildUndoes(t *testing.T) {
 	}{
 		{"all", "", shared, spec, "begin recipe finish", ""},
 		{"begin", "begin", shared, spec, "begin, undo begin", "it broke"},
-		{"recipe", "recipe", shared, spec, "begin recipe, undo recipe, undo begin", "build shared from container to loopback (servers: 2, clients: 3): it broke"},
+		{"recipe", "recipe", shared, spec, "begin recipe, undo recipe, undo begin",
+			"build shared from container to loopback (servers: 2, clients: 3): it broke"},
 		{"finish", "finish", shared, spec,
-			"begin recipe finish, undo finish, undo recipe, undo begin", "build shared from container to loopback (servers: 2, clients: 3): it broke"},
+			"begin recipe finish, undo finish, undo recipe, undo begin",
+			"build shared from container to loopback (servers: 2, clients: 3): it broke"},
 		{"other-hops", "", wrong, spec, "begin recipe, undo recipe, undo begin",
 			"build shared from container to loopback (servers: 2, clients: 3): the path has veth, the catalogue says lo"},
-		{"no-recipe", "", nil, spec, "", "build shared from container to loopback (servers: 2, clients: 3): not supported here"},
+		{"no-recipe", "", nil, spec, "",
+			"build shared from container to loopback (servers: 2, clients: 3): not supported here"},
 		{"no-route", "", shared, path.Spec{Mode: mode.Shared, From: mode.FromHost,
 			To: mode.ToLoopback}, "", "build shared from host to loopback: not supported here"},
-		{"no-mode", "", shared, path.Spec{Mode: "teleport"}, "", "build teleport from  to : not supported here"},
+		{"no-mode", "", shared, path.Spec{Mode: "teleport"}, "",
+			"build teleport from  to : not supported here"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log []string

@@ -118,7 +118,8 @@ func (c *collector) convert(devices []link.Device, space string) []ports.Device 
 	for _, d := range devices {
 		x := ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU,
 			Up: d.Up, Master: d.Master, Peer: d.Peer, Addrs: d.Addrs, Uplink: d.Uplink,
-			Uplink6: d.Uplink6, Router: d.Router, Router6: d.Router6, Docker: d.Kind == "bridge" && dockers(d.Name)}
+			Uplink6: d.Uplink6, Router: d.Router, Router6: d.Router6,
+			Docker: d.Kind == "bridge" && dockers(d.Name)}
 		if d.Space >= 0 || d.Peer != 0 {
 			x.PeerSpace = spaces[d.Space]
 		}

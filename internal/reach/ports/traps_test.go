@@ -396,7 +396,8 @@ func TestNobodyRemedy(t *testing.T) {
 			"[::]:9000, 127.0.0.1:9001 listen in the container; nobody-behind web proxy " +
 			"[fd00::2]:80; [::]:9000, 127.0.0.1:9001 listen in the container",
 			"publish the port that the program listens on"},
-		"": {"nobody-behind web proxy 172.17.0.2:80; nobody-behind web proxy [fd00::2]:80", "publish the port that the program listens on"},
+		"": {"nobody-behind web proxy 172.17.0.2:80; nobody-behind web proxy [fd00::2]:80",
+			"publish the port that the program listens on"},
 	} {
 		f := healthy()
 		f.Containers[0].Listeners = nil
