@@ -281,8 +281,8 @@ func TestBudgetTooShort(t *testing.T) {
 		{[]string{"compare", "bridge", "--from", "host", "--budget", "20s", "--dry-run"}, ""},
 		{[]string{"compare", "bridge", "--from", "host", "--rounds", "50", "--budget", "2s",
 			"--dry-run"}, ""},
-		{[]string{"run", "bridge", "--server", "x {port}", "--client", "x {addr}", "--window", "2s",
-			"--budget", "20s", "--dry-run"}, "the run will take about 37 s, longer than"},
+		{[]string{"run", "bridge", "--server", "x {port}", "--client", "x {addr} {seconds}",
+			"--window", "2s", "--budget", "20s", "--dry-run"}, "the run will take about 37 s, longer than"},
 		{[]string{"stream", "http://127.0.0.1:1", "--budget", "3s", "--dry-run"},
 			"the run may take about"},
 	} {

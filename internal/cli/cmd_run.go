@@ -31,6 +31,7 @@ type programFlags struct {
 	timeout        time.Duration
 	noRoot         bool
 	addressed      bool // the client may connect without {host} and {addr}
+	windowed       bool // --window is given
 }
 
 func (f *programFlags) add(fl *pflag.FlagSet) {
@@ -93,6 +94,7 @@ network. The client is a program of this machine.`,
   sudo toll run shop:8080 --client 'curl -so /dev/null http://{addr}/' \
       --from container:web,network:backend`,
 		RunE: func(c *cobra.Command, args []string) error {
+			p.windowed = c.Flags().Changed("window")
 			modes, routes := splitRoutes(args)
 			if to := slices.Concat(f.to, routes); routed(to, f.from) {
 				return f.running(c, e, &p, modes, to)
@@ -205,7 +207,9 @@ func (f *programFlags) checkBoth(p sample.Program) error {
 		return usage(
 			errors.New("--client has no {host} and no {addr}: the client would not know where to connect"),
 			"--client 'curl http://{addr}/'")
-	case f.timeout.Seconds() <= float64(f.seconds()):
+	case f.windowed && !hasAny(p.Server+p.Client, "{seconds}"):
+		return usage(errNoSeconds, "toll run 127.0.0.1:5201 --client 'iperf3 -c {host} -t {seconds}'")
+	case hasAny(p.Client, "{seconds}") && f.timeout.Seconds() <= float64(f.seconds()):
 		return usage(fmt.Errorf("--timeout %s is too short: the client alone runs for %d s",
 			f.timeout, f.seconds()),
 			fmt.Sprintf("--timeout %ds", min(10+2*f.seconds(), int(maxTimeout.Seconds()))))
@@ -215,6 +219,8 @@ func (f *programFlags) checkBoth(p sample.Program) error {
 	}
 	return nil
 }
+
+var errNoSeconds = errors.New("--window is {seconds}, which --client does not have")
 
 func hasAny(s string, words ...string) bool {
 	for _, w := range words {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -343,5 +344,27 @@ func TestRecipeNotInstalled(t *testing.T) {
 		"toll: hint: install iperf3 (Debian's name of the package)\n"
 	if code != exitNothing || out.Len() > 0 || errOut.String() != want {
 		t.Errorf("exit code %d\n%s\n%s", code, out.String(), errOut.String())
+	}
+}
+
+// --window reaches a client only as {seconds}.
+func TestRunWindow(t *testing.T) {
+	for _, tt := range []struct {
+		client, said string
+		more         []string
+	}{
+		{"true {addr}", errNoSeconds.Error(), []string{"--window", "5s"}},
+		{"true {addr}", "", []string{"--timeout", "1s"}},
+		{"true {addr} {seconds}", "--timeout 1s is too short", []string{"--timeout", "1s"}},
+		{"true {addr} {seconds}", "", []string{"--window", "5s"}},
+	} {
+		for _, what := range [][]string{{"127.0.0.1:6379"}, {"host", "--server", "true {port}"}} {
+			args := slices.Concat([]string{"run"}, what, []string{"--client", tt.client}, tt.more,
+				[]string{"--dry-run"})
+			code, _, said := toll(t, args...)
+			if (code == exitUsage) != (tt.said != "") || !strings.Contains(said, tt.said) {
+				t.Errorf("toll %q: exit %d, %s", args, code, said)
+			}
+		}
 	}
 }

@@ -116,7 +116,8 @@ func TestUnsaid(t *testing.T) {
 // No error and no hint repeats a password, whichever command is given it, and as whatever.
 func TestErrorsHideTypedPasswords(t *testing.T) {
 	const password = "s3cretpw"
-	words := []string{"postgres://app:" + password + "@127.0.0.1:1/shop", "app:" + password + "@h:6379",
+	words := []string{"postgres://app:" + password + "@127.0.0.1:1/shop",
+		"app:" + password + "@h:6379",
 		"http://u:" + password + "@127.0.0.1:1", "mysql://app@127.0.0.1:1/shop?password=" + password}
 	repeated := false
 	for _, c := range newRoot(env{stdout: io.Discard, stderr: io.Discard}).Commands() {

@@ -77,8 +77,7 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 	a.program.window = time.Second
 	if fl.Changed("window") {
 		if !strings.Contains(a.program.client, "{seconds}") {
-			return out, l, usage(errors.New("--window is {seconds}, which --client does not have"),
-				clientExample())
+			return out, l, usage(errNoSeconds, clientExample())
 		}
 		a.program.window = time.Duration(window * float64(time.Second))
 	}

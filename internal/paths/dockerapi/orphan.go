@@ -50,7 +50,8 @@ func (j Orphan) Settings() (out []Entry, err error) {
 	if err != nil || of != "" && of != boot {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(j.Made), func(e Entry) bool { return e.Kind != Setting }), nil
+	other := func(e Entry) bool { return e.Kind != Setting }
+	return slices.DeleteFunc(slices.Clone(j.Made), other), nil
 }
 
 const (

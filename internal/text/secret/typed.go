@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Typed hides the passwords that a command line has, although none should: [SCHEME://][USER]:PASSWORD@
-// and options of a URL such as password=PASSWORD.
+// Typed hides the passwords that a command line has, although none should:
+// [SCHEME://][USER]:PASSWORD@ and options of a URL such as password=PASSWORD.
 type Typed struct {
 	beside *strings.Replacer // hides them with the characters around them, however short they are
 	alone  Set

@@ -42,7 +42,8 @@ func TestInArguments(t *testing.T) {
 
 // However an error quotes the password, and without what is around it.
 func TestFormsInArguments(t *testing.T) {
-	for _, password := range []string{`s3cr"et\pw`, "s3cret'pw", "s3cret\x1bpw", "s3cret%20pw", "pässwörd"} {
+	for _, password := range []string{`s3cr"et\pw`, "s3cret'pw", "s3cret\x1bpw", "s3cret%20pw",
+		"pässwörd"} {
 		hide := InArguments([]string{"postgres://app:" + password + "@h"})
 		for _, form := range formsOf(password) {
 			if got := hide.Hide("no port " + form + " here"); got != "no port *** here" {
