@@ -93,7 +93,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	}
 	if rules = append(rules, read...); len(rules) == 0 {
 		return usage(errors.New("gate needs a sentence"),
-			"toll gate "+args[0]+" 'bridge.throughput >= 0.9 of host'")
+			sample.CommandLine([]string{"gate", args[0], "bridge.throughput >= 0.9 of host"}))
 	}
 	file, err := readResults(e, args[0], c.InOrStdin())
 	if err != nil {
@@ -190,8 +190,9 @@ func readRules(e env, name string) ([]rule, error) {
 	f, err := openInput(e, name)
 	if err != nil {
 		hint := ""
-		if strings.Contains(name, " ") {
-			hint = "--expect takes a file; a sentence needs no flag: toll gate FILE '" + name + "'"
+		if strings.Contains(name, " ") && strings.ContainsAny(name, "<>=≤≥") {
+			hint = "--expect takes a file; a sentence needs no flag: " +
+				sample.CommandLine([]string{"gate", "FILE", name})
 		}
 		return nil, usage(fmt.Errorf("--expect: %w", err), hint)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // tryFlags holds the commands to try in a copy of the machine, or "@" and the file that has them.
@@ -123,7 +124,7 @@ func (t *tryFlags) failed(r *ports.Report) error {
 		return nil
 	case r.Tried.Code == notFound && t.namesFile():
 		return &failure{exitFailed, fmt.Errorf("--try runs shell commands, and %s is a file",
-			t.commands), "toll ports --try @" + t.commands}
+			t.commands), sample.CommandLine([]string{"ports", "--try", "@" + t.commands})}
 	case len(r.Tried.NotFound) > 0:
 		return &failure{exitFailed, fmt.Errorf("--try: not found: %s",
 			strings.Join(r.Tried.NotFound, ", ")), toFind(r.Tried.NotFound)}

@@ -37,7 +37,7 @@ that is still being written is followed until its run ends.`,
 }
 
 func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
-	instead := "toll report " + name + " prints it"
+	instead := sample.CommandLine([]string{"report", name}) + " prints it"
 	out, is := fileOf(e.stdout)
 	if !is || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return &failure{exitFailed, errors.New(

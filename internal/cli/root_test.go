@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	secrets "github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
@@ -141,5 +143,35 @@ func TestErrorsHideTypedPasswords(t *testing.T) {
 	}
 	if !repeated {
 		t.Error("nothing repeats any argument")
+	}
+}
+
+// A command in a hint can be entered as it is.
+func TestHintsQuoteNames(t *testing.T) {
+	const name = "my run's.jsonl"
+	for _, tt := range []struct {
+		args []string
+		hint string
+	}{
+		{[]string{"view", name}, `toll report 'my run'\''s.jsonl' prints it`},
+		{[]string{"gate", name}, `toll gate 'my run'\''s.jsonl' 'bridge.throughput >= 0.9 of host'`},
+		{[]string{"gate", "run.jsonl", "--expect", "it's >= 1"}, `toll gate FILE 'it'\''s >= 1'`},
+		{[]string{"gate", "run.jsonl", "--expect", "my rules.txt"}, ""},
+	} {
+		_, _, said := toll(t, tt.args...)
+		_, hint, _ := strings.Cut(strings.TrimSpace(said), "toll: hint: ")
+		if tt.hint == "" && hint != "" || !strings.Contains(hint, tt.hint) {
+			t.Errorf("toll %q: hint %q, want %q", tt.args, hint, tt.hint)
+		}
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try := tryFlags{commands: name}
+	err := try.failed(&ports.Report{Tried: &ports.Tried{Code: notFound}})
+	if got := hintOf(err, err); got != `toll ports --try '@my run'\''s.jsonl'` {
+		t.Errorf("hint %q", got)
 	}
 }
