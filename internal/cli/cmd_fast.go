@@ -122,7 +122,7 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice,
 	if err := atOnce(possible)(c, nil); err != nil {
 		return err
 	}
-	if err := enable(c.Context(), want, lease); err != nil { // it cleans up after an interrupt
+	if err := fast.Enable(c.Context(), want, lease); err != nil { // it cleans up after an interrupt
 		return err
 	}
 	return atOnce(func(c *cobra.Command, _ []string) error {
@@ -149,21 +149,6 @@ func printOn(ctx context.Context, e env, out *outputFlags, want fast.Choice) err
 		return &failure{code: exitCells}
 	}
 	return nil
-}
-
-// enable turns fast on. After an error, fast is as it was before.
-func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
-	was := fast.IsOn()
-	f, err := fast.TurnOn(want)
-	if err != nil {
-		return err
-	}
-	_, err = f.Update(ctx, lease)
-	if err = errors.Join(err, f.Close()); err != nil && !was {
-		_, errOff := fast.TurnOff()
-		err = errors.Join(err, errOff)
-	}
-	return err
 }
 
 func partWords() (out []string) {

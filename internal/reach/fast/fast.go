@@ -1,6 +1,7 @@
 package fast
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -50,6 +51,45 @@ func (*offError) Error() string { return "fast is off" }
 
 // Hint returns the command that turns toll fast on.
 func (*offError) Hint() string { return remedy.AsRoot("toll fast on all") }
+
+// Enable turns fast on and updates it. After an error it is off if it was off, or else the choice is
+// what it was.
+func Enable(ctx context.Context, c Choice, lease time.Duration) error {
+	was, before, errBefore := IsOn(), Choice{}, error(nil)
+	if was {
+		before, errBefore = chosen()
+	}
+	f, err := TurnOn(c)
+	if err != nil {
+		return err
+	}
+	_, err = f.Update(ctx, lease)
+	if err = errors.Join(err, f.Close()); err == nil {
+		return nil
+	}
+	if !was {
+		_, errOff := TurnOff()
+		return errors.Join(err, errOff)
+	}
+	if errBefore != nil {
+		return errors.Join(err, errBefore)
+	}
+	f, errBack := TurnOn(before)
+	if errBack == nil {
+		errBack = f.Close()
+	}
+	return errors.Join(err, errBack)
+}
+
+// chosen returns the choice of what is on.
+func chosen() (c Choice, err error) {
+	f, err := Open()
+	if err != nil {
+		return c, err
+	}
+	c, err = f.choice()
+	return c, errors.Join(err, f.Close())
+}
 
 // TurnOn prepares the requested parts unless they are on, notes the choice, and turns the other
 // parts off. Nothing takes effect until Update. The caller closes the Fast.

@@ -166,6 +166,25 @@ func TestBesideInterrupted(t *testing.T) {
 	}
 }
 
+// After an error the choice is what it was.
+func TestBesideEnableFails(t *testing.T) {
+	withEngine(t)
+	before := Choice{Ports: []uint16{8080}}
+	if err := Enable(context.Background(), before, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, want := range []Choice{{Ports: []uint16{9090}}, {All: true}} {
+		if err := Enable(ctx, want, time.Hour); err == nil {
+			t.Errorf("%+v: no error", want)
+		}
+		if c, err := chosen(); err != nil || c.All || !slices.Equal(c.Ports, before.Ports) {
+			t.Errorf("after %+v: %+v, %v", want, c, err)
+		}
+	}
+}
+
 // Few local ports are enough, or are the reason that is named.
 func TestBesideFewPorts(t *testing.T) {
 	withEngine(t)
