@@ -54,7 +54,7 @@ func (c *machine) Run(ctx context.Context, command replica.Command) (replica.Out
 		return replica.Output{}, &replica.NoJailError{Reason: err}
 	}
 	if err = cmp.Or(err, failed); err == nil {
-		err = c.reread(which, moved)
+		err = c.reread(ctx, which, moved)
 	}
 	return replica.Output{Code: r.Code, Text: r.Text, Cut: r.Cut, TimedOut: r.TimedOut}, err
 }

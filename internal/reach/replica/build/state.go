@@ -23,14 +23,14 @@ const announced = "net/ipv4/conf/all/arp_announce"
 
 // reread reads what a command may have changed in namespaces of the copy, without the rules; see
 // readRules. In those of which something other than parameters has changed, it reads all.
-func (c *machine) reread(which, moved []int) error {
+func (c *machine) reread(ctx context.Context, which, moved []int) error {
 	if c.same != nil {
 		c.same() // which reads what changes here
 		c.same = nil
 	}
 	c.changed = append(c.changed, moved...)
 	for _, i := range moved {
-		err := c.spaces[i].Do(func() error { return c.readNetwork(i, &c.from.Spaces[i]) })
+		err := c.spaces[i].Do(func() error { return c.readNetwork(ctx, i, &c.from.Spaces[i]) })
 		if err != nil {
 			return fmt.Errorf("read the copy again: %w", err)
 		}
@@ -82,12 +82,12 @@ func readSettings(of []link.Saved) map[string]string {
 }
 
 // readNetwork reads all but the parameters and the rules of the namespace in which it is called.
-func (c *machine) readNetwork(space int, s *replica.Space) error {
+func (c *machine) readNetwork(ctx context.Context, space int, s *replica.Space) error {
 	found, err := link.ReadLinks()
 	if err != nil {
 		return err
 	}
-	switch stopped, err := c.stopTrees(space, found); {
+	switch stopped, err := c.stopTrees(ctx, space, found); {
 	case err != nil:
 		return err
 	case stopped:

@@ -1,7 +1,10 @@
 package build
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,15 +20,18 @@ const treePatience = 35 * time.Second
 // a copy does not wait for that, unless the ports of a bridge may lead to each other: then it waits
 // until the tree has settled, and keeps those ports blocked that the tree blocks. It reports
 // whether there were such trees.
-func (c *machine) stopTrees(space int, found []link.Saved) (stopped bool, err error) {
+func (c *machine) stopTrees(ctx context.Context, space int, found []link.Saved) (stopped bool,
+	err error) {
 	for _, b := range found {
 		if !b.SpanningTree() {
 			continue
 		}
 		if through := c.throughPorts(space, found, b.Index); through > 1 {
-			if found, err = settled(b.Index); err != nil {
-				return stopped, err
+			now, unsettled := settled(ctx, b, treePatience)
+			if unsettled != nil {
+				return stopped, errors.Join(err, unsettled)
 			}
+			found = now
 		}
 		stopped = true
 		err = errors.Join(err, link.StopSpanningTree(b))
@@ -41,16 +47,29 @@ func (c *machine) stopTrees(space int, found []link.Saved) (stopped bool, err er
 }
 
 // settled waits until no port of the bridge listens or learns, and returns the devices of the
-// namespace in which it is called.
-func settled(bridge int) (found []link.Saved, err error) {
-	for until := time.Now().Add(treePatience); ; time.Sleep(10 * pause) {
-		found, err = link.ReadLinks()
-		if err != nil || time.Now().After(until) || !slices.ContainsFunc(found,
-			func(l link.Saved) bool { return l.Master == bridge && l.Settling() }) {
-			return found, err
+// namespace in which it is called. It returns an error if a port still does after the time: opened
+// now, it might let frames go in circles.
+func settled(ctx context.Context, bridge link.Saved, within time.Duration) ([]link.Saved, error) {
+	for until := time.Now().Add(within); ; time.Sleep(10 * pause) {
+		found, err := link.ReadLinks()
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(found, func(l link.Saved) bool {
+			return l.Master == bridge.Index && l.Settling()
+		})
+		switch {
+		case i < 0:
+			return found, nil
+		case time.Now().After(until):
+			return nil, fmt.Errorf("%w: port %s of %s after %v", errUnsettled, found[i].Name,
+				bridge.Name, within)
 		}
 	}
 }
+
+// errUnsettled means that the kernel's delays for a spanning tree are longer than toll waits.
+var errUnsettled = errors.New("a spanning tree has not settled")
 
 // throughPorts returns the number of a bridge's ports by which frames may reach other bridges.
 func (c *machine) throughPorts(space int, found []link.Saved, bridge int) (n int) {
