@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -306,8 +307,8 @@ func (t *trials) after(ctx context.Context, s *state, x ports.TrapTrial) ([]repl
 		switch {
 		case err != nil:
 			return nil, err
-		case unable(out) != "":
-			s.missing = &missingError{x.Commands, unable(out)}
+		case unable(command.Script(), out) != "":
+			s.missing = &missingError{x.Commands, unable(command.Script(), out)}
 			return nil, nil
 		case out.Code != 0:
 			return nil, nil
@@ -381,16 +382,16 @@ func (t *trials) step(ctx context.Context, s *state, done, candidates []ports.Co
 		if err != nil {
 			return nil, err
 		}
-		switch commands := s.trying; {
+		switch commands, why := s.trying, unable(x.Script(), out); {
 		case out.Code == 0:
 			got, err := t.dial(ctx, s, commands)
 			if got != nil || err != nil {
 				return got, err
 			}
 			s.rejected++
-		case unable(out) != "":
+		case why != "":
 			if s.missing == nil {
-				s.missing = &missingError{commands, unable(out)}
+				s.missing = &missingError{commands, why}
 			}
 		default:
 			s.rejected++
@@ -409,8 +410,11 @@ func (t *trials) step(ctx context.Context, s *state, done, candidates []ports.Co
 const noProgram = 127
 
 // unable returns why this machine cannot try a command, or "" if it can.
-func unable(out replica.Output) string {
+func unable(c replica.Command, out replica.Output) string {
+	program, _, _ := strings.Cut(string(c.Script), " ")
 	switch {
+	case out.Code == noProgram && replica.ProgramFile(program) != "":
+		return "the copy's shell does not find a program that it needs"
 	case out.Code == noProgram:
 		return "the program is not installed here"
 	case out.TooLarge():

@@ -111,7 +111,21 @@ const (
 	inUFW   = "iptables -I ufw-reject 1 -d 192.0.2.10 -p tcp --dport 9100 -j ACCEPT"
 )
 
+// A shell's exit code alone does not tell which program is missing.
+func TestMissingProgram(t *testing.T) {
+	for program, want := range map[string]string{
+		"no-such-program": "the program is not installed here",
+		"sh":              "the copy's shell does not find a program that it needs",
+	} {
+		if got := unable(replica.Command{Script: []byte(program + " -c true")},
+			replica.Output{Code: noProgram}); got != want {
+			t.Errorf("%s: %q", program, got)
+		}
+	}
+}
+
 func TestTryRemedies(t *testing.T) {
+	lacking := unable(replica.Command{Script: []byte(asUFW)}, replica.Output{Code: noProgram})
 	helps := func(commands ...string) func(replica.Dial, []string) *replica.Lost {
 		return func(_ replica.Dial, run []string) *replica.Lost {
 			if slices.Equal(run, commands) {
@@ -136,8 +150,7 @@ func TestTryRemedies(t *testing.T) {
 			return map[bool]int{true: 1}[script == asUFW]
 		}}, "sudo " + inUFW + " (tried in a copy)", 1, []string{"", inUFW}},
 		{"no program", laterCopy{got: helps(inUFW), code: func(string) int { return noProgram }},
-			"sudo ufw allow 9100/tcp (not tried: the program is not installed here)", 0,
-			[]string{"", ""}},
+			"sudo ufw allow 9100/tcp (not tried: " + lacking + ")", 0, []string{"", ""}},
 		{"only the address that stands for any", laterCopy{
 			got: func(d replica.Dial, run []string) *replica.Lost {
 				if len(run) > 0 && d.Source.String() == "203.0.113.1" {

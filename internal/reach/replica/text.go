@@ -218,7 +218,7 @@ func (t *texts) accept(found map[chain][]string) {
 // run returns the output of program. If program is not installed, it returns the output of other,
 // provided that the version of other names the kind of tables.
 func (t *texts) run(kind, program, other string, args ...string) string {
-	if file(program) == "" {
+	if ProgramFile(program) == "" {
 		program = other
 		if !strings.Contains(t.output(program, "--version"), kind) {
 			return ""
@@ -227,8 +227,8 @@ func (t *texts) run(kind, program, other string, args ...string) string {
 	return t.output(program, args...)
 }
 
-// file returns the path of a program in PATH or root's directories, or "".
-func file(program string) string {
+// ProgramFile returns the path of a program in PATH or root's directories, or "".
+func ProgramFile(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path
 	}
@@ -245,7 +245,7 @@ const textTime = 10 * time.Second
 
 // output returns what the program prints, or "" if it is missing or fails.
 func (t *texts) output(program string, args ...string) string {
-	path := file(program)
+	path := ProgramFile(program)
 	if path == "" {
 		return ""
 	}
