@@ -74,6 +74,7 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 		return nil, out, err
 	}
 	r = ports.Judge(after, port)
-	r.Try(was, ports.NewTried(commands, out))
+	_ = s.ReadText(ctx, now, 0) // after an error, no chain of Docker's is named
+	r.Try(was, ports.NewTried(commands, out, now.Spaces[0].Text))
 	return r, out, nil
 }

@@ -236,13 +236,16 @@ func (c *Copy) translates(net netip.Prefix) bool {
 	return len(c.translators(net.Addr(), "")) > 0
 }
 
+// inDockerUser reports whether a rule is in Docker's chain for the user's rules, or leads there.
+func inDockerUser(r replica.RuleText) bool {
+	return r.Chain == "DOCKER-USER" || strings.Contains(r.Text, "DOCKER-USER")
+}
+
 // let sets the remedy: commands that accept packets with the matches before the block. Where Docker
 // writes iptables rules, it does so in DOCKER-USER.
 func (t *Trap) let(c *Copy, b *Block, which []int, matches ...string) {
 	chain := "FORWARD"
-	if slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
-		return r.Chain == "DOCKER-USER" || strings.Contains(r.Text, "DOCKER-USER")
-	}) {
+	if slices.ContainsFunc(c.Machine.Spaces[0].Text, inDockerUser) {
 		chain = "DOCKER-USER"
 	}
 	if b.Table != "filter" {

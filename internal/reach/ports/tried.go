@@ -41,16 +41,18 @@ type Tried struct {
 	unsure bool     // a connection may be answered before and after
 	// redirected lists names of ports in Still that rules redirect to containers.
 	redirected []Exposed
+	dockerUser bool // there is Docker's chain for the user's rules
 }
 
-// NewTried returns the result of commands.
-func NewTried(commands string, out replica.Output) *Tried {
+// NewTried returns the result of commands. after has the machine's rules after them.
+func NewTried(commands string, out replica.Output, after []replica.RuleText) *Tried {
 	t := &Tried{Commands: commands, Code: out.Code, Output: printable.Text(out.Text), Cut: out.Cut,
 		TimedOut: out.TimedOut, Modules: out.Modules}
 	for _, m := range notFound.FindAllStringSubmatch(out.Text, -1) {
 		t.NotFound = once(t.NotFound, printable.Words(m[1]))
 	}
 	t.Daemons = askDaemons(commands)
+	t.dockerUser = slices.ContainsFunc(after, inDockerUser)
 	return t
 }
 
@@ -319,10 +321,13 @@ func (t *Tried) Text(c *Changes) (out []string) {
 			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because.Words))
 	}
 	out = append(out, t.rest(c))
-	if len(t.redirected) > 0 && filtersInput.MatchString(t.Commands) &&
-		!filtersForward.MatchString(t.Commands) {
-		out = append(out, "INPUT does not filter what rules redirect to containers, such as "+
-			few(exposedNames(t.redirected))+": FORWARD does, and there Docker's chain DOCKER-USER.")
+	if len(t.redirected) > 0 && t.onlyInput() {
+		text := "INPUT does not filter what rules redirect to containers, such as " +
+			few(exposedNames(t.redirected)) + ": FORWARD does"
+		if t.dockerUser {
+			text += ", and there Docker's chain DOCKER-USER"
+		}
+		out = append(out, text+".")
 	}
 	if len(t.Modules) > 0 {
 		out = append(out, "The kernel of this machine loaded modules meanwhile, perhaps for the "+
@@ -331,9 +336,21 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	return out
 }
 
-// Commands that change what reaches this machine's own sockets, and what it forwards.
-var filtersInput, filtersForward = regexp.MustCompile(`(?i)\b(input|ufw)\b`),
-	regexp.MustCompile(`(?i)forward|docker-user|\broute\b`)
+// Words of commands that drop what would reach this machine's own sockets, or that change what it
+// forwards. Commands that delete rules admit more instead.
+var (
+	deletes        = regexp.MustCompile(`(?i)[^;&|\n]*(\s-D|\s--delete|\bdelete)\s[^;&|\n]*`)
+	filtersInput   = regexp.MustCompile(`(?i)\b(input|ufw)\b`)
+	drops          = regexp.MustCompile(`(?i)\b(drop|deny|reject)\b`)
+	filtersForward = regexp.MustCompile(`(?i)forward|docker-user|\bufw\s+route\b`)
+)
+
+// onlyInput reports whether the commands drop packets in INPUT, and leave alone what is forwarded.
+func (t *Tried) onlyInput() bool {
+	rest := deletes.ReplaceAllString(t.Commands, "")
+	return filtersInput.MatchString(rest) && drops.MatchString(rest) &&
+		!filtersForward.MatchString(t.Commands)
+}
 
 // byOwner reports whether a command may have failed only because a copy has no users but root.
 func (t *Tried) byOwner() bool {

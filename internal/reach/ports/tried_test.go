@@ -129,7 +129,7 @@ func TestTry(t *testing.T) {
 				"Nobody would gain a port.",
 				"No client would reach it. 0 of 8 connections would be as before."}},
 	} {
-		c.after.Try(c.before, NewTried("true", c.out))
+		c.after.Try(c.before, NewTried("true", c.out, nil))
 		c.after.Say(coded{})
 		if diff := cmp.Diff(c.want, c.after.Tried.Text(c.after.Changes)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
@@ -138,11 +138,11 @@ func TestTry(t *testing.T) {
 }
 
 func TestTriedLines(t *testing.T) {
-	tried := NewTried("", replica.Output{Text: "a\x1b[2J\nb\n"})
+	tried := NewTried("", replica.Output{Text: "a\x1b[2J\nb\n"}, nil)
 	if got := tried.Lines(); !slices.Equal(got, []string{`a\x1b[2J`, "b"}) {
 		t.Errorf("%q", got)
 	}
-	tried = NewTried("", replica.Output{Text: "a\n" + strings.Repeat("é", 1<<15) + "\n"})
+	tried = NewTried("", replica.Output{Text: "a\n" + strings.Repeat("é", 1<<15) + "\n"}, nil)
 	if got := tried.Lines(); got[0] != "a" || got[1] != strings.Repeat("é", mostRunes)+"…" {
 		t.Errorf("%q", got)
 	}
@@ -181,7 +181,7 @@ func TestTriedPrograms(t *testing.T) {
 		{"docker=br0; ip link set dev docker0 up; ip link show docker", "", nil, nil},
 		{"ip link set docker up && nft add table service", "", nil, nil},
 	} {
-		got := NewTried(c.commands, replica.Output{Text: c.output})
+		got := NewTried(c.commands, replica.Output{Text: c.output}, nil)
 		if !slices.Equal(got.NotFound, c.notFound) || !slices.Equal(got.Daemons, c.daemons) {
 			t.Errorf("%s: %q, %q", c.commands, got.NotFound, got.Daemons)
 		}
@@ -263,10 +263,20 @@ func TestTriedInput(t *testing.T) {
 		"ufw default deny; ufw route allow 80/tcp":                false,
 		"sysctl -w net.ipv4.ip_forward=0; iptables -P INPUT DROP": false,
 		"sysctl -w net.ipv4.conf.all.rp_filter=1; echo no-inputs": false,
+		"iptables -P INPUT DROP; ip route add default dev eth0":   true,
+		"iptables -D INPUT 3; iptables -A INPUT -j REJECT":        true,
+		"iptables -D INPUT -j DROP":                               false,
+		"iptables -A INPUT -p tcp --dport 80 -j ACCEPT":           false,
+		"ufw disable":              false,
+		"ufw delete deny 8080/tcp": false,
 	} {
-		x := Tried{Commands: commands, redirected: []Exposed{{Port: 8080, Proto: "tcp", Server: "web:80"}}}
-		if got := slices.Contains(x.Text(&Changes{}), says); got != want {
-			t.Errorf("%q: %t", commands, got)
+		for chain, says := range map[string]string{"DOCKER-USER": says,
+			"NETAVARK_FORWARD": strings.TrimSuffix(says, ", and there Docker's chain DOCKER-USER.") + "."} {
+			x := NewTried(commands, replica.Output{}, []replica.RuleText{{Chain: chain}})
+			x.redirected = []Exposed{{Port: 8080, Proto: "tcp", Server: "web:80"}}
+			if got := slices.Contains(x.Text(&Changes{}), says); got != want {
+				t.Errorf("%q with %s: %t", commands, chain, got)
+			}
 		}
 	}
 	if got := (&Tried{Commands: "iptables -P INPUT DROP"}).Text(&Changes{}); slices.Contains(got, says) {
