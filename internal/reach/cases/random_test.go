@@ -58,7 +58,8 @@ var oddities = []string{
 	"nft add map inet x to '{ type inet_service : ipv4_addr . inet_service; " +
 		"elements = { 8091 : $C . $D, 8092 : 192.0.2.10 . $P } }'; " +
 		"nft add rule inet x pre dnat ip to tcp dport map @to",
-	"nft add rule inet x forward ct original proto-dst $Q ip saddr $N drop",
+	"nft add rule inet x forward meta l4proto tcp ct original proto-dst $Q " +
+		"ip saddr $N drop",
 	"nft add rule inet x forward iifname eth0 tcp dport $D meta mark set 9 meta mark 9 counter drop",
 	"nft add rule inet x in meta nfproto ipv6 tcp dport != $P drop",
 	"nft add rule inet x in fib saddr . iif oif missing drop",
@@ -101,8 +102,39 @@ var oddities = []string{
 // done a few odd things.
 func randomSituation(t *testing.T, n int) *situation {
 	r := rand.New(rand.NewPCG(uint64(n), 582))
+	s := plainSituation(t, r)
+	s.name = fmt.Sprint(n)
+	var odd []int
+	for len(odd) < 2+r.IntN(6) {
+		if i := r.IntN(len(oddities)); !slices.Contains(odd, i) {
+			odd = append(odd, i)
+		}
+	}
+	slices.Sort(odd)
+	var b strings.Builder
+	for _, i := range odd { // others may have made one impossible: see TestEveryOddity
+		fmt.Fprintf(&b, "(%s) || true\n", oddity(i, r))
+	}
+	s.setup += b.String()
+	return s
+}
+
+// oddity returns the commands with values for their variables.
+func oddity(i int, r *rand.Rand) string {
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
-	s := &situation{name: fmt.Sprint(n)}
+	to := r.IntN(4)
+	return strings.NewReplacer("$P", one("9000", "9001", "9002"),
+		"$Q", one("8080", "8081", "8082"),
+		"$C", []string{"172.17.0.2", "172.17.0.3", "172.18.0.2", "172.17.0.2"}[to],
+		"$D", []string{"80", "81", "80", "83"}[to], "$S", one("0", "1", "2"),
+		"$N", one("192.0.2.20", "203.0.113.1", "198.51.100.20", "172.17.0.3", "192.0.2.10")).
+		Replace(oddities[i])
+}
+
+// plainSituation returns such a machine, to which nothing odd has been done.
+func plainSituation(t *testing.T, r *rand.Rand) *situation {
+	one := func(list ...string) string { return list[r.IntN(len(list))] }
+	s := &situation{}
 	for _, c := range []string{"eth0 192.0.2.10/24,2001:db8::10/64 192.0.2.20/24,2001:db8::20/64,203.0.113.1/32",
 		"eth1 198.51.100.10/24 198.51.100.20/24,203.0.113.1/32"} {
 		card, err := parseCard(strings.Fields(c))
@@ -137,23 +169,6 @@ R
 `, one("", "", "NOPROXY=1"), one("0.0.0.0:9000", "192.0.2.10:9000", "127.0.0.1:9000"),
 		one("0.0.0.0:9002", "172.17.0.1:9002", "198.51.100.10:9002"),
 		one("0.0.0.0", "0.0.0.0", "192.0.2.10", "127.0.0.1"))
-	var odd []int
-	for len(odd) < 2+r.IntN(6) {
-		if i := r.IntN(len(oddities)); !slices.Contains(odd, i) {
-			odd = append(odd, i)
-		}
-	}
-	slices.Sort(odd)
-	for _, i := range odd {
-		to := r.IntN(4)
-		fmt.Fprintf(&b, "(%s) || true # others may have made it impossible\n",
-			strings.NewReplacer("$P", one("9000", "9001", "9002"),
-				"$Q", one("8080", "8081", "8082"),
-				"$C", []string{"172.17.0.2", "172.17.0.3", "172.18.0.2", "172.17.0.2"}[to],
-				"$D", []string{"80", "81", "80", "83"}[to], "$S", one("0", "1", "2"),
-				"$N", one("192.0.2.20", "203.0.113.1", "198.51.100.20", "172.17.0.3", "192.0.2.10")).
-				Replace(oddities[i]))
-	}
 	s.setup = b.String()
 	for _, line := range []string{
 		"machine 127.0.0.1:9000 127.0.0.1:9002 127.0.0.1:8080 [::1]:9001 172.17.0.2:83",
@@ -173,6 +188,36 @@ R
 		s.dials = append(s.dials, dials...)
 	}
 	return s
+}
+
+// Each oddity alone must be possible. A program that the machine lacks, or a module of the kernel,
+// is named; -run TestEveryOddity/NUMBER tries one.
+func TestEveryOddity(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	r := rand.New(rand.NewPCG(0, 582))
+	plain := plainSituation(t, r)
+	slots := make(chan struct{}, 4)
+	for i := range oddities {
+		commands := oddity(i, r)
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out, err := start(t, plain).try("(" + commands + ")")
+			if err == nil {
+				return
+			}
+			for _, lack := range []string{"not found", "Unknown device type", "missing kernel module",
+				"does not exist or is not supported", "not supported"} {
+				if strings.Contains(out, lack) {
+					t.Skipf("this machine cannot do it: %s: %s", commands, out)
+				}
+			}
+			t.Errorf("%s: %v: %s", commands, err, out)
+		})
+	}
 }
 
 // TestRandomMachines compares the answers in copies of random machines with what clients get.
