@@ -89,6 +89,18 @@ func OfAnotherBoot(mark string) bool {
 	return len(p) == parts && !Elsewhere(mark) && p[boot] != "" && here != "" && p[boot] != here
 }
 
+// Whose returns in words what is known of the toll that made a thing which is left in place, because
+// it may still need it.
+func Whose(mark string) string {
+	switch {
+	case Elsewhere(mark):
+		return "of a toll on another machine"
+	case OfAnotherBoot(mark):
+		return "of a toll before a reboot of this machine, or on another one with the same machine ID"
+	}
+	return "of a toll that may still run: its process cannot be seen from here"
+}
+
 func machineID() string { return line("/etc/machine-id") }
 
 func bootID() string {

@@ -217,7 +217,7 @@ func (js *journals) read(name string) error {
 	js.gone[j.mark] = js.gone[j.mark] || can && j.locks
 	switch js.of(j.mark) {
 	case journal.Unclear:
-		js.dark = append(js.dark, Left{fmt.Sprintf("journal %q", j.File), why(j.mark)})
+		js.dark = append(js.dark, Left{fmt.Sprintf("journal %q", j.File), journal.Whose(j.mark)})
 	case journal.Gone:
 		keep = true
 		js.left = append(js.left, j)
@@ -255,13 +255,3 @@ func (js *journals) close() {
 
 // Left is something that remains, and the reason.
 type Left struct{ What, Why string }
-
-func why(mark string) string {
-	switch {
-	case journal.Elsewhere(mark):
-		return "of a toll on another machine"
-	case journal.OfAnotherBoot(mark):
-		return "of a toll before a reboot of this machine, or on another one with the same machine ID"
-	}
-	return "of a toll that may still run: its process cannot be seen from here"
-}

@@ -48,7 +48,7 @@ func (s *Sweep) over(kind Kind, name, mark string, judge func(mark string) journ
 	}
 	state := judge(mark)
 	if state == journal.Unclear && (!journal.Elsewhere(mark) || kind == Service || kind == Secret) {
-		s.spared = append(s.spared, Left{string(kind) + " " + name, why(mark)})
+		s.spared = append(s.spared, Left{string(kind) + " " + name, journal.Whose(mark)})
 	}
 	return state == journal.Gone
 }

@@ -166,15 +166,10 @@ func (c *Client) call(o Object) string {
 }
 
 func why(mark string) string {
-	switch {
-	case mark == "":
+	if mark == "" {
 		return "it has toll's label, but no owner"
-	case journal.Elsewhere(mark):
-		return "of a toll on another machine"
-	case journal.OfAnotherBoot(mark):
-		return "of a toll before a reboot of this machine, or on another one with the same machine ID"
 	}
-	return "of a toll that may still run: its process cannot be seen from here"
+	return journal.Whose(mark)
 }
 
 // otherCluster is the error for a journal whose context now names another cluster.
