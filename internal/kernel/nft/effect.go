@@ -139,15 +139,11 @@ func (e expression) decides() bool {
 		e.attrs.number(unix.NFTA_LOOKUP_DREG) == unix.NFT_REG_VERDICT
 }
 
-// setting has the attribute of the register from which an expression sets something.
-var setting = map[string]uint16{"meta": unix.NFTA_META_SREG, "ct": unix.NFTA_CT_SREG,
-	"payload": unix.NFTA_PAYLOAD_SREG, "exthdr": unix.NFTA_EXTHDR_SREG}
-
 // alters reports whether the expression changes packets, or what is known of them.
 func (e expression) alters() bool {
 	switch e.name {
 	case "meta", "ct", "payload", "exthdr":
-		return e.attrs.get(setting[e.name]) != nil && (e.name != "meta" ||
+		return e.attrs.get(reading[e.name][0]) != nil && (e.name != "meta" ||
 			e.attrs.number(unix.NFTA_META_KEY) != unix.NFT_META_NFTRACE)
 	case "target":
 		return !xtables.Logs(e.xt()) && !xtables.Queues(e.xt()) && e.xt() != "REJECT"
