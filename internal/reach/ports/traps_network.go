@@ -32,9 +32,8 @@ func (f *Facts) bypass(rows []Row) []Trap {
 				program = "ip6tables"
 			}
 			which = append(which, f.Copy.toContainer(r, p)...)
-			rules = once(rules, fmt.Sprintf("%d/%s", a.Port(), program)+fmt.Sprintf(
-				" -t raw -A PREROUTING -d %s ! -i %s -p %s", a.Addr(), orSomething(f.towards(a.Addr())),
-				r.Proto))
+			rules = once(rules, fmt.Sprintf("%d/%s -t raw -A PREROUTING -d %s ! -i %s -p %s",
+				a.Port(), program, a.Addr(), orSomething(f.towards(a.Addr())), r.Proto))
 			t.add(r, fmt.Sprintf("%s answers %s at %s", r.Server.describe(), p.From, p.Dial))
 			break
 		}

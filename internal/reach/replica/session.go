@@ -107,8 +107,10 @@ func (m *Machine) bare() *Machine {
 }
 
 // Lacks returns what could not be copied or was left out, in addition to Space.Unknown.
-func (s *Session) Lacks() []Lacks {
-	var out []Lacks
+func (s *Session) Lacks() []Lacks { return append(s.lackOfCopies(), s.absent.lacks...) }
+
+// lackOfCopies returns what could not be copied. Each copy may lack another rule.
+func (s *Session) lackOfCopies() (out []Lacks) {
 	for _, c := range s.copies {
 		for _, l := range c.lacks {
 			if !slices.Contains(out, l) {
@@ -116,7 +118,7 @@ func (s *Session) Lacks() []Lacks {
 			}
 		}
 	}
-	return append(out, s.absent.lacks...)
+	return out
 }
 
 const (

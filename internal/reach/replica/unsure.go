@@ -25,11 +25,9 @@ func (s *Session) findDoubts() [][]doubt {
 			out[i] = append(out[i], doubt{u.Device, u.What})
 		}
 	}
-	for _, c := range s.copies { // each may lack another rule
-		for _, l := range c.lacks {
-			if l.Space >= 0 && l.Space < len(out) {
-				out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
-			}
+	for _, l := range s.lackOfCopies() {
+		if l.Space >= 0 && l.Space < len(out) {
+			out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
 		}
 	}
 	for i, doubts := range s.absent.doubts {
