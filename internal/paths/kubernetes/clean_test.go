@@ -140,6 +140,35 @@ func TestCleanThere(t *testing.T) {
 	}
 }
 
+// The run's $KUBECONFIG was a list of relative files. toll clean runs in another directory, without
+// it.
+func TestCleanFindsTheKubeconfig(t *testing.T) {
+	dead, _, _ := marks()
+	s, dir := holding(t, map[string]string{"dead": dead}), t.TempDir()
+	other := kubeconfig(t, "https://192.0.2.9:6443", nil, "x").Kubeconfig
+	t.Chdir(filepath.Dir(other))
+	fake, err := filepath.Rel(filepath.Dir(other), s.access().Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []string{fake, "kubeconfig", "missing"}
+	t.Setenv("KUBECONFIG", strings.Join(list, string(filepath.ListSeparator)))
+	r := &run{backend: &Kubernetes{StateDir: dir}, client: s.connect(), owner: dead, id: "dead"}
+	r.client.Context = "fake"
+	if err := r.owes(Object{Kind: pods, Name: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.journal.close(false); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	c := Clean{StateDir: dir}
+	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 2 || len(s.names()) != 4 {
+		t.Errorf("%q, %v, left %q", removed, err, s.names())
+	}
+}
+
 // It may be alive on a machine with the same ID.
 func TestCleanOfAnotherBoot(t *testing.T) {
 	dead, _, _ := marks()

@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -55,6 +56,9 @@ func connect(ctx context.Context, a cluster.Access) (*Client, error) {
 	klog.SetLogger(logr.Discard()) // client-go also returns what it would log
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
+	if all := listed(a.Kubeconfig); all != nil {
+		rules.ExplicitPath, rules.Precedence = "", all
+	}
 	rules.WarnIfAllMissing = false
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		rules, &clientcmd.ConfigOverrides{CurrentContext: a.Context})
@@ -87,8 +91,28 @@ func connect(ctx context.Context, a cluster.Access) (*Client, error) {
 	return c, c.logIn(ctx)
 }
 
+// kubeconfigOf returns the kubeconfig's existing files as a list like that in $KUBECONFIG, which is
+// valid in any directory and any environment. It returns "" if there are none.
 func kubeconfigOf(a cluster.Access) string {
-	return cmp.Or(a.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	files := []string{a.Kubeconfig}
+	if a.Kubeconfig == "" {
+		files = clientcmd.NewDefaultClientConfigLoadingRules().Precedence
+	}
+	var out []string
+	for _, f := range files {
+		if at, err := filepath.Abs(f); err == nil && !isMissing(at) {
+			out = append(out, at)
+		}
+	}
+	return strings.Join(out, string(filepath.ListSeparator))
+}
+
+// listed returns the files of a list, as a journal may have one, or nil for a single file.
+func listed(kubeconfig string) []string {
+	if all := filepath.SplitList(kubeconfig); len(all) > 1 && isMissing(kubeconfig) {
+		return all
+	}
+	return nil
 }
 
 func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc) {

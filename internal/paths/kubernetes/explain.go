@@ -32,7 +32,7 @@ func said(text string) string {
 func explainConfig(a cluster.Access, err error) error {
 	words := said(err.Error())
 	switch {
-	case a.Kubeconfig != "" && isMissing(a.Kubeconfig):
+	case a.Kubeconfig != "" && isMissing(a.Kubeconfig) && listed(a.Kubeconfig) == nil:
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"there is no kubeconfig %s", said(a.Kubeconfig)),
 			Remedy: "--kubeconfig with a file that kubectl uses, or leave it out"}
