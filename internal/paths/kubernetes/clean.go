@@ -40,6 +40,7 @@ type found struct {
 	cluster.Access
 	server string            // "": the kubeconfig's
 	over   map[string]string // marks of ended runs, by the run's ID
+	files  []string          // journals that lead here
 	done   []func(remove bool) error
 }
 
@@ -49,6 +50,9 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	errs := []error{err}
 	for _, p := range places {
 		gone, err := c.clean(ctx, p)
+		if err != nil && len(p.files) > 0 {
+			err = &keptError{p.files, err}
+		}
 		removed, errs = append(removed, gone...), append(errs, err)
 		for _, done := range p.done {
 			errs = append(errs, done(err == nil))
@@ -103,6 +107,7 @@ func (c *Clean) journals() (places []*found, err error) {
 				&found{Access: a, server: j.Server, over: map[string]string{}})
 		}
 		places[i].over[j.Run], c.listed[j.Owner] = j.Owner, true
+		places[i].files = append(places[i].files, filepath.Join(path, name))
 		places[i].done = append(places[i].done, done)
 	}
 	if c.Access != (cluster.Access{}) {
@@ -172,12 +177,35 @@ func why(mark string) string {
 	return journal.Whose(mark)
 }
 
+// keptError is the error of cleaning where journals lead, which are kept.
+type keptError struct {
+	files []string
+	err   error
+}
+
+func (e *keptError) Error() string {
+	return fmt.Sprintf("journal \"%s\": %v", strings.Join(e.files, `", "`), e.err)
+}
+
+func (e *keptError) Unwrap() error { return e.err }
+
+// Hint returns the error's own hint, and what to do about a cluster that no longer exists.
+func (e *keptError) Hint() string {
+	gone := "if that cluster is gone for good, remove the journal"
+	var h interface{ Hint() string }
+	if errors.As(e.err, &h) && h.Hint() != "" {
+		return h.Hint() + "; " + gone
+	}
+	return gone
+}
+
 // otherCluster is the error for a journal whose context now names another cluster.
 type otherCluster struct{ context, was, is string }
 
 func (e *otherCluster) Error() string {
 	return fmt.Sprintf(
-		"a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
+		"it lists objects at %s, but context %q now names %s; toll does not look for them there",
+		said(e.was), e.context, said(e.is))
 }
 
 func (e *otherCluster) Hint() string {

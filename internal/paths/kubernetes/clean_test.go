@@ -244,7 +244,7 @@ func TestCleanKeeps(t *testing.T) {
 				t.Fatalf("%v, want %q", err, tt.err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), tt.err) ||
-				!strings.Contains(hint(err), tt.hint)) {
+				!strings.Contains(hint(err), tt.hint) || !strings.Contains(err.Error(), file)) {
 				t.Errorf("%v; hint: %s; want %q, %q", err, hint(err), tt.err, tt.hint)
 			}
 			if _, err := os.Stat(file); err != nil {
