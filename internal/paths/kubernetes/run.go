@@ -11,9 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -172,8 +174,12 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	defer exchange.Waiting(fmt.Sprintf("node %s to start pod %s", n.Name, name))()
+	answered := time.Now()
 	for {
-		if err := r.client.get(ctx, pods, name, into); err != nil && ctx.Err() == nil {
+		err := r.client.get(ctx, pods, name, into)
+		if err == nil {
+			answered = time.Now()
+		} else if ctx.Err() == nil && (final(err) || time.Since(answered) > outage) {
 			return nil, err
 		}
 		switch why := r.failed(into, n); {
@@ -192,6 +198,16 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 		case <-time.After(again):
 		}
 	}
+}
+
+// outage is how long the API server may fail while a pod starts, as when it restarts or another one
+// takes its place.
+const outage = 15 * time.Second
+
+// final reports whether asking again for a pod would not help: it is gone, or may not be read.
+func final(err error) bool {
+	var u *machine.UnsupportedError
+	return apierrors.IsNotFound(err) || errors.As(err, &u) && u.Lack == machine.LackPermission
 }
 
 // bodyOf returns the pod of a role on a node, with its agent. It makes them at the first call.

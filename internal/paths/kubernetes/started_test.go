@@ -1,0 +1,55 @@
+package kubernetes
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// madeOn has the fake cluster start a pod of a role on its first node.
+func madeOn(s *apiserver, kind role) (*corev1.Pod, error) {
+	r := &run{backend: &Kubernetes{StateDir: s.t.TempDir()}, client: s.connect(), id: "run",
+		owner: "mark", image: "127.0.0.1:1/bridgetoll:abc"}
+	n := nodeOf(s.nodes[0])
+	n.Arch = ""
+	p, err := r.makePod(s.t.Context(), kind, n, 0)
+	return p, errors.Join(err, r.journal.close(true))
+}
+
+func TestPodsStartThroughAnOutage(t *testing.T) {
+	s, failures := newAPIServer(t, "a"), 3
+	s.place = func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }
+	s.instead = func(w http.ResponseWriter, _ *http.Request, a asking) bool {
+		switch {
+		case a.kind != pods || a.verb != "get":
+		case failures > 0:
+			failures--
+			reply(w, apierrors.NewInternalError(errors.New("etcdserver: leader changed")))
+			return true
+		default:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.run(s.pods[a.name])
+		}
+		return false
+	}
+	if p, err := madeOn(s, serving); err != nil || p.Status.Phase != corev1.PodRunning {
+		t.Errorf("%v, %v", p, err)
+	}
+	s = newAPIServer(t, "a")
+	asked := 0
+	s.instead = func(w http.ResponseWriter, _ *http.Request, a asking) bool {
+		if a.kind != pods || a.verb != "get" {
+			return false
+		}
+		asked++
+		reply(w, forbidden(a))
+		return true
+	}
+	if _, err := madeOn(s, serving); err == nil || asked != 1 {
+		t.Errorf("it may not get pods: %v, asked %d times", err, asked)
+	}
+}
