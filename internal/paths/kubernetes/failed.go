@@ -15,11 +15,12 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // failed returns why the pod cannot run, or nil if it still may.
 func (r *run) failed(p *corev1.Pod, n Node) error {
-	if err := r.forOther(p, n); err != nil {
+	if err := cmp.Or(r.forOther(p, n), intercepted(p)); err != nil {
 		return err
 	}
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
@@ -41,6 +42,43 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 		}
 	}
 	return nil
+}
+
+// redirected is the annotation of pods whose connections Istio's ambient mode leads through a proxy
+// of their node.
+const redirected = "ambient.istio.io/redirection"
+
+// intercepted returns an error if the cluster has put other containers into the pod, or redirects
+// its connections: a service mesh's proxy would change the path. Init containers that end, and pods
+// in their node's network, which meshes leave alone, do not matter.
+func intercepted(p *corev1.Pod) error {
+	if p.Spec.HostNetwork {
+		return nil
+	}
+	var others []string
+	for _, c := range p.Spec.Containers {
+		if c.Name != containerName {
+			others = append(others, said(c.Name))
+		}
+	}
+	for _, c := range p.Spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			others = append(others, said(c.Name))
+		}
+	}
+	u := &machine.UnsupportedError{Remedy: "--namespace with one that no service mesh takes in; " +
+		"or an exception there for pods with the label " + runLabel}
+	switch {
+	case len(others) > 0:
+		u.Missing = "the cluster puts other containers into toll's pods (" +
+			printable.List(others) + "), and what relays their connections is not measured"
+	case p.Annotations[redirected] == "enabled":
+		u.Missing = "the cluster leads the connections of toll's pods through a proxy of Istio's " +
+			"ambient mode, which is not measured"
+	default:
+		return nil
+	}
+	return u
 }
 
 // otherArch returns an error if the node cannot run toll's own image, which is for this machine's

@@ -86,9 +86,11 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	return p
 }
 
-// uninjected disables the sidecars of service meshes, because they would change the path.
+// uninjected has the labels and annotations with which pods stay out of Istio (sidecars and ambient
+// mode), Linkerd, Kuma and Consul, whose proxies would change the path.
 var uninjected = map[string]string{"sidecar.istio.io/inject": "false",
-	"linkerd.io/inject": "disabled"}
+	"istio.io/dataplane-mode": "none", "linkerd.io/inject": "disabled",
+	"kuma.io/sidecar-injection": "disabled", "consul.hashicorp.com/connect-inject": "false"}
 
 // The pods have no CPU limit, because it would throttle the load.
 var (

@@ -3,10 +3,13 @@ package kubernetes
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
 // madeOn has the fake cluster start a pod of a role on its first node.
@@ -51,5 +54,48 @@ func TestPodsStartThroughAnOutage(t *testing.T) {
 	}
 	if _, err := madeOn(s, serving); err == nil || asked != 1 {
 		t.Errorf("it may not get pods: %v, asked %d times", err, asked)
+	}
+}
+
+func TestInterceptedPods(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	for name, tt := range map[string]struct {
+		kind role
+		do   func(*corev1.Pod)
+		says string // "": accepted
+	}{
+		"sidecar": {serving, func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "envoy"})
+		}, "toll's pods (envoy)"},
+		"sidecar-among-init-containers": {calling, func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "mesh-init"},
+				{Name: "istio-proxy", RestartPolicy: &always}}
+		}, "toll's pods (istio-proxy)"},
+		"ambient": {serving, func(p *corev1.Pod) { p.Annotations[redirected] = "enabled" },
+			"ambient mode"},
+		"ended-before": {serving, func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "warm-up"}}
+		}, ""},
+		"in-the-nodes-network": {onNode, func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "logs"})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t, "a")
+			s.place = func(p *corev1.Pod) { s.run(p); tt.do(p) }
+			_, err := madeOn(s, tt.kind)
+			var u *machine.UnsupportedError
+			if tt.says == "" && err != nil || tt.says != "" && (!errors.As(err, &u) ||
+				!strings.Contains(u.Missing, tt.says) || !strings.Contains(u.Remedy, "--namespace")) {
+				t.Errorf("%v, want %q", err, tt.says)
+			}
+		})
+	}
+	p := (&run{}).pod("x", serving, Node{}, 0)
+	for _, key := range []string{"sidecar.istio.io/inject", "istio.io/dataplane-mode",
+		"kuma.io/sidecar-injection", "consul.hashicorp.com/connect-inject"} {
+		if p.Labels[key] == "" || p.Annotations[key] != p.Labels[key] {
+			t.Errorf("%s: %v, %v", key, p.Labels, p.Annotations)
+		}
 	}
 }
