@@ -128,8 +128,8 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 		if r.backend.Image == "" {
 			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image,
 				w.Reason)
-			u.Remedy = "kubectl-toll image | ssh " + n.Name +
-				" ctr -n k8s.io images import -; or --image with its name in a registry"
+			u.Remedy = "kubectl-toll image | ssh " + n.Name + " " + n.imports() +
+				"; or --image with its name in a registry"
 		}
 		return u
 	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
@@ -140,6 +140,19 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 		return u
 	}
 	return nil
+}
+
+// imports returns the command that gives the node's container runtime an image.
+func (n Node) imports() string {
+	switch {
+	case strings.HasPrefix(n.Runtime, "cri-o:"):
+		return "podman load" // into the same storage
+	case strings.HasPrefix(n.Runtime, "docker:"):
+		return "docker load"
+	case strings.Contains(n.Kubelet, "+k3s"):
+		return "k3s ctr images import -"
+	}
+	return "ctr -n k8s.io images import -"
 }
 
 func ending(p *corev1.Pod) string {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
@@ -96,6 +97,29 @@ func TestInterceptedPods(t *testing.T) {
 		"kuma.io/sidecar-injection", "consul.hashicorp.com/connect-inject"} {
 		if p.Labels[key] == "" || p.Annotations[key] != p.Labels[key] {
 			t.Errorf("%s: %v, %v", key, p.Labels, p.Annotations)
+		}
+	}
+}
+
+func TestHowNodesGetTheImage(t *testing.T) {
+	r := &run{backend: &Kubernetes{}, image: "127.0.0.1:1/bridgetoll:abc"}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "toll-x"}, Status: corev1.PodStatus{
+		ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}}}
+	for _, tt := range []struct {
+		n    Node
+		want string
+	}{
+		{Node{Runtime: "containerd://2.1.4", Kubelet: "v1.34.4"}, "ctr -n k8s.io images import -"},
+		{Node{Runtime: "cri-o://1.34.0", Kubelet: "v1.34.4"}, "podman load"},
+		{Node{Runtime: "docker://28.5.2", Kubelet: "v1.34.4"}, "docker load"},
+		{Node{Runtime: "containerd://2.1.4-k3s1", Kubelet: "v1.34.4+k3s1"},
+			"k3s ctr images import -"},
+	} {
+		tt.n.Name = "n1"
+		if got := hint(r.failed(p, tt.n)); !strings.HasPrefix(got,
+			"kubectl-toll image | ssh n1 "+tt.want+";") {
+			t.Errorf("%+v: %s", tt.n, got)
 		}
 	}
 }
