@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -34,8 +36,8 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	ip, err := netip.ParseAddr(body.pod.Status.PodIP)
-	if err != nil || !ip.Is4() {
+	ip := ipv4Of(body.pod)
+	if !ip.IsValid() {
 		return nil, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the pod on node %s has no IPv4 address", e.Name),
 			Remedy: "a cluster with IPv4, alone or together with IPv6"}
@@ -57,6 +59,17 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	b.node = e.Agent
 	b.pair, err = e.Pair(s.ctx, &s.run.devices, b.Box)
 	return b, err
+}
+
+// ipv4Of returns the pod's IPv4 address, or the zero Addr. In a cluster with both families the other
+// one may be the pod's first.
+func ipv4Of(p *corev1.Pod) netip.Addr {
+	for _, at := range append([]corev1.PodIP{{IP: p.Status.PodIP}}, p.Status.PodIPs...) {
+		if a, err := netip.ParseAddr(at.IP); err == nil && a.Is4() {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 // hop returns the hop of the pod's pair, which reads the counters of the pod's end. It also names

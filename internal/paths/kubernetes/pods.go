@@ -136,7 +136,9 @@ const (
 
 func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{
+		// A cluster with both families may give services an IPv6 address otherwise.
+		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+		Type:       corev1.ServiceTypeClusterIP, Selector: map[string]string{
 			runLabel: r.id, roleLabel: string(serving)}}}
 	switch kind {
 	case clusterIP:

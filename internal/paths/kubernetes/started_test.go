@@ -101,6 +101,31 @@ func TestInterceptedPods(t *testing.T) {
 	}
 }
 
+// In a cluster with both families IPv6 may be the first.
+func TestAddressesOfBothFamilies(t *testing.T) {
+	for _, tt := range []struct{ first, all, want string }{
+		{"203.0.113.1", "203.0.113.1", "203.0.113.1"},
+		{"2001:db8::1", "2001:db8::1 203.0.113.1", "203.0.113.1"},
+		{"203.0.113.1", "", "203.0.113.1"},
+		{"2001:db8::1", "2001:db8::1", "invalid IP"},
+		{"", "", "invalid IP"},
+	} {
+		p := &corev1.Pod{Status: corev1.PodStatus{PodIP: tt.first}}
+		for a := range strings.FieldsSeq(tt.all) {
+			p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: a})
+		}
+		if got := ipv4Of(p).String(); got != tt.want {
+			t.Errorf("%s, %s: %s, want %s", tt.first, tt.all, got, tt.want)
+		}
+	}
+	for _, kind := range []front{clusterIP, nodePort, nodePortLocal, headless} {
+		v := (&run{}).serviceOf("x", kind)
+		if len(v.Spec.IPFamilies) != 1 || v.Spec.IPFamilies[0] != corev1.IPv4Protocol {
+			t.Errorf("%s: %v", kind, v.Spec.IPFamilies)
+		}
+	}
+}
+
 func TestHowNodesGetTheImage(t *testing.T) {
 	r := &run{backend: &Kubernetes{}, image: "127.0.0.1:1/bridgetoll:abc"}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "toll-x"}, Status: corev1.PodStatus{
