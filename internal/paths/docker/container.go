@@ -93,7 +93,8 @@ func (s *site) reached(n *bridgeNet) *bridgeNet {
 	return n
 }
 
-// makeNetwork makes a network and pushes its removal onto end. The zero subnet lets Docker choose.
+// makeNetwork makes a network and pushes its removal onto end. The zero subnet lets Docker choose or,
+// if its address pools are used up, toll.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string,
 	subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
@@ -124,10 +125,33 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 			return nil, err
 		}
 	}
-	if _, err := e.API.NetworkCreate(ctx, name, o); err != nil {
+	_, err := e.API.NetworkCreate(ctx, name, o)
+	if dockerapi.PoolsUsed(err) && !subnet.IsValid() {
+		err = s.createOutsidePools(ctx, name, o)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make network: %w", err)
 	}
 	return e.network(s.ctx, name)
+}
+
+func (s *site) createOutsidePools(ctx context.Context, name string,
+	o client.NetworkCreateOptions) error {
+	e := s.engine
+	e.laying.Lock()
+	defer e.laying.Unlock()
+	subnet, err := s.freeSubnet()
+	if err != nil {
+		return err
+	}
+	ipam := network.IPAM{}
+	if o.IPAM != nil {
+		ipam = *o.IPAM
+	}
+	ipam.Config = append(slices.Clone(ipam.Config), network.IPAMConfig{Subnet: subnet})
+	o.IPAM = &ipam
+	_, err = e.API.NetworkCreate(ctx, name, o)
+	return err
 }
 
 func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {

@@ -107,6 +107,8 @@ var benches = []bench{
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay},
 		tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
+	{name: "full", tests: "FullPools", settings: true,
+		flags: "--default-address-pool=base=10.200.0.0/24,size=25"},
 }
 
 var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}

@@ -96,6 +96,16 @@ func removedMeanwhile(err error) bool {
 // has a task, and the manager learns late that it has ended.
 func usedByTask(err error) bool { return strings.Contains(err.Error(), "is in use by task") }
 
+// PoolsUsed reports whether a network could not be made because its engine's default address pools
+// are used up (libnetwork before and since Docker Engine 27; containers/common).
+func PoolsUsed(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"non-overlapping IPv4 address pool among the",
+		"all predefined address pools have been fully subnetted",
+		"could not find free subnet from subnet pools"}, func(said string) bool {
+		return strings.Contains(err.Error(), said)
+	})
+}
+
 // Overlaps reports whether a task was rejected because another network of the node has the same
 // addresses. A task's status is only text (moby, libnetwork/ipamapi).
 func Overlaps(said string) bool {

@@ -158,7 +158,13 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 	end.Push("remove network "+name, func() error { return d.RemoveNetwork(name) })
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
-	if _, err := d.API.NetworkCreate(ctx, name, o); err != nil {
+	_, err = d.API.NetworkCreate(ctx, name, o)
+	switch {
+	case dockerapi.PoolsUsed(err):
+		return "", &machine.UnsupportedError{
+			Missing: "the address pools of the Docker there are used up by its networks",
+			Remedy:  "docker network prune there removes unused ones; or --from remote", Err: err}
+	case err != nil:
 		return "", fmt.Errorf("make a %s network: %w", o.Driver, err)
 	}
 	return name, nil

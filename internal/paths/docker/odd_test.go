@@ -1,0 +1,32 @@
+package docker
+
+import (
+	"strings"
+	"testing"
+)
+
+// shows runs toll, and checks its exit code and that it prints all of want.
+func shows(t *testing.T, code int, args string, want ...string) {
+	t.Helper()
+	cmd, out := toll(strings.Fields(args)...)
+	err := cmd.Run()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		t.Errorf("toll %s: %v, want exit code %d: %s", args, err, code, out)
+	}
+	for _, w := range want {
+		if !strings.Contains(out.String(), w) {
+			t.Errorf("toll %s does not show %q: %s", args, w, out)
+		}
+	}
+}
+
+// The daemon's two address pools are taken.
+func TestBesideFullPools(t *testing.T) {
+	daemon(t)
+	sh(t, "docker network create users") // docker0 has the other
+	before := truth(t)
+	shows(t, 0, "path bridge --on docker --from container", "Witnessed")
+	shows(t, 0, "path shared --on docker --from container", "Witnessed")
+	sameTruth(t, "after two paths", before)
+	sh(t, "docker network rm users")
+}
