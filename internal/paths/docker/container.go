@@ -258,7 +258,7 @@ func (e *engine) config(o wanted, name string) (*container.Config, *container.Ho
 		Labels: e.Labels(), OpenStdin: true, StdinOnce: true, AttachStdin: true,
 		ExposedPorts: network.PortSet{}}
 	h := &container.HostConfig{NetworkMode: container.NetworkMode(o.network), AutoRemove: true,
-		Links:     o.links,
+		Links: o.links, UsernsMode: e.HostUsers(o.network),
 		LogConfig: container.LogConfig{Type: "none"}, PortBindings: network.PortMap{}}
 	for _, p := range o.publish {
 		inner, _ := network.PortFrom(p.container, proto)

@@ -107,8 +107,8 @@ var benches = []bench{
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay},
 		tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
-	{name: "full", tests: "FullPools", settings: true,
-		flags: "--default-address-pool=base=10.200.0.0/24,size=25"},
+	{name: "remapped", tests: "RemappedInFullPools", settings: true,
+		flags: "--userns-remap=nobody:nogroup --default-address-pool=base=10.200.0.0/24,size=25"},
 }
 
 var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}
@@ -161,6 +161,9 @@ until ovs-vsctl --no-syslog --no-wait init 2>/dev/null; do sleep 0.01; done
 beside ovs-vswitchd --pidfile -vsyslog:off
 case "$` + flagsEnv + `" in *nftables*) # dockerd then leaves forwarding to others
 	sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 net.ipv6.conf.default.forwarding=1;;
+*userns-remap*)
+	echo nobody:200000:65536 >/run/subids
+	for ids in subuid subgid; do touch /etc/$ids; mount --bind /run/subids /etc/$ids; done;;
 esac
 exec "$@"`
 

@@ -20,13 +20,14 @@ func shows(t *testing.T, code int, args string, want ...string) {
 	}
 }
 
-// The daemon's two address pools are taken.
-func TestBesideFullPools(t *testing.T) {
+// The daemon's two address pools are taken, and containers have users of their own.
+func TestBesideRemappedInFullPools(t *testing.T) {
 	daemon(t)
 	sh(t, "docker network create users") // docker0 has the other
 	before := truth(t)
 	shows(t, 0, "path bridge --on docker --from container", "Witnessed")
+	shows(t, 0, "path host --on docker --from container", "Witnessed")
 	shows(t, 0, "path shared --on docker --from container", "Witnessed")
-	sameTruth(t, "after two paths", before)
+	sameTruth(t, "after three paths", before)
 	sh(t, "docker network rm users")
 }

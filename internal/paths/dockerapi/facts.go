@@ -8,6 +8,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/system"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -59,6 +60,18 @@ func Rootless(info system.Info) bool {
 	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool {
 		return strings.Contains(s, "name=rootless")
 	})
+}
+
+// HostUsers returns the user namespace of a container on a network. With "userns-remap", a container
+// on the host's network must have the host's users, as by docker run --userns host.
+func (d *Daemon) HostUsers(network string) container.UsernsMode {
+	remaps := slices.ContainsFunc(d.Info.SecurityOptions, func(s string) bool {
+		return strings.Contains(s, "name=userns")
+	})
+	if network == "host" && remaps {
+		return "host"
+	}
+	return ""
 }
 
 // BridgeName returns the device of a bridge network, given the network's ID and the driver's

@@ -185,7 +185,7 @@ func (o *opener) start(e *engine, name, network string) error {
 			Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name}, Labels: e.Labels(),
 			OpenStdin: true, StdinOnce: true, AttachStdin: true},
 		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode(network),
-			AutoRemove: true, LogConfig: container.LogConfig{Type: "none"}}})
+			UsernsMode: e.HostUsers(network), AutoRemove: true, LogConfig: container.LogConfig{Type: "none"}}})
 	if err != nil {
 		return fmt.Errorf("make a container on network %s: %w", network, err)
 	}

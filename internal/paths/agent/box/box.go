@@ -210,8 +210,8 @@ func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteClo
 		dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true}
 	h := &container.HostConfig{NetworkMode: container.NetworkMode(on), AutoRemove: true,
-		LogConfig: container.LogConfig{Type: "none"},
-		CapAdd:    []string{"CAP_NET_ADMIN"}, ReadonlyRootfs: true,
+		UsernsMode: d.HostUsers(on), LogConfig: container.LogConfig{Type: "none"},
+		CapAdd: []string{"CAP_NET_ADMIN"}, ReadonlyRootfs: true,
 		SecurityOpt: []string{"no-new-privileges"}}
 	o := client.ContainerCreateOptions{Name: name, Config: c, HostConfig: h}
 	if b.LAN != nil {
