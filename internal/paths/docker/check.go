@@ -107,7 +107,10 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
-	if fromAfar(s) {
+	switch {
+	case !t.rules && !(t.proxy && recipe.Proxied(s)):
+		return t.noRules()
+	case fromAfar(s):
 		return nil
 	}
 	if t.proxy && recipe.Proxied(s) {
@@ -144,8 +147,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		return &machine.UnsupportedError{
 			Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
 	}
-	if fromAfar(s) && !s.To.Six() { // see checkNAT
-		return nil
+	if fromAfar(s) && !s.To.Six() {
+		return e.checkNAT(ctx, s, t)
 	}
 	proxy, err := e.hasProxy(ctx, s, t)
 	switch {
@@ -153,6 +156,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		return err
 	case proxy && recipe.Proxied(s):
 		return e.checkRelay(s)
+	case !t.rules:
+		return t.noRules()
 	case s.To == mode.ToLoopback6:
 		return &machine.UnsupportedError{
 			Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
@@ -278,9 +283,9 @@ func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
 }
 
-func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
+func (e *engine) checkDefault(ctx context.Context, s path.Spec, t *trial) error {
 	apart, err := e.keepsApart(ctx)
-	if err == nil && apart && s.From == mode.FromContainer && !s.To.Outside() {
+	if err == nil && apart && t.rules && s.From == mode.FromContainer && !s.To.Outside() {
 		return &machine.UnsupportedError{
 			Missing: `this Docker isolates the containers of its default network ("icc": false)`,
 			Remedy:  "link, which connects two of them; or bridge"}
@@ -291,12 +296,12 @@ func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error 
 	return err
 }
 
-func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
+func (e *engine) checkLink(ctx context.Context, s path.Spec, t *trial) error {
 	apart, err := e.keepsApart(ctx)
 	if err != nil {
 		return err
 	}
-	if !apart {
+	if !apart || !t.rules {
 		return &machine.UnsupportedError{
 			Missing: "containers on this Docker's default network reach each other without a link",
 			Remedy:  `"icc": false in /etc/docker/daemon.json and a restart of docker`}

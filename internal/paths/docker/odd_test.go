@@ -31,3 +31,15 @@ func TestBesideRemappedInFullPools(t *testing.T) {
 	sameTruth(t, "after three paths", before)
 	sh(t, "docker network rm users")
 }
+
+// docker-proxy relays the connections to published ports, also those to the machine's own address.
+func TestBesideRuleless(t *testing.T) {
+	daemon(t)
+	shows(t, 0, "path publish --on docker --from host --to loopback", "Witnessed", "docker-proxy")
+	shows(t, 0, "path bridge --on docker --from container", "Witnessed")
+	for _, args := range []string{"path publish --to address", "path publish-default --to address",
+		"path publish-nat --to address"} {
+		shows(t, 3, args+" --on docker --from host", `this Docker writes no rules ("iptables": false)`,
+			"hint: --to loopback")
+	}
+}

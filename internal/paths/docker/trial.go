@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -19,6 +21,7 @@ type trial struct {
 	err   error // set if the daemon's networks are on another machine
 	proxy bool  // a docker-proxy listens on the port
 	taken bool  // a process of the machine listens on the port
+	rules bool  // the engine writes rules about its networks
 }
 
 // try publishes a port once, because dockerd reports neither its network namespace nor whether it
@@ -87,7 +90,7 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	if err := e.sameNetwork(s.network); err != nil {
 		return err
 	}
-	s.at = e.machine
+	s.at, t.rules = e.machine, e.writes(s.network.bridge)
 	t.proxy, err = s.tryPort(loopback, &t.taken)
 	return err
 }
@@ -112,6 +115,45 @@ func (s *site) tryPort(on netip.Addr, taken *bool) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// writes reports whether the engine's rules mention a bridge of its networks: with "iptables": false
+// it writes none. It returns true if the rules cannot be read.
+func (e *engine) writes(bridge string) bool {
+	if e.native() {
+		var rules []nft.Counted
+		err := e.ns.Do(func() (err error) {
+			rules, err = nft.ReadTable(nft.IPv4, bridgesTable)
+			return err
+		})
+		return err != nil || slices.ContainsFunc(rules, func(r nft.Counted) bool {
+			return strings.HasSuffix(r.Chain, "__"+bridge)
+		})
+	}
+	ran := false
+	for _, p := range savers {
+		if strings.Contains(p, "-legacy-") && !e.loaded("filter", false) {
+			continue
+		}
+		var text string
+		err := e.ns.Do(func() (err error) { text, err = saved(p, "filter"); return err })
+		if err == nil && strings.Contains(text, bridge) {
+			return true
+		}
+		ran = ran || err == nil
+	}
+	return !ran
+}
+
+// noRules refuses routes to published ports that toll counts at a rule.
+func (t *trial) noRules() error {
+	const on = `"iptables": true in daemon.json and a restart of docker`
+	if !t.proxy {
+		return &machine.UnsupportedError{
+			Missing: `this Docker publishes no ports: it writes no rules ("iptables": false) and starts no docker-proxy`, Remedy: on}
+	}
+	return &machine.UnsupportedError{
+		Missing: `this Docker writes no rules ("iptables": false), at which toll would count the connections of this route`, Remedy: "--to loopback, where docker-proxy counts; or " + on}
 }
 
 // sameNetwork returns an error if the network's bridge is not in this network namespace.
