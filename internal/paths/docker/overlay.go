@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -190,7 +191,9 @@ func (s *site) guardTunnel(ns *netns.NS) error {
 }
 
 func (e *engine) checkSwarm() error {
-	switch {
+	switch u := dockerapi.InSwarm(e.Info.Swarm); {
+	case u != nil:
+		return u
 	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:
 		return &machine.UnsupportedError{
 			Missing: "overlay networks need a swarm, and this Docker is not in one",

@@ -9,9 +9,11 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/distribution/reference"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/api/types/system"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // RunLabel is the label of everything that toll makes. Its value is toll's mark.
@@ -91,6 +93,36 @@ func BridgeName(id string, options map[string]string) string {
 func NotManager(err error) bool {
 	return cerrdefs.IsUnavailable(err) && strings.Contains(err.Error(), "not a swarm manager")
 }
+
+// Leaderless reports whether a manager could not answer because too few managers of the swarm are up.
+func Leaderless(err error) bool {
+	if err == nil || NotManager(err) {
+		return false
+	}
+	return strings.Contains(err.Error(), "swarm does not have a leader") ||
+		strings.Contains(err.Error(), "code = DeadlineExceeded")
+}
+
+// InSwarm returns nil if the node takes part in a swarm, or is in none. Otherwise it returns why it
+// takes no part in its own.
+func InSwarm(i swarm.Info) *machine.UnsupportedError {
+	switch i.LocalNodeState {
+	case swarm.LocalNodeStateLocked:
+		return &machine.UnsupportedError{
+			Missing: "this node's swarm is locked, as after each restart of a Docker Engine with autolock",
+			Remedy:  "docker swarm unlock"}
+	case swarm.LocalNodeStatePending:
+		return &machine.UnsupportedError{Missing: "this node is still joining its swarm",
+			Remedy: "toll again once docker info says: Swarm: active"}
+	case swarm.LocalNodeStateError:
+		return &machine.UnsupportedError{Missing: "this node takes no part in its swarm: " +
+			printable.Words(printable.Limit(i.Error, maxSaid)),
+			Remedy: "docker info; journalctl -u docker"}
+	}
+	return nil
+}
+
+const maxSaid = 300 // characters
 
 // endedFirst reports whether a container ended before the daemon could kill it.
 func endedFirst(err error) bool {

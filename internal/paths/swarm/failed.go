@@ -3,6 +3,8 @@ package swarm
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -37,6 +39,10 @@ func (r *run) failed(s *service, t swarm.Task) error {
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"toll cannot see the namespaces of overlay networks on node %s: %s", name, said),
 			Remedy: "dockerd there with its default --exec-root, /var/run/docker, and /run as a shared mount"}
+	case r.swarm.Image == "" && s.otherArch(t) != "":
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
+			"node %s is %s, and toll's own image is for %s", name, s.otherArch(t), runtime.GOARCH),
+			Remedy: "--image with a multi-architecture image in a registry; or --nodes with nodes of one architecture"}
 	case t.Status.State == swarm.TaskStateRejected && dockerapi.LacksImage(said, r.image):
 		u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"node %s does not have toll's image %s, and a swarm does not distribute images", name,
@@ -52,6 +58,21 @@ func (r *run) failed(s *service, t swarm.Task) error {
 		return errGaveUp
 	}
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
+}
+
+// archs has the words of swarms for Go's architectures.
+var archs = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "arm": "armv7l",
+	"riscv64": "riscv64", "ppc64le": "ppc64le", "s390x": "s390x"}
+
+// otherArch returns the architecture of a task's node if it is known to be another than toll's.
+func (s *service) otherArch(t swarm.Task) string {
+	i := slices.IndexFunc(s.nodes, func(n Node) bool { return n.ID == s.nodeOf(t) })
+	own := archs[runtime.GOARCH]
+	if i < 0 || own == "" || s.nodes[i].Arch == own || !slices.Contains(slices.Collect(
+		maps.Values(archs)), s.nodes[i].Arch) {
+		return ""
+	}
+	return s.nodes[i].Arch
 }
 
 // orNode returns a node's name for a command line. The node chose it: another one than a word of a

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -22,6 +23,55 @@ func TestOddNodeName(t *testing.T) {
 		var u *machine.UnsupportedError
 		if !errors.As(err, &u) || !strings.Contains(u.Remedy, want) {
 			t.Errorf("%s: %+v", name, u)
+		}
+	}
+}
+
+// toll image would write one for this machine.
+func TestNodeOfAnotherArchitecture(t *testing.T) {
+	for _, tt := range []struct {
+		image, arch, says string
+		other             bool
+	}{
+		{"", "s390x", "No such image: toll", true},
+		{"", "s390x", "exec /toll: exec format error", true},
+		{"", archs[runtime.GOARCH], "No such image: toll", false},
+		{"", "", "No such image: toll", false},
+		{"example.org/toll", "s390x", "No such image: toll", false},
+	} {
+		r := &run{swarm: &Swarm{Image: tt.image}, image: "toll"}
+		s := &service{nodes: []Node{{ID: "n2", Name: "node2", Arch: tt.arch}}}
+		err := r.failed(s, swarm.Task{NodeID: "n2", Status: swarm.TaskStatus{
+			State: swarm.TaskStateRejected, Err: tt.says}})
+		var u *machine.UnsupportedError
+		if !errors.As(err, &u) || strings.Contains(u.Missing, "node2 is s390x") != tt.other ||
+			strings.Contains(u.Remedy, "multi-architecture") != tt.other {
+			t.Errorf("%+v: %+v", tt, u)
+		}
+	}
+}
+
+func TestManaged(t *testing.T) {
+	for _, tt := range []struct {
+		is           swarm.Info
+		says, remedy string // "": accepted
+	}{
+		{swarm.Info{LocalNodeState: swarm.LocalNodeStateActive, ControlAvailable: true}, "", ""},
+		{swarm.Info{LocalNodeState: swarm.LocalNodeStateActive}, "not a manager", "on a manager"},
+		{swarm.Info{LocalNodeState: swarm.LocalNodeStateInactive}, "not in a swarm",
+			"docker swarm init"},
+		{swarm.Info{LocalNodeState: swarm.LocalNodeStateLocked}, "is locked",
+			"docker swarm unlock"},
+		{swarm.Info{LocalNodeState: swarm.LocalNodeStatePending}, "still joining", "again"},
+		{swarm.Info{LocalNodeState: swarm.LocalNodeStateError, Error: "manager stopped:\x1b[2J"},
+			"in its swarm: manager stopped:", "docker info"},
+	} {
+		err := managed(tt.is)
+		var u *machine.UnsupportedError
+		if tt.says == "" && err != nil || tt.says != "" && (!errors.As(err, &u) ||
+			!strings.Contains(u.Missing, tt.says) || !strings.Contains(u.Remedy, tt.remedy) ||
+			strings.Contains(u.Missing, "\x1b")) {
+			t.Errorf("%s: %+v", tt.is.LocalNodeState, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
 // Node is a machine of the swarm.
@@ -21,6 +22,7 @@ type Node struct {
 	ID, Name string
 	Addr     netip.Addr // the address that the swarm knows
 	Engine   string
+	Arch     string // as uname -m prints it; may be ""
 
 	shared string // name of several nodes; "": Name is unique
 }
@@ -30,13 +32,19 @@ type Node struct {
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string,
 	err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
+	if dockerapi.Leaderless(err) {
+		return nil, nil, &machine.UnsupportedError{
+			Missing: "the swarm has no leader: half of its managers or more are down",
+			Remedy:  "start them; docker node ls must answer", Err: err}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the swarm's nodes: %w", err)
 	}
 	why = map[string]string{}
 	for _, n := range got.Items {
 		node := Node{ID: n.ID, Name: n.Description.Hostname,
-			Engine: n.Description.Engine.EngineVersion}
+			Engine: n.Description.Engine.EngineVersion,
+			Arch:   n.Description.Platform.Architecture}
 		if node.Name == "" {
 			node.Name = n.ID
 		}

@@ -83,7 +83,9 @@ func (r *run) begin(ctx context.Context) error {
 }
 
 func managed(i swarm.Info) error {
-	switch {
+	switch u := dockerapi.InSwarm(i); {
+	case u != nil:
+		return u
 	case i.LocalNodeState != swarm.LocalNodeStateActive:
 		return &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"this Docker Engine is not in a swarm (it is %s)", i.LocalNodeState),
