@@ -33,7 +33,7 @@ func contained(s path.Spec) bool {
 func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
 	if !docker.Apart(spec) { // any address shows which cards connect the machines
 		spec.To = mode.ToAddress
-		if a := cmp.Or(r.peer.Address, r.seen.Here.Addr()); a.Is6() {
+		if a := cmp.Or(r.peer.Address, r.seen.Here.Addr()); a.Is6() && !a.IsLinkLocalUnicast() {
 			spec.To = mode.ToAddress6
 		}
 	}

@@ -63,7 +63,8 @@ func (s *site) begin() (err error) {
 const loopback = "lo"
 
 // dialled returns this machine's address that the peer dials: the given one, the source of ssh's
-// connection, or an address of the other family on the same card.
+// connection, or an address of the other family on the same card. A link-local address, which
+// names no route, stands for its card.
 func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
 	if !at.IsValid() {
@@ -105,26 +106,30 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"to the peer, ssh's connection comes from %s, which is not an address of this machine: NAT or another machine is between the two", at),
 			Remedy: "--address with an address of this machine that the peer reaches directly"}
-	case at.Is6() == six:
+	case at.Is6() == six && !at.IsLinkLocalUnicast():
 		return at, nil
 	case s.run.peer.Address.IsValid():
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
-			"the peer dials %s, which is of the other address family", at),
+			"the peer dials %s, which is %s", at, kindOf(at)),
 			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --address with this machine's address of that family"}
 	}
-	return s.beside(at, others)
+	return s.beside(at, others, six)
 }
 
-// beside returns one of others, addresses of the other family on the card with the address at. The
+// beside returns one of others, addresses of the wanted family on the card with the address at. The
 // peer must reach it through the same card as at, from an address of that family.
-func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
-	known, err := s.run.agent.Route(s.ctx, at)
-	if err != nil {
-		return at, err
+func (s *site) beside(at netip.Addr, others []netip.Addr, six bool) (netip.Addr, error) {
+	device := at.Zone() // the peer's: it reported the address
+	if !at.IsLinkLocalUnicast() {
+		known, err := s.run.agent.Route(s.ctx, at)
+		if err != nil {
+			return at, err
+		}
+		device = known.Device
 	}
 	for _, a := range others {
 		w, err := s.run.agent.Route(s.ctx, a)
-		if err == nil && w.Device == known.Device && w.Source.IsGlobalUnicast() {
+		if err == nil && w.Device == device && w.Source.IsGlobalUnicast() {
 			return a, nil
 		}
 		if err := s.run.left(); err != nil {
@@ -132,13 +137,21 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 		}
 	}
 	family := "IPv4"
-	if at.Is4() {
+	if six {
 		family = "IPv6"
 	}
 	return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
-		"the peer reaches this machine at %[2]s, which is of the other address family, and on that wire the two machines have no %[1]s addresses", family, at),
+		"the peer reaches this machine at %[2]s, which is %[3]s, and on that wire the two machines have no other %[1]s addresses", family, at, kindOf(at)),
 		Remedy: "--address with an " + family +
 			" address of this machine that the peer reaches, or the other family"}
+}
+
+// kindOf says why a path does not use the address.
+func kindOf(at netip.Addr) string {
+	if at.IsLinkLocalUnicast() {
+		return "link-local"
+	}
+	return "of the other address family"
 }
 
 func (s *site) native() error {
