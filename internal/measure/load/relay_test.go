@@ -9,11 +9,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // delayed starts a relay in user space, which delays each direction.
 func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPort {
+	t.Helper()
+	return relayed(t, to, func(came time.Time) time.Time { return came.Add(delay) })
+}
+
+// stalled starts a relay that keeps what comes between two instants of the clock, in ns, until the
+// second one.
+func stalled(t testing.TB, to netip.AddrPort, from, until int64) netip.AddrPort {
+	t.Helper()
+	return relayed(t, to, func(came time.Time) time.Time {
+		if now := clock.Now(); now >= from && now < until {
+			return came.Add(time.Duration(until - now))
+		}
+		return came
+	})
+}
+
+// relayed starts a relay that passes on what comes when leaves says.
+func relayed(t testing.TB, to netip.AddrPort, leaves func(came time.Time) time.Time) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -32,14 +51,14 @@ func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPor
 				c.Close()
 				continue
 			}
-			wg.Go(func() { pass(s, c, delay) })
-			wg.Go(func() { pass(c, s, delay) })
+			wg.Go(func() { pass(s, c, leaves) })
+			wg.Go(func() { pass(c, s, leaves) })
 		}
 	})
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
 
-func pass(to, from net.Conn, delay time.Duration) {
+func pass(to, from net.Conn, leaves func(came time.Time) time.Time) {
 	type piece struct {
 		at time.Time
 		b  []byte
@@ -52,7 +71,7 @@ func pass(to, from net.Conn, delay time.Duration) {
 			b := make([]byte, 64<<10)
 			n, err := from.Read(b)
 			if n > 0 {
-				line <- piece{time.Now().Add(delay), b[:n]}
+				line <- piece{leaves(time.Now()), b[:n]}
 			}
 			if err != nil {
 				return
@@ -154,4 +173,26 @@ func overDelay(t testing.TB, s sample.Load, delay time.Duration) Stats {
 	via := func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, delay) }
 	client, _ := between(t, s, windows(warmup, 5*window), via)
 	return client
+}
+
+// stallsAt runs a load over a relay that stalls from..until of the schedule that when returns.
+func stallsAt(t testing.TB, s sample.Load, when func(begin int64) Schedule,
+	at func(Schedule) (from, until int64)) Stats {
+	t.Helper()
+	begin := clock.Now() + int64(100*time.Millisecond)
+	w := when(begin)
+	from, until := at(w)
+	client, _ := between(t, s, func(int64) Schedule { return w },
+		func(a netip.AddrPort) netip.AddrPort { return stalled(t, a, from, until) })
+	return client
+}
+
+// longer returns the number of trips that took at least least.
+func longer(s Stats, least time.Duration) (n int64) {
+	for _, b := range s.Latency.Distribution() {
+		if b.From >= int64(least) {
+			n += b.Count
+		}
+	}
+	return n
 }

@@ -19,7 +19,7 @@ func rrClient(t *thread) {
 		}
 		// The previous trip is recorded while this one is in flight.
 		if timed {
-			_ = t.hist.RecordValue(took)
+			record(t.hist, took)
 		}
 		if !t.recvFull(reply) {
 			return
@@ -36,7 +36,7 @@ func rrClient(t *thread) {
 		}
 	}
 	if timed {
-		_ = t.hist.RecordValue(took)
+		record(t.hist, took)
 	}
 	t.finish()
 }

@@ -190,6 +190,29 @@ func TestRestIsNoLatency(t *testing.T) {
 	})
 }
 
+// A trip that ends while the others have their slices took as long as it took, not until the next
+// slice.
+func TestRestAfterAStalledTrip(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		const stall, rest = 60 * time.Millisecond, int64(time.Second)
+		client := stallsAt(u, sample.Load{Kind: "rr", Streams: 2}, func(begin int64) Schedule {
+			w := sliced(begin, 3)
+			for i := range w.Slices[2:] {
+				w.Slices[2+i] = w.Slices[2+i].after(rest)
+			}
+			w.Start, w.From, w.To, w.End = w.Start+rest, w.From+rest, w.To+rest, w.End+rest
+			return w
+		}, func(w Schedule) (from, until int64) {
+			at := (w.Slices[1].From + w.Slices[1].To) / 2
+			return at, at + int64(stall)
+		})
+		longest := time.Duration(client.Latency.Max())
+		if longest < stall/2 || longest > time.Duration(rest)/2 {
+			u.Errorf("the longest trip took %s, the stall %s", longest, stall)
+		}
+	})
+}
+
 func TestMedian(t *testing.T) {
 	for _, c := range []struct {
 		in   []int64

@@ -142,18 +142,18 @@ func (t *thread) arrived(r *reading, now, since int64) int64 {
 		r.over = true
 	}
 	if first && t.inWindow() {
-		_ = s.first.RecordValue(now - r.asked)
+		record(s.first, now-r.asked)
 	}
 	if r.due < t.when.From || r.due >= t.when.To {
 		return 0
 	}
 	t.counts[workload.CountTokens]++
-	_ = t.hist.RecordValue(max(0, now-r.due))
-	_ = s.late.RecordValue(max(0, r.reader.sent-r.due))
-	_ = s.transit.RecordValue(max(0, now-r.reader.sent))
-	_ = s.wait.RecordValue(max(0, now-since))
+	record(t.hist, now-r.due)
+	record(s.late, r.reader.sent-r.due)
+	record(s.transit, now-r.reader.sent)
+	record(s.wait, now-since)
 	if !first {
-		_ = s.gap.RecordValue(gap)
+		record(s.gap, gap)
 	}
 	return 1
 }
@@ -165,7 +165,7 @@ func (t *thread) ended(r *reading, now int64) {
 		t.err = fmt.Errorf("a response of %d tokens has %d", tokens, r.token)
 	}
 	if t.inWindow() {
-		_ = t.stream.overrun.RecordValue(max(0, now-r.asked-int64(float64(tokens)*period(t.spec))))
+		record(t.stream.overrun, now-r.asked-int64(float64(tokens)*period(t.spec)))
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *thread) giveUp(now int64, period float64) {
 		n, due := t.overdue(&t.stream.reads[i], period)
 		for k := range n {
 			t.counts[workload.CountOverdue]++
-			_ = t.hist.RecordValue(max(0, now-due-int64(float64(k)*period)))
+			record(t.hist, now-due-int64(float64(k)*period))
 		}
 	}
 }

@@ -145,6 +145,11 @@ func (t *thread) inWindow() bool {
 	return t.bounds == 1 || t.slices != nil && t.slices.phase == untilTo
 }
 
+// record counts a time in ns that is beyond the histogram's range as its longest.
+func record(h *hdrhistogram.Histogram, ns int64) {
+	_ = h.RecordValue(min(max(0, ns), h.HighestTrackableValue()))
+}
+
 func (t *thread) failed(what string, e syscall.Errno) {
 	t.err = fmt.Errorf("%s: %w", what, e)
 }

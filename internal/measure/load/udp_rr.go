@@ -23,58 +23,70 @@ func udpRRClient(t *thread) {
 		request = t.buf[:t.sizes.Request]
 		reply   = written(workload.MaxDatagram)
 		limit   = int64(replyTime) + 4*t.udp.rtt
-		counts  = map[string]int64{workload.CountLost: 0, workload.CountLate: 0,
-			workload.CountBuffer: int64(t.udp.buffer)}
-		took  int64
-		timed bool
+		last    = max(t.when.To, t.when.End) + lastWord/2
+		// These are variables, because counting in a map costs time.
+		answered, lost, late, took int64
+		timed                      bool
 	)
 	for id, over := byte(0), false; !over; id = (id + 1) % rrNumbers {
 		request[0] = id
-		sentAt := clock.Now()
+		// A loss is noticed when slice and window are over, so the request's own time decides.
+		sentAt, counts := clock.Now(), t.inWindow()
 		if _, e := send(t.fd, request); e != 0 {
 			t.failed("send", e)
 			return
 		}
 		t.sent += int64(len(request))
 		if timed {
-			_ = t.hist.RecordValue(took)
+			record(t.hist, took)
 		}
-		timed = false
-		for {
-			n, e := recv(t.fd, reply)
-			now := clock.Now()
-			if e == 0 && n == t.sizes.Reply && reply[0] == id {
-				t.recvd += int64(n)
-				t.trips++
-				took = now - sentAt
-				timed = t.timed(took)
-				over = t.passed(now)
-				break
-			}
-			if e != 0 && e != syscall.EAGAIN {
-				t.failed("receive", e)
-				return
-			}
-			if e == 0 && n == t.sizes.Reply && reply[0] < rrNumbers && t.inWindow() {
-				counts[workload.CountLate]++
-			}
-			if over = t.passed(now); over {
-				break
-			}
-			if now-sentAt > limit {
-				if t.inWindow() {
-					counts[workload.CountLost]++
-				}
-				break
+		now, others, e := t.response(reply, id, min(sentAt+limit, last))
+		if e != 0 && e != syscall.EAGAIN {
+			t.failed("receive", e)
+			return
+		}
+		if timed = false; e == 0 {
+			t.recvd += int64(t.sizes.Reply)
+			t.trips++
+			took = now - sentAt
+			timed = t.timed(took)
+		}
+		if counts {
+			late += others
+			if e == 0 {
+				answered++
+			} else if now >= sentAt+limit {
+				lost++
 			}
 		}
+		over = t.passed(now)
 	}
 	if timed {
-		_ = t.hist.RecordValue(took)
+		record(t.hist, took)
 	}
-	t.counts = counts
+	t.counts = map[string]int64{workload.CountAnswered: answered, workload.CountLost: lost,
+		workload.CountLate: late, workload.CountBuffer: int64(t.udp.buffer)}
 	s := &sender{t: t, f: t.udp}
 	s.end(0, 0)
+}
+
+// response waits for the response with that number. It returns when it came, in ns, and the number
+// of late ones that came before, or EAGAIN if it did not come before until.
+func (t *thread) response(b []byte, id byte, until int64) (now, late int64, e syscall.Errno) {
+	for {
+		n, e := recv(t.fd, b)
+		now = clock.Now()
+		switch whole := e == 0 && n == t.sizes.Reply; {
+		case whole && b[0] == id, e != 0 && e != syscall.EAGAIN:
+			return now, late, e
+		case whole && b[0] < rrNumbers:
+			late++
+		}
+		if now >= until {
+			return now, late, syscall.EAGAIN
+		}
+		t.waits(now)
+	}
 }
 
 func udpRRServer(t *thread) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -352,6 +353,41 @@ func TestWhatUDPCannotOpen(t *testing.T) {
 	if _, err := Listen(addr, o); err == nil || err.Error() != "load udp: cannot have several clients, servers or processes" {
 		t.Errorf("a crowd: %v", err)
 	}
+}
+
+// A loss is noticed when the window, or the slice, is long over.
+func TestUDPRoundTripLostAtTheEnd(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		l := sample.Load{Kind: "udp-rr"}
+		var drop atomic.Int64 // a request that comes at that time or later
+		drop.Store(math.MaxInt64)
+		for _, in := range []func(Schedule) int64{
+			func(s Schedule) int64 { return (s.From + s.To) / 2 },
+			func(s Schedule) int64 { return (s.Slices[2].From + s.Slices[2].To) / 2 }} {
+			client, _, err := over(u, l, func(begin int64) Schedule {
+				s := sliced(begin, 4)
+				drop.Store(in(s))
+				return s
+			}, func(a netip.AddrPort) netip.AddrPort {
+				return lossy(u, a, 0, func(int) bool {
+					if clock.Now() < drop.Load() {
+						return true
+					}
+					drop.Store(math.MaxInt64)
+					return false
+				})
+			})
+			if err != nil {
+				u.Fatal(err)
+			}
+			share := workload.FiguresOf(sample.Visit{Ends: sample.Ends{Client: client.Party}},
+				withDefaults(l), sample.Shape{}).Values[workload.Loss]
+			n := client.Counts[workload.CountAnswered]
+			if client.Counts[workload.CountLost] != 1 || n < client.Trips || share != 1/float64(n+1) {
+				u.Errorf("one request was lost, a share of %g: %v", share, client.Counts)
+			}
+		}
+	})
 }
 
 func FuzzReceiver(f *testing.F) {

@@ -121,6 +121,7 @@ const (
 	CountDatagrams = "datagrams" // sent (client), or arrived, each once (server)
 	// sent and not arrived (udp, server); requests without a timely reply (udp-rr, client)
 	CountLost       = "lost"
+	CountAnswered   = "answered"   // requests with a timely reply (udp-rr, client)
 	CountReordered  = "reordered"  // RFC 4737
 	CountDuplicates = "duplicates" // arrived again
 	CountDropped    = "dropped"    // lost in the receiving socket's full queue

@@ -38,5 +38,9 @@ func udpRRWords(l sample.Load) string { return "udp-" + rrWords(l) }
 func (f *Figures) udpTrips(v sample.Visit, _ sample.Load) {
 	f.roundTrips(v)
 	lost := float64(v.Client.Counts[CountLost])
-	f.set(Loss, lost/(lost+float64(v.Client.Trips)))
+	answered, ok := v.Client.Counts[CountAnswered]
+	if !ok { // older files
+		answered = v.Client.Trips
+	}
+	f.set(Loss, lost/(lost+float64(answered)))
 }
