@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math"
 	"syscall"
 	"unsafe"
 
@@ -13,7 +14,8 @@ import (
 
 // In an open loop, requests are due at a fixed rate. Each connection has one request in flight. A
 // request that becomes due meanwhile is sent right after the reply, and its latency counts from
-// when it was due, as in wrk2.
+// when it was due, as in wrk2. The requests that are due in the window count. One that could not be
+// sent by the load's end has waited until then.
 
 // lateSend is the delay (ns) from which a send counts as late: more than it takes to wake a thread
 // on an idle CPU of a virtual machine.
@@ -32,6 +34,11 @@ func paceOf(s sample.Load, index int, start int64) pace {
 }
 
 func (p pace) due(n int64) int64 { return int64(p.first + float64(n)*p.each) }
+
+// next returns the number of the first request that is due at t or later, at least 0.
+func (p pace) next(t int64) int64 {
+	return int64(max(0, math.Ceil((float64(t)-p.first)/p.each)))
+}
 
 func pacedClient(t *thread) {
 	exactTimers()
@@ -60,18 +67,18 @@ func pacedClient(t *thread) {
 		if slept {
 			own = now - due
 		}
-		counts := t.inWindow()
+		counts := due >= t.when.From && due < t.when.To
 		if !t.sendFull(t.sizes.Request) || !t.recvTimeout(t.sizes.Reply) {
 			return
 		}
 		now = clock.Now()
 		t.trips++
 		if counts {
-			_ = t.hist.RecordValue(now - due)
+			record(t.hist, now-due)
 			sends++
 			if slept {
 				if late != nil {
-					_ = late.RecordValue(own)
+					record(late, own)
 				}
 			} else {
 				held++
@@ -81,10 +88,24 @@ func pacedClient(t *thread) {
 			}
 		}
 		if t.passed(now) {
-			t.paced(sends, held, tardy)
+			unsent := t.unsent(p, n+1, now)
+			t.paced(sends+unsent, held+unsent, tardy)
 			return
 		}
 	}
+}
+
+// unsent records the waits until now of requests from number n on that were due in the window. It
+// returns their number.
+func (t *thread) unsent(p pace, n, now int64) int64 {
+	const most = 100_000 // calls: an overloaded hour leaves millions of requests
+	first, end := max(n, p.next(t.when.From)), p.next(t.when.To)
+	step := 1 + (end-first)/most
+	for k := first; k < end; k += step {
+		wait := min(now-p.due(k), t.hist.HighestTrackableValue())
+		_ = t.hist.RecordValues(wait, min(step, end-k))
+	}
+	return max(0, end-first)
 }
 
 func (t *thread) paced(sends, held, tardy int64) {

@@ -126,6 +126,43 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 	})
 }
 
+// Half of a window's requests wait for a stall that goes on beyond its end. Only one of them is sent.
+func TestOpenLoopCountsAStallAtTheEnd(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		const (
+			rate    = 250
+			long    = 400 * time.Millisecond
+			stall   = long / 2
+			beyond  = 20 * time.Millisecond
+			waiting = rate * stall / time.Second
+		)
+		client := stallsAt(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: rate}},
+			windows(warmup, long), func(w Schedule) (from, until int64) {
+				return w.To - int64(stall), w.To + int64(beyond)
+			})
+		if n := longer(client, beyond); n < int64(waiting)*8/10 || n > int64(waiting)*12/10 {
+			u.Errorf("%d requests waited for more than %s, %d were due in the stall", n, beyond, waiting)
+		}
+		if n, all := client.Latency.TotalCount(), int64(rate*long/time.Second); n < all-1 ||
+			n > all+1 || n != client.Counts[workload.CountSends] {
+			u.Errorf("%d of %d requests: %v", n, all, client.Counts)
+		}
+	})
+}
+
+// In an overloaded hour, a request waits for longer than the histogram holds.
+func TestUnsentRequests(t *testing.T) {
+	hour := int64(time.Hour)
+	th := &thread{when: Schedule{To: hour}, hist: options(sample.Load{}).NewHistogram()}
+	p := paceOf(sample.Load{Streams: 1, Options: sample.RROptions{Rate: 1e7}}, 0, 0)
+	const sent = 1000
+	if n := th.unsent(p, sent, hour); n != 1e7*3600-sent || th.hist.TotalCount() != n ||
+		th.hist.Max() < int64(time.Minute) {
+		t.Errorf("%d requests, %d recorded, at most %s", n, th.hist.TotalCount(),
+			time.Duration(th.hist.Max()))
+	}
+}
+
 func TestOpenLoopOfFewRequests(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 0.5}},

@@ -152,9 +152,9 @@ func rrThreads(l sample.Load) int {
 	return max(1, l.Streams)
 }
 
-// Counts and times of an open loop's client, for the requests sent in the window.
+// Counts and times of an open loop's client, for the requests that were due in the window.
 const (
-	CountSends      = "sends"
+	CountSends      = "sends"      // or held until the load's end
 	CountSendsHeld  = "sends_held" // due while an earlier reply was outstanding
 	CountSendsLate  = "sends_late" // late by the client's own fault, by at least lateSend
 	TimeOwnLateness = "own_lateness"
