@@ -6,7 +6,9 @@ import (
 )
 
 // query imitates a chatty application. A page is a number of small queries in sequence on one
-// connection. The latencies are those of pages; queries are timed in addition.
+// connection. The latencies are those of pages; queries are timed in addition. A page counts if it
+// begins in the window or a slice, also if it ends later. The end of a load or of a slice cuts off a
+// page, which counts if it has taken longer than a whole slice: a stall must not be missing.
 
 func queryClient(t *thread) {
 	var (
@@ -18,6 +20,7 @@ func queryClient(t *thread) {
 		whole          bool
 		took           int64
 		timed          bool
+		longest        = shortest(t.when) // of a page that may be left out
 	)
 	for n := 1; ; n++ {
 		if !t.sendFull(request) {
@@ -25,7 +28,7 @@ func queryClient(t *thread) {
 		}
 		// The previous query is recorded while this one is in flight.
 		if timed && queries != nil {
-			_ = queries.RecordValue(took)
+			record(queries, took)
 		}
 		if !t.recvFull(reply) {
 			return
@@ -34,20 +37,37 @@ func queryClient(t *thread) {
 		t.trips++
 		timed, took = t.inWindow(), now-asked
 		if n == page {
-			if whole && t.timed(now-began) {
-				_ = t.hist.RecordValue(now - began)
+			if whole {
+				t.timed(now - began)
+				record(t.hist, now-began)
 			}
 			n = 0
 		}
-		if t.passed(now) {
+		over, rested := t.passed(now), t.rested()
+		if (over || rested) && n > 0 && whole && now-began >= longest {
+			record(t.hist, now-began)
+		}
+		if over {
 			break
 		}
-		if asked = now; t.rested() { // a new page begins
+		if asked = now; rested { // a new page begins
 			asked, n = clock.Now(), 0
 		}
 		if n == 0 {
 			began, whole = asked, t.inWindow()
 		}
 	}
+	if timed && queries != nil {
+		record(queries, took)
+	}
 	t.finish()
+}
+
+// shortest returns the length of the window or, if it is shorter, of the last slice, in ns.
+func shortest(when Schedule) int64 {
+	short := when.To - when.From
+	if n := len(when.Slices); n > 0 {
+		short = min(short, when.Slices[n-1].To-when.Slices[n-1].From)
+	}
+	return short
 }

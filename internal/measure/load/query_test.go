@@ -56,3 +56,25 @@ func TestQueryOverADelay(t *testing.T) {
 		}
 	})
 }
+
+// A stall that begins in the window is in a page and in a query, however long it goes on.
+func TestQueryStalledAtTheEnd(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		const stall = 100 * time.Millisecond // longer than the window
+		for _, queries := range []int{1, 20} {
+			client := stallsAt(u, sample.Load{Kind: "query",
+				Options: sample.QueryOptions{Queries: queries}}, windows(warmup, window),
+				func(w Schedule) (from, until int64) {
+					return w.To - int64(window/4), w.To + int64(stall)
+				})
+			if n := longer(client, stall); n != 1 {
+				u.Errorf("pages of %d queries: %d took %s", queries, n, stall)
+			}
+			longest := time.Duration(client.Times[workload.TimeQuery].Max())
+			if longest < stall {
+				u.Errorf("pages of %d queries: the longest query took %s, one stalled for %s", queries,
+					longest, stall)
+			}
+		}
+	})
+}
