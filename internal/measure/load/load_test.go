@@ -94,6 +94,17 @@ func TestRequestResponse(t *testing.T) {
 	}
 }
 
+func TestTCPOfManyConnections(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		one, _ := both(u, sample.Load{Kind: "rr"})
+		many, _ := both(u, sample.Load{Kind: "rr", Streams: 12})
+		if one.TCP.MSS == 0 || one.TCP.Cwnd == 0 || many.TCP.MSS != one.TCP.MSS ||
+			many.TCP.Cwnd < one.TCP.Cwnd {
+			u.Errorf("one connection %+v, the mean of 12 %+v", one.TCP, many.TCP)
+		}
+	})
+}
+
 func TestWhatCannotBeOpened(t *testing.T) {
 	taken, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -66,6 +66,7 @@ func (c *threadGroup) stats() (Stats, error) {
 			s.Flows = append(s.Flows, t.flow(t.marks[0], t.marks[1]))
 		}
 	}
+	s.TCP.Cwnd, s.TCP.MSS = sample.Mean(s.TCP.Cwnd, n), sample.Mean(s.TCP.MSS, n)
 	return s, errors.Join(errs...)
 }
 
@@ -140,8 +141,8 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	s.TCP.RTT += seconds(int64(b.tcp.Rtt)*usec) / float64(n)
 	s.TCP.RTTVar += seconds(int64(b.tcp.Rttvar)*usec) / float64(n)
 	s.TCP.RTO = max(s.TCP.RTO, seconds(int64(b.tcp.Rto)*usec))
-	s.TCP.Cwnd += int64(b.tcp.Snd_cwnd) / n
-	s.TCP.MSS += int64(b.tcp.Snd_mss) / n
+	s.TCP.Cwnd += int64(b.tcp.Snd_cwnd) // stats divides the sums
+	s.TCP.MSS += int64(b.tcp.Snd_mss)
 	s.addPath(t.fd, b.tcp)
 }
 

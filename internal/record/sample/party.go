@@ -29,16 +29,20 @@ func Together(parties []Party) Party {
 		out.TCP.RTT += p.TCP.RTT / float64(n)
 		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
 		out.TCP.RTO = max(out.TCP.RTO, p.TCP.RTO)
-		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
-		out.TCP.MSS += p.TCP.MSS / int64(n)
+		out.TCP.Cwnd += p.TCP.Cwnd
+		out.TCP.MSS += p.TCP.MSS
 		// all from the smallest path
 		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) {
 			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers = t.PMTU, t.Packet, t.Headers
 			out.TCP.Device, out.TCP.DeviceMTU = t.Device, t.DeviceMTU
 		}
 	}
+	out.TCP.Cwnd, out.TCP.MSS = Mean(out.TCP.Cwnd, int64(n)), Mean(out.TCP.MSS, int64(n))
 	return out
 }
+
+// Mean returns sum / n, rounded to the nearest; 0 if n is 0.
+func Mean(sum, n int64) int64 { return (sum + n/2) / max(1, n) }
 
 func (p Party) withoutWindow() Party {
 	p.Window, p.CPU, p.BusiestCPU = 0, 0, 0
