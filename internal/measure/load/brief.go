@@ -22,7 +22,8 @@ type brief struct {
 
 	opened, failed int64 // over the whole visit
 	failures       [len(failures)]int64
-	cut            bool // the quota or the ports ran out before the load's end
+	cut            bool // the quota or the ports ran out before the load's end,
+	early          bool // and before the window's
 }
 
 func briefServer(listener int) func(*thread) error {

@@ -71,8 +71,8 @@ func crrClient(t *thread) {
 		}
 		over := t.passed(c.end)
 		if timed {
-			_ = t.hist.RecordValue(c.end - c.begin)
-			_ = t.times[workload.TimeConnect].RecordValue(c.connected - c.begin)
+			record(t.hist, c.end-c.begin)
+			record(t.times[workload.TimeConnect], c.connected-c.begin)
 		}
 		if over {
 			break
@@ -127,7 +127,7 @@ func connectFailure(e syscall.Errno) int {
 }
 
 func (t *thread) cutShort() {
-	t.brief.cut = true
+	t.brief.cut, t.brief.early = true, t.bounds < windowBounds
 	now := clock.Now()
 	for t.bounds < windowBounds {
 		t.cross(now)
@@ -140,7 +140,7 @@ func (t *thread) note() {
 		t.counts[name] = t.brief.failures[i]
 	}
 	t.counts[workload.EndedEarly] = 0
-	if t.brief.cut {
+	if t.brief.early {
 		t.counts[workload.EndedEarly] = 1
 	}
 }

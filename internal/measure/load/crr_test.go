@@ -164,6 +164,30 @@ func TestBudget(t *testing.T) {
 	})
 }
 
+// What runs out after the window does not make it shorter.
+func TestBudgetAfterTheWindow(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		const delay, budget = 4 * time.Millisecond, 40 // warm-up and window have time for half of it
+		addr, _ := answering(u, delay)
+		o := options(sample.Load{Kind: "crr"})
+		o.Budget = budget
+		Prepare(2)
+		cli, err := Dial(addr, o)
+		if err != nil {
+			u.Fatal(err)
+		}
+		when := soon(warmup, window)
+		when.End = when.To + int64(10*time.Second)
+		got, err := cli.Run(when)
+		if err := errors.Join(err, cli.Close()); err != nil {
+			ends(u, err)
+		}
+		if got.Connections != budget || got.Counts[workload.EndedEarly] != 0 {
+			u.Errorf("%d connections, counts %v", got.Connections, got.Counts)
+		}
+	})
+}
+
 func TestFailuresAreCounted(t *testing.T) {
 	const bound = 20 * time.Second // of a busy machine
 	t.Run("refused", func(t *testing.T) {
