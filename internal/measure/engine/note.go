@@ -139,6 +139,6 @@ const stallResent = 0.01
 func stalled(l sample.Load, v *sample.Visit) bool {
 	resent := float64(v.Client.TCP.Resent + v.Server.TCP.Resent)
 	sent := float64(v.Client.TotalSent + v.Server.TotalSent)
-	return l.Kind == workload.Bulk && resent > stallResent*sent &&
+	return (l.Kind == workload.Bulk || l.Kind == workload.BulkReverse) && resent > stallResent*sent &&
 		punctual(l.Window, v.Client, v.Server) != nil
 }

@@ -38,6 +38,7 @@ func TestStalled(t *testing.T) {
 		{"in-time", 0.3, mega, 9 * mega, workload.Bulk, false},
 		{"nothing-lost", 0.66, 0, 9 * mega, workload.Bulk, false},
 		{"little-lost", 0.0001, 7240, 500 * mega, workload.Bulk, false},
+		{"the-other-way", 0.66, mega, 9 * mega, workload.BulkReverse, true},
 		{"round-trips", 0.66, mega, 9 * mega, workload.RR, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
