@@ -30,8 +30,10 @@ func alone(j *analysis.Run) (out []Trace) {
 			for _, row := range s.rowsOf(i, i) {
 				p := rowPart(row)
 				cost := func(r *sum) float64 { return s.costs.total(r.events, p.kind) }
-				t.Rows = append(t.Rows, Row{Name: row, Mine: s.midMean(i, sample.Traced, p, cost),
-					Parts: s.partsOf(row, i, i)})
+				mine := s.midMean(i, sample.Traced, p, cost)
+				if mine != nil { // else only epochs with copies have the row
+					t.Rows = append(t.Rows, Row{Name: row, Mine: mine, Parts: s.partsOf(row, i, i)})
+				}
 			}
 		}
 		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i))

@@ -98,6 +98,28 @@ func TestRelayCosts(t *testing.T) {
 	}
 }
 
+// TestRowOfOtherEpochs has a row in epochs with copies that those without lack.
+func TestRowOfOtherEpochs(t *testing.T) {
+	for _, relay := range []float64{0, 30} {
+		got := trace.Judge(judgetest.Routes(relay, func(x *sample.Trace) {
+			if x.State == sample.Traced { // no write of the server was seen
+				i := slices.IndexFunc(x.Segments, func(g sample.Segment) bool {
+					return g.Part == sample.PartServerTCP
+				})
+				x.Segments = slices.Delete(x.Segments, i, i+1)
+			}
+		})).Traces[0]
+		for _, row := range got.Rows {
+			if relay == 0 && row.Mine == nil {
+				t.Errorf("%s has no time", row.Name)
+			}
+		}
+		if len(got.Named()) == 0 {
+			t.Errorf("no part of %+v", got)
+		}
+	}
+}
+
 // TestRouteBroken checks that below 95 % of the requests nothing but the first broken step is shown.
 func TestRouteBroken(t *testing.T) {
 	for followed, refused := range map[int]bool{960: false, 940: true} {
