@@ -120,6 +120,23 @@ func TestRowOfOtherEpochs(t *testing.T) {
 	}
 }
 
+// TestTailOfSomeEpochs lets every other epoch have too few requests for the p99.
+func TestTailOfSomeEpochs(t *testing.T) {
+	n := 0
+	r := trace.Judge(judgetest.Routes(0, func(x *sample.Trace) {
+		for i := range x.Segments {
+			if n++; x.State == sample.Traced && n/len(x.Segments)%4 < 2 {
+				x.Segments[i].Tail = 1e-3
+			}
+		}
+	}))
+	i := slices.Index(codes(r.Found), trace.TailIn)
+	if want := 1e-3 * float64(len(r.Traces[0].Segments)); i < 0 ||
+		math.Abs(r.Found[i].Values[trace.Whole]-want) > 1e-9 {
+		t.Errorf("found %+v, want a p99 of %g s", r.Found, want)
+	}
+}
+
 // TestRouteBroken checks that below 95 % of the requests nothing but the first broken step is shown.
 func TestRouteBroken(t *testing.T) {
 	for followed, refused := range map[int]bool{960: false, 940: true} {

@@ -168,17 +168,21 @@ func (t tracing) slowest() (out seen) {
 	return out
 }
 
-// tail returns a segment's mean, over the epochs traced once, in the trips around their p99.
-func (t tracing) tail(k sample.SegmentKey) (mean float64) {
-	all := t.by[sample.Traced]
-	for _, x := range all {
+// tail returns a segment's mean in the trips around the p99, over the epochs traced once that have
+// enough trips for one.
+func (t tracing) tail(k sample.SegmentKey) (sum float64) {
+	n := 0
+	for _, x := range t.by[sample.Traced] {
+		if slices.ContainsFunc(x.Segments, func(g sample.Segment) bool { return g.Tail > 0 }) {
+			n++
+		}
 		for _, g := range x.Segments {
 			if g.SegmentKey == k {
-				mean += g.Tail / float64(len(all))
+				sum += g.Tail
 			}
 		}
 	}
-	return mean
+	return sum / float64(max(1, n))
 }
 
 // of returns how long a segment took in the slowest trip; 0: unknown, or none.
