@@ -117,10 +117,11 @@ func inUnits(x seen, p part) []analysis.SliceValue {
 	return out
 }
 
-// unsureWoken is the most, in s, by which what tracing costs a part is assumed to differ from the
-// cost of its events, if it may be woken later, and on another CPU: a relay, and the ends of a
-// route, which have the same events on both.
-const unsureWoken = 5e-6
+// unsure is the most, in s, by which what tracing costs a part is assumed to differ from the cost of
+// its events. A relay and the ends of a route, which have the same events on both, may be woken later,
+// and on another CPU. On the network between them packets pass devices, as bridges and their ports,
+// that are captured, too.
+const unsure = 5e-6
 
 // further returns what each further copy of the programs costs at the events, in s, that cell i's
 // part has in addition to cell b's.
@@ -129,8 +130,8 @@ func (s *study) further(i, b int, p part) stats.Estimate {
 	switch {
 	case p.name == rowPart(rowTransfer).name: // it has any number of packets
 		out.Error = s.longest(i, p) + s.longest(b, p)
-	case p.kind == inRelay, p.kind == inEnds:
-		out.Error = unsureWoken
+	case p.kind == inRelay, p.kind == inEnds, p.name == rowPart(rowNetwork).name:
+		out.Error = unsure
 	}
 	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
 	for at, n := range its {

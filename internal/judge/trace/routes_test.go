@@ -61,7 +61,7 @@ func TestRelayCosts(t *testing.T) {
 	const more = 2e-6 // than in Routes
 	divided := judgetest.Divided(0, 0)
 	for _, part := range []sample.Part{sample.PartRelayed, sample.PartRelayedAsleep,
-		sample.PartServer} {
+		sample.PartServer, sample.PartNetwork} {
 		t.Run(string(part), func(t *testing.T) {
 			got := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
 				divided(x)
