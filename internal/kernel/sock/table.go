@@ -16,6 +16,7 @@ type Socket struct {
 	Listening     bool // for udp: bound and not connected
 	V6Only        bool // listens on all IPv6 addresses, but not on IPv4 ones
 	Device        uint32
+	Mark          uint32 // of the packets that it sends; 0 also without CAP_NET_ADMIN
 	UID           uint32
 	Inode         uint32 // 0: a connection that no process has accepted yet
 	Received      uint64 // payload bytes, for TCP connections
@@ -30,7 +31,7 @@ type Socket struct {
 const (
 	established, closed, listen = 1, 7, 10 // net/tcp_states.h
 
-	attrInfo, attrV6Only = 2, 11 // INET_DIAG_INFO, INET_DIAG_SKV6ONLY
+	attrInfo, attrV6Only, attrMark = 2, 11, 15 // INET_DIAG_INFO, _SKV6ONLY, _MARK
 
 	infoLastDataReceived, infoLastAckReceived = 52, 56 // struct tcp_info, in ms
 
@@ -111,6 +112,8 @@ func parseSocket(proto string, b []byte) Socket {
 		switch {
 		case a.Attr.Type == attrV6Only:
 			s.V6Only = len(a.Value) > 0 && a.Value[0] != 0
+		case a.Attr.Type == attrMark && len(a.Value) == 4:
+			s.Mark = binary.NativeEndian.Uint32(a.Value)
 		case a.Attr.Type == attrInfo && len(a.Value) >= infoBytesReceived+8:
 			s.Sent = binary.NativeEndian.Uint64(a.Value[infoBytesAcked:])
 			s.Received = binary.NativeEndian.Uint64(a.Value[infoBytesReceived:])

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -149,8 +150,12 @@ func ready() error {
 }
 
 func listen(name, network, addr string) error {
+	how := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) { err = options(int(fd)) })
+		return errors.Join(cerr, err)
+	}}
 	if strings.HasPrefix(network, "udp") {
-		c, err := net.ListenPacket(network, addr)
+		c, err := how.ListenPacket(context.Background(), network, addr)
 		if err != nil {
 			return err
 		}
@@ -165,20 +170,27 @@ func listen(name, network, addr string) error {
 		}()
 		return nil
 	}
-	how := net.ListenConfig{}
-	if os.Getenv("TRANSPARENT") != "" { // as TPROXY needs it
-		how.Control = func(_, _ string, c syscall.RawConn) (err error) {
-			cerr := c.Control(func(fd uintptr) {
-				err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_TRANSPARENT, 1)
-			})
-			return errors.Join(cerr, err)
-		}
-	}
 	l, err := how.Listen(context.Background(), network, addr)
 	if err != nil {
 		return err
 	}
 	greet(name, l)
+	return nil
+}
+
+// options sets those options of a socket that scripts request by variables: TRANSPARENT, as TPROXY
+// needs it, and MARK.
+func options(fd int) error {
+	if os.Getenv("TRANSPARENT") != "" {
+		return unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_TRANSPARENT, 1)
+	}
+	if mark := os.Getenv("MARK"); mark != "" {
+		n, err := strconv.ParseUint(mark, 0, 32)
+		if err != nil {
+			return err
+		}
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, int(n))
+	}
 	return nil
 }
 

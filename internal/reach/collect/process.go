@@ -381,7 +381,7 @@ func (c *collector) listeners(all []sock.Socket, space string) (out []ports.List
 			continue
 		}
 		l := ports.Listener{Proto: s.Proto, Addr: s.Local, V6Only: s.V6Only, Inode: s.Inode,
-			Owners:  c.ownersOf(s.Inode, space),
+			Mark: s.Mark, Owners: c.ownersOf(s.Inode, space),
 			Waiting: int(s.Waiting), Backlog: int(s.Backlog)}
 		if s.Device != 0 {
 			if d, err := net.InterfaceByIndex(int(s.Device)); err == nil {

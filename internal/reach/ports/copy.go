@@ -88,7 +88,7 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	seen := map[replica.Socket]bool{}
 	add := func(space int, l Listener, home *Container) {
 		s := replica.Socket{Space: space, Proto: l.Proto, Addr: l.Addr, V6Only: l.V6Only,
-			Device: l.Device}
+			Device: l.Device, Mark: l.Mark}
 		if seen[s] { // SO_REUSEPORT
 			return
 		}

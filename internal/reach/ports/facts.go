@@ -77,6 +77,7 @@ type Listener struct {
 	// known.
 	Owners []Process `json:"owners,omitempty"`
 	Device string    `json:"device,omitempty"` // the only one whose packets it gets; "": all
+	Mark   uint32    `json:"mark,omitempty"`   // of the packets that it sends (SO_MARK)
 	// Programs describes BPF programs of the control groups of its processes that may keep packets
 	// from it, such as those for IPAddressDeny= of systemd; "": none, or not known.
 	Programs string `json:"programs,omitempty"`

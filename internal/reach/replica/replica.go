@@ -77,6 +77,7 @@ type Socket struct {
 	Addr   netip.AddrPort `json:"address"`
 	V6Only bool           `json:"v6_only,omitempty"`
 	Device string         `json:"device,omitempty"` // SO_BINDTODEVICE
+	Mark   uint32         `json:"mark,omitempty"`   // SO_MARK
 	// Relay is the address to which a docker-proxy connects from its own namespace; zero: the
 	// socket answers.
 	Relay netip.AddrPort `json:"relay"`

@@ -89,7 +89,7 @@ func (a *alikes) addSockets(all []replica.Socket, failed map[int]error) {
 
 // placeOf returns all of a socket but its ports.
 func placeOf(s replica.Socket) string {
-	return fmt.Sprint("socket ", s.Space, s.Proto, s.Addr.Addr(), s.V6Only, s.Device)
+	return fmt.Sprint("socket ", s.Space, s.Proto, s.Addr.Addr(), s.V6Only, s.Device, s.Mark)
 }
 
 func socketKey(s replica.Socket, port uint16) string { return fmt.Sprint(placeOf(s), " ", port) }

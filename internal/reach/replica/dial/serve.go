@@ -196,6 +196,9 @@ func listener(want replica.Socket) (int, error) {
 	if err == nil && want.Device != "" {
 		err = unix.BindToDevice(fd, want.Device)
 	}
+	if err == nil && want.Mark != 0 {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, int(want.Mark))
+	}
 	var sa unix.Sockaddr
 	if err == nil {
 		sa, err = sockaddr(want.Addr)
