@@ -74,7 +74,9 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	differ = differ || s.undecided(slices.Collect(maps.Keys(crossed)))
 	for i, devices := range crossed {
 		for _, why := range s.doubts[i] {
-			if why.device == "" || slices.Contains(devices, why.device) {
+			if why.device == "" || slices.ContainsFunc(devices, func(name string) bool {
+				return name == why.device || slices.Contains(s.machine.beside(i, name), why.device)
+			}) {
 				out = append(out, why.text)
 			}
 		}
