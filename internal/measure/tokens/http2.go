@@ -142,6 +142,8 @@ func (h *http2) header() {
 func (h *http2) ended() {
 	start, begun := h.open[h.stream]
 	switch {
+	case h.kind == http2Reset && h.has(h.stream) && h.other.has(h.stream):
+		// Both are whole: a server that read no body resets the stream behind its reply.
 	case h.kind == http2Reset:
 		h.forget(h.stream)
 		h.other.forget(h.stream)

@@ -136,6 +136,23 @@ func TestServedStreamsInPart(t *testing.T) {
 	}
 }
 
+// TestServedResetBehindReply has a server that reads no body, as Go's does when a handler does not: it
+// resets the stream behind its whole reply.
+func TestServedResetBehindReply(t *testing.T) {
+	l := NewServer()
+	l.Serve(theServer, nil)
+	c := &conversation{log: l, asked: 100, replied: 9000,
+		client: netip.AddrPortFrom(relayAt2, 41000)}
+	for stream := byte(1); stream < 7; stream += 2 {
+		ask, answer, end := http2Of(stream)
+		c.send(false, ask)
+		c.send(true, answer, end, http2Message(http2Reset, 0, stream, "\x00\x00\x00\x00"))
+	}
+	if e := c.served(); e.Requests != 3 || e.Unmatched+e.Unanswered+e.Unread != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestServedFlush has a client of PostgreSQL that sends Flush behind Sync, as psycopg's pipelines do.
 func TestServedFlush(t *testing.T) {
 	l := NewServer()
