@@ -125,6 +125,8 @@ func parseURL(raw string) (*url.URL, error) {
 		return nil, fmt.Errorf("read the URL: %w", err)
 	}
 	switch {
+	case u.User == nil && u.Hostname() != "" && (u.Scheme == "ws" || u.Scheme == "wss"):
+		return nil, onlyWebSocket(u)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("the URL must begin with http:// or https://")
 	case u.User != nil:
@@ -150,6 +152,18 @@ func parseURL(raw string) (*url.URL, error) {
 		u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
 	}
 	return u, nil
+}
+
+// onlyWebSocket returns the error for a URL of WebSocket.
+func onlyWebSocket(u *url.URL) error {
+	return &hinted{"toll stream speaks HTTP, and not WebSocket",
+		"a server that has OpenAI's interface, too, has a URL that begins with " +
+			strings.Replace(u.Scheme, "ws", "http", 1) + "://; any other: " + anyClient(u)}
+}
+
+// anyClient returns the command that measures any client of a server.
+func anyClient(u *url.URL) string {
+	return fmt.Sprintf("toll run %s --client COMMAND", addrOf(u))
 }
 
 // foreignPath returns the error for another interface's path. Its hint is the URL of the
@@ -181,16 +195,18 @@ func (e *Endpoint) String() string {
 	return e.secrets.Hide(shown.String())
 }
 
-func (e *Endpoint) addr() string {
-	port := e.url.Port()
+func (e *Endpoint) addr() string { return addrOf(e.url) }
+
+func addrOf(u *url.URL) string {
+	port := u.Port()
 	switch {
 	case port != "":
-	case e.url.Scheme == "https":
+	case u.Scheme == "https", u.Scheme == "wss":
 		port = "443"
 	default:
 		port = "80"
 	}
-	return net.JoinHostPort(e.url.Hostname(), port)
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // Open returns a session, which connects on its first request.

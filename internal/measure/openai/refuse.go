@@ -83,12 +83,14 @@ func (s *Session) status(a *answer) error {
 	if said != "" {
 		e.Text = strings.TrimLeft(e.Text+": "+said, ": ")
 	}
-	if foreign[a.StatusCode] && !bytes.Contains(bytes.ToLower(b), []byte("model")) {
+	lower := bytes.ToLower(b)
+	if foreign[a.StatusCode] && !bytes.Contains(lower, []byte("model")) {
 		e.hint = s.e.otherServers()
 	}
-	if a.StatusCode == http.StatusUpgradeRequired {
-		e.hint = fmt.Sprintf("toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: "+
-			"toll run %s --client COMMAND", s.e.addr())
+	if a.StatusCode == http.StatusUpgradeRequired ||
+		a.StatusCode/100 == 4 && bytes.Contains(lower, []byte("websocket")) {
+		e.hint = "toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: " +
+			anyClient(s.e.url)
 	}
 	if a.StatusCode == http.StatusBadRequest || a.StatusCode == http.StatusUnprocessableEntity {
 		e.members = refusedMembers(b)

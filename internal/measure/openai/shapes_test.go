@@ -167,6 +167,13 @@ func TestUnreadable(t *testing.T) {
 			"ask http://server/v1/chat/completions: the server answered 426 Upgrade Required: ws",
 			"toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: toll run server:80 " +
 				"--client COMMAND"},
+		{"websocket-by-its-words", // gorilla's
+			"HTTP/1.1 400 Bad Request\r\nContent-Length: 70\r\n\r\n" +
+				"Bad Request\nwebsocket: the client is not using the websocket protocol\n",
+			"ask http://server/v1/chat/completions: the server answered 400 Bad Request: Bad Request " +
+				"websocket: the client is not using the websocket protocol",
+			"toll stream speaks HTTP/1.1, and not WebSocket or HTTP/2; any client: toll run server:80 " +
+				"--client COMMAND"},
 		{"no-path", "HTTP/1.1 404 Not Found\r\nContent-Length: 22\r\n\r\n" +
 			`{"detail":"Not Found"}`, "ask http://server/v1/chat/completions: the server answered 404 Not Found: Not Found", webServer},
 		{"no-model", "HTTP/1.1 404 Not Found\r\nContent-Length: 28\r\n\r\n" +
