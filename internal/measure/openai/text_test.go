@@ -38,6 +38,42 @@ func TestText(t *testing.T) {
 	if other.Len != whole.Len || other.Hash == whole.Hash || whole.Len != 13 {
 		t.Errorf("%+v and %+v", whole, other)
 	}
+	for name, events := range map[string][]string{
+		"Ollama's chat": {`{"model":"m","message":{"role":"assistant","content":"","thinking":"one two "},"done":false}`,
+			`{"model":"m","message":{"role":"assistant","content":"three"},"done":false}`,
+			`{"model":"m","message":{"role":"assistant","content":""},"done":true,"eval_count":2}`},
+		"Ollama's generate": {`{"model":"m","response":"one two ","done":false}`,
+			`{"model":"m","response":"three","done":false}`, `{"response":"","done":true,"context":[1]}`},
+		"Anthropic's messages": {`{"type":"message_start","message":{"content":[],"usage":{"input_tokens":1}}}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			`{"type":"ping"}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"one two "}}`,
+			`{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"three"}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`,
+			`{"type":"message_stop"}`},
+		"Anthropic's call": {`{"type":"content_block_start","content_block":{"type":"tool_use","id":"t","name":"one "}}`,
+			`{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"two three"}}`},
+		"OpenAI's responses": {`{"type":"response.created","response":{"id":"r","output":[]}}`,
+			`{"type":"response.output_item.added","item":{"type":"message","content":[]}}`,
+			`{"type":"response.output_text.delta","item_id":"m","delta":"one two "}`,
+			`{"type":"response.output_text.delta","item_id":"m","delta":"three"}`,
+			`{"type":"response.output_text.done","text":"one two three"}`,
+			`{"type":"response.completed","response":{"output":[{"content":[{"text":"one two three"}]}]}}`},
+		"a call in OpenAI's responses": {`{"type":"response.output_item.added","item":{"type":"function_call","name":"one "}}`,
+			`{"type":"response.function_call_arguments.delta","delta":"two three"}`,
+			`{"type":"response.output_item.done","item":{"type":"function_call","name":"one ","arguments":"two three"}}`},
+		"Gemini": {`{"candidates":[{"content":{"parts":[{"text":"one "},{"text":"two "}],"role":"model"}}]}`,
+			`{"candidates":[{"content":{"parts":[{"text":"three"}]},"finishReason":"STOP"}],"usageMetadata":{}}`},
+		"llama.cpp's completion": {`{"index":0,"content":"one two ","tokens":[],"stop":false}`,
+			`{"index":0,"content":"three","stop":false}`, `{"content":"","stop":true,"timings":{}}`},
+		"TGI's": {`{"index":1,"token":{"id":5,"text":"one two ","special":false},"generated_text":null}`,
+			`{"index":2,"token":{"id":6,"text":"three","special":false}}`,
+			`{"index":3,"token":{"id":2,"text":"</s>","special":true},"generated_text":"one two three"}`},
+	} {
+		if got, said := textOf(events...); got != whole || said != 2 {
+			t.Errorf("%s: %+v of %d events, want %+v", name, got, said, whole)
+		}
+	}
 	if empty, said := textOf("", "{", `{"choices":[{"delta":{"tool_calls":7}}]}`); empty != (Text{}) ||
 		said != 0 {
 		t.Errorf("%+v", empty)

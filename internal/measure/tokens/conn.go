@@ -21,6 +21,8 @@ type Seen struct {
 	Wrote, Sent []int64
 	Waits       []string
 	Reply       Reply
+	// Coding is that of the content of a response that is not decoded, as the server calls it.
+	Coding string `json:",omitempty"`
 }
 
 // Reply is how a request with a mark was answered.
@@ -256,6 +258,9 @@ func (c *connection) end() {
 	c.over = true
 	if n := len(c.replies); n > 0 { // a body may end with the connection
 		c.replies[n-1].ended = true
+		if len(c.out.pending) == 0 {
+			c.replies[n-1].end(c.out.end)
+		}
 	}
 }
 
@@ -287,7 +292,7 @@ func (c *connection) take() (out []Seen) {
 			continue
 		}
 		if s, ok := c.seen(q, r); ok {
-			s.Reply = how
+			s.Reply, s.Coding = how, r.coding
 			out = append(out, s)
 		}
 	}
@@ -300,7 +305,7 @@ func (c *connection) take() (out []Seen) {
 
 func replyTo(q *request, r *reply) Reply {
 	switch {
-	case q.chat && (len(r.events) > 0 || r.coded):
+	case q.chat && (len(r.events) > 0 || r.coding != ""):
 		return Streamed
 	case q.chat && q.body && !r.failed:
 		return Plain

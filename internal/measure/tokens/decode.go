@@ -5,9 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-
-	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
-	"github.com/bridgetoll/bridgetoll/internal/measure/sse"
 )
 
 const (
@@ -278,90 +275,5 @@ func requests(ours func(uint32) bool, begun func(*request)) *messages {
 		d.end(note(false))
 		r.end = end
 	}
-	return m
-}
-
-// Event is one that brings text.
-type Event struct {
-	openai.Text
-	Offset int64 // in the stream, behind its last byte
-}
-
-// reply is a response of a server or relay.
-type reply struct {
-	events []Event
-	coded  bool // its content is compressed in a way that is not decoded
-	failed bool // its status is none of success
-	ended  bool
-}
-
-// replies decodes a server's side of a connection. headed reports whether the next reply is to a
-// HEAD, so that it has no body, whatever its length is.
-func replies(headed func() bool, begun func(*reply)) *messages {
-	var r *reply
-	var events *sse.Decoder
-	var text openai.Reader
-	var zipped *gunzip
-	m := &messages{}
-	m.head = func(lines []string) (int64, error) {
-		_, status, ok := strings.Cut(lines[0], " ")
-		if !ok || !strings.HasPrefix(lines[0], "HTTP/1.") || len(status) < 3 {
-			return 0, errForeign
-		}
-		if status[0] == '1' {
-			return noBody, nil
-		}
-		r, zipped = &reply{failed: status[0] != '2'}, nil
-		switch openai.Coding(field(lines, "Content-Encoding")) {
-		case "":
-		case "gzip":
-			zipped = &gunzip{}
-		default:
-			r.coded = true
-		}
-		events, text = &sse.Decoder{}, openai.Reader{}
-		begun(r)
-		if headed() || strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {
-			return 0, nil
-		}
-		return length(lines, untilClose)
-	}
-	m.body = func(piece []byte, end int64) error {
-		if r.coded || events == nil {
-			return nil
-		}
-		start := end - int64(len(piece))
-		if zipped != nil {
-			var err error
-			if piece, err = zipped.feed(piece); err != nil {
-				r.coded = true
-				return nil
-			}
-			start = end // of the bytes that brought the text
-		}
-		for len(piece) > 0 {
-			// By lines, so that an event's offset is that behind its last byte.
-			n := bytes.IndexByte(piece, '\n') + 1
-			if n == 0 {
-				n = len(piece)
-			}
-			if zipped == nil {
-				start += int64(n)
-			}
-			err := events.Feed(piece[:n], func(e sse.Event) error {
-				if text.Add(e.Data) {
-					r.events = append(r.events, Event{text.Text, start})
-				}
-				return nil
-			})
-			if err != nil {
-				events = nil // too long for an event: the body's end is still found
-				return nil
-			}
-			piece = piece[n:]
-		}
-		return nil
-	}
-	m.done = func(int64) { r.ended = true }
 	return m
 }

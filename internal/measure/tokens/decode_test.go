@@ -46,6 +46,11 @@ func decoded(pieces ...string) (all []*reply, err error) {
 
 func TestReplies(t *testing.T) {
 	a, b := says("one "), says("two")
+	const ofLines = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n" +
+		"Transfer-Encoding: chunked\r\n\r\n"
+	line := func(n int) string { // of Ollama
+		return chunk(fmt.Sprintf("{\"model\":\"m\",\"message\":{\"content\":\"%d \"},\"done\":false}\n", n))
+	}
 	size := func(s ...string) int64 { return int64(len(strings.Join(s, ""))) }
 	for name, tt := range map[string]struct {
 		bytes  string
@@ -60,6 +65,13 @@ func TestReplies(t *testing.T) {
 			[][2]int64{{4, size(chunks, chunk(a[:9]), chunk(a[9:])) - 2}}, []bool{true}},
 		"a length": {headOf + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(a)) + a,
 			[][2]int64{{4, size(headOf, "Content-Length: 52\r\n\r\n", a)}}, []bool{true}},
+		"no blank line at the end": {chunks + chunk(a) + chunk(strings.TrimSpace(b)) + ended,
+			[][2]int64{{4, size(chunks, chunk(a)) - 2}, {7, size(chunks, chunk(a),
+				chunk(strings.TrimSpace(b)), ended)}}, []bool{true}},
+		"lines of JSON": {ofLines + line(1) + line(2) + ended,
+			[][2]int64{{2, size(ofLines, line(1)) - 2}, {4, size(ofLines, line(1), line(2)) - 2}}, []bool{true}},
+		"one line of JSON": {strings.Replace(ofLines, "x-ndjson", "json", 1) + line(1) + ended, nil,
+			[]bool{true}},
 		"until the end": {headOf + "\r\n" + a, [][2]int64{{4, size(headOf, "\r\n", a)}}, []bool{false}},
 		"two responses": {chunks + chunk(a) + ended + chunks + chunk(b) + ended,
 			[][2]int64{{4, size(chunks, chunk(a)) - 2}, {3, size(chunks, chunk(a), ended, chunks, chunk(b)) - 2}}, []bool{true, true}},
@@ -134,7 +146,7 @@ func TestZippedReplies(t *testing.T) {
 			}
 		}
 		all, err := decoded(append(packets, ended)...)
-		if err != nil || len(all) != 1 || all[0].coded || !all[0].ended {
+		if err != nil || len(all) != 1 || all[0].coding != "" || !all[0].ended {
 			t.Fatalf("flushed is %t: %+v, %v", flush, all, err)
 		}
 		got := all[0].events
@@ -153,11 +165,11 @@ func TestZippedReplies(t *testing.T) {
 			t.Errorf("flushed is %t, byte by byte: %+v, %v", flush, again, err)
 		}
 	}
-	for name, body := range map[string]string{"brotli": chunk(texts[0]),
+	for name, body := range map[string]string{"br": chunk(texts[0]),
 		"gzip": chunk("\x1f\x8b\x08\x00"+strings.Repeat("x", 100)) + chunk(texts[0])} {
 		all, err := decoded(headOf + "Content-Encoding: " + name + "\r\nTransfer-Encoding: " +
 			"chunked\r\n\r\n" + body + ended)
-		if err != nil || len(all) != 1 || !all[0].coded || len(all[0].events) > 0 || !all[0].ended {
+		if err != nil || len(all) != 1 || all[0].coding != name || len(all[0].events) > 0 || !all[0].ended {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
 	}
@@ -179,7 +191,7 @@ func TestGzipMembers(t *testing.T) {
 				end = chunk(behind) + ended
 			}
 			got, err := decoded(append(slices.Clone(pieces), end)...)
-			if err != nil || len(got) != 1 || got[0].coded || !got[0].ended ||
+			if err != nil || len(got) != 1 || got[0].coding != "" || !got[0].ended ||
 				len(got[0].events) != 3 {
 				t.Errorf("%s, %q behind: %+v, %v", name, behind, got, err)
 			}
@@ -187,7 +199,7 @@ func TestGzipMembers(t *testing.T) {
 	}
 	odd := chunk("\x1f\x8b\x08\x08name\x00")
 	got, err := decoded(append(packets, odd, ended)...)
-	if err != nil || len(got) != 1 || !got[0].coded {
+	if err != nil || len(got) != 1 || got[0].coding != "gzip" {
 		t.Errorf("a member with a name: %+v, %v", got, err)
 	}
 }
@@ -255,8 +267,8 @@ func TestRequests(t *testing.T) {
 				if r.end = 0; *r != tt.want[i] || end == 0 {
 					t.Errorf("%s: %+v, want %+v", name, *r, tt.want[i])
 				}
-				if i == len(got)-1 && end != int64(len(tt.bytes)) {
-					t.Errorf("%s: ends at %d of %d", name, end, len(tt.bytes))
+				if all := len(strings.Join(pieces, "")); i == len(got)-1 && end != int64(all) {
+					t.Errorf("%s: ends at %d of %d", name, end, all)
 				}
 			}
 		}
