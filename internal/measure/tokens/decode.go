@@ -38,6 +38,7 @@ type step int
 
 const (
 	inHead step = iota
+	inPreface
 	inBody
 	inSize
 	inChunk
@@ -56,6 +57,8 @@ func (m *messages) feed(b []byte) {
 	for len(b) > 0 && m.err == nil {
 		n := 0
 		switch m.step {
+		case inPreface:
+			n = m.preface(b)
 		case inHead:
 			n = m.header(b)
 		case inBody, inChunk:
@@ -65,6 +68,17 @@ func (m *messages) feed(b []byte) {
 		}
 		b = b[n:]
 	}
+}
+
+// preface skips a header of the PROXY protocol, with which a relay may begin a connection.
+func (m *messages) preface(b []byte) int {
+	m.line = append(m.line, b...)
+	if n, known := proxyHeader(m.line); known {
+		begin := m.line
+		m.step, m.line, m.offset = inHead, nil, int64(n)
+		m.feed(begin[n:])
+	}
+	return len(b)
 }
 
 // header takes bytes of a header, and starts the body behind it.
@@ -252,7 +266,7 @@ func requests(ours func(uint32) bool, begun func(*request)) *messages {
 			}
 		}
 	}
-	m := &messages{}
+	m := &messages{step: inPreface}
 	m.head = func(lines []string) (int64, error) {
 		method, rest, ok := strings.Cut(lines[0], " ")
 		if !ok || !strings.Contains(rest, " HTTP/1.") {

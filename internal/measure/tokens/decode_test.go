@@ -253,7 +253,13 @@ func TestRequests(t *testing.T) {
 			chunk(seed[:13]) + chunk(seed[13:]) + ended,
 			[]request{{mark: theMark, chat: true, body: true}}},
 	} {
-		for _, pieces := range [][]string{{tt.bytes}, strings.Split(tt.bytes, "")} {
+		var relayed []string // over the PROXY protocol
+		for _, head := range []string{"", "PROXY TCP4 10.0.0.1 10.0.0.2 40000 80\r\n", "PROXY UNKNOWN\r\n",
+			"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x0a\x00\x00\x01\x0a\x00\x00\x02\x9c\x40\x00\x50",
+			"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"} {
+			relayed = append(relayed, head+tt.bytes)
+		}
+		for _, pieces := range inPieces(relayed) {
 			var got []*request
 			m := requests(mine, func(r *request) { got = append(got, r) })
 			for _, p := range pieces {
@@ -273,6 +279,14 @@ func TestRequests(t *testing.T) {
 			}
 		}
 	}
+}
+
+// inPieces returns each text in one piece, and in pieces of a byte.
+func inPieces(texts []string) (out [][]string) {
+	for _, text := range texts {
+		out = append(out, []string{text}, strings.Split(text, ""))
+	}
+	return out
 }
 
 func TestMarked(t *testing.T) {

@@ -1,6 +1,9 @@
 package tokens
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Hello is the random number in a TLS client's first message. It is the connection's alone, and
 // relays that copy bytes pass it on.
@@ -28,13 +31,36 @@ func HelloOf(b []byte) (h Hello, at int, ok bool) {
 
 // mayGreet reports whether a connection may begin with such a message.
 func mayGreet(b []byte) bool {
-	for _, start := range []string{"\x16\x03", "PROXY ", "\r\n\r\n\x00\r\nQUIT\n"} {
-		n := min(len(start), len(b))
-		if bytes.Equal(b[:n], []byte(start[:n])) {
-			return n > 0
-		}
+	return len(b) > 0 && (mayBegin(b, "\x16\x03") || mayBegin(b, proxyV1) || mayBegin(b, proxyV2))
+}
+
+// mayBegin reports whether bytes begin with a text, as far as they have come.
+func mayBegin(b []byte, text string) bool {
+	n := min(len(text), len(b))
+	return string(b[:n]) == text[:n]
+}
+
+// How the headers of the PROXY protocol's versions begin.
+const (
+	proxyV1 = "PROXY "
+	proxyV2 = "\r\n\r\n\x00\r\nQUIT\n"
+)
+
+// proxyHeader returns the length of the header of the PROXY protocol with which bytes begin, 0 if there
+// is none. known is false if that takes more bytes.
+func proxyHeader(b []byte) (n int, known bool) {
+	const longest1, sizeAt2, head2 = 107, 14, 16
+	switch {
+	case mayBegin(b, proxyV1):
+		n = bytes.IndexByte(b, '\n') + 1
+		return n, n > 0 || len(b) > longest1
+	case mayBegin(b, proxyV2) && len(b) < head2:
+		return 0, false
+	case mayBegin(b, proxyV2):
+		n = head2 + int(binary.BigEndian.Uint16(b[sizeAt2:]))
+		return n, len(b) >= n
 	}
-	return false
+	return 0, true
 }
 
 // greeting looks for a client's first message in a connection that comes in pieces.
