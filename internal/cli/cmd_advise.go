@@ -35,7 +35,8 @@ helped and harmed nothing one by one. It recommends levers that helped both time
 harmed nothing, and prints the lines that make them permanent.
 
 It changes nothing on the machine: levers apply to toll's own containers and networks.
-With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
+But idle-poll, which only root can try, keeps the machine's CPUs awake while it is
+measured, and with --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 		Example: `  toll advise
   toll advise publish-proxy --from host,remote
   toll advise bridge publish-nat

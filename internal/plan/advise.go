@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Searches plans a search for each of the request's modes, or for its baseline if it names none.
@@ -75,30 +76,62 @@ func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 		return
 	}
 	base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on, Pin: r.pins()[0]}
-	for n, load := range screened(*p) {
-		base.Load = load
-		p.Cells = append(p.Cells, base, controlOf(base))
+	for _, ofMachine := range []bool{false, true} {
+		var levers []sample.Lever
 		for _, l := range p.Levers {
-			known, _ := lever.Find(l.Name)
-			why, around := known.Refuses(plain.Name), ""
-			c, ok := lever.Cell(*p, base, l.Variant)
-			switch {
-			case why != "":
-			case known.Local && base.To.Outside():
-				continue
-			case ok:
-				if !slices.Contains(p.Cells, c) { // two levers may be one mode
-					p.Cells = append(p.Cells, c)
-				}
-				continue
-			default:
-				m, _ := mode.Find(l.Mode)
-				why, around = m.WhyNot(from)
+			if l.Tune.OfMachine() == ofMachine {
+				levers = append(levers, l)
 			}
-			if n == 0 && stands.Name == plain.Name {
-				p.Skipped = append(p.Skipped, sample.Skip{
-					Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why, Remedy: around})
+		}
+		if len(levers) == 0 && (ofMachine || len(p.Levers) > 0) {
+			continue
+		}
+		loads := screened(*p, ofMachine)
+		for n, load := range loads {
+			base.Load = load
+			r.tryEach(p, base, levers, n == 0 && stands.Name == plain.Name)
+		}
+		for _, l := range levers {
+			if len(loads) == 0 {
+				p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: from, Tune: l.Tune, On: on,
+					Reason: ofWholeMachine, Remedy: "--load crr, or --slice 0"})
 			}
+		}
+	}
+}
+
+// ofWholeMachine is why a lever is not tried over loads that are measured in slices.
+const ofWholeMachine = "it applies to the whole machine, and all variants share the slices"
+
+// tryEach adds the cells of a load: the baseline, its control, and each lever. If first is set, it
+// also adds the reasons why levers have none.
+func (r Request) tryEach(p *sample.Plan, base sample.Cell, levers []sample.Lever, first bool) {
+	plain := mode.Name(p.Baseline)
+	for _, c := range []sample.Cell{base, controlOf(base)} {
+		if !slices.Contains(p.Cells, c) {
+			p.Cells = append(p.Cells, c)
+		}
+	}
+	for _, l := range levers {
+		known, _ := lever.Find(l.Name)
+		why, around := known.Refuses(plain), ""
+		c, ok := lever.Cell(*p, base, l.Variant)
+		switch {
+		case why != "":
+		case known.Local && base.To.Outside():
+			continue
+		case ok:
+			if !slices.Contains(p.Cells, c) { // two levers may be one mode
+				p.Cells = append(p.Cells, c)
+			}
+			continue
+		default:
+			m, _ := mode.Find(l.Mode)
+			why, around = m.WhyNot(base.From)
+		}
+		if first {
+			p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: base.From, Tune: l.Tune,
+				On: base.On, Reason: why, Remedy: around})
 		}
 	}
 }
@@ -123,16 +156,24 @@ func controlOf(c sample.Cell) sample.Cell {
 	return c
 }
 
-// screened returns the sliced loads, which take little time for many cells, or all.
-func screened(p sample.Plan) []string {
+// screened returns the loads over which a lever is tried alone: the sliced ones, which take little
+// time for many cells, or all. A lever of the whole machine is tried over the first that counts
+// trips and is not sliced.
+func screened(p sample.Plan, ofMachine bool) []string {
 	var sliced, all []string
 	for _, l := range p.Loads {
+		if ofMachine && (l.Slice > 0 || !workload.Of(l).Trips) {
+			continue
+		}
 		all = append(all, l.Kind)
 		if l.Slice > 0 {
 			sliced = append(sliced, l.Kind)
 		}
 	}
-	if len(sliced) > 0 {
+	switch {
+	case ofMachine:
+		return all[:min(1, len(all))]
+	case len(sliced) > 0:
 		return sliced
 	}
 	return all

@@ -125,3 +125,34 @@ func TestAdviceMeasuresAModeOnce(t *testing.T) {
 		t.Errorf("with host: %s, %v", got, err)
 	}
 }
+
+// What applies to the whole machine is tried in visits, because slices would share it.
+func TestAdviceOfMachine(t *testing.T) {
+	levers := []sample.Lever{
+		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}},
+		{Name: "idle-poll", Variant: sample.Variant{Mode: "bridge", Tune: "idle=poll"}},
+	}
+	r := adviceRequest()
+	r.From = r.From[:1]
+	for _, x := range []struct {
+		name  string
+		loads []sample.Load
+		want  string
+		skips int
+	}{
+		{"visits", r.Loads, "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, " +
+			"host bridge crr, host bridge crr control, host bridge+idle=poll crr", 0},
+		{"slices", []sample.Load{{Kind: "rr", Window: 0.05, Slice: 0.004}},
+			"host bridge rr, host bridge rr control, host bridge+gro=on rr", 1},
+		{"whole", []sample.Load{{Kind: "bulk", Window: 0.25}, {Kind: "rr", Window: 0.25}},
+			"host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host bridge rr, " +
+				"host bridge rr control, host bridge+gro=on rr, host bridge+idle=poll rr", 0},
+	} {
+		r.Loads = x.loads
+		p, err := Advice(r, levers)
+		if got := judgetest.Named(p.Cells); err != nil || got != x.want ||
+			len(p.Skipped) != x.skips {
+			t.Errorf("%s: %v, %+v: cells %s", x.name, err, p.Skipped, got)
+		}
+	}
+}

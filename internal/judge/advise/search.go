@@ -173,8 +173,16 @@ func (s *search) enqueue() {
 			s.queue = append(s.queue, i)
 		}
 	}
+	// A lever of the whole machine comes last, because nothing on top of it can have slices.
+	last := func(i int) int {
+		if s.trials[i].Tune.OfMachine() {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(s.queue, func(a, b int) int {
-		return cmp.Compare(s.trials[b].gain(), s.trials[a].gain())
+		return cmp.Or(cmp.Compare(last(a), last(b)),
+			cmp.Compare(s.trials[b].gain(), s.trials[a].gain()))
 	})
 }
 

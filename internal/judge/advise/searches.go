@@ -82,7 +82,7 @@ func pairOf(p sample.Plan, before, after sample.Variant) []sample.Cell {
 		}
 		for _, l := range p.Loads {
 			base.Load = l.Kind
-			if seen[base] {
+			if seen[base] || l.Slice > 0 && after.Tune.OfMachine() { // whose visits alone have it
 				continue
 			}
 			seen[base] = true

@@ -209,6 +209,20 @@ var all = []Lever{
 		GivesUp: "rules between containers of one network (icc=false, DOCKER-USER), " +
 			"and their way to each other's published ports without docker-proxy",
 	},
+	{
+		Name:  "idle-poll",
+		Gist:  "CPUs that poll while they are idle, instead of sleeping",
+		Tunes: "idle=poll",
+		Harms: "what shares a core with an idle CPU",
+		Permanent: []Snippet{{"/etc/systemd/system/idle-poll.service", []string{
+			"[Service]",
+			"ExecStart=/bin/sh -c 'exec 3>/dev/cpu_dma_latency; echo 0 >&3; \\",
+			"  exec sleep infinity'",
+			"[Install]",
+			"WantedBy=multi-user.target",
+		}}},
+		GivesUp: "power: idle CPUs do not rest, nor does a virtual machine leave them to others",
+	},
 	congestion("reno"), congestion("cubic"), congestion("bbr"),
 	{
 		Name:  "bridge-default",
