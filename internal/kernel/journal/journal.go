@@ -69,6 +69,17 @@ func (e *deniedError) Hint() string {
 	return "make the directory yours, or set XDG_STATE_HOME to a directory of your own"
 }
 
+// denied adds a hint to the error of a directory in which this user cannot write: another user's,
+// as of a home directory that sudo kept, or one of a read-only file system.
+func denied(err error) error {
+	for _, no := range []error{unix.EACCES, unix.EPERM, unix.EROFS, unix.ENOTDIR} {
+		if errors.Is(err, no) {
+			return &deniedError{err}
+		}
+	}
+	return err
+}
+
 // Dir is an open directory of journals.
 type Dir struct{ f *os.File }
 
@@ -78,11 +89,8 @@ func Open(path string) (*Dir, error) {
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return nil, &ForeignError{path, "it is not a directory, or a symbolic link"}
 	}
-	if errors.Is(err, unix.EACCES) {
-		return nil, &deniedError{err}
-	}
 	if err != nil {
-		return nil, err
+		return nil, denied(err)
 	}
 	if _, err := ours(f, unix.S_IFDIR); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -94,7 +102,7 @@ func Open(path string) (*Dir, error) {
 func Make(path string) (d *Dir, err error) {
 	for range 3 { // another toll may remove it while it is empty
 		if err = os.MkdirAll(path, dirMode); err != nil {
-			return nil, err
+			return nil, denied(err)
 		}
 		if d, err = Open(path); !errors.Is(err, os.ErrNotExist) {
 			break
@@ -151,7 +159,7 @@ func (d *Dir) open(name string, flags int) (*os.File, error) {
 // locks.
 func (d *Dir) Create(name string) (f *os.File, locked bool, err error) {
 	if f, err = d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_APPEND); err != nil {
-		return nil, false, err
+		return nil, false, denied(err)
 	}
 	if locked, err = lockNew(f); err != nil {
 		return nil, false, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())

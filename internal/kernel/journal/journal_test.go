@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,49 @@ func TestDeniedDir(t *testing.T) {
 	_, err := Open(dir)
 	var hinting interface{ Hint() string }
 	if !errors.As(err, &hinting) || !errors.Is(err, os.ErrPermission) {
+		t.Error(err)
+	}
+}
+
+// A service may have no home that it can write to.
+func TestDirThatCannotBeMade(t *testing.T) {
+	hinted := func(what string, err error) {
+		var h interface{ Hint() string }
+		if !errors.As(err, &h) || !strings.Contains(h.Hint(), "XDG_STATE_HOME") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Make(filepath.Join(file, "state"))
+	hinted("below a file", err)
+	_, err = Make("/sys/bridgetoll") // not even root may
+	hinted("in /sys", err)
+
+	mounted := make(chan error)
+	go func() {
+		runtime.LockOSThread() // ends with its mounts
+		dir := t.TempDir()
+		err := errors.Join(unix.Unshare(unix.CLONE_NEWNS|unix.CLONE_FS),
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("toll", dir, "tmpfs", unix.MS_RDONLY, "mode=700"))
+		if err == nil {
+			_, err := Make(filepath.Join(dir, "state"))
+			hinted("read-only", err)
+			d, err := Open(dir)
+			if err == nil {
+				_, _, failed := d.Create("x")
+				hinted("a file, read-only", failed)
+				hinted("a note, read-only", Save(dir, "x", 1, true))
+			}
+			mounted <- err
+			return
+		}
+		mounted <- nil
+	}()
+	if err := <-mounted; err != nil {
 		t.Error(err)
 	}
 }

@@ -63,7 +63,7 @@ func save(dir, name string, text []byte, replace bool) (err error) {
 	temporary := name + "." + rand.Text()
 	f, err := d.open(temporary, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil {
-		return err
+		return denied(err)
 	}
 	defer func() { err = errors.Join(err, d.Remove(temporary)) }()
 	_, err = f.Write(text)
