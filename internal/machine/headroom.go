@@ -69,9 +69,12 @@ func (m Machine) Headroom(c Crowd) error {
 			checks[1].remedy = fmt.Sprintf("%sulimit -u %d", fewer, used+uint64(c.Threads))
 		}
 	}
-	checks[2].have, checks[2].known = m.left("pids.max", "pids.current")
+	checks[2].have, checks[2].known = m.left("pids", "pids.max", "pids.current")
 	// Used memory is not subtracted: most of it may be cache.
-	checks[3].have, checks[3].known = m.left("memory.max", "")
+	checks[3].have, checks[3].known = m.left("memory", "memory.max", "")
+	if most, known := m.left("memory", "memory.limit_in_bytes", ""); known { // version 1
+		checks[3].have, checks[3].known = most, true
+	}
 	checks[4].have, checks[4].known = kibibytes(m.read("/proc/meminfo"), "MemAvailable")
 	for _, k := range checks {
 		if k.known && k.have < k.need {
@@ -121,10 +124,10 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// left returns the least that this process's cgroup and those above it leave of a resource. current
-// is the file with the use; "": the use is ignored.
-func (m Machine) left(most, current string) (least uint64, ok bool) {
-	for _, dir := range m.cpuGroups(self) {
+// left returns the least that this process's cgroups of a controller leave of a resource. current is
+// the file with the use; "": the use is ignored.
+func (m Machine) left(controller, most, current string) (least uint64, ok bool) {
+	for _, dir := range m.groups(self, controller) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)
 		if err != nil {
 			continue

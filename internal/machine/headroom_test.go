@@ -60,6 +60,20 @@ func TestHeadroom(t *testing.T) {
 			"/sys/fs/cgroup/a/memory.current": "10\n"}, "not enough bytes of memory in " +
 			"this cgroup: need about 1073741824, have 536870912",
 			"measure less at a time, or raise memory.max"},
+		{"version-1", map[string]string{
+			"/proc/self/cgroup": "8:pids:/a\n6:memory:/b\n3:cpu,cpuacct:/c\n",
+			"/proc/self/mountinfo": "35 30 0:30 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n" +
+				"36 30 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+			"/sys/fs/cgroup/pids/a/pids.max": "4000\n", "/sys/fs/cgroup/pids/a/pids.current": "10\n",
+			"/sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n",
+			"/sys/fs/cgroup/memory/b/memory.limit_in_bytes": "536870912\n"}, "not enough bytes of " +
+			"memory in this cgroup: need about 1073741824, have 536870912",
+			"measure less at a time, or raise memory.max"},
+		{"pids-of-version-1", map[string]string{"/proc/self/cgroup": "8:pids:/a\n",
+			"/sys/fs/cgroup/pids/a/pids.max":     "4000\n",
+			"/sys/fs/cgroup/pids/a/pids.current": "1500\n"},
+			"not enough threads in this cgroup: need about 3000, have 2500",
+			"measure less at a time, or raise pids.max (docker run --pids-limit)"},
 		{"memory",
 			map[string]string{"/proc/meminfo": "MemTotal: 4028440 kB\nMemAvailable: 500000 kB\n"},
 			"not enough bytes of memory: need about 1073741824, have 512000000",
