@@ -3,6 +3,7 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,8 +81,31 @@ var errNoFile = errors.New("it is not a regular file")
 // Open opens a regular file for reading. It neither waits for the writer of a pipe nor opens a
 // device.
 func Open(name string) (*os.File, error) {
-	failed := func(err error) error { return &fs.PathError{Op: "open", Path: name, Err: err} }
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	return reopen(name, fd, err)
+}
+
+// OpenIn is Open for a file below a root directory, such as a container's: links, also absolute
+// ones, lead to files below it. "" is this machine's root. (Before Linux 5.6 and where a seccomp
+// profile forbids openat2, absolute links lead to this machine's files.)
+func OpenIn(root, name string) (*os.File, error) {
+	all := filepath.Join("/", root, name)
+	at, err := unix.Open(cmp.Or(root, "/"), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: all, Err: err}
+	}
+	defer func() { _ = unix.Close(at) }()
+	fd, err := unix.Openat2(at, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return Open(all)
+	}
+	return reopen(all, fd, err)
+}
+
+// reopen opens for reading what fd, an O_PATH descriptor, names, and closes fd.
+func reopen(name string, fd int, err error) (*os.File, error) {
+	failed := func(err error) error { return &fs.PathError{Op: "open", Path: name, Err: err} }
 	if err != nil {
 		return nil, failed(err)
 	}

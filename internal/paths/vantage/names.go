@@ -39,22 +39,13 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		return nil, &Error{msg: fmt.Sprintf("%s has no name server that could resolve %s", v.name, host),
 			hint: CheckName}
 	}
-	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (
-		c net.Conn, err error) {
-		err = v.visit(func() error {
-			var d net.Dialer
-			c, err = d.DialContext(ctx, network, net.JoinHostPort(n.servers[0], "53"))
-			return err
-		})
-		return c, err
-	}}
 	var failed error
 	for _, full := range n.candidates(name) {
-		addrs, err := r.LookupNetIP(ctx, "ip", full)
-		if err == nil {
+		var addrs []netip.Addr
+		if addrs, failed = v.ask(ctx, n.servers, full); failed == nil {
 			return addrs, nil
 		}
-		if failed = err; ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
 		}
 	}
@@ -64,6 +55,28 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 	}
 	return nil, &Error{msg: fmt.Sprintf("look up %s in %s", host, v.name), hint: CheckName,
 		err: failed}
+}
+
+// ask asks the place's name servers in turn until one knows the name, or knows that there is none.
+func (v *Vantage) ask(ctx context.Context, servers []string, name string) (addrs []netip.Addr,
+	err error) {
+	for _, server := range servers {
+		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (
+			c net.Conn, err error) {
+			err = v.visit(func() error {
+				var d net.Dialer
+				c, err = d.DialContext(ctx, network, net.JoinHostPort(server, "53"))
+				return err
+			})
+			return c, err
+		}}
+		addrs, err = r.LookupNetIP(ctx, "ip", name)
+		var e *net.DNSError
+		if err == nil || errors.As(err, &e) && e.IsNotFound || ctx.Err() != nil {
+			break
+		}
+	}
+	return addrs, err
 }
 
 // candidates returns the full names to look up, by the place's search list. They end in a dot, so
@@ -83,12 +96,12 @@ func (n names) candidates(name string) []string {
 }
 
 func (v *Vantage) names() names {
-	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
+	return parseNames(readFile(v.files, "etc/hosts"), readFile(v.files, "etc/resolv.conf"))
 }
 
-// readFile returns the content of a file, or "" if it cannot be read.
-func readFile(name string) string {
-	f, err := exchange.Open(name) // a container may have put anything there
+// readFile returns the content of a file below a root directory, or "" if it cannot be read.
+func readFile(root, name string) string {
+	f, err := exchange.OpenIn(root, name) // a container may have put anything there
 	if err != nil {
 		return ""
 	}

@@ -143,7 +143,11 @@ func TestDialInside(t *testing.T) {
 		}
 	}
 	write("hosts", "127.0.0.1 shop\n")
-	write("resolv.conf", "nameserver 127.0.0.1\nsearch lan\n")
+	// The container's own file, by an absolute link. Nobody answers at the first server.
+	if err := os.Symlink("/etc/dns", filepath.Join(v.files, "etc", "resolv.conf")); err != nil {
+		t.Fatal(err)
+	}
+	write("dns", "nameserver 127.0.0.2\nnameserver 127.0.0.1\nsearch lan\n")
 	_, port, _ := net.SplitHostPort(addr)
 	for _, tt := range []struct{ host, wrong string }{{"127.0.0.1", ""}, {"shop", ""}, {"db", ""},
 		{"db.lan", ""}, {"nowhere", "look up nowhere in container:shop: no such host"}} {
@@ -171,7 +175,7 @@ func TestDialInside(t *testing.T) {
 	if _, _, err := v.Dial(context.Background(), "unix", "/run/db"); err == nil {
 		t.Error("a Unix socket of this machine is reached from a container")
 	}
-	write("resolv.conf", "")
+	write("dns", "")
 	if _, _, err := v.Dial(context.Background(), "tcp", net.JoinHostPort("db", port)); err == nil ||
 		err.Error() != "container:shop has no name server that could resolve db" {
 		t.Errorf("without a name server: %v", err)
