@@ -58,6 +58,10 @@ func aDaemon(t *testing.T, images, networks string) (host string, deleted func()
 			fmt.Fprint(w, `{"OSType": "linux"}`)
 		case what == "images/json" && strings.Contains(label, keptLabel):
 			fmt.Fprint(w, images)
+		case what == "images/json" && images != "[]" && strings.Contains(label, RunLabel):
+			fmt.Fprintf(w, `[{"Id": "sha256:7", "Labels": {%[1]q: %[2]q}}, {"Id": "sha256:8", "Labels": {%[1]q: %[2]q},
+				"RepoTags": ["<none>:<none>"]}, {"Id": "sha256:9", "Labels": {%[1]q: %[3]q}}]`,
+				RunLabel, journal.Mark()+"9", journal.Mark())
 		case what == "networks" && strings.Contains(label, RunLabel):
 			fmt.Fprint(w, networks)
 		case strings.HasPrefix(what, "networks/"):
@@ -110,7 +114,8 @@ func TestCleanKnowsTheDaemon(t *testing.T) {
 	}
 }
 
-// Images need the label; of an image with other names only the name goes.
+// Images need the label; of an image with other names only the name goes. One without a name is
+// removed by its ID, unless its run is alive.
 func TestCleanRemovesOnlyOurImages(t *testing.T) {
 	for _, service := range []string{"DOCKER_HOST", "CONTAINER_HOST"} {
 		t.Run(service, func(t *testing.T) { removesOurImages(t, service) })
@@ -136,7 +141,8 @@ func removesOurImages(t *testing.T, service string) {
 	got := deleted()
 	slices.Sort(got)
 	if got = slices.Compact(got); !slices.Equal(got,
-		[]string{"images/127.0.0.1:1/toll:b", "images/sha256:1"}) {
+		[]string{"images/127.0.0.1:1/toll:b", "images/sha256:1", "images/sha256:7",
+			"images/sha256:8"}) {
 		t.Errorf("removed %q", got)
 	}
 }

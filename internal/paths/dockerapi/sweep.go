@@ -125,9 +125,17 @@ func (s *Sweep) images(ctx context.Context) error {
 		return err
 	}
 	for _, i := range all.Items {
-		if s.Over(Image, strings.Join(i.RepoTags, ","), i.Labels) {
-			s.errs = append(s.errs, s.removeImage(ctx, i, isOurs))
+		// An image has no tag if a user took it away while the run's containers used it.
+		i.RepoTags = slices.DeleteFunc(i.RepoTags, func(tag string) bool { return tag == untagged })
+		if !s.Over(Image, cmp.Or(strings.Join(i.RepoTags, ","), i.ID), i.Labels) {
+			continue
 		}
+		if len(i.RepoTags) == 0 {
+			_, err := s.API.ImageRemove(ctx, i.ID, client.ImageRemoveOptions{PruneChildren: true})
+			s.Done(Image, i.ID, err)
+			continue
+		}
+		s.errs = append(s.errs, s.removeImage(ctx, i, isOurs))
 	}
 	named := func(tag string) bool { return slices.Contains(s.Made, Entry{Image, shortTag(tag)}) }
 	if !slices.ContainsFunc(s.Made, func(m Entry) bool { return m.Kind == Image }) {
@@ -146,6 +154,9 @@ func (s *Sweep) images(ctx context.Context) error {
 	}
 	return err
 }
+
+// untagged is what engines before API 1.43 list as the tag of an image without one.
+const untagged = "<none>:<none>"
 
 // shortTag returns a tag without the registry that Podman writes before it.
 func shortTag(tag string) string {
