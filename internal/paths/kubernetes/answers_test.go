@@ -65,6 +65,14 @@ func TestRefusals(t *testing.T) {
 		{"webhook",
 			denied(`admission webhook "policy.example.com" denied the request: no images but ours`),
 			[]string{"policy.example.com", "no images but ours"}, "policy"},
+		{"autopilot", denied(`admission webhook "warden-validating.common-webhooks.networking.gke.io" ` +
+			`denied the request: [denied by autogke-disallow-hostnamespaces]: enabling hostNetwork is ` +
+			`not allowed in Autopilot`), []string{"enabling hostNetwork is not"},
+			"--unprivileged, with which toll reads"},
+		{"openshift", denied(`pods "p" is forbidden: unable to validate against any security context ` +
+			`constraint: [provider restricted-v2: .spec.securityContext.hostNetwork: Invalid value: ` +
+			`true: Host network is not allowed to be used]`), []string{"security context constraint"},
+			"--unprivileged, with which toll reads"},
 		{"invalid", func(w http.ResponseWriter, a asking) {
 			reply(w, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil))
 		}, []string{"create pods", "invalid"}, "policy"},

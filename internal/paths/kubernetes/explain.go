@@ -55,6 +55,10 @@ func isMissing(file string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
+// rights matches what policies of clusters (GKE Autopilot, OpenShift, Kyverno, Gatekeeper) say of the
+// pods that read nodes' counters.
+var rights = regexp.MustCompile(`hostNetwork|NET_ADMIN`)
+
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
 // explain returns an error that explains err to the user. Errors that callers check, such as a
@@ -153,9 +157,14 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 			Remedy: "toll kubernetes manifest prints a role with the permissions that toll needs"}
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		status.Status().Code == 422:
-		return &machine.UnsupportedError{Missing: fmt.Sprintf(
+		u := &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"the cluster refuses to %s %s: %s", verb, kind, words),
 			Remedy: "this is a policy of the cluster (admission webhook, quota, limits): --namespace with another one, or ask the administrator"}
+		if kind == pods && rights.MatchString(words) {
+			u.Remedy = "--unprivileged, with which toll reads only the pods' own counters; " + u.Remedy
+			u.Lack = machine.LackPodSecurity
+		}
+		return u
 	}
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
