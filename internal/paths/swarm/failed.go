@@ -54,6 +54,10 @@ func (r *run) failed(s *service, t swarm.Task) error {
 				"docker pull there shows more"
 		}
 		return u
+	case strings.Contains(said, "when user namespaces are enabled"):
+		return &machine.UnsupportedError{Missing: fmt.Sprintf(
+			"the Docker Engine of node %s has \"userns-remap\", with which a swarm's tasks cannot be in the node's network", name),
+			Remedy: "--nodes with others; or an engine there without it"}
 	case gaveUp(t.Status):
 		return errGaveUp
 	}

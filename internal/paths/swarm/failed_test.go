@@ -118,6 +118,8 @@ func TestFailedTasks(t *testing.T) {
 		{name: "no-namespaces", image: own, kind: inside, want: "cannot see the namespaces",
 			said: "invalid mount config for type \"bind\": bind source path does not exist: " +
 				"/run/docker/netns"},
+		{name: "remapped", image: own, kind: onHost, want: `has "userns-remap"`,
+			said: "cannot share the host's network namespace when user namespaces are enabled"},
 		{name: "other", image: "toll", named: true, said: "network toll-af37ee16-net4 not found"},
 		{name: "other-port", image: own,
 			said: "dial tcp 127.0.0.1:12345: connect: connection refused"},
