@@ -24,6 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 const inside = "eth0"
@@ -286,7 +287,7 @@ func (s *site) enter(b *box, name string) error {
 		return fmt.Errorf("%s ended at once", b.what)
 	}
 	b.pid = c.State.Pid
-	if err := sameProcesses(s.engine.words().daemon, b.pid, name); err != nil {
+	if err := s.engine.sameProcesses(b.pid, name); err != nil {
 		return err
 	}
 	own, err := s.engine.hosts.netns()
@@ -322,7 +323,7 @@ func (s *site) enter(b *box, name string) error {
 // sameProcesses returns an error if the daemon's PIDs are not valid here. It reads the command line
 // of a container's first process, which appears shortly after the start. Until then it is that of
 // the runtime's init.
-func sameProcesses(daemon string, pid int, name string) error {
+func (e *engine) sameProcesses(pid int, name string) error {
 	const (
 		moment = 2 * time.Second
 		busy   = 30 * time.Second
@@ -339,9 +340,15 @@ func sameProcesses(daemon string, pid int, name string) error {
 			limit = busy
 		}
 		if time.Since(began) > limit {
-			return &machine.UnsupportedError{
-				Missing: "toll does not see the processes of " + daemon + "'s containers",
+			u := &machine.UnsupportedError{
+				Missing: "toll does not see the processes of " + e.words().daemon + "'s containers",
 				Remedy:  "run toll outside containers, or with --pid host --network host --privileged", Err: err}
+			// A sandbox or a virtual machine has a network stack and processes of its own.
+			if r := e.Info.DefaultRuntime; err == nil && r != "" && r != "runc" && r != "crun" {
+				u.Missing += ": their runtime is " + printable.Words(r)
+				u.Remedy = `"default-runtime": "runc" in ` + e.settings() + ", if that one starts no processes of this machine; or " + u.Remedy
+			}
+			return u
 		}
 	}
 }

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/moby/moby/api/types/system"
+
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -71,5 +75,19 @@ func TestRootless(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The container's PID is that of a sandbox, as with gVisor, in which its processes are.
+func TestRuntimeWithoutProcesses(t *testing.T) {
+	for runtime, says := range map[string]string{"runsc": "containers: their runtime is runsc",
+		"runc": "containers", "": "containers"} {
+		e := &engine{Daemon: &dockerapi.Daemon{Info: system.Info{DefaultRuntime: runtime}}}
+		err := e.sameProcesses(os.Getpid(), "toll-of-nobody")
+		var u *machine.UnsupportedError
+		if !errors.As(err, &u) || !strings.HasSuffix(u.Missing, says) ||
+			strings.Contains(u.Remedy, "default-runtime") != (runtime == "runsc") {
+			t.Errorf("%q: %+v", runtime, u)
+		}
 	}
 }
