@@ -34,6 +34,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Daemon is a connection to a daemon, with the journal of a run.
@@ -234,10 +235,15 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 			"the %s at %s does not answer within %s", of.what, d.Host, answer),
 			Remedy: of.restart() + ", or --on lab", Err: err}
 	case err != nil:
-		return &machine.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
+		u := &machine.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
 			" does not answer like one",
 			Remedy: of.short + " info has details; toll supports " + of.first + " and later",
 			Err:    err}
+		if v := os.Getenv(client.EnvOverrideAPIVersion); v != "" {
+			u.Remedy = "unset " + client.EnvOverrideAPIVersion + ", which is " +
+				printable.Words(v) + "; " + u.Remedy
+		}
+		return u
 	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
 		return &machine.UnsupportedError{
 			Missing: "Docker Desktop runs its containers in a virtual machine, so their counters cannot be read from here",

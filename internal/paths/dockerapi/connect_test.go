@@ -169,3 +169,28 @@ func TestNoHost(t *testing.T) {
 		refusal(t, patience, missing, "DOCKER_HOST="+DefaultHost, "")
 	}
 }
+
+// Old scripts leave it in the environment, and Docker Engine 29 knows no API before 1.44.
+func TestOverriddenAPIVersion(t *testing.T) {
+	for _, set := range []string{"", "1.39"} {
+		t.Setenv("DOCKER_HOST", serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/v1.39/") {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprint(w, `{"message": "client version 1.39 is too old"}`)
+				return
+			}
+			engineSays("1.52", anEngine)(w, r)
+		}))
+		t.Setenv("DOCKER_API_VERSION", set)
+		d, err := Connect(t.Context(), t.TempDir())
+		if err == nil {
+			err = d.Close()
+		}
+		var u *machine.UnsupportedError
+		if set == "" && err != nil || set != "" && (!errors.As(err, &u) ||
+			!strings.HasPrefix(u.Remedy, "unset DOCKER_API_VERSION, which is 1.39;")) {
+			t.Errorf("%q: %v, %+v", set, err, u)
+		}
+	}
+}
