@@ -124,8 +124,8 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 	return 0, false
 }
 
-// left returns the least that this process's cgroups of a controller leave of a resource. current is
-// the file with the use; "": the use is ignored.
+// left returns the least that this process's cgroups of a controller leave of a resource. current
+// is the file with the use; "": the use is ignored.
 func (m Machine) left(controller, most, current string) (least uint64, ok bool) {
 	for _, dir := range m.groups(self, controller) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)

@@ -140,10 +140,9 @@ func pin(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
 	err := unix.SchedSetaffinity(0, &set)
-	if errors.Is(err, unix.EINVAL) { // the machine's CPUs were chosen, and a container may have fewer
-		return fmt.Errorf(
-			"pin to CPU %d: the cpuset of this process's control group lacks it; --pin none needs none: %w",
-			cpu, err)
+	if errors.Is(err, unix.EINVAL) { // the CPU was chosen on the machine, and containers may have fewer
+		return fmt.Errorf("pin to CPU %d: the cpuset of this process's control group lacks it; "+
+			"--pin none needs none: %w", cpu, err)
 	}
 	if err != nil {
 		return fmt.Errorf("pin to CPU %d: %w", cpu, err)

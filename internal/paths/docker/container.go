@@ -94,8 +94,8 @@ func (s *site) reached(n *bridgeNet) *bridgeNet {
 	return n
 }
 
-// makeNetwork makes a network and pushes its removal onto end. The zero subnet lets Docker choose or,
-// if its address pools are used up, toll.
+// makeNetwork makes a network and pushes its removal onto end. The zero subnet lets Docker choose
+// or, if its address pools are used up, toll.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string,
 	subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
@@ -346,7 +346,8 @@ func (e *engine) sameProcesses(pid int, name string) error {
 			// A sandbox or a virtual machine has a network stack and processes of its own.
 			if r := e.Info.DefaultRuntime; err == nil && r != "" && r != "runc" && r != "crun" {
 				u.Missing += ": their runtime is " + printable.Words(r)
-				u.Remedy = `"default-runtime": "runc" in ` + e.settings() + ", if that one starts no processes of this machine; or " + u.Remedy
+				u.Remedy = `"default-runtime": "runc" in ` + e.settings() +
+					", if that one starts no processes of this machine; or " + u.Remedy
 			}
 			return u
 		}

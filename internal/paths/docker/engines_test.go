@@ -109,7 +109,8 @@ var benches = []bench{
 	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
 	{name: "remapped", tests: "RemappedInFullPools", settings: true,
 		flags: "--userns-remap=nobody:nogroup --default-address-pool=base=10.200.0.0/24,size=25"},
-	{name: "ruleless", tests: "Ruleless", settings: true, flags: "--iptables=false --ip-masq=false"},
+	{name: "ruleless", tests: "Ruleless", settings: true,
+		flags: "--iptables=false --ip-masq=false"},
 }
 
 var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}

@@ -39,7 +39,7 @@ func TestBesideRuleless(t *testing.T) {
 	shows(t, 0, "path bridge --on docker --from container", "Witnessed")
 	for _, args := range []string{"path publish --to address", "path publish-default --to address",
 		"path publish-nat --to address"} {
-		shows(t, 3, args+" --on docker --from host", `this Docker writes no rules ("iptables": false)`,
-			"hint: --to loopback")
+		shows(t, 3, args+" --on docker --from host",
+			`this Docker writes no rules ("iptables": false)`, "hint: --to loopback")
 	}
 }

@@ -117,8 +117,8 @@ func (s *site) tryPort(on netip.Addr, taken *bool) (bool, error) {
 	return err == nil, err
 }
 
-// writes reports whether the engine's rules mention a bridge of its networks: with "iptables": false
-// it writes none. It returns true if the rules cannot be read.
+// writes reports whether the engine's rules mention a bridge of its networks: with "iptables":
+// false it writes none. It returns true if the rules cannot be read.
 func (e *engine) writes(bridge string) bool {
 	if e.native() {
 		var rules []nft.Counted
@@ -150,10 +150,13 @@ func (t *trial) noRules() error {
 	const on = `"iptables": true in daemon.json and a restart of docker`
 	if !t.proxy {
 		return &machine.UnsupportedError{
-			Missing: `this Docker publishes no ports: it writes no rules ("iptables": false) and starts no docker-proxy`, Remedy: on}
+			Missing: `this Docker publishes no ports: it writes no rules ("iptables": false) and starts ` +
+				"no docker-proxy", Remedy: on}
 	}
 	return &machine.UnsupportedError{
-		Missing: `this Docker writes no rules ("iptables": false), at which toll would count the connections of this route`, Remedy: "--to loopback, where docker-proxy counts; or " + on}
+		Missing: `this Docker writes no rules ("iptables": false), at which toll would count the ` +
+			"connections of this route",
+		Remedy: "--to loopback, where docker-proxy counts; or " + on}
 }
 
 // sameNetwork returns an error if the network's bridge is not in this network namespace.

@@ -59,8 +59,9 @@ func aDaemon(t *testing.T, images, networks string) (host string, deleted func()
 		case what == "images/json" && strings.Contains(label, keptLabel):
 			fmt.Fprint(w, images)
 		case what == "images/json" && images != "[]" && strings.Contains(label, RunLabel):
-			fmt.Fprintf(w, `[{"Id": "sha256:7", "Labels": {%[1]q: %[2]q}}, {"Id": "sha256:8", "Labels": {%[1]q: %[2]q},
-				"RepoTags": ["<none>:<none>"]}, {"Id": "sha256:9", "Labels": {%[1]q: %[3]q}}]`,
+			fmt.Fprintf(w, `[{"Id": "sha256:7", "Labels": {%[1]q: %[2]q}},
+				{"Id": "sha256:8", "Labels": {%[1]q: %[2]q}, "RepoTags": ["<none>:<none>"]},
+				{"Id": "sha256:9", "Labels": {%[1]q: %[3]q}}]`,
 				RunLabel, journal.Mark()+"9", journal.Mark())
 		case what == "networks" && strings.Contains(label, RunLabel):
 			fmt.Fprint(w, networks)

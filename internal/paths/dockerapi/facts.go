@@ -64,8 +64,8 @@ func Rootless(info system.Info) bool {
 	})
 }
 
-// HostUsers returns the user namespace of a container on a network. With "userns-remap", a container
-// on the host's network must have the host's users, as by docker run --userns host.
+// HostUsers returns the user namespace of a container on a network. With "userns-remap", a
+// container on the host's network must have the host's users, as by docker run --userns host.
 func (d *Daemon) HostUsers(network string) container.UsernsMode {
 	remaps := slices.ContainsFunc(d.Info.SecurityOptions, func(s string) bool {
 		return strings.Contains(s, "name=userns")
@@ -94,7 +94,8 @@ func NotManager(err error) bool {
 	return cerrdefs.IsUnavailable(err) && strings.Contains(err.Error(), "not a swarm manager")
 }
 
-// Leaderless reports whether a manager could not answer because too few managers of the swarm are up.
+// Leaderless reports whether a manager could not answer because too few managers of the swarm are
+// up.
 func Leaderless(err error) bool {
 	if err == nil || NotManager(err) {
 		return false
@@ -109,8 +110,9 @@ func InSwarm(i swarm.Info) *machine.UnsupportedError {
 	switch i.LocalNodeState {
 	case swarm.LocalNodeStateLocked:
 		return &machine.UnsupportedError{
-			Missing: "this node's swarm is locked, as after each restart of a Docker Engine with autolock",
-			Remedy:  "docker swarm unlock"}
+			Missing: "this node's swarm is locked, as after each restart of a Docker Engine with " +
+				"autolock",
+			Remedy: "docker swarm unlock"}
 	case swarm.LocalNodeStatePending:
 		return &machine.UnsupportedError{Missing: "this node is still joining its swarm",
 			Remedy: "toll again once docker info says: Swarm: active"}

@@ -61,8 +61,8 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	return b, err
 }
 
-// ipv4Of returns the pod's IPv4 address, or the zero Addr. In a cluster with both families the other
-// one may be the pod's first.
+// ipv4Of returns the pod's IPv4 address, or the zero Addr. In a cluster with both families the
+// other one may be the pod's first.
 func ipv4Of(p *corev1.Pod) netip.Addr {
 	for _, at := range append([]corev1.PodIP{{IP: p.Status.PodIP}}, p.Status.PodIPs...) {
 		if a, err := netip.ParseAddr(at.IP); err == nil && a.Is4() {

@@ -55,8 +55,8 @@ func isMissing(file string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// rights matches what policies of clusters (GKE Autopilot, OpenShift, Kyverno, Gatekeeper) say of the
-// pods that read nodes' counters.
+// rights matches what policies of clusters (GKE Autopilot, OpenShift, Kyverno, Gatekeeper) say of
+// the pods that read nodes' counters.
 var rights = regexp.MustCompile(`hostNetwork|NET_ADMIN`)
 
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
