@@ -26,8 +26,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// dialogueTimeout bounds a connection, a login and each request.
-const dialogueTimeout = 10 * time.Second
+// dialogueTimeout bounds a connection, a login and each request. Tests change it.
+var dialogueTimeout = 10 * time.Second
 
 // dialogue is a connection on which requests and replies take turns.
 type dialogue struct {
@@ -38,6 +38,8 @@ type dialogue struct {
 	remote string // address and port
 	server string // what it says that it is; "": unknown
 	status int    // of the last reply of HTTP
+	// spent means that the server has ended the connection, which answered several requests.
+	spent bool
 	// replies tells how its requests over UDP were answered.
 	replies tokens.Replies
 }
@@ -138,13 +140,21 @@ func withPort(u *url.URL, usual string) string {
 
 var errLate = fmt.Errorf("no reply within %v", dialogueTimeout)
 
-// plain is a socket in blocking mode.
+// plain is a socket in blocking mode, of which each call ends within its timeout, and all calls
+// until a deadline.
 type plain struct {
 	net.Conn
-	fd int
+	fd    int
+	until *time.Time // zero: no deadline
 }
 
+// within sets the deadline of the calls that follow.
+func (p plain) within(d time.Duration) { *p.until = time.Now().Add(d) }
+
 func (p plain) Read(b []byte) (int, error) {
+	if !p.until.IsZero() && time.Now().After(*p.until) {
+		return 0, errLate
+	}
 	for {
 		n, err := unix.Read(p.fd, b)
 		switch {
@@ -191,6 +201,7 @@ func (w wire) dial(ctx context.Context) (c plain, t *dialogue, err error) {
 	if c, err = blocking(raw, tcp, dialogueTimeout); err != nil {
 		return c, nil, err
 	}
+	c.within(dialogueTimeout)
 	return c, dialogueOn(c, raw.LocalAddr().(*net.TCPAddr).AddrPort()), nil
 }
 
@@ -213,7 +224,7 @@ func blocking(raw net.Conn, socket syscall.Conn, timeout time.Duration) (c plain
 	if err != nil {
 		return c, errors.Join(err, raw.Close())
 	}
-	c.Conn = raw
+	c.Conn, c.until = raw, &time.Time{}
 	wait := unix.NsecToTimeval(timeout.Nanoseconds())
 	err = errors.Join(unix.SetNonblock(c.fd, false),
 		unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait),
@@ -263,9 +274,14 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 	// A reply's body is not copied from one buffer to another, which takes as long as a fast server.
 	const head, body = 16 << 10, 256 << 10
 	br, buffer := bufio.NewReaderSize(rw, head), make([]byte, body)
+	replies := 0
 	t.ask = func(context.Context) error {
+		c.within(dialogueTimeout)
 		if _, err := rw.Write(g.request); err != nil {
-			return err
+			return t.over(replies, err)
+		}
+		if _, err := br.Peek(1); err != nil {
+			return t.over(replies, noReply("HTTP", err))
 		}
 		r, err := response(br)
 		if err != nil {
@@ -277,13 +293,29 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
+		replies++
 		t.status = r.StatusCode
 		if t.server = r.Header.Get("Server"); err == nil && r.Close {
-			err = closesError{}
+			if t.spent = replies > 1; !t.spent {
+				err = closesError{}
+			}
 		}
 		return err
 	}
 	return t, nil
+}
+
+// errSpent means that a request had no reply because the server had ended the connection.
+var errSpent = errors.New("the server ended the connection between two requests")
+
+// over returns errSpent if the server ended a connection instead of a reply after others, as for a
+// limit of requests or of time, or else err.
+func (t *dialogue) over(replies int, err error) error {
+	ended := errors.Is(err, errEnded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+	if t.spent = replies > 0 && ended; t.spent {
+		return errSpent
+	}
+	return err
 }
 
 // response reads a response's header, behind informational ones.
@@ -297,7 +329,7 @@ func response(br *bufio.Reader) (*http.Response, error) {
 			return r, nil
 		}
 	}
-	return nil, unansweredError{fmt.Sprintf("no reply, but %d informational responses",
+	return nil, unansweredError{text: fmt.Sprintf("no reply, but %d informational responses",
 		openai.MaxHints)}
 }
 
@@ -314,27 +346,35 @@ func (closesError) Hint() string {
 }
 
 // unansweredError means that a server did not answer in the protocol of the request.
-type unansweredError struct{ text string }
+type unansweredError struct {
+	text string
+	err  error
+}
 
 func (u unansweredError) Error() string { return u.text }
+
+func (u unansweredError) Unwrap() error { return u.err }
 
 func (unansweredError) Hint() string {
 	return "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: " +
 		byClient("HOST:PORT")
 }
 
+var errEnded = errors.New("the server ended the connection instead of a reply")
+
 // noReply explains an error of reading a reply.
 func noReply(protocol string, err error) error {
 	var errno unix.Errno
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return unansweredError{"the server ended the connection instead of a reply"}
+		return unansweredError{errEnded.Error(), errEnded}
 	case errors.As(err, &errno):
-		return unansweredError{"no reply: " + errno.Error()}
+		return unansweredError{"no reply: " + errno.Error(), errno}
 	case errors.Is(err, errLate):
 		return err
 	}
-	return unansweredError{fmt.Sprintf("no reply of %s: %s", protocol, printable.Line(err.Error()))}
+	return unansweredError{text: fmt.Sprintf("no reply of %s: %s", protocol,
+		printable.Line(err.Error()))}
 }
 
 // untrustedError means that the certificate of a server of HTTPS is not accepted.
@@ -387,6 +427,7 @@ func (p *ping) open(ctx context.Context) (*dialogue, error) {
 		for _, w := range words {
 			request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
 		}
+		c.within(dialogueTimeout)
 		if _, err := c.Write(request); err != nil {
 			return err
 		}
@@ -445,11 +486,19 @@ func (g *guess) words() string {
 func (g *guess) open(ctx context.Context) (*dialogue, error) {
 	if g.is == nil {
 		g.is = &ping{g.wire, "", g.password}
-		if t, err := g.is.open(ctx); err == nil {
-			err := t.ask(ctx)
-			if refused := (unlikeError{}); err == nil || errors.As(err, &refused) && refused.redis() {
-				return t, nil
-			}
+		t, err := g.is.open(ctx)
+		asked := err == nil
+		if asked {
+			err = t.ask(ctx)
+		}
+		refused := unlikeError{}
+		redis := errors.As(err, &refused) && refused.redis()
+		switch {
+		case asked && (err == nil || redis):
+			return t, nil
+		case redis: // the password
+			return nil, err
+		case asked:
 			t.close()
 		}
 		u := &url.URL{Scheme: "http", Host: g.host, Path: "/"}

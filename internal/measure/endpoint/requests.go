@@ -108,13 +108,17 @@ func (q *Requests) Check(ctx context.Context) error {
 
 // few makes a request, and a few more if their replies are lost.
 func (r *followed) few(ctx context.Context) (*dialogue, error) {
-	t, err := r.open(ctx)
+	t, end, err := r.opened(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer end()
 	for range mostUnanswered {
-		if err = t.ask(ctx); !errors.Is(err, errLost) {
+		err = t.ask(ctx)
+		if ctx.Err() != nil {
+			return t, context.Cause(ctx)
+		}
+		if !errors.Is(err, errLost) {
 			return t, r.native(ctx, t, err)
 		}
 	}
@@ -219,55 +223,79 @@ func follow(way *observe.Way, v *sample.Visit, do func() ([]tokens.Exchange, err
 	return nil
 }
 
+// opened opens a connection, whose requests end with ctx. The caller calls end.
+func (r *followed) opened(ctx context.Context) (t *dialogue, end func(), err error) {
+	if t, err = r.open(ctx); err != nil {
+		return nil, nil, err
+	}
+	if t.stop == nil {
+		return t, t.close, nil
+	}
+	over := make(chan struct{})
+	stopped := context.AfterFunc(ctx, func() {
+		defer close(over)
+		t.stop()
+	})
+	return t, func() {
+		if !stopped() { // before the file descriptor is closed
+			<-over
+		}
+		t.close()
+	}, nil
+}
+
 // ask makes the requests of a visit and records their times in v, unless it is nil.
 func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]tokens.Exchange,
 	error) {
-	t, err := r.open(ctx)
+	t, end, err := r.opened(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	if t.stop != nil {
-		over := make(chan struct{})
-		stopped := context.AfterFunc(ctx, func() {
-			defer close(over)
-			t.stop()
-		})
-		defer func() {
-			if !stopped() { // before the file descriptor is closed
-				<-over
-			}
-		}()
-	}
+	defer func() { end() }()
 	defer func() { r.replies = t.replies }()
+	connections := 1
+	// once makes a request, over a new connection if the server has ended the last one.
+	once := func() (x tokens.Exchange, err error) {
+		if t.spent {
+			next, endNext, err := r.opened(ctx)
+			if err != nil {
+				return x, err
+			}
+			end()
+			t, end = next, endNext
+			connections++
+		}
+		sent := time.Now()
+		err = t.ask(ctx)
+		return tokens.Exchange{Local: t.local, Sent: sent.UnixNano(), Read: time.Now().UnixNano()}, err
+	}
 	for warm := time.Now().Add(seconds(l.Warmup)); time.Now().Before(warm); {
-		if err := t.ask(ctx); err != nil && !errors.Is(err, errLost) {
+		if _, err := once(); err != nil && !errors.Is(err, errLost) && !errors.Is(err, errSpent) {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
 	all := make([]tokens.Exchange, 0, mostAsked)
 	began := time.Now()
 	for until := began.Add(seconds(l.Window)); len(all) < mostAsked; {
-		sent := time.Now()
-		if len(all) > 0 && !sent.Before(until) {
+		if len(all) > 0 && !time.Now().Before(until) {
 			break
 		}
-		err := t.ask(ctx)
-		if errors.Is(err, errLost) && (len(all) > 0 || t.replies.Unanswered < mostUnanswered) {
+		x, err := once()
+		switch {
+		case errors.Is(err, errSpent),
+			errors.Is(err, errLost) && (len(all) > 0 || t.replies.Unanswered < mostUnanswered):
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
-		all = append(all, tokens.Exchange{Local: t.local, Sent: sent.UnixNano(),
-			Read: time.Now().UnixNano()})
+		all = append(all, x)
 	}
 	took := time.Since(began)
 	tokens.Slot(all, parts)
 	if v == nil {
 		return all, nil
 	}
-	v.Client = sample.Party{Window: took.Seconds(), Connections: 1}
+	v.Client = sample.Party{Window: took.Seconds(), Connections: connections}
 	v.Server = sample.Party{Window: took.Seconds()}
 	return all, noteTimes(v, all)
 }

@@ -57,6 +57,55 @@ func web(pause time.Duration, body string) func(net.Conn) {
 	}
 }
 
+// limited serves n requests on each connection, and says so or not.
+func limited(n int, told bool, pause time.Duration) func(net.Conn) {
+	return func(c net.Conn) {
+		br := bufio.NewReader(c)
+		for k := range n {
+			if _, err := http.ReadRequest(br); err != nil {
+				return
+			}
+			time.Sleep(pause)
+			end := ""
+			if told && k == n-1 {
+				end = "Connection: close\r\n"
+			}
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\n%sContent-Length: 1\r\n\r\nx", end)
+		}
+	}
+}
+
+// TestRequestsOnManyConnections asks servers that end a connection after some requests.
+func TestRequestsOnManyConnections(t *testing.T) {
+	const each = 5
+	for _, told := range []bool{true, false} {
+		at := listen(t, "tcp", "127.0.0.1:0", limited(each, told, 0))
+		s, err := speakerOf(Address{URL: "http://" + at}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, v := followed{speaker: s, from: vantage.Local()}, &sample.Visit{}
+		all, err := r.ask(t.Context(), sample.Load{Warmup: 0.05, Window: 0.2}, v)
+		if err != nil {
+			t.Errorf("told %t: %v", told, err)
+			continue
+		}
+		ports := map[uint16]int{}
+		for _, x := range all {
+			ports[x.Local]++
+		}
+		for port, n := range ports {
+			if n > each {
+				t.Errorf("told %t: %d requests from port %d", told, n, port)
+			}
+		}
+		if v.Client.Trips != int64(len(all)) || len(all) <= each ||
+			v.Client.Connections < len(all)/each {
+			t.Errorf("told %t: %d requests, %+v", told, len(all), v.Client)
+		}
+	}
+}
+
 // hints sends n informational responses before each reply, whose number is the server's name.
 func hints(n int) func(net.Conn) {
 	return func(c net.Conn) {
@@ -179,6 +228,7 @@ func TestDialogues(t *testing.T) {
 		{url: six, words: "GET /"},
 		{url: "redis://" + locked, err: `PING was answered "-NOAUTH Authentication required."`},
 		{url: "redis://" + locked, password: "x", err: `AUTH was answered "-WRONGPASS no"`},
+		{url: locked, password: "x", err: `AUTH was answered "-WRONGPASS no"`},
 		{url: "redis://" + pages, err: "the server ended the connection instead of a reply"},
 		{url: "http://" + closing,
 			err: "the server ends the connection after each reply, and requests are traced on one"},
@@ -258,13 +308,17 @@ func TestRequestsTraced(t *testing.T) {
 	direct := listen(t, "tcp", "127.0.0.1:0", web(pause, ""))
 	relayed := listen(t, "tcp", "127.0.0.1:0", testnet.Relay(direct, pause))
 	large := listen(t, "tcp", "127.0.0.1:0", web(0, strings.Repeat("x", 1<<20)))
+	limited := listen(t, "tcp", "127.0.0.1:0",
+		testnet.Relay(listen(t, "tcp", "127.0.0.1:0", limited(7, true, pause)), pause))
 	const others = 10
 	beside(t, "http://"+relayed, others)
 	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
 		follows(u, []Address{{Name: "direct", URL: "http://" + direct},
-			{Name: "relayed", URL: "http://" + relayed}, {Name: "large", URL: "http://" + large}},
+			{Name: "relayed", URL: "http://" + relayed}, {Name: "large", URL: "http://" + large},
+			{Name: "limited", URL: "http://" + limited}},
 			map[string]planted{"direct": {hops: 1, serves: pause},
-				"relayed": {hops: 2, serves: pause, relays: pause}, "large": {hops: 1, large: true}})
+				"relayed": {hops: 2, serves: pause, relays: pause}, "large": {hops: 1, large: true},
+				"limited": {hops: 2, serves: pause, relays: pause}})
 	})
 }
 
@@ -367,6 +421,48 @@ func TestRequestsEnd(t *testing.T) {
 	_, err = r.ask(ctx, sample.Load{Window: 1}, nil)
 	if !errors.Is(err, errOther) || time.Since(began) > dialogueTimeout {
 		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+// TestCheckEnds checks the same of the first request over a route.
+func TestCheckEnds(t *testing.T) {
+	silent := make(chan struct{})
+	at := listen(t, "tcp", "127.0.0.1:0", func(net.Conn) { <-silent })
+	defer close(silent)
+	q, err := newRequests([]Address{{Name: "x", URL: "http://" + at}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(errOther) })
+	began := time.Now()
+	if err := q.Check(ctx); !errors.Is(err, errOther) || time.Since(began) > dialogueTimeout/2 {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+// TestEndlessReply reads a reply that comes byte by byte, as server-sent events do, without an end.
+func TestEndlessReply(t *testing.T) {
+	defer func(d time.Duration) { dialogueTimeout = d }(dialogueTimeout)
+	dialogueTimeout = 200 * time.Millisecond
+	for _, head := range []string{"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nX: "} {
+		at := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+			_, err := io.WriteString(c, head)
+			for err == nil {
+				time.Sleep(10 * time.Millisecond)
+				_, err = io.WriteString(c, "x")
+			}
+		})
+		s, err := speakerOf(Address{URL: "http://" + at}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := followed{speaker: s, from: vantage.Local()}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if _, err := r.few(ctx); !errors.Is(err, errLate) {
+			t.Errorf("%q: %v", head, err)
+		}
+		cancel()
 	}
 }
 
