@@ -111,7 +111,7 @@ func (p Path) check() error {
 			return fmt.Errorf("device %s: an impossible rate", l.Name)
 		}
 	}
-	return nil
+	return p.Evidence.check()
 }
 
 // Cards returns the cards of all nodes, at most maxCards. With more than fullNodes nodes it leaves

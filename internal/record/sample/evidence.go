@@ -1,6 +1,11 @@
 package sample
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Evidence is what the kernel of this machine showed of the tokens of a visit: when each left the
 // server and each relay, and when it could be read. It has no text.
@@ -146,6 +151,38 @@ type EvidencePart struct {
 	// Epochs are the means of Last over groups of consecutive exchanges of about the same size; nil
 	// for responses, whose visits serve instead, and in reports.
 	Epochs []float64 `json:"epochs_s,omitempty"`
+}
+
+const mostTokens = 1 << 40
+
+// check returns an error for figures that no visit has, of which no report can be made.
+func (e *Evidence) check() error {
+	if e == nil {
+		return nil
+	}
+	r, hop := cmp.Or(e.Response, &EvidenceResponse{}), 0
+	counts := []int{e.Responses, e.ByID, e.BySeed, e.ByText, e.ByOrder, e.Tokens, e.Matched, e.Lost,
+		e.Others, e.Slow, r.Tokens}
+	figures := slices.Concat([]float64{e.End, e.Window, e.ClockMoved, e.Ahead, e.Unsure, e.ServerGap,
+		e.Gap, e.Excess}, r.Written, r.Read, r.Last)
+	for _, h := range e.Hops {
+		figures = append(figures, h.Stopped)
+	}
+	for _, p := range e.Parts {
+		hop = min(hop, p.Hop)
+		figures = append(append(figures, p.First, p.Last, p.P50, p.P90, p.P99, p.Excess, p.FirstHalf,
+			p.LastHalf, p.ExcessHalf), p.Epochs...)
+	}
+	for _, w := range e.Waits {
+		counts, figures = append(counts, w.Tokens), append(figures, w.Sum)
+	}
+	if hop < 0 || slices.Min(counts) < 0 || slices.Max(counts) > mostTokens {
+		return fmt.Errorf("impossible evidence: hop %d, counts %v", hop, counts)
+	}
+	for i, x := range figures {
+		figures[i] = math.Abs(x)
+	}
+	return times(figures...)
 }
 
 // Clear reports whether the evidence suffices for a verdict, and if not why, as a clause.
