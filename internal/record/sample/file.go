@@ -46,6 +46,9 @@ func (w *Writer) write(l line) error {
 		return w.err
 	}
 	b, err := json.Marshal(l)
+	if err == nil && len(b) > maxLine { // Read would refuse the whole file
+		err = fmt.Errorf("a record is %w", errTooLong)
+	}
 	if err == nil {
 		_, err = w.w.Write(append(b, '\n'))
 	}
@@ -271,7 +274,7 @@ func (v Visit) checkFigures() error {
 	if err := times(v.Elapsed); err != nil {
 		return err
 	}
-	if err := errors.Join(v.Slices.check(), v.Trace.check()); err != nil {
+	if err := errors.Join(v.Slices.check(), v.Trace.check(), v.Evidence.check()); err != nil {
 		return err
 	}
 	if x := v.Together; x != nil && !(*x >= 0 && *x <= 1) {

@@ -407,6 +407,23 @@ func TestReadTooLongLine(t *testing.T) {
 	}
 }
 
+// TestWriteTooLongLine writes nothing that Read would refuse, with which a run of hours would be lost.
+func TestWriteTooLongLine(t *testing.T) {
+	f := full(t)
+	for len(f.Header.Plan.Cells) < 2*maxCells {
+		f.Header.Plan.Cells = append(f.Header.Plan.Cells, f.Header.Plan.Cells[0])
+	}
+	var out bytes.Buffer
+	w := NewWriter(&out)
+	err := w.Header(f.Header)
+	if err == nil || err.Error() != "write results: a record is longer than 1 MiB" || out.Len() > 0 {
+		t.Errorf("%d bytes: %v", out.Len(), err)
+	}
+	if again := w.End(End{}); !errors.Is(again, err) {
+		t.Errorf("then %v", again)
+	}
+}
+
 // letters is text without an end.
 type letters struct{}
 
