@@ -153,13 +153,18 @@ func (t *thread) crossSlice(now int64) {
 		s.phase = untilTo
 	case untilTo:
 		b, e := s.began, mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips}
+		cpu := float64(t.processCPU() - b.processCPU)
 		if !s.active && now > sl.End && s.last.at >= b.at { // the new bytes are another slice's
+			// So is the CPU time for them, and some of it is of the time behind To.
+			if whole, in := b.until(e), b.until(s.last); whole > 0 && s.last.at > b.at {
+				cpu *= in / whole * float64(sl.To-b.at) / float64(s.last.at-b.at)
+			}
 			e = s.last
 			e.at = sl.To
 		}
 		s.cur.Width = e.at - b.at
 		s.cur.Sent, s.cur.Received, s.cur.Trips = e.sent-b.sent, e.recvd-b.recvd, e.trips-b.trips
-		s.cur.CPU = t.processCPU() - b.processCPU
+		s.cur.CPU = int64(cpu)
 		s.cur.Median = median(s.took)
 		s.takeBounds()
 		s.phase = untilEnd

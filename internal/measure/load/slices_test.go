@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
@@ -209,6 +212,32 @@ func TestRestAfterAStalledTrip(t *testing.T) {
 		longest := time.Duration(client.Latency.Max())
 		if longest < stall/2 || longest > time.Duration(rest)/2 {
 			u.Errorf("the longest trip took %s, the stall %s", longest, stall)
+		}
+	})
+}
+
+// An end that only reacts notices a slice's end by the bytes of its next one. The CPU time for these
+// is the next one's.
+func TestCPUTimeOfASlice(t *testing.T) {
+	inTime(t, func(u testing.TB) {
+		const each = int64(20 * time.Millisecond)
+		used := func() int64 { return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID) }
+		base := clock.Now() + int64(time.Hour)
+		slice := func(start int64) Slice {
+			return Slice{Start: start, From: start + 10, To: start + 110, End: start + 120}
+		}
+		th := &thread{first: true}
+		th.slice([]Slice{slice(base), slice(base + 1000)})
+		th.passed(base + 10)
+		for _, work := range []struct{ bytes, at int64 }{{1, base + 60}, {2, base + 1001}} {
+			for until := used() + work.bytes*each; used() < until; {
+			}
+			th.recvd += work.bytes
+			th.passed(work.at)
+		}
+		got := th.slices.stats[0]
+		if got.Width != 100 || got.Received != 1 || got.CPU < 2*each*9/10 || got.CPU > 2*each*11/10 {
+			u.Errorf("%+v: half of the slice took %d ns", got, each)
 		}
 	})
 }

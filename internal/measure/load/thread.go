@@ -78,6 +78,9 @@ type mark struct {
 	tcp                unix.TCPInfo
 }
 
+// until returns the bytes that were moved from a to b.
+func (a mark) until(b mark) float64 { return float64(b.sent - a.sent + b.recvd - a.recvd) }
+
 const windowBounds = 2
 
 // passed takes a mark at each of the window's bounds, and returns true once the load is over. now
