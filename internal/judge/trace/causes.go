@@ -32,6 +32,7 @@ const (
 	RepliesWait    = "trace-replies-wait"  // N of them in the server's TCP, for cause What, Took together
 	NoReply        = "trace-no-reply"      // to N requests over route What
 	ErrorReplies   = "trace-error-replies" // over route What; Values are numbers by code
+	OtherReplies   = "trace-other-replies" // so, of HTTP
 	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
 	OthersHaveCPU  = "trace-others-have-cpu"
 )

@@ -67,14 +67,19 @@ func (s *study) replies(i int) (out []Finding) {
 	return out
 }
 
-// unanswered finds requests over UDP that had no reply, and replies of DNS that are errors.
+// unanswered finds requests over UDP that had no reply, and replies of DNS and HTTP that are not what
+// was asked for.
 func (s *study) unanswered(i int) (out []Finding) {
-	x, lost, codes := s.Series[i], int64(0), map[string]float64{}
+	x, lost := s.Series[i], int64(0)
+	codes, statuses := map[string]float64{}, map[string]float64{}
 	for _, v := range slices.Concat(x.Visits, x.Traced) {
 		lost += v.Client.Counts[workload.CountUnanswered]
 		for name, n := range v.Client.Counts {
 			if code, ok := strings.CutPrefix(name, workload.CountDNSError); ok {
 				codes[code] += float64(n)
+			}
+			if status, ok := strings.CutPrefix(name, workload.CountHTTPStatus); ok {
+				statuses["of HTTP status "+status] += float64(n)
 			}
 		}
 	}
@@ -85,6 +90,10 @@ func (s *study) unanswered(i int) (out []Finding) {
 	if len(codes) > 0 {
 		out = append(out, Finding{Finding: analysis.Finding{Code: ErrorReplies, What: label(x.Cell),
 			Values: codes}})
+	}
+	if len(statuses) > 0 {
+		out = append(out, Finding{Finding: analysis.Finding{Code: OtherReplies, What: label(x.Cell),
+			Values: statuses}})
 	}
 	return out
 }

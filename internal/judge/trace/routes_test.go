@@ -172,7 +172,7 @@ func TestUnanswered(t *testing.T) {
 			f.Visits[i].Client.Counts = map[string]int64{workload.CountUnanswered: 1}
 		default:
 			f.Visits[i].Client.Counts = map[string]int64{workload.CountDNSError + "REFUSED": 2,
-				workload.CountDNSError + "SERVFAIL": 3}
+				workload.CountDNSError + "SERVFAIL": 3, workload.CountHTTPStatus + "404 Not Found": 4}
 		}
 	}
 	x := trace.Judge(f).Traces[0]
@@ -181,7 +181,11 @@ func TestUnanswered(t *testing.T) {
 	}
 	if f, _ := found(x, trace.ErrorReplies); f.What != "direct" || !maps.Equal(f.Values,
 		map[string]float64{"SERVFAIL": 3 * float64(rounds), "REFUSED": 2 * float64(rounds)}) ||
-		len(x.Findings) != 2 {
+		len(x.Findings) != 3 {
+		t.Errorf("found %+v", x.Findings)
+	}
+	if f, _ := found(x, trace.OtherReplies); f.What != "direct" || !maps.Equal(f.Values,
+		map[string]float64{"of HTTP status 404 Not Found": 4 * float64(rounds)}) {
 		t.Errorf("found %+v", x.Findings)
 	}
 }

@@ -40,7 +40,7 @@ type dialogue struct {
 	status int    // of the last reply of HTTP
 	// spent means that the server has ended the connection, which answered several requests.
 	spent bool
-	// replies tells how its requests over UDP were answered.
+	// replies tells how its requests over UDP, or of HTTP, were answered.
 	replies tokens.Replies
 }
 
@@ -275,6 +275,7 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 	const head, body = 16 << 10, 256 << 10
 	br, buffer := bufio.NewReaderSize(rw, head), make([]byte, body)
 	replies := 0
+	t.replies.Errors = map[string]int{}
 	t.ask = func(context.Context) error {
 		c.within(dialogueTimeout)
 		if _, err := rw.Write(g.request); err != nil {
@@ -294,7 +295,9 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 			err = nil
 		}
 		replies++
-		t.status = r.StatusCode
+		if t.status = r.StatusCode; t.status/100 != 2 {
+			t.replies.Errors[strings.TrimSpace(fmt.Sprint(t.status, " ", http.StatusText(t.status)))]++
+		}
 		if t.server = r.Header.Get("Server"); err == nil && r.Close {
 			if t.spent = replies > 1; !t.spent {
 				err = closesError{}

@@ -136,8 +136,8 @@ func (p plain) resolve(ctx context.Context, query, reply []byte) (code string, e
 	return "", errLost
 }
 
-// noteReplies records in v how requests over UDP were answered.
-func noteReplies(v *sample.Visit, r tokens.Replies) {
+// noteReplies records in v how requests were answered. errors is the beginning of the errors' counts.
+func noteReplies(v *sample.Visit, r tokens.Replies, errors string) {
 	if r.Unanswered == 0 && len(r.Errors) == 0 {
 		return
 	}
@@ -146,6 +146,6 @@ func noteReplies(v *sample.Visit, r tokens.Replies) {
 	}
 	v.Client.Counts[workload.CountUnanswered] += int64(r.Unanswered)
 	for code, n := range r.Errors {
-		v.Client.Counts[workload.CountDNSError+code] += int64(n)
+		v.Client.Counts[errors+code] += int64(n)
 	}
 }

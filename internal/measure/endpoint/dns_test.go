@@ -136,7 +136,7 @@ func TestResolverLost(t *testing.T) {
 		t.Errorf("%d requests, %+v, %v", len(all), r.replies, err)
 	}
 	v := &sample.Visit{}
-	noteReplies(v, r.replies)
+	noteReplies(v, r.replies, workload.CountDNSError)
 	if v.Client.Counts[workload.CountUnanswered] != 1 {
 		t.Errorf("%+v", v.Client.Counts)
 	}

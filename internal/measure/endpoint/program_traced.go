@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/observe"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -80,7 +81,7 @@ func overUDP(at []Address) (out []Address, names []string, err error) {
 func (p *Program) follow(ctx context.Context, r *route, way *observe.Way, v *sample.Visit) error {
 	run := func() error { return p.run(ctx, r, v) }
 	if r.udp {
-		defer func() { noteReplies(v, way.Replies) }()
+		defer func() { noteReplies(v, way.Replies, workload.CountDNSError) }()
 	}
 	if v.Trace != nil {
 		return follow(way, v, func() ([]tokens.Exchange, error) { return nil, run() })

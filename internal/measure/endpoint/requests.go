@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Requests makes requests over routes to a server that runs, one at a time, and follows them
@@ -35,7 +36,7 @@ type followed struct {
 	speaker
 	from    *vantage.Vantage
 	way     *observe.Way
-	replies tokens.Replies // of the last requests, over UDP
+	replies tokens.Replies // of the last requests
 }
 
 // newRequests parses the addresses; it does not connect.
@@ -200,7 +201,11 @@ const mostAsked = 15_000
 func (q *Requests) Visit(ctx context.Context, cell sample.Cell, l sample.Load,
 	v *sample.Visit) error {
 	r := q.routes[cell.Route]
-	defer func() { noteReplies(v, r.replies) }()
+	errors := workload.CountHTTPStatus
+	if r.udp() {
+		errors = workload.CountDNSError
+	}
+	defer func() { noteReplies(v, r.replies, errors) }()
 	if v.Trace == nil {
 		_, err := r.ask(ctx, l, v)
 		return err
@@ -262,6 +267,7 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 				return x, err
 			}
 			end()
+			next.replies = t.replies // goes on
 			t, end = next, endNext
 			connections++
 		}

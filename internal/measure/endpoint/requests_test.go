@@ -70,7 +70,7 @@ func limited(n int, told bool, pause time.Duration) func(net.Conn) {
 			if told && k == n-1 {
 				end = "Connection: close\r\n"
 			}
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\n%sContent-Length: 1\r\n\r\nx", end)
+			fmt.Fprintf(c, "HTTP/1.1 404 No\r\n%sContent-Length: 1\r\n\r\nx", end)
 		}
 	}
 }
@@ -85,7 +85,10 @@ func TestRequestsOnManyConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, v := followed{speaker: s, from: vantage.Local()}, &sample.Visit{}
-		all, err := r.ask(t.Context(), sample.Load{Warmup: 0.05, Window: 0.2}, v)
+		all, err := r.ask(t.Context(), sample.Load{Window: 0.2}, v)
+		if n := r.replies.Errors["404 Not Found"]; n != len(all) {
+			t.Errorf("told %t: %d of %d replies are errors", told, n, len(all))
+		}
 		if err != nil {
 			t.Errorf("told %t: %v", told, err)
 			continue

@@ -8,10 +8,11 @@ import (
 // Request is requests of toll's own client, or of a foreign one, to a server that runs.
 const Request = "request"
 
-// Counts of requests over UDP.
+// Counts of requests by their replies.
 const (
-	CountUnanswered = "unanswered"
-	CountDNSError   = "dns_error " // and the error's name: replies of DNS
+	CountUnanswered = "unanswered"   // over UDP
+	CountDNSError   = "dns_error "   // and the error's name: replies of DNS
+	CountHTTPStatus = "http_status " // and its number and words: replies of HTTP other than 2xx
 )
 
 // RequestOf returns the load's options, or the zero value for other kinds.

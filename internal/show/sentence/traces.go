@@ -67,6 +67,8 @@ var ofTraces = []template{
 	{code: trace.RepliesWait, text: "{waited}."},
 	{code: trace.NoReply, text: "Over {what}, {requests} had no reply, and {no_reply} in no figure."},
 	{code: trace.ErrorReplies, text: "Over {what}, replies were errors, whose time counts: {errors}."},
+	{code: trace.OtherReplies, text: "Over {what}, replies do not have what was asked for, and their " +
+		"time counts: {errors}."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
 	{code: trace.OthersHaveCPU, text: shortOfCPU + "No CPU limit stopped it: other programs had the " +
 		"CPU."},

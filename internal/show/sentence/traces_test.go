@@ -152,6 +152,10 @@ func TestTraceTemplates(t *testing.T) {
 		{analysis.Finding{Code: trace.ErrorReplies, What: "direct",
 			Values: map[string]float64{"REFUSED": 2, "SERVFAIL": 3}}, 1,
 			"Over direct, replies were errors, whose time counts: 3 SERVFAIL, 2 REFUSED."},
+		{analysis.Finding{Code: trace.OtherReplies, What: "direct",
+			Values: map[string]float64{"of HTTP status 301 Moved Permanently": 3}}, 1,
+			"Over direct, replies do not have what was asked for, and their time counts: " +
+				"3 of HTTP status 301 Moved Permanently."},
 		{analysis.Finding{Code: trace.StoppedByLimit, What: "proxy", Values: map[string]float64{
 			trace.Took: 60e-6, trace.Tail: 8e-3, trace.Stopped: 4, trace.Window: 8}}, 1, short +
 			", and 8.00 ms of those around the p99. A CPU limit stopped it for 4 of 8 s."},
