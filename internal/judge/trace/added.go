@@ -118,9 +118,9 @@ func inUnits(x seen, p part) []analysis.SliceValue {
 }
 
 // unsure is the most, in s, by which what tracing costs a part is assumed to differ from the cost of
-// its events. A relay and the ends of a route, which have the same events on both, may be woken later,
-// and on another CPU. On the network between them packets pass devices, as bridges and their ports,
-// that are captured, too.
+// its events. A relay and the ends of a route, which have the same events on both, may be woken
+// later, and on another CPU. On the network between them packets are captured at further devices,
+// as at bridges and their ports.
 const unsure = 5e-6
 
 // further returns what each further copy of the programs costs at the events, in s, that cell i's

@@ -24,6 +24,8 @@ func mean[T ~struct{ at, half float64 }](all []T) T {
 	return T(out)
 }
 
+func (a amount) plus(b amount) amount { return amount{a.at + b.at, math.Hypot(a.half, b.half)} }
+
 func (a amount) minus(b amount) amount { return amount{a.at - b.at, math.Hypot(a.half, b.half)} }
 
 func (a amount) zero() bool { return math.Abs(a.at) <= a.half }

@@ -29,7 +29,7 @@ const (
 type plantedRoute struct {
 	name, what string
 	row, part  string // that moves; without a part, the whole row
-	also       string // a row that moves with it; "": none
+	also       string // a row that has the rest of what it costs; "": none
 	planted    routeKind
 	plain      routeKind
 	known      time.Duration // what it costs; 0: clients of this program measure that
@@ -79,8 +79,8 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 			"part moves by that amount ±%.0f %%, and no other by more than %.1f µs, %.1f µs of "+
 			"one with a wake-up, or %.0f %% of the planted, which has side effects. A part that "+
 			"moved farther, but whose interval over rounds is not all beyond that, is too wide to "+
-			"tell. The client's part may grow with a long reply, which it reads. The last row is "+
-			"a server that answers 300 clients one after another, on all CPUs: `--attach` must say what "+
+			"tell. Of a long reply, which the client goes on reading once all of it has come, the "+
+			"client's part counts, too. The last row is a server that answers 300 clients one after another, on all CPUs: `--attach` must say what "+
 			"these measure themselves, less what it says that following slows.",
 			t.scale.tracePlant.n, t.scale.tracePlant.each, t.scale.traceReference,
 			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond, percent*sideShare),
@@ -155,9 +155,10 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 	if err != nil {
 		return err
 	}
+	var right amount
 	found := false
 	for _, row := range t.Rows {
-		if row.Name == "not attributed" || row.Name == d.also {
+		if row.Name == "not attributed" {
 			continue
 		}
 		rows := []judged.Row{row}
@@ -172,8 +173,10 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 		for _, x := range rows {
 			a := amountOf(x.Added)
 			switch {
+			case d.also != "" && x.Name == d.also:
+				right = right.plus(a)
 			case len(rows) > 1 && x.Name == d.part, d.part == "" && x.Name == d.row:
-				m.right, found = append(m.right, a), true
+				right, found = right.plus(a), true
 			case len(rows) > 1:
 				m.others[row.Name+": "+x.Name] = append(m.others[row.Name+": "+x.Name], a)
 			default:
@@ -184,6 +187,7 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 	if !found {
 		return fmt.Errorf("no row %s %s", d.row, d.part)
 	}
+	m.right = append(m.right, right)
 	return nil
 }
 

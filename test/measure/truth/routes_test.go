@@ -54,6 +54,20 @@ func TestMovedInRoute(t *testing.T) {
 			}
 		})
 	}
+	t.Run("in-two-rows", func(t *testing.T) {
+		both := plantedRoute{row: "server", also: "network"}
+		m := moved{others: map[string][]amount{}}
+		r, err := readTrace([]byte(routeText(15, 0, 5, "")))
+		if err == nil {
+			err = m.addRoute(r, both)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.verdict(amount{at: 20e-6}, limitsFor(amount{at: 20e-6})); got != yes {
+			t.Errorf("%q: %s, %s", got, mean(m.right), m.text())
+		}
+	})
 	for name, text := range map[string]string{"refused": routeText(20, 0, 0, "lost"),
 		"none": `{"traces":[]}`} {
 		r, err := readTrace([]byte(text))

@@ -177,7 +177,7 @@ func (m *moved) add(r *judged.Report, d plantedPart) error {
 			return fmt.Errorf("%s: %w", row.Name, err)
 		}
 		if moves {
-			right = amount{right.at + a.at, math.Hypot(right.half, a.half)}
+			right = right.plus(a)
 			continue
 		}
 		m.others[row.Name] = append(m.others[row.Name], a)
