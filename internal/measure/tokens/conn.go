@@ -195,7 +195,10 @@ func (l *Log) received(k key, p *capture.Packet) {
 		if !c.out.known { // else the server has answered one
 			c.syn = p.At
 		}
-		return
+		if p.Size == 0 {
+			return
+		}
+		p = behindSYN(p)
 	}
 	if c == nil {
 		// The connection is older than the log. It is joined at a request, whose acknowledgement
@@ -219,6 +222,13 @@ func (l *Log) received(k key, p *capture.Packet) {
 		c.turns = appendTurn(c.turns, p.At, before, c.out.end)
 		c.turns[len(c.turns)-1].asked = c.in.end
 	}
+}
+
+// behindSYN returns a packet without the SYN in front of its payload (TCP Fast Open).
+func behindSYN(p *capture.Packet) *capture.Packet {
+	data := *p
+	data.Seq++
+	return &data
 }
 
 // joinable reports whether a connection that is older than the log is joined at a packet.

@@ -172,3 +172,35 @@ func TestServedUntil(t *testing.T) {
 		t.Errorf("%+v, mean %v", e, all.Mean())
 	}
 }
+
+// TestServedFastOpen watches connections whose first request comes with the SYN.
+func TestServedFastOpen(t *testing.T) {
+	base, replyBase := uint32(0xffff_fff0), uint32(7_000_000)
+	l := NewServer()
+	l.Serve(Place{Space: 2, Port: 5432}, nil)
+	client := netip.AddrPortFrom(relayAt2, 41000)
+	began := time.Unix(1000, 0)
+	at := began.UnixNano()
+	for _, p := range []capture.Packet{
+		{Flags: capture.SYN, Seq: base - 1, Size: 50},
+		{Out: true, Flags: capture.SYN | capture.ACK, Seq: replyBase - 1},
+		{Out: true, Flags: capture.ACK, Seq: replyBase, Size: 40},
+		{Flags: capture.ACK, Seq: base + 50, Ack: replyBase + 40, Size: 50},
+		{Out: true, Flags: capture.ACK, Seq: replyBase + 40, Size: 40},
+		{Out: true, Flags: capture.FIN | capture.ACK, Seq: replyBase + 80},
+	} {
+		at += 10 * us
+		if p.At, p.Src, p.Dst = at, client, serverAt; p.Out {
+			p.Src, p.Dst = serverAt, client
+		}
+		l.Add(2, &p)
+	}
+	var all Requests
+	all.Take(l, theServer, 0)
+	var e sample.Served
+	all.Note(&e, began)
+	if e.Requests != 2 || math.Abs(e.Slowest[0].Whole-20e-6) > 1e-9 ||
+		math.Abs(e.Slowest[1].Whole-10e-6) > 1e-9 {
+		t.Errorf("%+v", e)
+	}
+}

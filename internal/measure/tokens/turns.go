@@ -36,7 +36,7 @@ func (l *Log) ask(k clientKey, p *capture.Packet) {
 			q.out.begin(p.Seq + 1)
 			l.asks[k] = q
 		}
-		return
+		p = behindSYN(p)
 	}
 	if q == nil {
 		return
