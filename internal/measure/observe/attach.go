@@ -248,6 +248,9 @@ func (s *serving) take(before int64) (recorded int, err error) {
 	if err := s.drain(); err != nil {
 		return 0, err
 	}
+	if clockMoved(s.realtime) != 0 {
+		return 0, errClockSet
+	}
 	if s.all.Take(s.log, s.at.place(), before); s.all.Count() >= s.kept {
 		s.enough()
 	}

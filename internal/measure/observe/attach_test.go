@@ -105,6 +105,34 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 	return s, made
 }
 
+// TestAttachClockSet sets the clock of packets, but not that of writes.
+func TestAttachClockSet(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w, err := attach(t.Context(), os.Getpid(), probing(func() (net.Conn, error) {
+		return net.Dial("tcp", l.Addr().String())
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.take(0); err != nil {
+		t.Error(err)
+	}
+	w.mu.Lock()
+	w.realtime -= time.Second.Nanoseconds()
+	w.mu.Unlock()
+	if _, err := w.take(0); !errors.Is(err, errClockSet) {
+		t.Errorf("%v, want %v", err, errClockSet)
+	}
+}
+
 // probing returns what finds a server.
 func probing(dial func() (net.Conn, error)) func() (uint16, error) {
 	return func() (uint16, error) {
