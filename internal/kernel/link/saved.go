@@ -32,6 +32,8 @@ type Saved struct {
 	NoARP bool             `json:"noarp,omitempty"`
 	// Lower reports whether the device has a carrier, or needs none.
 	Lower  bool `json:"running"`
+	// Held means that a program keeps the device without a carrier (protodown).
+	Held   bool `json:"protodown,omitempty"`
 	Master int  `json:"master,omitempty"` // index
 	// Parent is the index of a veth's other end, or of the device below a VLAN or macvlan.
 	Parent int `json:"parent,omitempty"`
@@ -127,6 +129,9 @@ func parseLink(b []byte) (s Saved, err error) {
 		if s.ParentSpace < 0 {
 			s.ParentSpace = Elsewhere
 		}
+	}
+	if b := f[unix.IFLA_PROTO_DOWN]; len(b) == 1 && strings.HasPrefix(s.Kind, "macv") {
+		s.Held = b[0] != 0 // others have worlds
 	}
 	if s.Parent == s.Index && !s.Pair() && !makes(s.Kind) { // a tunnel that was moved here
 		s.Parent, s.ParentSpace = 0, Here

@@ -79,6 +79,16 @@ func SetPort(port Saved, pass bool) error {
 	return nil
 }
 
+// Hold keeps a device without a carrier. What its parent does before may give it one again.
+func Hold(s Saved) error {
+	data := append(linkHeader(s.Index, 0, 0),
+		marshal(netlink.Attribute{Type: unix.IFLA_PROTO_DOWN, Data: []byte{1}})...)
+	if err := sendOne(unix.RTM_NEWLINK, data); err != nil {
+		return fmt.Errorf("set protodown of %s: %w", s.Name, err)
+	}
+	return nil
+}
+
 func sendOne(kind uint16, data []byte) error {
 	c, err := openSender()
 	if err != nil {

@@ -54,11 +54,17 @@ func (c *machine) makeLinks() error {
 		return err
 	}
 	c.eachLink(func(at device, l link.Saved) {
-		if c.refused[at] == nil && c.from.Spaces[at.space].Blocks(l) {
-			_ = c.spaces[at.space].Do(func() error {
-				c.lack(at.space, "settings of "+l.Name, l.Name, link.SetPort(l, false))
-				return nil
-			})
+		if c.refused[at] != nil {
+			return
+		}
+		lack := func(f func() error) {
+			c.lack(at.space, "settings of "+l.Name, l.Name, c.spaces[at.space].Do(f))
+		}
+		if l.Held {
+			lack(func() error { return link.Hold(l) })
+		}
+		if c.from.Spaces[at.space].Blocks(l) {
+			lack(func() error { return link.SetPort(l, false) })
 		}
 	})
 	return nil
