@@ -145,6 +145,23 @@ func linkHeader(index int, flags, change uint32) []byte {
 	return b
 }
 
+// Selects describes why a device passes only some packets, if it does by settings that MakeLink
+// does not copy; else it returns "".
+func (s Saved) Selects() string {
+	const drops = 2 // NETKIT_DROP
+	f, err := fieldsOf(s.Data, 0)
+	switch {
+	case err != nil:
+	case s.Kind == "macvlan" || s.Kind == "macvtap":
+		if f.number(nl.IFLA_MACVLAN_MODE) == nl.MACVLAN_MODE_SOURCE {
+			return "macvlan in mode source"
+		}
+	case s.Kind == "netkit" && f.number(nl.IFLA_NETKIT_POLICY) == drops:
+		return "netkit with policy blackhole"
+	}
+	return ""
+}
+
 func (s Saved) data() []netlink.Attribute {
 	list, err := attributesOf(s.Data, 0)
 	if err != nil {
@@ -153,7 +170,11 @@ func (s Saved) data() []netlink.Attribute {
 	list = slices.DeleteFunc(list, func(a netlink.Attribute) bool {
 		return !slices.Contains(made[s.Kind], typeOf(a)) || s.Kind == "bridge" && usual(a)
 	})
-	for _, a := range list {
+	for i, a := range list {
+		if strings.HasPrefix(s.Kind, "macv") && typeOf(a) == nl.IFLA_MACVLAN_MODE &&
+			s.Selects() != "" {
+			list[i].Data = word(nl.MACVLAN_MODE_BRIDGE) // the copy's machines have other addresses
+		}
 		const size, known = 8, 0xf // struct ifla_vlan_flags: flags, mask
 		if s.Kind == "vlan" && typeOf(a) == nl.IFLA_VLAN_FLAGS && len(a.Data) == size {
 			// the kernel prints a mask that it does not take

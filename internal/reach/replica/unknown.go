@@ -30,8 +30,12 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 				out = append(out, Unknown{What: text + " at " + l.Name, Device: l.Name})
 			}
 		}
+		what := l.Selects()
 		if l.Kind == "openvswitch" {
-			out = append(out, Unknown{What: "Open vSwitch at " + l.Name, Device: l.Name})
+			what = "Open vSwitch"
+		}
+		if what != "" {
+			out = append(out, Unknown{What: what + " at " + l.Name, Device: l.Name})
 		}
 	}
 	if text, err := bpf.OfNamespace(); err == nil && strings.Contains(text, "sk_lookup") {
@@ -69,7 +73,7 @@ func decisive(what string) (string, bool) {
 	name, _, _ := strings.Cut(rest, " ")
 	switch kind {
 	case "queueing discipline":
-		return kind + " " + name, name == "netem"
+		return kind + " " + name, slices.Contains([]string{"blackhole", "netem", "plug"}, name)
 	case "XDP":
 		return kind + " " + rest, true
 	}

@@ -94,6 +94,7 @@ func TestDecisive(t *testing.T) {
 		"tc filter: ingress bpf cil_from_netdev":    "tc filter (ingress bpf cil_from_netdev)",
 		"BPF program: netkit peer program 3":        "BPF program (netkit peer program 3)",
 		"queueing discipline: netem with options 1": "queueing discipline netem",
+		"queueing discipline: blackhole":            "queueing discipline blackhole",
 		"queueing discipline: fq_codel":             "",
 	} {
 		if got, ok := decisive(what); ok != (want != "") || ok && got != want {
