@@ -31,7 +31,7 @@ type Saved struct {
 	Up    bool             `json:"up"`
 	NoARP bool             `json:"noarp,omitempty"`
 	// Lower reports whether the device has a carrier, or needs none.
-	Lower  bool `json:"running"`
+	Lower bool `json:"running"`
 	// Held means that a program keeps the device without a carrier (protodown).
 	Held   bool `json:"protodown,omitempty"`
 	Master int  `json:"master,omitempty"` // index

@@ -70,20 +70,69 @@ func listPolicy(families ...byte) ([]raw.Message, error) {
 		unix.SizeofRtMsg, nil)
 }
 
-// MakeAddresses adds addresses without a lifetime and without duplicate address detection. It
-// removes the routes to their networks that the kernel adds, because these are among the routes of
-// ReadRoutes; the kernel adds them again when a device is set down and up, if it does so on the
-// machine.
+// MakeAddresses adds addresses, in order, without a lifetime and without duplicate address
+// detection. It removes the routes to their networks that the kernel adds, because these are among
+// the routes of ReadRoutes; the kernel adds them again when a device is set down and up, if it does
+// so on the machine.
 func MakeAddresses(ms []raw.Message) []raw.Refused {
 	if len(ms) == 0 {
 		return nil
 	}
-	refused := restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText,
-		indexOf}.all(ms)
+	addresses := restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText, indexOf}
+	refused := addresses.all(ms)
+	again, err := misplaced(ms)
+	if err == nil && len(again) > 0 {
+		err = sendEach(again, unix.EADDRNOTAVAIL, func(c sender, m raw.Message) error {
+			return c.send(unix.RTM_DELADDR, 0, m.Data)
+		})
+		slices.Reverse(again)
+		refused = append(refused, addresses.all(again)...)
+	}
+	if err != nil {
+		refused = append(refused, raw.Refused{What: "the order of IPv6 addresses", Err: err})
+	}
 	if err := removeNetworkRoutes(); err != nil {
 		refused = append(refused, raw.Refused{What: "routes as on the machine", Err: err})
 	}
 	return refused
+}
+
+// misplaced returns the IPv6 addresses of the devices that list them in another order than ms does.
+// The kernel puts a new address before those of its scope or, in later versions, behind them, and
+// takes the first of equally good ones as the source of packets.
+func misplaced(ms []raw.Message) (out []raw.Message, err error) {
+	at := map[SavedAddress]int{} // positions in ms
+	several, of := false, map[int]int{}
+	for i, m := range ms {
+		a, ok := ParseAddress(m)
+		if !ok || a.Prefix.Addr().Is4() {
+			continue
+		}
+		at[a] = i
+		if !a.Prefix.Addr().IsLinkLocalUnicast() {
+			of[a.Index]++
+			several = several || of[a.Index] > 1
+		}
+	}
+	if !several {
+		return nil, nil
+	}
+	now, err := ReadAddresses()
+	if err != nil {
+		return nil, err
+	}
+	last, wrong := map[int]int{}, map[int]bool{} // by device
+	for _, m := range now {
+		a, _ := ParseAddress(m)
+		if i, ok := at[a]; ok {
+			wrong[a.Index] = wrong[a.Index] || i < last[a.Index]
+			last[a.Index] = i
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ms), func(m raw.Message) bool {
+		a, ok := ParseAddress(m)
+		return !ok || a.Prefix.Addr().Is4() || !wrong[a.Index]
+	}), nil
 }
 
 // removeNetworkRoutes removes the routes that the kernel has added to networks of addresses.
