@@ -19,7 +19,7 @@ func (s Saved) Doubts(known xtables.Known) (out []xtables.Doubt) {
 	for _, r := range s.rules(known) {
 		if word := r.doubt(); word != "" {
 			out = append(out, xtables.Doubt{Table: r.table, Chain: r.chain,
-				Number: r.number, Word: word, Effect: r.effect})
+				Number: r.number, Word: word, Effect: r.effect, Begins: r.begins})
 		}
 	}
 	return out
@@ -74,6 +74,22 @@ func (s Saved) Random() bool {
 				expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) == expr.MetaKeyPRANDOM:
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// Untracks reports whether rules may exempt packets from connection tracking.
+func (s Saved) Untracks() bool {
+	for r := range s.eachRule() {
+		if !mentions(r.attrs.get(unix.NFTA_RULE_EXPRESSIONS), append(xtables.Untracking,
+			"notrack")...) {
+			continue
+		}
+		if slices.ContainsFunc(expressions(r.attrs), func(e expression) bool {
+			return e.name == "notrack" || slices.Contains(xtables.Untracking, e.xt())
+		}) {
+			return true
 		}
 	}
 	return false

@@ -30,7 +30,8 @@ func TestDoubts(t *testing.T) {
 		"kube-proxy.nft":      "[{ip kube-proxy service-A 2 set update alters}]",
 	} {
 		s := saved(t, name)
-		if got := fmt.Sprint(s.Doubts(xtables.Known{})); got != want {
+		got := strings.ReplaceAll(fmt.Sprint(s.Doubts(xtables.Known{})), " false}", "}") // Begins
+		if got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 		random := strings.HasPrefix(name, "kube-proxy") || name == "sets.nft"

@@ -20,7 +20,7 @@ func (s Saved) findEffects(all []*savedRule) {
 	if !slices.ContainsFunc(all, func(r *savedRule) bool { return doubtful[r.table] }) {
 		return
 	}
-	bases, targets := s.bases(), s.targets()
+	bases, output, targets := s.bases(), s.natOutput(), s.targets()
 	for table, rules := range tables {
 		if !doubtful[table] {
 			continue
@@ -30,9 +30,10 @@ func (s Saved) findEffects(all []*savedRule) {
 			acts = append(acts, r.act(targets[table]))
 		}
 		effects := xtables.NewEffects(acts, bases[table])
+		begins := effects.Only(output[table]...)
 		for i, r := range rules {
 			if r.doubt() != "" {
-				r.effect = effects.Of(i)
+				r.effect, r.begins = effects.Of(i), begins[r.chain]
 			}
 		}
 	}
@@ -40,9 +41,24 @@ func (s Saved) findEffects(all []*savedRule) {
 
 // bases returns the names of the base chains, by table.
 func (s Saved) bases() map[string][]string {
+	return s.chains(func(a attributes) bool { return a.get(unix.NFTA_CHAIN_HOOK) != nil })
+}
+
+// natOutput returns the names of the base chains for NAT of connections that begin in the namespace,
+// by table.
+func (s Saved) natOutput() map[string][]string {
+	const output = 3 // NF_INET_LOCAL_OUT
+	return s.chains(func(a attributes) bool {
+		hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK))
+		return err == nil && a.text(unix.NFTA_CHAIN_TYPE) == "nat" &&
+			hook.get(unix.NFTA_HOOK_HOOKNUM) != nil && hook.number(unix.NFTA_HOOK_HOOKNUM) == output
+	})
+}
+
+func (s Saved) chains(want func(attributes) bool) map[string][]string {
 	out := map[string][]string{}
 	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
-		if a.get(unix.NFTA_CHAIN_HOOK) != nil {
+		if want(a) {
 			table := familyName(family) + " " + a.text(unix.NFTA_CHAIN_TABLE)
 			out[table] = append(out[table], a.text(unix.NFTA_CHAIN_NAME))
 		}

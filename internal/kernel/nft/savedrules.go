@@ -39,6 +39,7 @@ type savedRule struct {
 	sets         map[string]setSize
 	idle         bool           // the rule does nothing to packets that match
 	effect       xtables.Effect // of a doubtful rule
+	begins       bool           // see xtables.Doubt
 	known        xtables.Known
 }
 

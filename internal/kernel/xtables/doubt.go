@@ -14,6 +14,9 @@ type Doubt struct {
 	Number int    // in the chain, from 1
 	Word   string // "owner", "recent", "limit"
 	Effect Effect
+	// Begins means that only the first packet of a connection that begins in the namespace meets the
+	// rule, because only chains for NAT of such packets lead to it.
+	Begins bool
 }
 
 // Known has what the results of some matches depend on.
@@ -120,13 +123,28 @@ func (s Saved) Random() bool {
 	})
 }
 
+// Untracks reports whether rules of the table may exempt packets from connection tracking.
+func (s Saved) Untracks() bool {
+	return slices.ContainsFunc(s.list(), func(e entry) bool {
+		return slices.Contains(Untracking, e.target.name)
+	})
+}
+
+// Untracking lists the targets of xtables that may exempt packets from connection tracking.
+var Untracking = []string{"CT", "NOTRACK"}
+
 // Doubts lists the doubtful rules, except those that only log.
 func (s Saved) Doubts(known Known) (out []Doubt) {
 	all := s.rules()
 	effects := effectsOf(all, s.family())
+	var begins map[string]bool
+	if s.Name == "nat" {
+		begins = effects.Only("OUTPUT")
+	}
 	for i, word := range doubts(all, known, true) {
 		if word != "" {
-			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word, effects.Of(i)})
+			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word, effects.Of(i),
+				begins[all[i].chain]})
 		}
 	}
 	return out

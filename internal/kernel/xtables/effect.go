@@ -1,6 +1,9 @@
 package xtables
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Effect is what a doubtful rule may do to a packet, if it matches.
 //
@@ -47,7 +50,9 @@ type Act struct {
 
 // Effects finds the effects of a table's rules.
 type Effects struct {
-	acts []Act
+	acts  []Act
+	bases []string
+	to    map[string][]string // the chains to which those of a chain's rules lead directly
 	// passes and stops have the chains whose rules, or those to which they lead, accept or drop.
 	passes, stops map[string]bool
 	// later has for each rule what the later rules of its chain do.
@@ -60,8 +65,9 @@ type Effects struct {
 // NewEffects returns the Effects of a table whose rules have the acts, in order, and whose base
 // chains are bases.
 func NewEffects(acts []Act, bases []string) *Effects {
-	x := &Effects{acts: acts, later: make([]struct{ passes, stops bool }, len(acts))}
 	from, to := map[string][]string{}, map[string][]string{}
+	x := &Effects{acts: acts, bases: bases, to: to,
+		later: make([]struct{ passes, stops bool }, len(acts))}
 	for _, a := range acts {
 		for _, c := range a.To {
 			from[c], to[a.Chain] = append(from[c], a.Chain), append(to[a.Chain], c)
@@ -90,6 +96,16 @@ func NewEffects(acts []Act, bases []string) *Effects {
 		rest[a.Chain] = r
 	}
 	return x
+}
+
+// Only returns those of the base chains that are given, and the chains to which no others lead.
+func (x *Effects) Only(bases ...string) map[string]bool {
+	others := follow(x.to, slices.DeleteFunc(slices.Clone(x.bases), func(c string) bool {
+		return slices.Contains(bases, c)
+	}))
+	out := follow(x.to, bases)
+	maps.DeleteFunc(out, func(c string, _ bool) bool { return others[c] })
+	return out
 }
 
 func (a Act) passes() bool { return a.Verdict == Accept || a.Verdict == Any }

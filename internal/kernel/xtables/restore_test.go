@@ -211,10 +211,10 @@ func TestDoubts(t *testing.T) {
 		all = append(all, s.Doubts(Known{})...)
 		random = random || s.Random()
 	}
-	want := []Doubt{{"iptables-legacy filter", "INPUT", 3, "limit", Passes},
-		{"iptables-legacy filter", "INPUT", 7, "hashlimit", Either},
-		{"iptables-legacy filter", "OUTPUT", 1, "owner", Stops},
-		{"ip6tables-legacy filter", "OUTPUT", 1, "owner", Stops}}
+	want := []Doubt{{"iptables-legacy filter", "INPUT", 3, "limit", Passes, false},
+		{"iptables-legacy filter", "INPUT", 7, "hashlimit", Either, false},
+		{"iptables-legacy filter", "OUTPUT", 1, "owner", Stops, false},
+		{"ip6tables-legacy filter", "OUTPUT", 1, "owner", Stops, false}}
 	if !slices.Equal(all, want) || !random {
 		t.Errorf("%+v, random: %t", all, random)
 	}

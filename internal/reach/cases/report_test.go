@@ -121,6 +121,9 @@ func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d
 			if d.doubted && len(p.Doubt) == 0 {
 				t.Errorf("%s: %s: %s, without doubt", which, d, got[len(got)-1])
 			}
+			if d.certain && len(p.Doubt) > 0 {
+				t.Errorf("%s: %s: %s, with doubt: %+v", which, d, got[len(got)-1], p.Doubt)
+			}
 		}
 		for _, row := range r.Ports {
 			for _, p := range row.Dials {

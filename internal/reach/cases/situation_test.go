@@ -20,7 +20,7 @@ import (
 //	-- beyond --  CARD NAME PROTO/ADDRESS…: a server on the other machine at the card
 //	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random. In
 //	              testdata/reports, "unlisted": only the report on the port says it; "doubted": a
-//	              copy cannot know it, and the reports say so.
+//	              copy cannot know it, and the reports say so; "certain": the reports have no doubt.
 //	-- answers -- as -update writes them
 //	-- traps --   in testdata/traps: CODE PORTS: a part of what is said about them
 //	-- client --  in testdata/reports: the address that --client gives
@@ -68,6 +68,8 @@ type dial struct {
 	unlisted bool
 	// doubted: reports say that they do not know it
 	doubted bool
+	// certain: reports have no doubt
+	certain bool
 }
 
 func (d dial) String() string {
@@ -217,6 +219,9 @@ func parseDials(fields []string) (all []dial, err error) {
 	}
 	if len(fields) > 0 && fields[0] == "doubted" {
 		d.doubted, fields = true, fields[1:]
+	}
+	if len(fields) > 0 && fields[0] == "certain" {
+		d.certain, fields = true, fields[1:]
 	}
 	if len(fields) < 2 {
 		return nil, fmt.Errorf("dials %q", fields)

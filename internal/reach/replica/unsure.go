@@ -71,7 +71,12 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 			crossed[i] = append(crossed[i], devices...)
 		}
 	}
-	differ = differ || s.undecided(slices.Collect(maps.Keys(crossed)))
+	met := map[int]func(xtables.Doubt) bool{}
+	for i := range crossed {
+		all := differ || s.begins(i, d, a)
+		met[i] = func(r xtables.Doubt) bool { return all || !r.Begins }
+	}
+	differ = differ || s.undecided(met)
 	for i, devices := range crossed {
 		for _, why := range s.doubts[i] {
 			if why.device == "" || slices.ContainsFunc(devices, func(name string) bool {
@@ -80,7 +85,7 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 				out = append(out, why.text)
 			}
 		}
-		out = append(out, s.uncertain(ctx, i, !differ)...)
+		out = append(out, s.uncertain(ctx, i, met[i], !differ)...)
 	}
 	for _, x := range s.passed(a) {
 		if x.Doubt != "" {
@@ -91,19 +96,35 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	return slices.Compact(out)
 }
 
-// undecided reports whether the namespaces' rules that cannot be copied may do what happens in
-// neither copy: in both, one that alters packets is tried with the others in one combination only.
-func (s *Session) undecided(spaces []int) bool {
+// undecided reports whether the namespaces' rules that cannot be copied, if packets meet them, may do
+// what happens in neither copy: in both, one that alters packets is tried with the others in one
+// combination only.
+func (s *Session) undecided(met map[int]func(xtables.Doubt) bool) bool {
 	n, alters := 0, false
-	for _, i := range spaces {
-		for _, list := range [][]xtables.Doubt{s.rules[i], s.added[i]} {
-			n += len(list)
-			alters = alters || slices.ContainsFunc(list, func(d xtables.Doubt) bool {
-				return d.Effect == xtables.Alters
-			})
+	for i, meets := range met {
+		for _, d := range slices.Concat(s.rules[i], s.added[i]) {
+			if meets(d) {
+				n++
+				alters = alters || d.Effect == xtables.Alters
+			}
 		}
 	}
 	return alters && n > 1
+}
+
+// begins reports whether a connection of the dial may begin in a namespace: the client's, or that of
+// a docker-proxy there.
+func (s *Session) begins(space int, d Dial, a Answer) bool {
+	if d.Space == space && d.Card == "" && d.Bridge == "" {
+		return true
+	}
+	relays := s.sockets
+	if len(a.Outcomes) > 0 && !slices.ContainsFunc(a.Outcomes, Outcome.Doubtful) {
+		relays = s.passed(a)
+	}
+	return slices.ContainsFunc(relays, func(x Socket) bool {
+		return x.Space == space && x.Relay.IsValid()
+	})
 }
 
 // passed returns the sockets of the relays and servers that connections reached.
@@ -154,11 +175,12 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	return out
 }
 
-// uncertain describes the rules of a namespace whose effect may differ in a copy, or only those
-// whose effect is open.
-func (s *Session) uncertain(ctx context.Context, space int, open bool) (out []string) {
+// uncertain describes the rules of a namespace that packets meet and whose effect may differ in a
+// copy, or only those whose effect is open.
+func (s *Session) uncertain(ctx context.Context, space int, meets func(xtables.Doubt) bool,
+	open bool) (out []string) {
 	of := &s.machine.Spaces[space]
-	leave := func(d xtables.Doubt) bool { return open && d.Effect != xtables.Open }
+	leave := func(d xtables.Doubt) bool { return !meets(d) || open && d.Effect != xtables.Open }
 	if s.machine.here && slices.ContainsFunc(s.rules[space], func(d xtables.Doubt) bool {
 		return !leave(d)
 	}) {
@@ -189,6 +211,14 @@ func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
 	out := s.Nft.Doubts(known)
 	for _, t := range s.Legacy {
 		out = append(out, t.Doubts(known)...)
+	}
+	begins := func(d xtables.Doubt) bool { return d.Begins }
+	if slices.ContainsFunc(out, begins) && (s.Nft.Untracks() ||
+		slices.ContainsFunc(s.Legacy, xtables.Saved.Untracks)) {
+		// of a connection that is tracked one way only, an answer may count as the beginning
+		for i := range out {
+			out[i].Begins = false
+		}
 	}
 	return out
 }
