@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -78,7 +77,7 @@ func servedSettings(s *sample.Served) []fact {
 	if s.UDP {
 		over = "UDP"
 	}
-	return append([]fact{{"server", endpoints.PlaceOf(s.Server)}, {"over", over}},
+	return append([]fact{{"server", s.Server.Place()}, {"over", over}},
 		machine(s.Environment)...)
 }
 

@@ -96,7 +96,12 @@ func hopsOf(all []*sample.Evidence) []sample.EvidenceHop {
 	}
 	out := slices.Clone(all[most].Hops)
 	for i := range out {
-		out[i].Stopped = 0
+		out[i].Stopped, out[i].Unread = 0, ""
+		for _, e := range all {
+			if sameHops(e.Hops, out) {
+				out[i].Unread = cmp.Or(out[i].Unread, e.Hops[i].Unread)
+			}
+		}
 	}
 	return out
 }
@@ -104,7 +109,9 @@ func hopsOf(all []*sample.Evidence) []sample.EvidenceHop {
 // sameHops reports whether two visits had the same processes, which may have been started again.
 func sameHops(a, b []sample.EvidenceHop) bool {
 	return slices.EqualFunc(a, b, func(x, y sample.EvidenceHop) bool {
-		x.Stopped, x.PID, y.Stopped, y.PID = 0, 0, 0, 0
+		for _, h := range []*sample.EvidenceHop{&x, &y} {
+			h.Stopped, h.PID, h.Unread = 0, 0, ""
+		}
 		return x == y
 	})
 }
@@ -241,7 +248,7 @@ func poolServers(cells []analysis.Cell) {
 		if c.Proven() && len(c.Evidence.Hops) > 0 && c.Load == workload.Chat &&
 			c.Evidence.Gap <= slowerPace*c.Evidence.ServerGap {
 			at := c.Evidence.Hops[0]
-			at.Stopped = 0
+			at.Stopped, at.Unread = 0, ""
 			by[at] = append(by[at], Division{c.Evidence})
 		}
 	}

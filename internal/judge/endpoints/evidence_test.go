@@ -200,6 +200,11 @@ func TestEvidence(t *testing.T) {
 			"The network or the client, over r: of ", nil},
 		"a peer that left": {&sample.Evidence{Responses: 1, Tokens: 24, Broken: "peer gpu1: it left"},
 			nil, "Over r, the captured packets allow no verdict: peer gpu1: it left.", nil},
+		"a relay whose tokens cannot be read": {judgetest.Evidence(quick, fine, none),
+			func(e *sample.Evidence) {
+				e.Matched, e.Hops[1].Unread = 0, "compresses its responses with br"
+			}, "Over r, the captured packets allow no verdict: nginx at port 80 compresses its responses " +
+				"with br, which toll cannot read.", nil},
 		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
 			"Over r, the captured packets allow no verdict: no stream was seen at the server, " +
 				"which may be asked for whole responses, or over HTTP/2 or another protocol than HTTP/1.1.", nil},

@@ -108,6 +108,8 @@ func TestMergeOfOtherHops(t *testing.T) {
 	unseen.Evidence.Parts, unseen.Evidence.Matched, unseen.Evidence.ByID = nil, 0, 0
 	again := visit("vllm", "nginx")
 	again.Evidence.Hops[1].PID = 7
+	coded := visit("vllm", "nginx")
+	coded.Evidence.Matched, coded.Evidence.Hops[1].Unread = 0, "compresses its responses with br"
 	for name, tt := range map[string]struct {
 		visits   []*sample.Visit
 		hop      string
@@ -118,6 +120,7 @@ func TestMergeOfOtherHops(t *testing.T) {
 		"unseen": {[]*sample.Visit{unseen, visit("vllm", "nginx")}, "nginx", 24, 48, 0.5, false},
 		"most": {[]*sample.Visit{visit("nginx", "x"), again, visit("vllm", "nginx")}, "nginx", 48, 72,
 			1, false},
+		"compressed": {[]*sample.Visit{visit("vllm", "nginx"), coded}, "nginx", 24, 48, 1, false},
 		"started again": {[]*sample.Visit{visit("vllm", "nginx"), again}, "nginx", 48, 48, 1, true},
 	} {
 		e := merge(tt.visits)

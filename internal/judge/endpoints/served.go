@@ -21,7 +21,7 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	server := s.Server
 	server.Process = cmp.Or(server.Process, "the server")
 	a := &analysis.Answer{Question: fmt.Sprintf("Where does the time of requests to %s go?",
-		PlaceOf(server)), Text: []string{}}
+		server.Place()), Text: []string{}}
 	if s.Requests == 0 {
 		a.Add(fmt.Sprintf("No request was answered in %.3g s%s.", s.Elapsed, idle(s)))
 		a.Add(incomplete(s))

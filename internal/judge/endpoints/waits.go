@@ -2,7 +2,6 @@ package endpoints
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -30,12 +29,3 @@ func Waited(x sample.EvidenceWait, noun string) string {
 
 // Blames returns as what a cause of waits is blamed.
 func Blames(cause string) string { return causes[cause].blames }
-
-// PlaceOf returns a hop's process, port and, if that is another one, machine in words.
-func PlaceOf(h sample.EvidenceHop) string {
-	at := strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
-	if h.Machine != "" {
-		at += " of " + h.Machine
-	}
-	return at
-}

@@ -142,13 +142,13 @@ func (c *Chat) lookBeyond(ctx context.Context) error {
 // cannot be followed.
 func (c *Chat) follow(ctx context.Context, name string, e *openai.Endpoint) (f openai.Facts,
 	unseen string, err error) {
-	probe := func() (uint16, bool, error) {
+	probe := func() (openai.Facts, error) {
 		f, err = c.probe(ctx, e)
-		return f.Local.Port(), f.TLS != "", err
+		return f, err
 	}
 	why := c.unwatched
 	if c.NoStream || c.watch == nil {
-		_, _, err = probe()
+		_, err = probe()
 	} else {
 		why, err = c.watch.Follow(ctx, name, c.from[name].PID(), probe)
 	}

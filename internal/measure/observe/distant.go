@@ -157,7 +157,8 @@ func aligned(here, there []sighting) []sighting {
 func (d *distant) take(ctx context.Context, name string, r *route) error {
 	o := &takeOrder{Route: name}
 	for _, h := range r.hops {
-		o.Hops = append(o.Hops, farHop{Space: h.space - farSpace, To: h.to, Sealed: h.sealed})
+		o.Hops = append(o.Hops, farHop{Space: h.space - farSpace, To: h.to, Sealed: h.sealed,
+			Protocol: h.protocol})
 	}
 	n, err := d.do(ctx, order{Take: o})
 	if err != nil {

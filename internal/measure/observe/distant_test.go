@@ -159,9 +159,8 @@ func try(t testing.TB, w *Watch, client, server *machine, clock otherClock, url 
 	if err != nil {
 		t.Fatal(err)
 	}
-	unseen, err = w.Follow(t.Context(), "r", client.pid, func() (uint16, bool, error) {
-		f, err := e.Probe(t.Context())
-		return f.Local.Port(), f.TLS != "", err
+	unseen, err = w.Follow(t.Context(), "r", client.pid, func() (openai.Facts, error) {
+		return e.Probe(t.Context())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -488,9 +487,8 @@ func TestDistantUnseen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			unseen, err := w.Follow(t.Context(), "r", client.pid, func() (uint16, bool, error) {
-				f, err := e.Probe(t.Context())
-				return f.Local.Port(), false, err
+			unseen, err := w.Follow(t.Context(), "r", client.pid, func() (openai.Facts, error) {
+				return e.Probe(t.Context())
 			})
 			if err != nil || unseen == nil || (tt.want != "" && unseen.Error() != tt.want) ||
 				tt.want == "" && !errors.Is(unseen, ErrUnseen) {

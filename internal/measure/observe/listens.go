@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -19,6 +20,9 @@ import (
 // others at its port. After an error, the program is unknown.
 func (w *Watch) listens(h *hop) error {
 	h.about = sample.EvidenceHop{Port: h.to.Port(), NetNS: w.spaces[h.space].ID}
+	if h.protocol == tokens.HTTP2 {
+		h.about.Unread = "is asked over HTTP/2"
+	}
 	var all listeners
 	err := w.spaces[h.space].Visit(func() (err error) {
 		if w.udp {

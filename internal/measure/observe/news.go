@@ -84,18 +84,22 @@ type sight struct {
 	Dst   netip.AddrPort `json:"dst"`
 	Seq   uint32         `json:"seq"`
 	At    int64          `json:"at"`
+	// Protocol is as in a sighting.
+	Protocol string `json:"protocol,omitempty"`
 }
 
 func (s *sight) sighting() sighting {
 	return sighting{hello: s.Hello, space: farSpace + s.Space, out: s.Out, src: s.Src, dst: s.Dst,
-		seq: s.Seq, at: s.At}
+		seq: s.Seq, at: s.At, protocol: s.Protocol}
 }
 
 type farHop struct {
-	Space  int                `json:"space"`
-	To     netip.AddrPort     `json:"to"`
-	Sealed bool               `json:"sealed,omitempty"`
-	About  sample.EvidenceHop `json:"about"`
+	Space  int            `json:"space"`
+	To     netip.AddrPort `json:"to"`
+	Sealed bool           `json:"sealed,omitempty"`
+	// Protocol is as in a hop.
+	Protocol string             `json:"protocol,omitempty"`
+	About    sample.EvidenceHop `json:"about"`
 }
 
 // farSeen is what a hop of the route saw of a request.
@@ -109,6 +113,8 @@ const (
 	mostHops   = 16
 	mostEvents = 15_000 // in one message, which is bounded by package pipe
 	mostTexts  = 1000
+
+	longestCoding = 40
 )
 
 var errNonsense = errors.New("protocol error")
@@ -129,8 +135,8 @@ func (n *news) check() error {
 	for i := range n.Hops {
 		printable.Fields(&n.Hops[i].About)
 	}
-	for _, s := range n.Seen {
-		if err := s.check(); err != nil {
+	for i := range n.Seen {
+		if err := n.Seen[i].check(); err != nil {
 			return err
 		}
 	}
@@ -138,6 +144,7 @@ func (n *news) check() error {
 }
 
 func (s *farSeen) check() error {
+	s.Coding = printable.Words(printable.Limit(s.Coding, longestCoding))
 	events := len(s.Events)
 	whole := func(n int) bool { return n == events }
 	switch {

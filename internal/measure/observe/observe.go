@@ -90,7 +90,8 @@ type hop struct {
 	to    netip.AddrPort // where a connection or a datagram came
 	from  []tokens.Place // from where it was dialled, by the ports that were dialled
 	// sealed means that the connection to it is over TLS.
-	sealed bool
+	sealed   bool
+	protocol string // by which it is asked; "": HTTP/1.1, or unknown
 	// aside means that no tokens come from it though it gets requests, as a gateway's authorization.
 	aside bool
 	about sample.EvidenceHop

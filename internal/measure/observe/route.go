@@ -14,6 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 )
 
@@ -28,6 +29,7 @@ type sighting struct {
 	seq      uint32
 	at       int64
 	sum      uint64 // of a UDP packet
+	protocol string // of a request's packet; "": HTTP/1.1, or unknown
 }
 
 // mostSpaces bounds the namespaces in which a request is looked for.
@@ -48,9 +50,8 @@ func (e *unseenThereError) Is(err error) bool { return err == ErrUnseen }
 
 var errFull = errors.New("too many packets of others to find the request among them")
 
-// Ask makes a request over a new connection. It returns the client's port, and whether the
-// connection was over TLS.
-type Ask func() (local uint16, sealed bool, err error)
+// Ask makes a request over a new connection.
+type Ask func() (openai.Facts, error)
 
 // Follow finds the hops of a route by a request, which ask makes with a mark from a client in the
 // network namespace of process from, 0 for this one. It returns ask's error. unseen is why the
@@ -99,8 +100,7 @@ func retryWithLargerRings(follow func(busy []int) (r *route, full []int, unseen,
 func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, ask Ask) (r *route,
 	full []int, unseen, err error) {
 	var (
-		local       uint16
-		sealed      bool
+		facts       openai.Facts
 		there       []sighting
 		fullThere   bool
 		unseenThere error
@@ -108,7 +108,7 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 	w.asking = name
 	seen, full, unseen, err := w.look(ctx, busy, w.markedNext(), func() (err error) {
 		there, fullThere, unseenThere, err = w.far.look(ctx, w.base, func() (err error) {
-			local, sealed, err = ask()
+			facts, err = ask()
 			return err
 		})
 		return err
@@ -124,11 +124,14 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 	if err != nil {
 		return nil, full, err, nil
 	}
-	if !sealed {
-		local = 0
+	local := uint16(0)
+	if facts.TLS != "" {
+		local = facts.Local.Port()
 	}
 	if !w.blind {
-		there = aligned(seen, there)
+		there = slices.DeleteFunc(aligned(seen, there), func(s sighting) bool {
+			return s.at > facts.First.UnixNano() // such as to a collector of logs
+		})
 	}
 	if r, err = routeOf(there, home, local); err != nil {
 		if w.far != nil && errors.Is(err, ErrUnseen) {
@@ -278,6 +281,13 @@ func sumOf(p *capture.Packet) uint64 {
 	return tokens.SumOf(p)
 }
 
+func protocolOf(p *capture.Packet) string {
+	if p.UDP {
+		return ""
+	}
+	return tokens.ProtocolOf(p.Payload)
+}
+
 // during returns what was captured while ask was called, and shortly after.
 func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) bool,
 	ask func() error) (seen []sighting, err error) {
@@ -297,7 +307,7 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 				hello, _, greets := tokens.HelloOf(p.Payload)
 				if opens || marks || greets && marked != nil {
 					seen = append(seen, sighting{opens, hello, r.space, p.Out, p.Src, p.Dst, p.Seq,
-						p.At, sumOf(p)})
+						p.At, sumOf(p), protocolOf(p)})
 				}
 				if marks {
 					last, found = time.Now(), true
@@ -325,7 +335,7 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 // routeOf finds the hops of a request by where its packets were seen. A packet keeps its sequence
 // number when a packet filter changes its addresses; who received it last handles the request. If
 // the client's connection is over TLS, from the port sealed, it is followed by how TLS began, through
-// relays that copy it, to who ends TLS.
+// relays that copy it, to who ends TLS. A database that a hop tells of the request is not on the way.
 func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	slices.SortStableFunc(seen, func(a, b sighting) int { return int(a.at - b.at) })
 	r := &route{client: tokens.Client{Space: client}}
@@ -333,7 +343,7 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	var order []uint32
 	packets := map[uint32][]sighting{}
 	for _, s := range forward(seen) {
-		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello {
+		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello || tokens.IsStore(s.protocol) {
 			continue
 		}
 		if packets[s.seq] == nil {
@@ -352,7 +362,8 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 			return nil, ErrUnseen // it left this machine
 		}
 		first := packets[seq][0]
-		at := hop{space: to.space, to: to.dst, sealed: to.hello != (tokens.Hello{})}
+		at := hop{space: to.space, to: to.dst, sealed: to.hello != (tokens.Hello{}),
+			protocol: to.protocol}
 		if !r.has(at) {
 			r.hops = slices.Insert(r.hops, 0, at)
 		}

@@ -163,7 +163,7 @@ func (o *observer) sights() (n news, err error) {
 			return news{}, errFull
 		}
 		n.Sights = append(n.Sights, sight{Hello: s.hello, Space: s.space, Out: s.out, Src: s.src,
-			Dst: s.dst, Seq: s.seq, At: s.at})
+			Dst: s.dst, Seq: s.seq, At: s.at, Protocol: s.protocol})
 	}
 	return n, errors.Join(l.unseen, l.err)
 }
@@ -172,11 +172,12 @@ func (o *observer) sights() (n news, err error) {
 func (o *observer) take(ctx context.Context, x *takeOrder) (n news, err error) {
 	r := &route{}
 	for _, h := range x.Hops {
-		r.hops = append(r.hops, hop{space: h.Space, to: h.To, sealed: h.Sealed})
+		r.hops = append(r.hops, hop{space: h.Space, to: h.To, sealed: h.Sealed,
+			protocol: h.Protocol})
 	}
 	o.w.describe(r)
 	for _, h := range r.hops {
-		n.Hops = append(n.Hops, farHop{h.space, h.to, h.sealed, h.about})
+		n.Hops = append(n.Hops, farHop{h.space, h.to, h.sealed, h.protocol, h.about})
 	}
 	o.w.routes[x.Route] = r
 	s := o.w.serverOf(ctx, r, o.meters)

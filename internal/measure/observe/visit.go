@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Visit collects what is seen of a visit to a route.
@@ -444,6 +445,14 @@ func (v *Visit) evidence() *sample.Evidence {
 	e := &sample.Evidence{Responses: len(v.asked), Writes: true, HopsUnsure: v.route.unsure}
 	for _, i := range v.route.passed() {
 		e.Hops = append(e.Hops, v.route.hops[i].about)
+	}
+	for k, i := range v.route.passed() {
+		for _, a := range v.asked {
+			if coding := a.chain[i].Coding; coding != "" {
+				e.Hops[k].Unread = "compresses its responses with " +
+					printable.Words(printable.Limit(coding, longestCoding))
+			}
+		}
 	}
 	sums := tokens.NewSums(len(e.Hops) - 1)
 	seen := 0.0

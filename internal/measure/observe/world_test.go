@@ -252,7 +252,9 @@ type gateway struct {
 	// first is called before each request, with the connection to the server; nil: nothing is done.
 	first func(p prompt, up *upstream) error
 	asked func(p prompt, up *upstream) error // the same after each request
-	again bool                               // it makes a request once more if the server did not answer
+	// answered is called after each response; nil: nothing is done.
+	answered func(p prompt) error
+	again    bool // it makes a request once more if the server did not answer
 
 	// kept is a connection to the server for all requests, one at a time; nil: each client's
 	// connection has one of its own.
@@ -365,11 +367,15 @@ func (g *gateway) relay(c net.Conn, p prompt, body io.Reader) error {
 		for lines.Scan() {
 			var ev struct {
 				Choices []struct{ Delta struct{ Content string } }
+				Message struct{ Content string } // of Ollama
 			}
-			data, ok := strings.CutPrefix(lines.Text(), "data: {")
-			if ok && json.Unmarshal([]byte("{"+data), &ev) == nil && len(ev.Choices) > 0 &&
-				ev.Choices[0].Delta.Content != "" {
-				came <- ev.Choices[0].Delta.Content
+			_ = json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "data: ")), &ev)
+			text := ev.Message.Content
+			if len(ev.Choices) > 0 {
+				text = ev.Choices[0].Delta.Content
+			}
+			if text != "" {
+				came <- text
 			}
 		}
 	}()
@@ -387,6 +393,9 @@ func (g *gateway) relay(c net.Conn, p prompt, body io.Reader) error {
 	}
 	g.log.note(p.Seed, at)
 	_, err := io.WriteString(c, chunkOf(ending)+"0\r\n\r\n")
+	if err == nil && g.answered != nil {
+		err = g.answered(p)
+	}
 	return err
 }
 
@@ -419,9 +428,8 @@ func followBy(t testing.TB, m *machine, url string, tokens int, dial dialer) *ta
 	if err != nil {
 		t.Fatal(err)
 	}
-	unseen, err := w.Follow(t.Context(), "r", m.pid, func() (uint16, bool, error) {
-		f, err := e.Probe(t.Context())
-		return f.Local.Port(), f.TLS != "", err
+	unseen, err := w.Follow(t.Context(), "r", m.pid, func() (openai.Facts, error) {
+		return e.Probe(t.Context())
 	})
 	if err := errors.Join(unseen, err, w.Start()); err != nil {
 		t.Fatal(err)

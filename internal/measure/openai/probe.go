@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // defaultModel is the model to request if none is known. Servers with one model ignore it.
@@ -21,25 +22,33 @@ type Facts struct {
 	Via    string // the header of that name; "": none
 	Remote netip.AddrPort
 	Local  netip.AddrPort
-	TLS    string // like "TLS 1.3"; "": none
-	HTTP   string // like "HTTP/1.1"
-	Keeps  bool   // the connection, after a response
-	Coding string // of the response's content, like "gzip"; "": none
-	Type   string // of the response's content, if that is not the usual one
+	TLS    string    // like "TLS 1.3"; "": none
+	HTTP   string    // like "HTTP/1.1"
+	Keeps  bool      // the connection, after a response
+	Coding string    // of the response's content, like "gzip"; "": none
+	Type   string    // of the response's content, if that is not the usual one
+	First  time.Time // when the first token had come; zero for a response in one piece
 }
 
 const shortProbe = 4
 
 // Probe determines the model if the options name none, and requests one short streamed response. It
 // asks again without members of the request that the server refuses: see Changes.
-func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
-	return e.probe(ctx, eventStream, func(s *Session) (*answer, error) {
+func (e *Endpoint) Probe(ctx context.Context) (f Facts, err error) {
+	var first time.Time
+	f, err = e.probe(ctx, eventStream, func(s *Session) (*answer, error) {
 		r, a, err := s.ask(ctx, e.short())
-		if err == nil && len(r.Arrivals) == 0 {
+		switch {
+		case err != nil:
+		case len(r.Arrivals) == 0:
 			err = fmt.Errorf("ask %s: the server answered without a token%s", e, r.odd())
+		default:
+			first = r.Began.Add(r.Arrivals[0])
 		}
 		return a, err
 	})
+	f.First = first
+	return f, err
 }
 
 // ProbeWhole is Probe for a response in one piece.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Evidence is what the kernel of this machine showed of the tokens of a visit: when each left the
@@ -116,8 +117,27 @@ type EvidenceHop struct {
 	NetNS   string `json:"netns"`             // like "net:[4026531840]"
 	PID     int    `json:"-"`                 // 0: unknown
 	Machine string `json:"machine,omitempty"` // another one, such as "peer gpu1"
+	// Unread is why its tokens cannot be read, as a clause about it, such as "is asked over HTTP/2"; "":
+	// they can.
+	Unread string `json:"unread,omitempty"`
 	// Stopped is for how long a CPU limit stopped its cgroup during the window.
 	Stopped float64 `json:"stopped_s,omitempty"`
+}
+
+// Place returns a hop's process, port and, if that is another one, machine in words.
+func (h EvidenceHop) Place() string {
+	at := strings.TrimSpace(fmt.Sprintf("%s at port %d", h.Process, h.Port))
+	if h.Machine != "" {
+		at += " of " + h.Machine
+	}
+	return at
+}
+
+func (h EvidenceHop) unread() string {
+	if h.Process == "" {
+		h.Process = "a program"
+	}
+	return h.Place() + " " + h.Unread + ", which toll cannot read"
 }
 
 // The names of parts.
@@ -190,6 +210,13 @@ func (e *Evidence) Clear() (why string, ok bool) {
 	const least = 0.95 // of the tokens
 	if e.Broken != "" {
 		return e.Broken, false
+	}
+	if float64(e.Matched) < least*float64(e.Tokens) || e.Matched == 0 {
+		for _, h := range e.Hops {
+			if h.Unread != "" {
+				return h.unread(), false
+			}
+		}
 	}
 	if e.Tokens == 0 && e.ByID+e.BySeed+e.ByText > 0 {
 		return "no token could be read at the server, which may compress its responses", false

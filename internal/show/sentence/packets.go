@@ -216,9 +216,9 @@ func (w parts) slow(p sample.EvidencePart, pooled map[string]string) string {
 // server returns where the captures begin.
 func (w parts) server() string {
 	if len(w.Hops) == 0 {
-		return endpoints.PlaceOf(sample.EvidenceHop{})
+		return sample.EvidenceHop{}.Place()
 	}
-	return endpoints.PlaceOf(w.Hops[0])
+	return w.Hops[0].Place()
 }
 
 // limits returns clauses on the CPU limits that stop the server or relays.
@@ -329,11 +329,11 @@ func (w parts) name(p sample.EvidencePart) string {
 	case w.Limited(p) && p.Part == sample.EvidenceServer:
 		return "the server's CPU limit"
 	case w.Limited(p) && p.Hop < len(w.Hops):
-		return "the CPU limit of the relay " + endpoints.PlaceOf(w.Hops[p.Hop])
+		return "the CPU limit of the relay " + w.Hops[p.Hop].Place()
 	case p.Part == sample.EvidenceQueue:
 		return "the queue of the server's network device"
 	case p.Part == sample.EvidenceRelay && p.Hop < len(w.Hops):
-		return "the relay " + endpoints.PlaceOf(w.Hops[p.Hop])
+		return "the relay " + w.Hops[p.Hop].Place()
 	}
 	return w.short(p)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
-	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
@@ -24,7 +23,7 @@ func ServedDifference(r *difference.Served) document.Document {
 		what string
 		difference.ServedSide
 	}{{"old", r.Old}, {"new", r.New}} {
-		facts := []string{side.what + ": " + side.Name, endpoints.PlaceOf(side.Server),
+		facts := []string{side.what + ": " + side.Name, side.Server.Place(),
 			fmt.Sprintf("%s, %.0f a second", units.Plural(side.Requests, "request"), side.Rate)}
 		if !side.Started.IsZero() {
 			facts = append(facts, side.Started.UTC().Format(time.DateTime)+" UTC")

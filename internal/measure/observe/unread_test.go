@@ -1,0 +1,252 @@
+package observe
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+)
+
+// labelled is a connection over which a model or gateway says that it compresses its responses.
+type labelled struct{ net.Conn }
+
+func (c labelled) Write(b []byte) (int, error) {
+	if string(b) != streamHead {
+		return c.Conn.Write(b)
+	}
+	_, err := io.WriteString(c.Conn, strings.TrimSuffix(streamHead, "\r\n")+
+		"Content-Encoding: br\r\n\r\n")
+	return len(b), err
+}
+
+// unread fails unless no token was followed because of what the hop at a port does.
+func unread(t *testing.T, k *talk, port uint16, does string) {
+	t.Helper()
+	for range 2 {
+		e, _ := k.visit(t, 2, 1)
+		why, ok := e.Clear()
+		if want := fmt.Sprintf(" at port %d %s, which toll cannot read", port, does); ok ||
+			!strings.HasSuffix(why, want) {
+			t.Errorf("%q, want %q: %+v", why, want, e)
+		}
+	}
+}
+
+// Who compresses what toll cannot read is named, the server or a relay.
+func TestUnreadCoding(t *testing.T) {
+	const n, does = 12, "compresses its responses with br"
+	for name, by := range map[string]uint16{"server": 7001, "relay": 7002} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			coded := func(port uint16, serve func(net.Conn)) func(net.Conn) {
+				if port != by {
+					return serve
+				}
+				return func(c net.Conn) { serve(labelled{c}) }
+			}
+			m.serve(t, "127.0.0.1:7001", coded(7001, model(&truth{}, steady(2*ms), false)))
+			a := &gateway{machine: m, to: "127.0.0.1:7001", log: &truth{}, write: passOn}
+			m.serve(t, "127.0.0.1:7002", coded(7002, a.serve))
+			b := &gateway{machine: m, to: "127.0.0.1:7002", log: &truth{}, write: passOn}
+			m.serve(t, "127.0.0.1:7003", b.serve)
+			unread(t, follow(t, m, "http://127.0.0.1:7003", n), by, does)
+		})
+	}
+}
+
+// A gateway may ask its server over HTTP/2, several requests on one connection: there is no verdict.
+func TestUnreadHTTP2(t *testing.T) {
+	const n = 12
+	m := newMachine(t)
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	var l net.Listener
+	err := m.Do(func() (err error) {
+		l, err = listen("127.0.0.1:7001")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Protocols: &protocols, ReadHeaderTimeout: patience,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			for i := range n {
+				_, _ = io.WriteString(w, event(fmt.Sprintf("t%d ", i)))
+				w.(http.Flusher).Flush()
+				time.Sleep(2 * ms)
+			}
+			_, _ = io.WriteString(w, ending)
+		})}
+	var over sync.WaitGroup
+	over.Go(func() { _ = server.Serve(l) })
+	t.Cleanup(func() {
+		_ = server.Close()
+		over.Wait()
+	})
+	client := &http.Client{Transport: &http.Transport{Protocols: &protocols,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, _, err := m.dial(ctx, network, addr)
+			return c, err
+		}}}
+	t.Cleanup(client.CloseIdleConnections)
+	m.serve(t, "127.0.0.1:7002", func(c net.Conn) {
+		prompts(c, func(p prompt) error {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:7001",
+				strings.NewReader(string(p.body)))
+			if err != nil {
+				return err
+			}
+			r.Header.Set("X-Request-Id", p.id)
+			got, err := client.Do(r)
+			if err != nil {
+				return err
+			}
+			defer got.Body.Close()
+			g := &gateway{log: &truth{}, write: passOn}
+			return g.relay(c, p, got.Body)
+		})
+	})
+	unread(t, follow(t, m, "http://127.0.0.1:7002", n), 7001, "is asked over HTTP/2")
+}
+
+// What a gateway tells others of a request are no hops: a database before it, which it asks whether the
+// request is allowed, and a collector of logs behind it.
+func TestToldOfRequests(t *testing.T) {
+	const n = 12
+	told := func(m *machine, text func(p prompt) string, replies string) func(prompt) error {
+		return func(p prompt) error {
+			c, _, err := m.dial(context.Background(), "tcp", "127.0.0.1:7005")
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, text(p)); err != nil {
+				return err
+			}
+			_, err = io.ReadFull(c, make([]byte, len(replies)))
+			return err
+		}
+	}
+	redis := func(p prompt) string {
+		key := "rate:" + p.id
+		return fmt.Sprintf("*2\r\n$4\r\nINCR\r\n$%d\r\n%s\r\n", len(key), key)
+	}
+	log := func(p prompt) string {
+		return fmt.Sprintf("POST /logs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(p.body),
+			p.body)
+	}
+	const one, accepted = ":1\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+	for name, tt := range map[string]struct {
+		replies string
+		set     func(m *machine, g *gateway)
+	}{
+		"Redis": {one, func(m *machine, g *gateway) {
+			ask := told(m, redis, one)
+			g.first = func(p prompt, _ *upstream) error { return ask(p) }
+		}},
+		"a collector": {accepted, func(m *machine, g *gateway) { g.answered = told(m, log, accepted) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			var server truth
+			m.serve(t, "127.0.0.1:7001", model(&server, steady(5*ms), false))
+			m.serve(t, "127.0.0.1:7005", func(c net.Conn) {
+				for b := make([]byte, 64<<10); ; {
+					if _, err := c.Read(b); err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, tt.replies)
+				}
+			})
+			g := &gateway{}
+			tt.set(m, g)
+			k := gatewayAt(t, m, n, g)
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e, all := k.visit(u, 2, 2)
+				whole(u, e, 4*n)
+				like(u, e, divided(u, all, &server, g.log), 5)
+			})
+		})
+	}
+}
+
+// A relay may begin connections with a header of the PROXY protocol.
+func TestPROXYProtocol(t *testing.T) {
+	const n = 12
+	m := newMachine(t)
+	var server truth
+	answer := model(&server, steady(5*ms), false)
+	m.serve(t, "127.0.0.1:7001", func(c net.Conn) {
+		b := bufio.NewReader(c)
+		if _, err := b.ReadString('\n'); err == nil {
+			answer(&buffered{c, b})
+		}
+	})
+	m.serve(t, "127.0.0.1:7002", func(c net.Conn) {
+		up, _, err := m.dial(context.Background(), "tcp", "127.0.0.1:7001")
+		if err != nil {
+			return
+		}
+		defer up.Close()
+		_, _ = io.WriteString(up, "PROXY TCP4 127.0.0.1 127.0.0.1 40000 7002\r\n")
+		go func() {
+			_, _ = io.Copy(up, c)
+			_ = up.Close()
+		}()
+		_, _ = io.Copy(c, up)
+	})
+	k := follow(t, m, "http://127.0.0.1:7002", n)
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, all := k.visit(u, 2, 2)
+		whole(u, e, 4*n)
+		like(u, e, divided(u, all, &server), 5)
+	})
+}
+
+// buffered is a connection that is read through a buffer.
+type buffered struct {
+	net.Conn
+	*bufio.Reader
+}
+
+func (b *buffered) Read(p []byte) (int, error) { return b.Reader.Read(p) }
+
+// A gateway may translate a stream of another interface: Ollama sends lines of JSON.
+func TestLinesOfJSON(t *testing.T) {
+	const n = 12
+	m := newMachine(t)
+	var server truth
+	m.serve(t, "127.0.0.1:7001", func(c net.Conn) {
+		prompts(c, func(p prompt) error {
+			_, err := io.WriteString(c, strings.Replace(streamHead, "text/event-stream",
+				"application/x-ndjson", 1))
+			var at []int64
+			for i := range p.Tokens {
+				time.Sleep(5 * ms)
+				at = append(at, time.Now().UnixNano())
+				_, _ = io.WriteString(c, chunkOf(fmt.Sprintf(
+					"{\"model\":\"m\",\"message\":{\"content\":\"t%d \"},\"done\":false}\n", i)))
+			}
+			server.note(p.Seed, at)
+			_, _ = io.WriteString(c, chunkOf("{\"model\":\"m\",\"message\":{\"content\":\"\"},\"done\":true}\n")+
+				"0\r\n\r\n")
+			return err
+		})
+	})
+	g := &gateway{write: slowly}
+	k := gatewayAt(t, m, n, g)
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, all := k.visit(u, 1, 2)
+		whole(u, e, 2*n)
+		like(u, e, divided(u, all, &server, g.log), 5)
+	})
+}
