@@ -13,6 +13,7 @@ import (
 type Answer struct {
 	Question string   `json:"question"`
 	Text     []string `json:"text"`
+	Brief    []string `json:"-"` // what summaries show of it; nil: all
 }
 
 // Add adds a sentence; it ignores "".

@@ -37,7 +37,7 @@ func Fill(r Told) {
 		return
 	}
 	w := &writer{r: base, study: r}
-	var answer []string
+	var answer, codes []string // codes: of the findings with which the answer's items begin
 	details := map[int][]string{}
 	shown := map[string]int{} // sentences, by code
 	for fs := range alike(base.Found) {
@@ -60,7 +60,9 @@ func Fill(r Told) {
 		if shown[f.Code]++; text == "" || shown[f.Code] > t.most || slices.Contains(answer, text) {
 			continue
 		}
-		answer = w.add(answer, t, f, text)
+		if answer = w.add(answer, t, f, text); len(answer) > len(codes) {
+			codes = append(codes, f.Code)
+		}
 	}
 	findings := []string{}
 	for _, at := range slices.Sorted(maps.Keys(details)) {
@@ -68,7 +70,7 @@ func Fill(r Told) {
 	}
 	var said *analysis.Answer
 	if len(answer) > 0 {
-		said = &analysis.Answer{Question: w.question(), Text: answer}
+		said = &analysis.Answer{Question: w.question(), Text: answer, Brief: w.brief(answer, codes)}
 	}
 	r.Tell(said, findings)
 }

@@ -61,7 +61,7 @@ func Summary(r judge.Report) document.Document {
 			facts.Add(faint(text))
 		}
 	}
-	d.Add(facts, answerSection(base.Answer))
+	d.Add(facts, briefAnswer(base.Answer))
 	return d
 }
 
@@ -75,6 +75,14 @@ const (
 func answerSection(a *analysis.Answer) document.Section {
 	return section(document.Strongly(a.Question),
 		document.List{Topic: document.Answer, Items: a.Text, Level: 1})
+}
+
+// briefAnswer returns the section of what a summary shows of an answer.
+func briefAnswer(a *analysis.Answer) document.Section {
+	if a.Brief != nil {
+		a = &analysis.Answer{Question: a.Question, Text: a.Brief}
+	}
+	return answerSection(a)
 }
 
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
