@@ -84,8 +84,8 @@ func (e *Endpoint) probe(ctx context.Context, kind string,
 	for e.leaveOut(err) {
 		a, err = ask(s)
 	}
-	if errors.Is(err, errNoResponse) && e.url.Scheme == "http" && e.takesHTTP2(ctx) {
-		err = e.failed(ctx, "ask", e.onlyHTTP2())
+	if errors.Is(err, errNoResponse) {
+		err = e.instead(ctx, s, err)
 	}
 	if err != nil {
 		return Facts{}, err
@@ -106,6 +106,19 @@ func (e *Endpoint) probe(ctx context.Context, kind string,
 	return f, nil
 }
 
+// instead returns the error for a server that closes the connection without a response, unless it says
+// more otherwise: to a GET, as servers of WebSocket do, or over HTTP/2.
+func (e *Endpoint) instead(ctx context.Context, s *Session, err error) error {
+	_, other := s.firstModel(ctx)
+	if status := (*StatusError)(nil); errors.As(other, &status) {
+		return e.failed(ctx, "ask", status)
+	}
+	if e.url.Scheme == "http" && e.takesHTTP2(ctx) {
+		return e.failed(ctx, "ask", e.onlyHTTP2())
+	}
+	return err
+}
+
 func (s *Session) firstModel(ctx context.Context) (string, error) {
 	const longestList = 8 << 20 // gateways list thousands
 	req, err := http.NewRequest(http.MethodGet, s.e.modelsURL().String(), nil)
@@ -119,6 +132,9 @@ func (s *Session) firstModel(ctx context.Context) (string, error) {
 	}
 	var model string
 	err = s.do(ctx, request, func(a *answer) error {
+		if a.StatusCode == http.StatusUpgradeRequired {
+			return s.status(a)
+		}
 		content, err := s.content(a)
 		if err != nil {
 			return err

@@ -591,6 +591,26 @@ func TestServerOfHTTP2(t *testing.T) {
 	}
 }
 
+// A server of WebSocket may answer a GET only, as Python's websockets does.
+func TestServerOfWebSocket(t *testing.T) {
+	server := listen(t, func(c net.Conn) {
+		defer c.Close()
+		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil && r.Method == http.MethodGet {
+			_, _ = io.WriteString(c, "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\n"+
+				"Connection: close\r\n\r\nmissing Connection header")
+		}
+	})
+	for _, model := range []string{"", "m"} {
+		_, err := endpoint(t, server, Options{Model: model}).Probe(t.Context())
+		var h interface{ Hint() string }
+		if err == nil || testgolden.Stable(err.Error()) != asking+
+			"the server answered 426 Upgrade Required: missing Connection header" ||
+			!errors.As(err, &h) || !strings.Contains(h.Hint(), "not WebSocket") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 // A response that drips without end is ended, in one piece and after the tokens that were asked
 // for.
 func TestEndlessDrips(t *testing.T) {
