@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -185,6 +186,34 @@ func TestRingSaysWhatItLost(t *testing.T) {
 			lost += n
 			return lost > 0
 		})
+	})
+}
+
+// A large ring holds what comes within a second at 50,000 packets/s while nobody reads it.
+func TestLargeRingBridgesASecond(t *testing.T) {
+	const packets, size = 50_000, 300 // a token's
+	inside(t, func() {
+		at := testnet.TCP(t)
+		r, err := Open(Large, at.Port())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		// Each word is seen twice, as it leaves and as it comes, and so is its acknowledgement.
+		const words = packets / 4
+		exchange(t, at.String(), slices.Repeat([]string{strings.Repeat("x", size)}, words)...)
+		got := 0
+		testwait.Until(t, patience, "the last packet has come", func() bool {
+			r.Read(func(p *Packet) {
+				if p.Size > 0 {
+					got++
+				}
+			})
+			return got >= 2*words
+		})
+		if lost, err := r.Lost(); err != nil || lost > 0 {
+			t.Errorf("%d of %d packets were lost, %v", lost, got, err)
+		}
 	})
 }
 

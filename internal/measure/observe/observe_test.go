@@ -446,6 +446,7 @@ func TestRepeatedID(t *testing.T) {
 
 // The queue of the server's device, which others fill, is not the server's.
 func TestFullQueue(t *testing.T) {
+	const n = 12
 	client, server := joined(t)
 	var log truth
 	pad := ": " + strings.Repeat("x", 20_000) + "\n\n"
@@ -455,7 +456,7 @@ func TestFullQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := follow(t, client, "http://10.9.0.2:7001", 12)
+	k := follow(t, client, "http://10.9.0.2:7001", n)
 	defer server.fill(t, "10.9.0.1:7003")()
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		e, responses := k.visit(u, 1, 2)
@@ -463,15 +464,28 @@ func TestFullQueue(t *testing.T) {
 			pathtest.SkipOrFail(t, "the writes of servers cannot be seen here")
 		}
 		like(u, e, divided(u, responses, &log), 5)
-		for _, w := range e.Waits {
-			if w.Cause == sample.WaitNagle {
-				u.Errorf("%+v", e.Waits)
-			}
+		if queue, others := waits(e, sample.WaitQueue); queue < n/2 || others > queue/4 {
+			u.Errorf("%+v", e.Waits)
 		}
 		if p := e.Parts; p[tokens.TCP].Last+p[tokens.Queue].Last < p[tokens.Queue+1].Last {
 			u.Errorf("the wire has more than TCP and the queue: %+v", p)
 		}
 	})
+}
+
+// waits returns the number of tokens that waited in the server's TCP for a cause, and for others but those
+// of a busy machine.
+func waits(e *sample.Evidence, cause string) (tokens, others int) {
+	for _, w := range e.Waits {
+		switch w.Cause {
+		case cause:
+			tokens = w.Tokens
+		case sample.WaitOther:
+		default:
+			others += w.Tokens
+		}
+	}
+	return tokens, others
 }
 
 // fill sends bytes to an address until the returned function is called, so that queues on the way
@@ -693,14 +707,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 		if why, ok := e.Clear(); !ok || len(e.Hops) != 2 || e.Hops[1].Port != 7002 {
 			u.Fatalf("%s: %+v", why, e)
 		}
-		window, others := 0, 0
-		for _, w := range e.Waits {
-			if w.Cause == sample.WaitWindow {
-				window = w.Tokens
-			} else {
-				others += w.Tokens
-			}
-		}
+		window, others := waits(e, sample.WaitWindow)
 		if window < n/2 || others > window/4 {
 			u.Errorf("%+v", e.Waits)
 		}
