@@ -120,7 +120,7 @@ func TestMergeOfOtherHops(t *testing.T) {
 		"unseen": {[]*sample.Visit{unseen, visit("vllm", "nginx")}, "nginx", 24, 48, 0.5, false},
 		"most": {[]*sample.Visit{visit("nginx", "x"), again, visit("vllm", "nginx")}, "nginx", 48, 72,
 			1, false},
-		"compressed": {[]*sample.Visit{visit("vllm", "nginx"), coded}, "nginx", 24, 48, 1, false},
+		"compressed":    {[]*sample.Visit{visit("vllm", "nginx"), coded}, "nginx", 24, 48, 1, false},
 		"started again": {[]*sample.Visit{visit("vllm", "nginx"), again}, "nginx", 48, 48, 1, true},
 	} {
 		e := merge(tt.visits)

@@ -17,10 +17,12 @@ import (
 // serveAt is the environment's variable that makes TestServe a server at its address.
 const serveAt = "TOLL_TEST_SERVE"
 
-// TestServe is the process of TestCPULimit. Each of its tokens takes 4 ms of CPU time.
+// TestServe is the process of TestCPULimit and others. Each of its tokens takes 4 ms of CPU time, or a
+// pause behind the address.
 func TestServe(t *testing.T) {
-	at := os.Getenv(serveAt)
-	if at == "" {
+	var at string
+	var pause time.Duration
+	if n, _ := fmt.Sscan(os.Getenv(serveAt), &at, &pause); n == 0 {
 		t.Skip("other tests start it")
 	}
 	l, err := listen(at)
@@ -29,6 +31,9 @@ func TestServe(t *testing.T) {
 	}
 	fmt.Println("listens")
 	serve := model(&truth{}, func(int) time.Duration {
+		if pause > 0 {
+			return pause
+		}
 		for until := cpuTime(t) + 4*ms; cpuTime(t) < until; {
 		}
 		return 0

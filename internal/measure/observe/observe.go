@@ -99,8 +99,9 @@ type hop struct {
 	// other addresses. takes reports whether what comes to an address comes to it; nil: all does.
 	addr  netip.Addr
 	takes tokens.Takes
-	// inodes are those of the sockets that receive what comes to it; nil: unknown.
-	inodes map[uint32]bool
+	// inodes are those of the sockets that receive what comes to it, and by those of the processes that
+	// asked it; nil: unknown.
+	inodes, by map[uint32]bool
 }
 
 // place returns where the log finds the hop, once it is described.

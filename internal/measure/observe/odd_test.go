@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -374,31 +373,38 @@ func TestRelayStartedAgain(t *testing.T) {
 // Hops that answer at the same time, as a mirror of requests does, are not taken for relays of each
 // other's tokens.
 func TestMirror(t *testing.T) {
-	const n = 24
-	m := newMachine(t)
-	var server truth
-	m.serve(t, "127.0.0.1:7001", model(&server, steady(10*ms), false))
-	m.serve(t, "127.0.0.1:7005", model(&truth{}, steady(4*ms), false))
-	g := &gateway{first: func(p prompt, _ *upstream) error {
-		c, _, err := m.dial(context.Background(), "tcp", "127.0.0.1:7005")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nX-Request-Id: %s\r\n"+
-			"Content-Length: %d\r\n\r\n%s", p.id, len(p.body), p.body)
-		go func() {
-			defer c.Close()
-			if r, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
-				_, _ = io.Copy(io.Discard, r.Body)
+	const n = 8
+	for name, later := range map[string]bool{"before": false, "afterwards": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			startServer(t, m, fmt.Sprintf("127.0.0.1:7001 %d", 50*ms)) // hops are looked for meanwhile
+			startServer(t, m, fmt.Sprintf("127.0.0.1:7005 %d", 40*ms))
+			mirror := func(p prompt, _ *upstream) error {
+				c, _, err := m.dial(context.Background(), "tcp", "127.0.0.1:7005")
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nX-Request-Id: %s\r\n"+
+					"Content-Length: %d\r\n\r\n%s", p.id, len(p.body), p.body)
+				go func() {
+					defer c.Close()
+					if r, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+						_, _ = io.Copy(io.Discard, r.Body)
+					}
+				}()
+				return err
 			}
-		}()
-		return err
-	}}
-	k := gatewayAt(t, m, n, g)
-	e, _ := k.visit(t, 1, 2)
-	_, ok := e.Clear()
-	negative := slices.ContainsFunc(e.Parts, func(p sample.EvidencePart) bool { return p.P50 < 0 })
-	if ok && len(e.Hops) != 2 || negative {
-		t.Errorf("%+v", e)
+			g := &gateway{first: mirror}
+			if later {
+				g.first, g.asked = nil, mirror
+			}
+			k := gatewayAt(t, m, n, g)
+			e, _ := k.visit(t, 1, 2)
+			why, ok := e.Clear()
+			if ok || !strings.Contains(why, " at port 7002 asks ") || !strings.Contains(why, " at port 7001") ||
+				!strings.Contains(why, " at port 7005") || !strings.HasSuffix(why, " about each request") {
+				t.Errorf("%q: %+v", why, e)
+			}
+		})
 	}
 }

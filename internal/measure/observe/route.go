@@ -30,6 +30,8 @@ type sighting struct {
 	at       int64
 	sum      uint64 // of a UDP packet
 	protocol string // of a request's packet; "": HTTP/1.1, or unknown
+	// by are the sockets of the processes that sent it; nil: unknown.
+	by map[uint32]bool
 }
 
 // mostSpaces bounds the namespaces in which a request is looked for.
@@ -265,7 +267,7 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 	if err != nil {
 		return nil, nil, err, ask()
 	}
-	seen, err = during(ctx, rings, marked, ask)
+	seen, err = during(ctx, rings, marked, w.senders(), ask)
 	for _, r := range rings {
 		if lost, err := r.Lost(); err != nil || lost > 0 {
 			full = append(full, r.space)
@@ -288,9 +290,10 @@ func protocolOf(p *capture.Packet) string {
 	return tokens.ProtocolOf(p.Payload)
 }
 
-// during returns what was captured while ask was called, and shortly after.
+// during returns what was captured while ask was called, and shortly after. senders is called with each
+// marked packet.
 func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) bool,
-	ask func() error) (seen []sighting, err error) {
+	senders func(*sighting), ask func() error) (seen []sighting, err error) {
 	const (
 		often   = 10 * time.Millisecond
 		quiet   = 3 * capture.Retire
@@ -307,9 +310,10 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 				hello, _, greets := tokens.HelloOf(p.Payload)
 				if opens || marks || greets && marked != nil {
 					seen = append(seen, sighting{opens, hello, r.space, p.Out, p.Src, p.Dst, p.Seq,
-						p.At, sumOf(p), protocolOf(p)})
+						p.At, sumOf(p), protocolOf(p), nil})
 				}
 				if marks {
+					senders(&seen[len(seen)-1])
 					last, found = time.Now(), true
 				}
 			})
@@ -363,7 +367,7 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 		}
 		first := packets[seq][0]
 		at := hop{space: to.space, to: to.dst, sealed: to.hello != (tokens.Hello{}),
-			protocol: to.protocol}
+			protocol: to.protocol, by: first.by}
 		if !r.has(at) {
 			r.hops = slices.Insert(r.hops, 0, at)
 		}

@@ -442,7 +442,8 @@ func (a *asked) take(hop int, s tokens.Seen, how tokens.How) {
 }
 
 func (v *Visit) evidence() *sample.Evidence {
-	e := &sample.Evidence{Responses: len(v.asked), Writes: true, HopsUnsure: v.route.unsure}
+	e := &sample.Evidence{Responses: len(v.asked), Writes: true, HopsUnsure: v.route.unsure,
+		Broken: v.route.forked()}
 	for _, i := range v.route.passed() {
 		e.Hops = append(e.Hops, v.route.hops[i].about)
 	}

@@ -50,7 +50,8 @@ type Evidence struct {
 	// HopsUnsure means that captures lost packets each time when the hops were looked for: the server
 	// may be a relay, whose part is the server's behind it, too.
 	HopsUnsure bool `json:"hops_unsure,omitempty"`
-	// Broken is why nothing is known from another machine, as a clause; "": it answered.
+	// Broken is why nothing is known, as a clause: another machine did not answer, or a relay asks several
+	// servers; "": it is known.
 	Broken string `json:"broken,omitempty"`
 	// ServerGap and Gap are the median gaps between tokens at the server and at the client.
 	ServerGap float64 `json:"server_gap_s"`
