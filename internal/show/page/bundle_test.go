@@ -70,6 +70,25 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// The looks of 64 lines differ, and no list of values is too long. The packages of npm must be
+// installed.
+func TestSeriesAndEnds(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if _, missing := os.Stat("web/node_modules/@observablehq/plot"); err != nil || missing != nil {
+		t.Skip("node or web/node_modules is missing")
+	}
+	const script = `globalThis.document = {createElement: () => ({getContext: () => ({})})};
+		const {maxOf, minOf, series} = await import("./src/common.js");
+		const looks = new Set([...Array(64).keys()].map((i) => JSON.stringify(series(i))));
+		const many = [...Array(300000).keys()];
+		console.log(looks.size, minOf(many), maxOf(many), maxOf([-1], 0), minOf([1], 0));`
+	run := exec.Command(node, "--input-type=module", "--eval", script)
+	run.Dir = "web"
+	if got, err := run.CombinedOutput(); err != nil || string(got) != "64 0 299999 0 0\n" {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 // The bundle keeps its packages' licences and cannot end its script element.
 func TestBundle(t *testing.T) {
 	b := asset("page.js")

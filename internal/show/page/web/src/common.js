@@ -22,11 +22,11 @@ export const verdicts = {
 };
 export const verdict = (v) => verdicts[v] ?? {color: "var(--ink)", symbol: "circle"};
 
-// series returns the colour, symbol and dash pattern of line i, from 0.
+// series returns the colour, symbol and dash pattern of line i, from 0. The first 64 differ.
 const symbols = ["circle", "square", "triangle", "diamond", "cross", "star", "wye", "times"];
 const dashes = ["none", "6 3", "2 3", "8 3 2 3"];
 export function series(i) {
-  return {color: `var(--c${i % 8})`, symbol: symbols[i % symbols.length], dash: dashes[Math.floor(i / 2) % dashes.length]};
+  return {color: `var(--c${i % 8})`, symbol: symbols[(i + Math.floor(i / 8)) % symbols.length], dash: dashes[Math.floor(i / 2) % dashes.length]};
 }
 
 // plot calls Plot.plot with the page's styles. The class name is fixed, because the page's content
@@ -42,7 +42,11 @@ export const small = 0.85;
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = "13px system-ui, sans-serif";
 export const textWidth = (s) => pen.measureText(s).width;
-export const widest = (texts) => Math.max(0, ...texts.map(textWidth));
+export const widest = (texts) => maxOf(texts.map(textWidth), 0);
+
+// minOf and maxOf take any number of values. A call's arguments are limited to about 100,000.
+export const minOf = (values, most = Infinity) => values.reduce((a, b) => Math.min(a, b), most);
+export const maxOf = (values, least = -Infinity) => values.reduce((a, b) => Math.max(a, b), least);
 
 // legend returns a list of labels, each with its mark.
 export function legend(labels, mark) {

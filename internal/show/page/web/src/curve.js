@@ -1,6 +1,6 @@
 // curve draws latencies by percentile, with equal space for each nine: 90, 99, 99.9 %.
 import * as Plot from "@observablehq/plot";
-import {legend, lineMark, narrow, number, plot, series, withLegend} from "./common.js";
+import {legend, lineMark, maxOf, narrow, number, plot, series, withLegend} from "./common.js";
 
 const place = (percentile) => -Math.log10(1 - percentile / 100);
 const ticks = [0, 50, 90, 99, 99.9, 99.99, 99.999];
@@ -8,7 +8,7 @@ const marked = [50, 90, 99, 99.9, 99.99, 99.999];
 
 export function curve(spec, width) {
   const points = spec.series.flatMap((s, i) => s.points.map(([p, y]) => ({i, p, x: place(p), y, label: s.label})));
-  const most = Math.max(...points.map((d) => d.p));
+  const most = maxOf(points.map((d) => d.p));
   const shown = ticks.filter((t) => t <= most);
   const chart = plot({
     width,

@@ -1,7 +1,7 @@
 // heat draws a cell for each pair of nodes, darker if slower. Links that a fault explains have a
 // frame.
 import * as Plot from "@observablehq/plot";
-import {narrow, plot, widest} from "./common.js";
+import {maxOf, minOf, narrow, plot, widest} from "./common.js";
 
 export function heat(spec, width) {
   const n = spec.nodes.length;
@@ -11,7 +11,7 @@ export function heat(spec, width) {
   const size = Math.min(56, (width - left - 12) / n);
   const top = Math.min(110, widest(spec.nodes) + 10);
   const values = cells.map((c) => c.value);
-  const low = Math.min(...values), high = Math.max(...values);
+  const low = minOf(values), high = maxOf(values);
   // badness returns how bad a link is among the others, from 0 to 1, by ratio.
   const badness = (v) => (high > low && low > 0 ? Math.log(spec.higher ? high / v : v / low) / Math.log(high / low) : high > low ? (v - low) / (high - low) : 0);
   const fontSize = Math.min(13, size / 3.4);

@@ -2,7 +2,7 @@
 // value varies, the band of differences that count as none, and the baseline as a line. Beside each
 // row are its figure and its ratio, and below its label what Docker calls the row.
 import * as Plot from "@observablehq/plot";
-import {above, change, fit, halo, plot, ratio, small, textWidth, verdict, widest} from "./common.js";
+import {above, change, fit, halo, maxOf, minOf, plot, ratio, small, textWidth, verdict, widest} from "./common.js";
 
 export function interval(spec, width) {
   const rows = spec.rows.map((r, i) => ({...r, i}));
@@ -76,7 +76,7 @@ function domainOf(spec, rows) {
   const edge = spec.line ?? rows[0]?.value ?? 0;
   const ends = rows.filter((r) => !r.none).flatMap((r) => [r.varies ? r.low : r.value, r.low ?? r.value, r.high ?? r.value, r.beside ?? r.value]);
   const all = [...(spec.limits ?? ends), edge, ...(spec.band ?? [])];
-  const low = Math.min(...all), high = Math.max(...all);
+  const low = minOf(all), high = maxOf(all);
   const pad = 0.04 * (high - low || Math.abs(high) || 1);
   return [low - pad, high + pad];
 }

@@ -1,12 +1,12 @@
 // scaling draws a line for each mode by the size of the crowd, or by the points of a sweep.
 import * as Plot from "@observablehq/plot";
-import {legend, lineMark, narrow, plot, ratio, series, widest, withLegend} from "./common.js";
+import {legend, lineMark, maxOf, minOf, narrow, plot, ratio, series, widest, withLegend} from "./common.js";
 
 export function scaling(spec, width) {
   const points = spec.series.flatMap((s, i) => s.points.map((p) => ({...p, i, label: s.label})));
   const marked = spec.line == null ? [0] : [spec.line, ...(spec.band ?? [])];
-  const lowest = Math.min(...marked, ...points.map((p) => p.low ?? p.value));
-  const highest = Math.max(...marked, ...points.map((p) => p.high ?? p.value));
+  const lowest = minOf([...marked, ...points.map((p) => p.low ?? p.value)]);
+  const highest = maxOf([...marked, ...points.map((p) => p.high ?? p.value)]);
   const pad = spec.line == null ? 0 : 0.04 * (highest - lowest);
   const said = spec.line == null ? String : ratio;
   const each = Math.ceil(((widest(spec.shapes) + 8) * spec.shapes.length) / (width - 72)); // of names that have space

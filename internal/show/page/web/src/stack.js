@@ -1,6 +1,6 @@
 // stack draws the parts of each row's sum, in the order of the legend.
 import * as Plot from "@observablehq/plot";
-import {above, areaMark, fit, halo, legend, narrow, number, plot, textWidth, widest, withLegend} from "./common.js";
+import {above, areaMark, fit, halo, legend, maxOf, narrow, number, plot, textWidth, widest, withLegend} from "./common.js";
 
 export function stack(spec, width) {
   const thin = above(width, spec.rows.map((r) => r.label));
@@ -19,7 +19,7 @@ export function stack(spec, width) {
     marginRight: thin ? 32 : texts + 14,
     marginTop: 44,
     marginBottom: 4,
-    x: {domain: [0, spec.whole ?? Math.max(...rows.map((r) => r.sum)) * 1.02], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
+    x: {domain: [0, spec.whole ?? maxOf(rows.map((r) => r.sum)) * 1.02], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
       labelOffset: 38, ticks: narrow(width) ? 4 : 6, tickFormat: number, grid: true, nice: spec.whole == null},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0.3},
     marks: [

@@ -1,7 +1,7 @@
 // strip draws each row's value in every round, which shows drift, jumps and clusters, and behind it
 // the baseline's, faintly.
 import * as Plot from "@observablehq/plot";
-import {figure, narrow, plot} from "./common.js";
+import {figure, maxOf, minOf, narrow, plot} from "./common.js";
 
 export function strip(spec, width) {
   const thin = narrow(width);
@@ -11,9 +11,9 @@ export function strip(spec, width) {
   const base = spec.rows.find((r) => r.label === spec.baseline);
   const behind = base ? spec.rows.filter((r) => r !== base).flatMap((r) => base.points.map((p) => point(r.label, p))) : [];
   const xs = points.map((d) => d.x);
-  const first = Math.min(...xs), last = Math.max(...xs);
-  const highest = Math.max(0, ...points.map((d) => d.y));
-  const lowest = Math.min(0, ...points.map((d) => d.y));
+  const first = minOf(xs), last = maxOf(xs);
+  const highest = maxOf(points.map((d) => d.y), 0);
+  const lowest = minOf(points.map((d) => d.y), 0);
   const each = 68; // room for three figures on the axis
   return plot({
     width,

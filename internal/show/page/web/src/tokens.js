@@ -2,7 +2,7 @@
 // route, on one axis of time. The area between the curves is the time on the way. The curves are steps,
 // because no token comes during a gap.
 import * as Plot from "@observablehq/plot";
-import {halo, legend, lineMark, narrow, plot, series, withLegend} from "./common.js";
+import {halo, legend, lineMark, maxOf, narrow, plot, series, withLegend} from "./common.js";
 
 const curve = "step-after";
 
@@ -21,9 +21,9 @@ export function tokens(spec, width) {
     marginRight: 20,
     marginTop: 34,
     marginBottom: 40,
-    x: {domain: [0, Math.max(...points.map((d) => d.read))], label: spec.axis, labelAnchor: "left", labelArrow: "none",
+    x: {domain: [0, maxOf(points.map((d) => d.read))], label: spec.axis, labelAnchor: "left", labelArrow: "none",
       ticks: narrow(width) ? 5 : 10, grid: true},
-    y: {domain: [0, Math.max(...points.map((d) => d.token))], label: "tokens", labelArrow: "none", ticks: 4, grid: true},
+    y: {domain: [0, maxOf(points.map((d) => d.token))], label: "tokens", labelArrow: "none", ticks: 4, grid: true},
     fy: {domain: spec.routes.map((_, of) => of), axis: null, padding: 0.16},
     marks: [
       Plot.areaX(points, {y: "token", x1: "left", x2: "read", fy: "of", curve, fill: "var(--c1)", fillOpacity: 0.22}),

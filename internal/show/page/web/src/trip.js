@@ -1,7 +1,7 @@
 // trip draws round trips on one axis of time: a row for each hop, a bar for each time between two
 // steps, from the client down to the server and back up.
 import * as Plot from "@observablehq/plot";
-import {areaMark, fit, halo, legend, narrow, plot, widest, withLegend} from "./common.js";
+import {areaMark, fit, halo, legend, maxOf, narrow, plot, widest, withLegend} from "./common.js";
 
 // colors is the number of swatches besides the pale one.
 const colors = 9;
@@ -31,7 +31,7 @@ export function trip(spec, width) {
     marginRight: 14,
     marginTop: 46,
     marginBottom: 6,
-    x: {domain: [0, Math.max(...bars.map((b) => b.to))], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
+    x: {domain: [0, maxOf(bars.map((b) => b.to))], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
       labelOffset: 40, ticks: narrow(width) ? 5 : 10, grid: true},
     y: {type: "band", domain: [...Array(y).keys()], axis: null, padding: 0.15},
     marks: [

@@ -1,6 +1,6 @@
 // waterfall draws what each part adds, as a bar that begins where the one of the rung below ends.
 import * as Plot from "@observablehq/plot";
-import {above, fit, halo, narrow, number, plot, verdict, widest} from "./common.js";
+import {above, fit, halo, maxOf, minOf, narrow, number, plot, verdict, widest} from "./common.js";
 
 export function waterfall(spec, width) {
   const thin = above(width, spec.rows.map((r) => r.label));
@@ -17,7 +17,7 @@ export function waterfall(spec, width) {
     marginRight: thin ? 20 : texts + 14,
     marginTop: 46,
     marginBottom: 6,
-    x: {domain: [Math.min(0, ...ends), Math.max(...ends) * 1.03], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
+    x: {domain: [minOf(ends, 0), maxOf(ends) * 1.03], axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none",
       labelOffset: 40, ticks: narrow(width) ? 4 : 7, tickFormat: number, grid: true},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0.35},
     marks: [
