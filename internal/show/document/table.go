@@ -67,7 +67,13 @@ const (
 	CutEnd
 )
 
-func (c Column) Title() string { return strings.TrimSpace(c.Head[0] + " " + c.Head[1]) }
+// Title returns both lines of the head. A word that a hyphen splits over them is joined.
+func (c Column) Title() string {
+	if start, broken := strings.CutSuffix(c.Head[0], "-"); broken {
+		return start + c.Head[1]
+	}
+	return strings.TrimSpace(c.Head[0] + " " + c.Head[1])
+}
 
 type Row struct {
 	Above Text // nil: nothing

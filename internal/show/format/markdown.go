@@ -96,7 +96,7 @@ func markdownTable(t document.Table) []string {
 	noted := slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Note != "" })
 	var heads, rule []string
 	for i, c := range t.Columns {
-		heads = append(heads, markdownLine(headOver(t, i)))
+		heads = append(heads, markdownLine(t.Head(i).Title()))
 		if c.Right {
 			rule = append(rule, "---:")
 		} else {
@@ -128,16 +128,6 @@ func markdownTable(t document.Table) []string {
 		out = append(out, line(cells))
 	}
 	return out
-}
-
-// headOver returns the head of column i. A head over several columns is repeated in each. A word
-// that a hyphen splits over two lines is joined.
-func headOver(t document.Table, i int) string {
-	c := t.Head(i)
-	if start, broken := strings.CutSuffix(c.Head[0], "-"); broken {
-		return start + c.Head[1]
-	}
-	return c.Title()
 }
 
 func markdownRoute(r document.Route) []string {

@@ -112,5 +112,5 @@ func listOf(l document.List) markup {
 	if l.Topic == document.Answer || len(l.Items) <= mostPointsOpen {
 		return list
 	}
-	return put("<details>\n<summary>%v of them</summary>\n%s\n</details>", len(l.Items), list)
+	return put("<details class=\"list\">\n<summary>%v of them</summary>\n%s\n</details>", len(l.Items), list)
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -12,11 +13,29 @@ func tableOf(t document.Table) markup {
 	if label == "" {
 		label = "Table"
 	}
-	return put(`<div class="wide" role="group" tabindex="0" aria-label="%s"><table>`, label) + "\n" +
+	var heads []string // of the cells of a table without lines of heads
+	if onlyWords(t) {
+		for i := range t.Columns {
+			heads = append(heads, t.Head(i).Title())
+		}
+	}
+	return put(`<div class="wide%s" role="group" tabindex="0" aria-label="%s"><table>`,
+		when(heads != nil, " words"), label) + "\n" +
 		optional("<caption>%s</caption>\n", t.Instead) +
 		when(t.Headed(), headOf(t)) + "<tbody>\n" +
-		each(t.Rows, func(r document.Row) markup { return rowOf(t, r) }) +
+		each(t.Rows, func(r document.Row) markup { return rowOf(t, r, heads) }) +
 		"</tbody>\n</table></div>"
+}
+
+// onlyWords reports whether a table has many columns and no numbers to compare down them. On narrow
+// screens its rows become blocks.
+func onlyWords(t document.Table) bool {
+	const few = 3 // columns, which fit
+	return len(t.Columns) > few && !slices.ContainsFunc(t.Columns, func(c document.Column) bool {
+		return c.Right
+	}) && !slices.ContainsFunc(t.Rows, func(r document.Row) bool {
+		return slices.ContainsFunc(r.Cells, func(c document.Cell) bool { return c.Number != nil })
+	})
 }
 
 func headOf(t document.Table) markup {
@@ -61,11 +80,15 @@ func spansOf(t document.Table) []span {
 	return out
 }
 
-func rowOf(t document.Table, r document.Row) markup {
+func rowOf(t document.Table, r document.Row, heads []string) markup {
 	columns := len(t.Columns)
 	var cells markup
 	for i, c := range r.Cells {
-		cells += cellOf(t, i, c)
+		head := ""
+		if i < len(heads) {
+			head = heads[i]
+		}
+		cells += cellOf(t, i, c, head)
 	}
 	return when(len(r.Above) > 0, put("<tr class=\"above\"><th scope=\"rowgroup\" colspan=\"%v\">"+
 		"%s</th></tr>\n", columns, textOf(r.Above))) +
@@ -78,7 +101,7 @@ func rowOf(t document.Table, r document.Row) markup {
 // them only in the page's data.
 const mostExact = 1000
 
-func cellOf(t document.Table, column int, c document.Cell) markup {
+func cellOf(t document.Table, column int, c document.Cell, head string) markup {
 	if column == 0 {
 		return put(`<th scope="row">%s%s</th>`, c.Text, c.Mark)
 	}
@@ -90,7 +113,8 @@ func cellOf(t document.Table, column int, c document.Cell) markup {
 	if c.Number != nil && c.Drawn == "" && len(t.Rows)*len(t.Columns) <= mostExact {
 		text = put(`<data value="%v">%s</data>`, c.Number.Value, text)
 	}
-	return put(`<td%s>%s%s</td>`, optional(` class="%s"`, class), text, c.Mark)
+	return put(`<td%s%s>%s%s</td>`, optional(` class="%s"`, class),
+		optional(` data-head="%s"`, head), text, c.Mark)
 }
 
 func routeOf(r document.Route) markup {

@@ -121,8 +121,16 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 			`</li></ul><svg width="90" height="20"><rect width="9" height="9" fill="blue"/></svg></div>`),
 		"empty": page(""),
 		"paper": page(`<style>@media print { p { color: #aaa } }</style><p>pale on paper</p>` +
-			`<div class="wide" style="overflow-x: auto"><p style="margin-left: 1100px; width: 400px">` +
+			`<div class="wide" tabindex="0" style="overflow-x: auto"><p style="margin-left: 1100px; width: 400px">` +
 			`scrolled to</p></div>`),
+		"unkeyed": page(`<div style="overflow-x: auto"><p style="width: 1300px">scrolls</p></div>`),
+		"nameless": page(`<div tabindex="0" style="overflow-x: auto"><table style="width: 1300px"><tbody>` +
+			`<tr><th scope="row">bridge</th><td>1</td></tr></tbody></table></div>`),
+		"worded": page(`<div class="words" tabindex="0" style="overflow-x: auto">` +
+			`<p style="width: 1300px">proxy</p></div>`),
+		"folded": page(`<details class="list"><summary>9 of them</summary><p>item</p></details>`),
+		"twice": page(`<figure><div class="drawing">chart</div><details open><table><tr><td>1</td>` +
+			`</tr></table></details></figure>`),
 		"right": svg(`<text x="10" y="20">right</text>`),
 	}, false)
 	if !slices.Contains(found, "paper, 690 px: contrast 2.3: pale on paper ()") ||
@@ -134,11 +142,18 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 		"pale": "contrast 2.3", "cut": "cut by its drawing", "line": "a line through",
 		"mark": "contrast", "base": "no label for the line",
 		"beyond": "a mark cut by its drawing", "alike": "labels cut to one", "key": "nothing has the key",
-		"empty": "no text"} {
+		"empty": "no text", "unkeyed": "no key scrolls", "nameless": "a row's name scrolls out",
+		"worded": "words scroll out"} {
 		if !slices.ContainsFunc(found, func(s string) bool {
 			return strings.HasPrefix(s, name+", 400 px: "+want)
 		}) {
 			t.Errorf("%s: not found", name)
+		}
+	}
+	for _, want := range []string{"folded, 690 px: not on paper: item ()",
+		"twice, 690 px: twice on paper: 1 ()"} {
+		if !slices.Contains(found, want) {
+			t.Errorf("not found: %s", want)
 		}
 	}
 	if slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, "right") }) {

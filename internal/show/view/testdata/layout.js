@@ -1,5 +1,6 @@
 // In each frame, some as printed: text over text, text and marks beyond their page or drawing, text that
-// is hard to read, lines without their figure, labels cut to the same text, keys that nothing has.
+// is hard to read, lines without their figure, labels cut to the same text, keys that nothing
+// has, what scrolls out of reach, and what paper lacks or has twice.
 (() => {
   const found = [];
   const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
@@ -114,6 +115,34 @@
       .some(m => inks(m).some(c => colour.includes(c)));
   }
 
+  // What scrolls needs a key, its rows keep their names, and rows of words need not scroll on a phone.
+  function scrolled(doc, say) {
+    for (const e of doc.querySelectorAll("body *")) {
+      if (e.scrollWidth <= e.clientWidth + 1 || !e.clientWidth) continue;
+      if (!["auto", "scroll"].includes(doc.defaultView.getComputedStyle(e).overflowX)) continue;
+      if (e.tabIndex < 0) say("no key scrolls: " + e.className + of({ e }));
+      if (doc.documentElement.clientWidth > 576) continue;
+      if (e.matches(".words")) say("words scroll out: " + e.textContent.trim().slice(0, 40) + of({ e }));
+      e.scrollLeft = e.scrollWidth;
+      for (const name of e.querySelectorAll("tbody th[scope=row]")) {
+        if (name.getBoundingClientRect().left < e.getBoundingClientRect().left - 1) {
+          say("a row's name scrolls out: " + name.textContent + of({ e }));
+        }
+      }
+      e.scrollLeft = 0;
+    }
+  }
+
+  // Paper has folded lists, and no table of what a chart beside it shows.
+  function printed(doc, say) {
+    for (const e of doc.querySelectorAll("details.list > *")) {
+      if (!e.checkVisibility()) say("not on paper: " + e.textContent.trim().slice(0, 40) + of({ e }));
+    }
+    for (const e of doc.querySelectorAll("figure .drawing ~ details table")) {
+      if (e.checkVisibility()) say("twice on paper: " + e.textContent.trim().slice(0, 40) + of({ e }));
+    }
+  }
+
   function check(frame) {
     const doc = frame.contentDocument, width = doc.documentElement.clientWidth;
     const say = what => found.push(frame.name + ": " + what);
@@ -145,6 +174,8 @@
       const label = l.getAttribute("aria-label"), svg = l.closest("svg");
       if (!drawn.some(t => t.svg === svg && t.text === label)) say("no label for the line: " + label + of({ e: svg }));
     }
+    if (frame.dataset.print) printed(doc, say);
+    else scrolled(doc, say);
     for (const svg of doc.querySelectorAll("svg")) marked(svg, drawn.filter(t => t.svg === svg), say);
     for (const key of doc.querySelectorAll(".legend li")) {
       if (!keyed(key)) say("nothing has the key: " + key.textContent + of({ e: key }));
