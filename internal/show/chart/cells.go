@@ -18,13 +18,13 @@ import (
 // Cells returns the charts of a comparison, in groups by placement, load and backend.
 func Cells(r *analysis.Report) []document.ChartGroup { return groups(r, false, comparing) }
 
-// Searches returns the charts of a search for what makes modes faster. Each of several modes has
-// its own groups.
+// Searches returns the charts of a search for what makes modes faster: only the ratios, of which it
+// has many. Each of several modes has its own groups.
 func Searches(r *analysis.Report) []document.ChartGroup {
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		return c.Baseline && string(c.Mode) != r.Plan.Baseline
 	})
-	return groups(r, several, comparing)
+	return groups(r, several, ratioCharts)
 }
 
 type drawing func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) charts
@@ -136,6 +136,14 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 	return scaleFor(unit, largest(xs...))
 }
 
+// rowHead returns the head of a column of cells' names.
+func rowHead(c sample.Cell) string {
+	if c.On == sample.OnEndpoint {
+		return "route"
+	}
+	return "mode"
+}
+
 // mostPoints is the largest number of rounds in a row of a strip. If there are more, every second
 // or third one and so on is shown.
 const mostPoints = 400
@@ -184,7 +192,7 @@ func stripChart(cells []analysis.Cell, metric, name string) (c document.Chart, o
 	}
 	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit),
 		How: how, Spec: spec,
-		Table: tableOf(rows, "mode", "rounds", "least", medianIn(unit.unit), "most")}, ok
+		Table: tableOf(rows, rowHead(cells[0].Cell), "rounds", "least", medianIn(unit.unit), "most")}, ok
 }
 
 func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
@@ -199,7 +207,7 @@ func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	}
 	unit := scaleFor("s", largest(most...))
 	spec := lines{Axis: "latency, " + unit.unit}
-	heads := []string{"mode"}
+	heads := []string{rowHead(cells[0].Cell)}
 	for _, p := range at {
 		heads = append(heads, fmt.Sprintf("%g %%, %s", p, unit.unit))
 	}

@@ -52,10 +52,12 @@ func TestVaryingRowHasARange(t *testing.T) {
 	}
 }
 
-func climbed(t *testing.T) *ladder.Report {
+func climbed(t *testing.T) *ladder.Report { return climbedUnder(t, "rr") }
+
+func climbedUnder(t *testing.T, load string) *ladder.Report {
 	var cells []sample.Cell
 	for i, r := range mode.Climb(mode.FromHost, "", []mode.Name{mode.Bridge}) {
-		c := judgetest.Cell(r.Mode, mode.FromHost, r.To, "rr")
+		c := judgetest.Cell(r.Mode, mode.FromHost, r.To, load)
 		if cells = append(cells, c); i == 0 {
 			cells = append(cells, judgetest.Control(c))
 		}
@@ -175,6 +177,13 @@ func TestChartsOfALadder(t *testing.T) {
 	for i, r := range rows[1:] {
 		if r.Below == nil || rows[*r.Below].To != r.From || *r.Below > i || r.To < r.From {
 			t.Errorf("bar %+v", r)
+		}
+	}
+	for load, chart := range map[string][2]string{"rr": {"Median latency, part by part", "price, µs"},
+		"bulk": {"Throughput, part by part", "ratio to that"}} {
+		c := chartOf(t, Ladder(climbedUnder(t, load)), chart[0])
+		if got := c.Table.Columns[2].Title(); got != chart[1] {
+			t.Errorf("%s: the price's head is %q, want %q", load, got, chart[1])
 		}
 	}
 }
@@ -445,9 +454,13 @@ func TestPartiesOfRoutes(t *testing.T) {
 	if c, ok := partyChart([]analysis.Cell{cell}, sql); ok {
 		t.Errorf("%+v", c)
 	}
-	cell.CPU.Client = 0.002
+	cell.CPU.Client = 1e-9 // what a second digit of 0.000 would be
+	if c, ok := partyChart([]analysis.Cell{cell}, sql); ok {
+		t.Errorf("not to be seen: %+v", c)
+	}
+	cell.On, cell.CPU.Client = sample.OnEndpoint, 0.002
 	c, ok := partyChart([]analysis.Cell{cell}, sql)
-	if !ok || c.Title != "CPU time per page by party" {
+	if !ok || c.Title != "CPU time per page by party" || c.Table.Columns[0].Title() != "route, ms" {
 		t.Errorf("%t, %q", ok, c.Title)
 	}
 }

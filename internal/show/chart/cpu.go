@@ -9,13 +9,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
+// leastParty is the least share of the CPU time that a chart shows.
+const leastParty = 0.001
+
 // partyChart draws the CPU time of each party. ok is false unless that of a client, server or proxy
-// is known.
+// is known, and can be seen.
 func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, ok bool) {
 	var sums []float64
 	for _, cell := range cells {
 		s := parties(cell, w)
-		sums, ok = append(sums, s.Sum()), ok || s.Sum() > s.Rest
+		sums, ok = append(sums, s.Sum()), ok || s.Sum()-s.Rest > leastParty*s.Sum()
 	}
 	unit := scaleFor(cells[0].CPU.Unit, largest(sums...))
 	spec := stacks{Axis: unit.unit, Parts: []string{
@@ -36,7 +39,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 	}
 	return document.Chart{Kind: "stack", Title: "CPU time per " + w.Unit() + " by party", Spec: spec,
 		How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the row's median. The rest is kernel work outside these processes, and other programs.",
-		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, ok
+		Table: tableOf(rows, rowHead(cells[0].Cell)+", "+unit.unit, "client", "server", "proxy", "rest", "sum")}, ok
 }
 
 // parties returns the cell's CPU time by party, with the sum that the page shows elsewhere.

@@ -76,6 +76,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step,
 		to = scale{1e6, "µs"}
 	}
 	spec, at := falls{Axis: to.unit}, map[string]int{}
+	head := "price, " + to.unit
 	var rows [][]string
 	for _, s := range steps {
 		m, has := metricOf(r, s, load, metric)
@@ -90,6 +91,9 @@ func fallChart(r *analysis.Report, steps []ladder.Step,
 		case isPriced && stands:
 			spec.Rows = append(spec.Rows, priceBar(s, price, spec.Rows[below].To, below, to))
 			ok = true
+			if price.Unit == analysis.RatioUnit {
+				head = "ratio to that"
+			}
 		default:
 			continue
 		}
@@ -98,7 +102,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step,
 		rows = append(rows, []string{row.Label, s.Below, row.Text, row.Verdict, to.text(m.Median)})
 	}
 	return document.Chart{Kind: "waterfall", Title: title, Spec: spec,
-		Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict",
+		Table: tableOf(rows, "mode or part", "on top of", head, "verdict",
 			"median of its own"),
 		How: "The first bar is the bottom rung's own figure. Each other bar begins where the rung below it ends and is as long as " +
 			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, unclear or, with the range as a line, varying."}, ok

@@ -48,7 +48,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
 	}
-	table := tableOf(rows, "mode", "in Docker's words", "level", "ratio to "+to, "verdict",
+	table := tableOf(rows, rowHead(cells[0].Cell), "in Docker's words", "level", "ratio to "+to, "verdict",
 		"adds")
 	table.Columns[1].Right = false
 	return document.Chart{Kind: "interval", Title: name + ", against " + to,
