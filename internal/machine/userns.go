@@ -34,10 +34,17 @@ func (m Machine) ExplainUserNamespace(cause error) error {
 			cause: cause,
 		}
 	}
-	return &namespaceError{reason: "no known setting forbids it", hint: runAsRoot, cause: cause}
+	return &namespaceError{reason: "no known setting forbids it", hint: m.asRoot(), cause: cause}
 }
 
-const runAsRoot = "run toll as root"
+// asRoot returns the hint to run toll as root, which needs no user namespace for the lab, or what
+// root can do that cannot make one.
+func (m Machine) asRoot() string {
+	if m.root() {
+		return "run toll outside the chroot or container that it is in"
+	}
+	return "run toll as root"
+}
 
 type obstacle struct {
 	errnos       []syscall.Errno
@@ -60,7 +67,7 @@ func (m Machine) obstacles() []obstacle {
 	return []obstacle{
 		{missing, absent("/proc/self/ns/user"),
 			"the kernel was built without CONFIG_USER_NS (no /proc/self/ns/user)",
-			runAsRoot},
+			m.asRoot()},
 		{missing, absent("/proc/self/ns/net"),
 			"the kernel was built without CONFIG_NET_NS (no /proc/self/ns/net)",
 			"use a kernel with CONFIG_NET_NS=y"},
@@ -100,9 +107,13 @@ func (m Machine) chrooted() bool {
 // bareRoot reports whether the process is root without the capability that a user namespace with
 // root in it takes of root, since Linux 5.12.
 func (m Machine) bareRoot() bool {
-	uids := strings.Fields(field(m.read("/proc/self/status"), "Uid")) // real, effective, …
 	effective, ok := m.capabilities()
-	return len(uids) > 1 && uids[1] == "0" && ok && effective&(1<<unix.CAP_SETFCAP) == 0
+	return m.root() && ok && effective&(1<<unix.CAP_SETFCAP) == 0
+}
+
+func (m Machine) root() bool {
+	uids := strings.Fields(field(m.read("/proc/self/status"), "Uid")) // real, effective, …
+	return len(uids) > 1 && uids[1] == "0"
 }
 
 func (m Machine) filtered() bool {

@@ -75,7 +75,7 @@ func TestExplainUserNamespace(t *testing.T) {
 			"run toll with root's capabilities, or as another user, who needs none"},
 		{"root-with-capabilities", map[string]string{
 			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n"},
-			syscall.EPERM, "no known setting", "run toll as root"},
+			syscall.EPERM, "no known setting", "run toll outside the chroot or container that it is in"},
 		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0",
 			remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
 		{"not-an-errno-unexplained", nil, errors.New("odd"), "no known setting",
