@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -341,8 +342,23 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 		if _, _, host, _ := addressIn(w); host != "" {
 			return nil, usage(fmt.Errorf("%q is an address, not a mode", w), asRoutes([]string{w}))
 		}
+		if _, err := mode.ParseName(w); err != nil && meant(w) != "" {
+			return nil, usage(err, meant(w))
+		}
 	}
 	return parseAll(words, mode.ParseName)
+}
+
+// meant returns commands that take a word that is no mode, because it is a port or a recipe, or "".
+func meant(word string) string {
+	if n, err := strconv.ParseUint(word, 10, 16); err == nil && n > 0 {
+		return fmt.Sprintf("toll ports %d shows who answers that port, sudo toll trace --attach %d "+
+			"where its requests wait", n, n)
+	}
+	if slices.ContainsFunc(program.Recipes(), func(r program.Recipe) bool { return r.Name == word }) {
+		return "toll run --recipe " + word
+	}
+	return ""
 }
 
 var tuneWords = strings.Join(mode.Forms(), ", ")
