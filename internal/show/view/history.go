@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
@@ -179,7 +180,7 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		for _, l := range of[title] {
 			t.Rows = append(t.Rows, trendRow(l))
 		}
-		out = append(out, section(document.Strongly(title), t))
+		out = append(out, section(document.Strongly(title), t.WithoutEmpty()))
 	}
 	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
@@ -201,7 +202,9 @@ func trendTitle(l trend.Trend, all []trend.Trend) string {
 }
 
 func trendOn(l trend.Trend, all []trend.Trend) string {
-	if !slices.ContainsFunc(all, func(other trend.Trend) bool { return other.On != l.On }) {
+	if l.On == sample.OnEndpoint || !slices.ContainsFunc(all, func(other trend.Trend) bool {
+		return other.On != l.On
+	}) {
 		return ""
 	}
 	return " on " + l.On

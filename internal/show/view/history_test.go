@@ -9,7 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
@@ -110,6 +112,25 @@ func TestTrendsNameTheirBackend(t *testing.T) {
 			if !strings.Contains(s.Title.String(), "the machine itself on ") {
 				t.Errorf("%q", s.Title)
 			}
+		}
+	}
+	for _, run := range l.Runs { // a running server has no backend, and one run no change
+		for i := range run.Rows {
+			run.Rows[i].On = []string{sample.OnEndpoint, sample.Lab}[i]
+		}
+	}
+	for i, title := range []string{"From the machine itself, ", "From the machine itself on lab, "} {
+		s := trendRows(trend.Of(trend.List{Runs: l.Runs[:1]}, nil).Lines)[i]
+		if !strings.HasPrefix(s.Title.String(), title) {
+			t.Errorf("%q", s.Title)
+		}
+		if n := len(s.Blocks[0].(document.Table).Columns); n != 3 {
+			t.Errorf("a run alone has %d columns", n)
+		}
+	}
+	for _, run := range l.Runs {
+		for i := range run.Rows {
+			run.Rows[i].On = []string{"docker", "compose"}[i]
 		}
 	}
 	s := trendRows(trend.Of(l, nil).Lines)[0]
