@@ -191,7 +191,7 @@ func stripChart(cells []analysis.Cell, metric, name string) (c document.Chart, o
 		how += " A triangle at the upper edge: the round lies above the chart."
 	}
 	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit),
-		How: how, Spec: spec,
+		How: how, Spec: spec, Aside: true,
 		Table: tableOf(rows, rowHead(cells[0].Cell), "rounds", "least", medianIn(unit.unit), "most")}, ok
 }
 

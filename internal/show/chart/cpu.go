@@ -81,7 +81,7 @@ func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 			spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
 		}
 	}
-	c = document.Chart{Kind: "stack", Title: "The machine's CPUs, by row", Spec: spec,
+	c = document.Chart{Kind: "stack", Title: "The machine's CPUs, by row", Spec: spec, Aside: true,
 		How:   "What each CPU did in the windows, all rounds together, as mpstat shows it.",
 		Table: tableOf(rows, append([]string{"%"}, kinds...)...)}
 	if len(rows) > mostBars {

@@ -250,7 +250,7 @@ func epochChart(title string, parts []trace.Row) (c document.Chart, ok bool) {
 			threeDigits(r.Added.Median * microseconds),
 			threeDigits(slices.Max(r.Epochs) * microseconds)})
 	}
-	return document.Chart{Kind: "strip", Title: title + ", µs", Spec: spec,
+	return document.Chart{Kind: "strip", Title: title + ", µs", Spec: spec, Aside: true,
 		Table: tableOf(rows, "part", "epochs", "least", "adds, µs", "most"),
 		How: "A dot for each traced epoch: what the part adds in it. " +
 			"The intervals are from how much these differ."}, len(spec.Rows) > 0

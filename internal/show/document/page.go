@@ -21,7 +21,9 @@ type Chart struct {
 	Title string `json:"title"`
 	Spec  any    `json:"spec"` // as that file reads it
 	How   string `json:"-"`
-	Table Table  `json:"-"`
+	// Aside means that the chart is for doubts about the others: paper does without it.
+	Aside bool  `json:"-"`
+	Table Table `json:"-"`
 }
 
 type PathGroup struct {

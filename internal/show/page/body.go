@@ -68,8 +68,8 @@ func (g group) section() markup {
 }
 
 func (c chart) figure() markup {
-	return put("<figure aria-labelledby=\"%[1]s-title\">\n<h3 id=\"%[1]s-title\">%[2]s</h3>\n"+
-		"<p class=\"faint\">%[3]s</p>\n", c.ID, c.Title, c.How) +
+	return put("<figure%[4]s aria-labelledby=\"%[1]s-title\">\n<h3 id=\"%[1]s-title\">%[2]s</h3>\n"+
+		"<p class=\"faint\">%[3]s</p>\n", c.ID, c.Title, c.How, when(c.Aside, ` class="aside"`)) +
 		when(c.Kind != "", put("<div class=\"drawing\" id=\"%s\"></div>\n", c.ID)) +
 		when(len(c.Table.Rows) > 0, put("<details%s>\n<summary>The figures as a table</summary>\n"+
 			"%s\n</details>\n", when(c.Kind == "", " class=\"list\""), tableOf(c.Table))) + "</figure>\n"

@@ -39,6 +39,12 @@ func onlyWords(t document.Table) bool {
 }
 
 func headOf(t document.Table) markup {
+	t.Columns = slices.Clone(t.Columns)
+	for i, c := range t.Columns {
+		if strings.HasSuffix(c.Head[0], "-") { // a word, which needs no second line
+			t.Columns[i].Head = [2]string{"", c.Title()}
+		}
+	}
 	spans := spansOf(t)
 	var over markup
 	if spans != nil {
@@ -103,13 +109,13 @@ const mostExact = 1000
 
 func cellOf(t document.Table, column int, c document.Cell, head string) markup {
 	if column == 0 {
-		return put(`<th scope="row">%s%s</th>`, c.Text, c.Mark)
+		return put(`<th scope="row">%s%s</th>`, nobreak(c.Text), c.Mark)
 	}
 	class := classes[c.Style]
 	if column < len(t.Columns) && t.Columns[column].Right {
 		class = strings.TrimSpace("right " + class)
 	}
-	text := put("%s", cmp.Or(c.Drawn, c.Text))
+	text := nobreak(cmp.Or(c.Drawn, c.Text))
 	if c.Number != nil && c.Drawn == "" && len(t.Rows)*len(t.Columns) <= mostExact {
 		text = put(`<data value="%v">%s</data>`, c.Number.Value, text)
 	}

@@ -128,6 +128,8 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 			`<tr><th scope="row">bridge</th><td>1</td></tr></tbody></table></div>`),
 		"worded": page(`<div class="words" tabindex="0" style="overflow-x: auto">` +
 			`<p style="width: 1300px">proxy</p></div>`),
+		"broken": page(`<table style="width: 20px"><tbody><tr><th style="overflow-wrap: anywhere">direct` +
+			`</th><td>a table</td></tr></tbody></table>`),
 		"folded": page(`<details class="list"><summary>9 of them</summary><p>item</p></details>`),
 		"twice": page(`<figure><div class="drawing">chart</div><details open><table><tr><td>1</td>` +
 			`</tr></table></details></figure>`),
@@ -143,7 +145,7 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 		"mark": "contrast", "base": "no label for the line",
 		"beyond": "a mark cut by its drawing", "alike": "labels cut to one", "key": "nothing has the key",
 		"empty": "no text", "unkeyed": "no key scrolls", "nameless": "a row's name scrolls out",
-		"worded": "words scroll out"} {
+		"worded": "words scroll out", "broken": "a broken word"} {
 		if !slices.ContainsFunc(found, func(s string) bool {
 			return strings.HasPrefix(s, name+", 400 px: "+want)
 		}) {

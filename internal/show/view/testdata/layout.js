@@ -115,6 +115,16 @@
       .some(m => inks(m).some(c => colour.includes(c)));
   }
 
+  // Names are broken between words or at hyphens, and flags stay whole.
+  function broken(doc, say) {
+    for (const e of doc.querySelectorAll("tbody th, .flag")) {
+      const word = e.matches(".flag") || /^\w+$/.test(e.textContent), range = doc.createRange();
+      range.selectNodeContents(e);
+      const tops = new Set([...range.getClientRects()].map(r => Math.round(r.top)));
+      if (word && tops.size > 1 && e.textContent.length < 12) say("a broken word: " + e.textContent + of({ e }));
+    }
+  }
+
   // What scrolls needs a key, its rows keep their names, and rows of words need not scroll on a phone.
   function scrolled(doc, say) {
     for (const e of doc.querySelectorAll("body *")) {
@@ -174,6 +184,7 @@
       const label = l.getAttribute("aria-label"), svg = l.closest("svg");
       if (!drawn.some(t => t.svg === svg && t.text === label)) say("no label for the line: " + label + of({ e: svg }));
     }
+    broken(doc, say);
     if (frame.dataset.print) printed(doc, say);
     else scrolled(doc, say);
     for (const svg of doc.querySelectorAll("svg")) marked(svg, drawn.filter(t => t.svg === svg), say);
