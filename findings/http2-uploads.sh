@@ -85,70 +85,27 @@ func main() {
 END
 export GOCACHE=${GOCACHE:-$dir/gocache}
 CGO_ENABLED=0 go build -o serve main.go
-declare -A port far
-for which in hypercorn go nginx nginx-off haproxy envoy; do
-	port[$which]=$(free_port)
-	far[$which]=$(free_port)
-done
-py/bin/python -m hypercorn -b "127.0.0.1:${port[hypercorn]}" app:app >hypercorn.log 2>&1 &
-./serve "127.0.0.1:${port[go]}" &
-wait_port "${port[go]}"
-cat >nginx.conf <<END
-daemon off; master_process off; pid pid; error_log stderr; events {}
-http { access_log off; client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t;
-	uwsgi_temp_path t; scgi_temp_path t; client_max_body_size 10m; http2 on;
-	server { listen 127.0.0.1:${port[nginx]};
-		location / { proxy_pass http://127.0.0.1:${port[go]}; } }
-	server { listen 127.0.0.1:${port[nginx-off]};
-		location / { proxy_pass http://127.0.0.1:${port[go]}; proxy_request_buffering off; } } }
-END
-"$(find py -type f -name nginx -perm -1)" -e stderr -p "$dir" -c "$dir/nginx.conf" &
-cat >haproxy.conf <<END
-listen l
-  mode http
-  timeout connect 5s
-  timeout client 20s
-  timeout server 20s
-  bind 127.0.0.1:${port[haproxy]}
-  server s 127.0.0.1:${port[go]}
-END
-"$(find py -type f -name haproxy -perm -1)" -db -f haproxy.conf &
-cat >envoy.yaml <<END
-static_resources:
-  listeners:
-  - address: {socket_address: {address: 127.0.0.1, port_value: ${port[envoy]}}}
-    filter_chains:
-    - filters:
-      - name: http
-        typed_config:
-          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: x
-          http_filters:
-          - name: envoy.filters.http.router
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
-          route_config:
-            virtual_hosts:
-            - name: v
-              domains: ["*"]
-              routes: [{match: {prefix: /}, route: {cluster: s}}]
-  clusters:
-  - name: s
-    load_assignment:
-      cluster_name: s
-      endpoints:
-      - lb_endpoints:
-        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: ${port[go]}}}}
-END
-py/bin/envoy -c envoy.yaml --base-id "${port[envoy]}" --concurrency 1 -l error &
+go=$(free_port)
+./serve "127.0.0.1:$go" &
+wait_port "$go"
 head -c 4000000 /dev/zero >body
 for which in hypercorn nginx-off haproxy nginx envoy go; do
-	wait_port "${port[$which]}"
-	python3 delay.py "${far[$which]}" "${port[$which]}" &
-	wait_port "${far[$which]}"
+	port=$(free_port) far=$(free_port) large='http2 on; client_max_body_size 10m;'
+	case $which in
+	hypercorn)
+		py/bin/python -m hypercorn -b "127.0.0.1:$port" app:app >hypercorn.log 2>&1 &
+		wait_port "$port"
+		;;
+	nginx) proxy nginx "$port" "$go" "$large" ;;
+	nginx-off) proxy nginx "$port" "$go" "$large proxy_request_buffering off;" ;;
+	go) port=$go ;;
+	*) proxy $which "$port" "$go" ;;
+	esac
+	python3 delay.py "$far" "$port" &
+	wait_port "$far"
 	for version in http1.1 http2-prior-knowledge; do
 		read -r n took < <(debian curl -s --$version -H Expect: -T body -w '%{time_total}' \
-			"http://127.0.0.1:${far[$which]}/" | paste -sd' ')
+			"http://127.0.0.1:$far/" | paste -sd' ')
 		echo "$which, $version: $took s"
 		[ "$n" = 4000000 ] || { echo "  got $n bytes" && changed=1; }
 		[ $version = http1.1 ] && plain=$took

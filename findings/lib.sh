@@ -127,3 +127,108 @@ mvn_get() {
 	installs mvn -q -B -Dmaven.repo.local="$dir/m2" dependency:copy-dependencies \
 		-DoutputDirectory="$dir/jars" >&2
 }
+
+# relay PROGRAM PORT TO relays TCP connections to a port of 127.0.0.1 from another, by a program of
+# deb_get (socat, rinetd, redir, simpleproxy, pen) or of pip_get (nginx, haproxy, envoy, traefik).
+relay() {
+	local from=127.0.0.1:$2 to=127.0.0.1:$3
+	case $1 in
+	socat) debian socat "tcp-listen:$2,bind=127.0.0.1,fork" "tcp:$to" & ;;
+	rinetd) echo "127.0.0.1 $2 127.0.0.1 $3" >rinetd.conf && debian rinetd -f -c rinetd.conf & ;;
+	redir) debian redir -n "$from" "$to" & ;;
+	simpleproxy) debian simpleproxy -L "$from" -R "$to" & ;;
+	pen) debian pen -f "$from" "$to" 2>pen.log & ;;
+	nginx) run_nginx "$2" "stream { server { listen $from; proxy_pass $to; } }" & ;;
+	haproxy) run_haproxy "$2" "$3" tcp & ;;
+	envoy) run_envoy "$2" "$3" tcp_proxy.v3.TcpProxy 'cluster: s' & ;;
+	traefik) run_traefik "$2" "{tcp: {routers: {r: {rule: 'HostSNI(\`*\`)', service: s}},
+		services: {s: {loadBalancer: {servers: [{address: '$to'}]}}}}}" & ;;
+	esac
+	wait_port "$2"
+	[ "$1" != traefik ] || while no_routes "$2" ''; do sleep 0.1; done
+}
+
+# proxy PROGRAM PORT TO [SETTINGS] is relay for HTTP, by nginx, haproxy, envoy, traefik or caddy.
+# SETTINGS are further ones of nginx's server or of Envoy's route.
+proxy() {
+	local to=http://127.0.0.1:$3 request=$'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+	case $1 in
+	nginx) run_nginx "$2" "http { access_log off; client_body_temp_path t; proxy_temp_path t;
+		fastcgi_temp_path t; uwsgi_temp_path t; scgi_temp_path t;
+		server { listen 127.0.0.1:$2; ${4-} location / { proxy_pass $to; } } }" & ;;
+	haproxy) run_haproxy "$2" "$3" http & ;;
+	envoy) run_envoy "$2" "$3" http_connection_manager.v3.HttpConnectionManager "
+          route_config:
+            virtual_hosts:
+            - {name: v, domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: s${4-}}}]}
+          http_filters:
+          - name: router
+            typed_config:
+              '@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" & ;;
+	traefik) run_traefik "$2" "{http: {routers: {r: {rule: 'PathPrefix(\`/\`)', service: s}},
+		services: {s: {loadBalancer: {servers: [{url: '$to'}]}}}}}" & ;;
+	caddy)
+		printf '{\nadmin off\nauto_https off\npersist_config off\n}\nhttp://:%s {\n%s\n%s\n}\n' \
+			"$2" 'bind 127.0.0.1' "reverse_proxy $to" >"$2.caddy"
+		HOME=$dir XDG_DATA_HOME=$dir XDG_CONFIG_HOME=$dir \
+			py/bin/caddy run --adapter caddyfile --config "$2.caddy" 2>caddy.log &
+		;;
+	esac
+	wait_port "$2"
+	[ "$1" != traefik ] || while no_routes "$2" "$request"; do sleep 0.1; done
+}
+
+run_nginx() {
+	echo "daemon off; master_process off; pid $1.pid; error_log stderr; events {} $2" >"$1.nginx"
+	"$(find py -type f -name nginx -perm -1)" -e stderr -p "$dir" -c "$dir/$1.nginx"
+}
+
+run_haproxy() {
+	printf '%s\n' 'listen l' "mode $3" 'timeout connect 5s' 'timeout client 20s' \
+		'timeout server 20s' "bind 127.0.0.1:$1" "server s 127.0.0.1:$2" >"$1.haproxy"
+	"$(find py -type f -name haproxy -perm -1)" -db -f "$1.haproxy"
+}
+
+run_envoy() {
+	cat >"$1.yaml" <<-END
+		static_resources:
+		  listeners:
+		  - address: {socket_address: {address: 127.0.0.1, port_value: $1}}
+		    filter_chains:
+		    - filters:
+		      - name: f
+		        typed_config:
+		          '@type': type.googleapis.com/envoy.extensions.filters.network.$3
+		          stat_prefix: x
+		          $4
+		  clusters:
+		  - name: s
+		    load_assignment:
+		      cluster_name: s
+		      endpoints:
+		      - lb_endpoints:
+		        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: $2}}}
+	END
+	py/bin/envoy -c "$1.yaml" --base-id "$1" --concurrency 1 -l error
+}
+
+# no_routes PORT TEXT reports whether Traefik has no routes yet: it closes, or answers 404.
+no_routes() {
+	python3 - "$@" <<'END'
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5) as c:
+    c.settimeout(0.5)
+    try:
+        c.sendall(sys.argv[2].encode())
+        sys.exit(c.recv(12)[9:] not in (b"404", b""))
+    except OSError:
+        sys.exit(1)
+END
+}
+
+run_traefik() {
+	echo "${2//$'\t'/ }" >"$1-routes.yaml"
+	printf '%s\n' "entryPoints: {e: {address: '127.0.0.1:$1'}}" 'log: {level: ERROR}' \
+		"providers: {file: {filename: $dir/$1-routes.yaml, watch: false}}" >"$1-traefik.yaml"
+	"$(find py -type f -name 'traefik*' -perm -1 | head -1)" --configfile="$dir/$1-traefik.yaml"
+}
