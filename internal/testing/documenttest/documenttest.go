@@ -50,7 +50,7 @@ func tableLines(t document.Table, short bool) []string {
 		if short && c.ShortHead != "" {
 			c.Head[1] = c.ShortHead
 		}
-		heads = append(heads, c.Title())
+		heads = append(heads, c.Title(), strings.Join(c.Head[:], " "))
 	}
 	out := []string{strings.Join(append(heads, axisLabels(t.Plot)...), "\t")}
 	for _, r := range t.Rows {
