@@ -34,9 +34,9 @@ faster: it measures each setting or other mode (lever) alone, then adds those th
 helped and harmed nothing one by one. It recommends levers that helped both times and
 harmed nothing, and prints the lines that make them permanent.
 
-It changes nothing on the machine: levers apply to toll's own containers and networks.
-But idle-poll, which only root can try, keeps the machine's CPUs awake while it is
-measured, and with --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
+Levers apply to toll's own containers and networks. Two act on the machine while they
+are measured, as root: idle-poll keeps its CPUs awake, and with --on docker bridge-nf
+sets a sysctl, which is restored.`,
 		Example: `  toll advise
   toll advise publish-proxy --from host,remote
   toll advise bridge publish-nat
