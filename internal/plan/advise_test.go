@@ -126,7 +126,7 @@ func TestAdviceMeasuresAModeOnce(t *testing.T) {
 	}
 }
 
-// What applies to the whole machine is tried in visits, because slices would share it.
+// A lever of the whole machine is tried in visits, because all variants share the slices.
 func TestAdviceOfMachine(t *testing.T) {
 	levers := []sample.Lever{
 		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}},

@@ -214,7 +214,8 @@ var all = []Lever{
 		Gist:  "CPUs that poll while they are idle, instead of sleeping",
 		Tunes: "idle=poll",
 		Harms: "what shares a core with an idle CPU",
-		Permanent: []Snippet{{"/etc/systemd/system/idle-poll.service, then sudo systemctl enable --now idle-poll", []string{
+		Permanent: []Snippet{{"/etc/systemd/system/idle-poll.service, " +
+			"then sudo systemctl enable --now idle-poll", []string{
 			"[Service]",
 			"ExecStart=/bin/sh -c 'exec 3>/dev/cpu_dma_latency; echo 0 >&3; \\",
 			"  exec sleep infinity'",
