@@ -108,7 +108,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	switch {
-	case !t.rules && !(t.proxy && recipe.Proxied(s)):
+	case !t.rules && (!t.proxy || !recipe.Proxied(s)):
 		return t.noRules()
 	case fromAfar(s):
 		return nil
