@@ -136,11 +136,11 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	return e.network(s.ctx, name)
 }
 
+// createOutsidePools makes the network with a subnet that is free here. The caller holds networking,
+// so no other path of the run makes one with the same subnet. It does not take laying, whose holders
+// wait for networking.
 func (s *site) createOutsidePools(ctx context.Context, name string,
 	o client.NetworkCreateOptions) error {
-	e := s.engine
-	e.laying.Lock()
-	defer e.laying.Unlock()
 	subnet, err := s.freeSubnet()
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *site) createOutsidePools(ctx context.Context, name string,
 	}
 	ipam.Config = append(slices.Clone(ipam.Config), network.IPAMConfig{Subnet: subnet})
 	o.IPAM = &ipam
-	_, err = e.API.NetworkCreate(ctx, name, o)
+	_, err = s.engine.API.NetworkCreate(ctx, name, o)
 	return err
 }
 

@@ -1,8 +1,12 @@
 package docker
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // shows runs toll, and checks its exit code and that it prints all of want.
@@ -28,7 +32,23 @@ func TestBesideRemappedInFullPools(t *testing.T) {
 	shows(t, 0, "path bridge --on docker --from container", "Witnessed")
 	shows(t, 0, "path host --on docker --from container", "Witnessed")
 	shows(t, 0, "path shared --on docker --from container", "Witnessed")
-	sameTruth(t, "after three paths", before)
+	b := &Docker{}
+	defer b.Close()
+	e, err := b.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.laying.Lock() // as by a path that waits until it may make its network
+	p, err := b.Build(t.Context(), path.Spec{Mode: mode.Bridge, From: mode.FromContainer,
+		To: mode.ToContainer})
+	e.laying.Unlock()
+	if err == nil {
+		err = p.Close()
+	}
+	if err := errors.Join(err, b.Close()); err != nil {
+		t.Error(err)
+	}
+	sameTruth(t, "after four paths", before)
 	sh(t, "docker network rm users")
 }
 
