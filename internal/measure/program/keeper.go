@@ -149,7 +149,7 @@ func (k *keeper) start(o Request) (State, error) {
 			return k.report(true), err
 		case ok:
 			return k.report(false), nil
-		case k.state.Ended:
+		case k.state.Ended && (k.state.Exit != "" || !k.first || !k.left()): // it has left no daemon
 			k.settle()
 			if ok, err := ready(); ok && err == nil { // its output came after its end was seen
 				return k.report(false), nil

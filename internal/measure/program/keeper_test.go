@@ -680,6 +680,20 @@ func TestServersThatDie(t *testing.T) {
 			})
 		})
 	}
+	// The first process of Redis, and of many a daemon, ends before the daemon listens.
+	t.Run("daemon-that-is-not-ready", func(t *testing.T) {
+		k := startKeeper(t, true)
+		k.do(t, Request{Op: Start, Command: "{ sleep 0.5; echo ready; sleep 60; } & exit 0",
+			Ready: "ready"})
+	})
+	t.Run("daemon-that-dies-first", func(t *testing.T) {
+		k := startKeeper(t, true)
+		const want = "it ended before it was ready"
+		_, err := k.try(t, Request{Op: Start, Command: "sleep 0.2 & exit 0", Ready: "ready"})
+		if got := errorText(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 	t.Run("daemon-killed", func(t *testing.T) {
 		k := startKeeper(t, true)
 		k.do(t, Request{Op: Start, Command: "sh -c 'sleep 0.2; kill -SEGV $$' & echo ready",
