@@ -102,6 +102,7 @@ type browse struct {
 	mu           sync.Mutex
 	page, query  *hdrhistogram.Histogram
 	party        sample.Party
+	rate         float64 // queries per second of all sessions, whose windows differ
 	connect, rtt []float64
 	suspects     suspects
 }
@@ -140,7 +141,7 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	if err != nil {
 		return err
 	}
-	b.party.Window /= float64(n)
+	b.party.Window = float64(b.party.Trips) / b.rate
 	b.party.Connections, b.party.TCP.RTT = n, median(b.rtt)
 	v.Client, v.Server = b.party, sample.Party{Window: b.party.Window}
 	v.Values = map[string]float64{"connect": median(b.connect)}
@@ -181,7 +182,7 @@ func (b *browse) read(ctx context.Context, s *database.Session, from, until time
 	for _, q := range queries {
 		record(b.query, q)
 	}
-	b.party.Window += took.Seconds()
+	b.rate += float64(len(queries)) / took.Seconds()
 	b.party.Trips += int64(len(queries))
 	b.party.Sent += sentNow - sent
 	b.party.Received += receivedNow - received

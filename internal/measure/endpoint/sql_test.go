@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,6 +244,32 @@ func TestSQLFailures(t *testing.T) {
 			sample.Load{Options: sample.SQLOptions{Queries: 3}})
 		if wants(t, err, "connection refused"); v.Client.Counts[workload.CountRefused] != 1 {
 			t.Errorf("counts %v", v.Client.Counts)
+		}
+	})
+}
+
+// A session whose only page goes on beyond the window lengthens no other's.
+func TestSQLSessionThatStalls(t *testing.T) {
+	const stall, pause, window = 500 * time.Millisecond, time.Millisecond, 0.1
+	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+		var first atomic.Pointer[string]
+		e := postgrestest.Start(t, "", func(c net.Conn, n int64) bool {
+			who := c.RemoteAddr().String()
+			first.CompareAndSwap(nil, &who)
+			if *first.Load() == who {
+				time.Sleep(stall)
+			}
+			time.Sleep(pause)
+			return postgrestest.Page(c, n)
+		})
+		s := sqlEndpoints(t, database.Options{Queries: 1}, e.DSN())
+		v, err := browsed(t, t.Context(), s, sample.Load{Streams: 2, Window: window})
+		if err != nil {
+			u.Fatal(err)
+		}
+		rate := float64(v.Client.Trips) / v.Client.Window
+		if least := 0.7 * float64(v.Client.Trips-1) / window; rate < least {
+			u.Errorf("%d queries, %.0f per second, at least %.0f were made", v.Client.Trips, rate, least)
 		}
 	})
 }
