@@ -167,6 +167,18 @@ func FuzzJudge(f *testing.F) {
 	f.Add([]byte(nodes))
 	f.Add([]byte(nodes + `{"visit":{"pair":[0,1],"load":"rr","failure":"node b left"}}` + "\n" +
 		`{"end":{"reason":"budget","sweeps":3}}`))
+	const routes = `{"header":{"schema":"bridgetoll.results/2","plan":{"study":"endpoints","baseline":"a","precision":0.1,"loads":[{"kind":"chat"}],"cells":[` +
+		`{"mode":"a","from":"here","load":"chat","on":"endpoint"},{"mode":"a","from":"here","load":"chat","on":"endpoint","control":true},` +
+		`{"mode":"b","from":"here","load":"chat","on":"endpoint"}]}}}` + "\n"
+	tokens := ""
+	for i := range 9 {
+		tokens += fmt.Sprintf(`{"visit":{"cell":%d,"round":%d,"values":{"response":1},"evidence":{"hops":[{"port":1},{"port":2}],"responses":3,"by_id":3,"tokens":9,"matched":9,"window_s":1,`+
+			`"server_gap_s":1,"gap_s":%g,"slow":1,"excess_s":1,"parts":[{"part":"server","last_s":1,"excess_s":1},{"part":"relay","hop":1,"first_s":1,"last_s":1e9}],`+
+			`"waits":[{"cause":"nagle","tokens":9,"sum_s":1}],"response":{"tokens":2,"written_s":[1],"read_s":[1,2],"last_s":[1]}}}}`+"\n",
+			i%3, i/3, math.Pow10(i-9))
+	}
+	f.Add([]byte(routes + tokens))
+	f.Add([]byte(routes + strings.ReplaceAll(tokens, `"server",`, `"server","hop":-1,`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := sample.Read(bytes.NewReader(b))
 		if err != nil {
