@@ -413,7 +413,7 @@ func (f *followed) trace(n int) *sample.Trace {
 			each[k] = r[i]
 		}
 		slices.Sort(each)
-		g.P99 = seconds(each[len(each)*99/100])
+		g.P99 = seconds(p99(each))
 		if len(tail) > 0 {
 			g.Tail = mean(tail, i)
 		}
@@ -459,6 +459,12 @@ func middleOf(rows []Row) (out []Row) {
 		}
 	}
 	return out
+}
+
+// p99 returns the least of some values, which are sorted, that at least 99 % of them do not exceed.
+func p99(sorted []int64) int64 {
+	const p, whole = 99, 100
+	return sorted[(len(sorted)*p+whole-1)/whole-1]
 }
 
 // tailOf returns the rows whose totals are from the 98.5th to the 99.5th percentile.

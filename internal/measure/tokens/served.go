@@ -247,7 +247,8 @@ func (r *Requests) written(e *sample.Served) []served {
 // or nil if there are too few. The slowest requests come first.
 func tail(all []served, seen func(part int) bool) (means []float64) {
 	const thousand = 1000
-	some := all[len(all)*5/thousand : len(all)*15/thousand]
+	n := len(all)
+	some := all[n-n*995/thousand : n-n*985/thousand]
 	if len(some) == 0 {
 		return nil
 	}
@@ -300,7 +301,7 @@ func partOf(name string, all []served, of func(served) int64) sample.ServedPart 
 	}
 	slices.Sort(xs)
 	return sample.ServedPart{Part: name, Mean: sum / float64(n), P50: seconds(xs[n/2]),
-		P99: seconds(xs[n*99/100]), Max: seconds(xs[n-1]), Tenths: medians}
+		P99: seconds(p99(xs)), Max: seconds(xs[n-1]), Tenths: medians}
 }
 
 // drop forgets the packets and writes before offsets of requests and replies.

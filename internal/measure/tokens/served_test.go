@@ -204,3 +204,25 @@ func TestServedFastOpen(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// TestServedTail has one slow request of a hundred, which is not the p99.
+func TestServedTail(t *testing.T) {
+	var r Requests
+	for i := range 100 {
+		one := served{at: int64(i), written: true}
+		if one.parts[inServer] = 10 * us; i == 40 {
+			one.parts[inServer] = 900 * us
+		}
+		r.all = append(r.all, one)
+	}
+	r.sums = NewSums(0)
+	var e sample.Served
+	r.Note(&e, time.Unix(0, 0))
+	tail := 0.0
+	for _, x := range e.Tail {
+		tail += x
+	}
+	if e.Whole.P99 != 10e-6 || e.Whole.Max != 900e-6 || tail != 10e-6 {
+		t.Errorf("p99 %g, largest %g, around the p99 %g", e.Whole.P99, e.Whole.Max, tail)
+	}
+}

@@ -104,7 +104,7 @@ func (s *Sums) NoteParts(e *sample.Evidence) {
 		slices.Sort(each)
 		if n := len(each); n > 0 {
 			p.P50, p.P90, p.P99 = seconds(each[n/2]), seconds(each[n*9/10]),
-				seconds(each[n*99/100])
+				seconds(p99(each))
 		}
 		e.Parts = append(e.Parts, p)
 	}
