@@ -94,11 +94,20 @@ func readVLANs(links []Saved) error {
 		}
 		for i := range links {
 			if links[i].Index == indexOf(b) {
-				links[i].VLANs = f[unix.IFLA_AF_SPEC]
+				links[i].VLANs = vlansOf(f)
 			}
 		}
 	}
 	return nil
+}
+
+// vlansOf returns the VLANs of a bridge or port. The kernel leaves out the list of one that has none,
+// which a new one does not lack: it has VLAN 1.
+func vlansOf(f fields) []byte {
+	if list := f[unix.IFLA_AF_SPEC]; len(list) > 0 {
+		return list
+	}
+	return marshal(netlink.Attribute{Type: bridgeFlags, Data: []byte{0, 0}})
 }
 
 func linkRequest(family byte, mask uint32) []byte {

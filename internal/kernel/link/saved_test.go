@@ -199,7 +199,9 @@ neigh add proxy 192.0.2.77 dev eth0
 	if machine.Do(exec.Command("ip", "link", "set", "br0", "type", "bridge",
 		"vlan_filtering", "1").Run) == nil { // not every kernel can
 		commands = append(commands, "bridge vlan add vid 30 dev port pvid untagged",
-			"bridge vlan del vid 1 dev port", "bridge vlan add vid 30 dev br0 self")
+			"bridge vlan del vid 1 dev port", "bridge vlan add vid 30 dev br0 self",
+			"ip link add bare index 71 type dummy", "ip link set bare master br0 up",
+			"bridge vlan del vid 1 dev bare")
 	}
 	commands = append(commands, "bridge fdb add 02:00:00:00:00:98 dev port master static")
 	for _, command := range commands {
