@@ -369,7 +369,7 @@ func TestRefusedByName(t *testing.T) {
 		}
 		slices.Sort(got)
 		want := []string{"a message of another kind, ", "a message of another kind, ",
-			"a message of another kind, ", "route to 10.1.2.0/24 via 10.9.9.9 dev lo, lo"}
+			"a message of another kind, ", "route to 10.1.2.0/24 via 10.9.9.9 dev lo, "}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

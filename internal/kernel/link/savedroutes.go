@@ -209,7 +209,7 @@ func makeNexthops(ms []raw.Message) []raw.Refused {
 	}
 	return restore{unix.RTM_NEWNEXTHOP, nexthopHeader, send,
 		func(b []byte, _ map[int]string) string { return fmt.Sprint("nexthop ", number(b, id)) },
-		func(b []byte) int { return number(b, nexthopDevice) }}.all(ms)
+		anyDevice}.all(ms)
 }
 
 // MakeRoutes makes nexthop objects and routes, those with gateways last. The devices must be up,
@@ -228,12 +228,11 @@ func makeRoutes(ms []raw.Message) []raw.Refused {
 	if len(ms) == 0 {
 		return nil
 	}
-	return restore{unix.RTM_NEWROUTE, unix.SizeofRtMsg, addRoute, routeText,
-		func(b []byte) int {
-			f, _ := fieldsOf(b, unix.SizeofRtMsg)
-			return int(f.number(unix.RTA_OIF))
-		}}.all(ms)
+	return restore{unix.RTM_NEWROUTE, unix.SizeofRtMsg, addRoute, routeText, anyDevice}.all(ms)
 }
+
+// anyDevice returns no device: without a route, packets take another one, by any device.
+func anyDevice([]byte) int { return 0 }
 
 func routeText(b []byte, names map[int]string) string {
 	f, err := fieldsOf(b, unix.SizeofRtMsg)
@@ -373,7 +372,7 @@ func MakePolicy(ms []raw.Message) []raw.Refused {
 		text: func(b []byte, _ map[int]string) string {
 			f, _ := fieldsOf(b, unix.SizeofRtMsg)
 			return fmt.Sprint("policy rule ", f.number(nl.FRA_PRIORITY))
-		}, out: func([]byte) int { return 0 }}
+		}, out: anyDevice}
 	now, err := ReadPolicy()
 	if err != nil {
 		return []raw.Refused{{What: "policy rules", Err: err}}
