@@ -330,6 +330,28 @@ func PolicyHasPorts(m raw.Message) bool {
 	return err != nil || f[nl.FRA_SPORT_RANGE] != nil || f[nl.FRA_DPORT_RANGE] != nil
 }
 
+// PolicyOfUsers reports whether a message of ReadPolicy is a rule for the sockets of certain users.
+// It returns the rule's preference, and the rule for those of all users. To the kernel, packets that
+// it forwards or receives are root's.
+func PolicyOfUsers(m raw.Message) (preference int, all raw.Message, ok bool) {
+	list, err := attributesOf(m.Data, unix.SizeofRtMsg)
+	if err != nil {
+		return 0, m, false
+	}
+	f, _ := fieldsOf(m.Data, unix.SizeofRtMsg)
+	users := f[nl.FRA_UID_RANGE] // struct fib_rule_uid_range
+	if len(users) < 4 {
+		return 0, m, false
+	}
+	list = without(list, nl.FRA_UID_RANGE)
+	if binary.NativeEndian.Uint32(users) > 0 && !f.has(nl.FRA_IIFNAME) {
+		list = append(list, netlink.Attribute{Type: nl.FRA_IIFNAME, Data: nl.ZeroTerminated("lo")})
+	}
+	header := slices.Clone(m.Data[:unix.SizeofRtMsg])
+	return int(f.number(nl.FRA_PRIORITY)),
+		raw.Message{Type: m.Type, Data: append(header, marshal(list...)...)}, true
+}
+
 // PolicySource returns the network that a message of ReadPolicy requires as packets' source, as an
 // address and the number of its bits, and the device by which they come. Both may be nil.
 func PolicySource(m raw.Message) (address []byte, bits int, device []byte) {

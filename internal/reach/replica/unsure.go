@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
@@ -190,8 +192,11 @@ func (s *Session) uncertain(ctx context.Context, space int, meets func(xtables.D
 		if leave(d) {
 			continue
 		}
-		text := cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
-			fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
+		text := fmt.Sprintf("policy rule %d", d.Number)
+		if d.Table != Policy {
+			text = cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
+				fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
+		}
 		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
 	}
 	for _, d := range s.added[space] {
@@ -212,6 +217,12 @@ func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
 	for _, t := range s.Legacy {
 		out = append(out, t.Doubts(known)...)
 	}
+	for _, m := range s.Policy {
+		if n, _, ok := link.PolicyOfUsers(m); ok {
+			out = append(out, xtables.Doubt{Table: Policy, Number: n, Word: "uidrange",
+				Effect: xtables.Alters})
+		}
+	}
 	begins := func(d xtables.Doubt) bool { return d.Begins }
 	if slices.ContainsFunc(out, begins) && (s.Nft.Untracks() ||
 		slices.ContainsFunc(s.Legacy, xtables.Saved.Untracks)) {
@@ -227,6 +238,23 @@ func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
 func (m *Machine) TPROXY() bool {
 	return len(m.Spaces) > 0 && slices.ContainsFunc(m.Spaces[0].Uncertain(m.MACs()),
 		func(d xtables.Doubt) bool { return d.Word == "TPROXY" })
+}
+
+// Policy is the Doubt.Table of policy rules.
+const Policy = "policy"
+
+// AssumePolicy returns the policy rules of the namespace. Those for certain users are left out or, in
+// the strict copy, are for all: stand-ins are not of the users.
+func (s *Space) AssumePolicy(v Variant) (out []raw.Message) {
+	for _, m := range s.Policy {
+		if _, all, ok := link.PolicyOfUsers(m); ok && v == Lenient {
+			continue
+		} else if ok {
+			m = all
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // Assume returns the rules with those of Uncertain replaced as the variant requires.

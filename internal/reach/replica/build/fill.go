@@ -75,7 +75,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 	}))
 	refused(link.MakeRoutes(s.Nexthops, s.Routes))
 	if len(s.Policy) > 0 { // otherwise the namespace keeps the default rules
-		refused(link.MakePolicy(s.Policy))
+		refused(link.MakePolicy(s.AssumePolicy(v)))
 	}
 	lack := func(what string, list []raw.Refused, err error) {
 		c.lack(space, what, "", err)

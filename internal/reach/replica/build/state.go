@@ -115,6 +115,9 @@ func (c *machine) Doubts() (out []replica.Doubts, err error) {
 	for _, i := range slices.Sorted(maps.Keys(read)) {
 		s := &c.from.Spaces[i]
 		rules := slices.DeleteFunc(s.Uncertain(macs), func(d xtables.Doubt) bool {
+			if d.Table == replica.Policy {
+				return true
+			}
 			if slices.ContainsFunc(s.Legacy, func(t xtables.Saved) bool { return t.Table() == d.Table }) {
 				return !read[i].legacy
 			}
