@@ -17,7 +17,7 @@ func (s Saved) Doubts(known xtables.Known) (out []xtables.Doubt) {
 		return nil
 	}
 	for _, r := range s.rules(known) {
-		if word := r.doubt(); word != "" {
+		if word := r.doubt(); word != "" && r.effect != xtables.Same {
 			out = append(out, xtables.Doubt{Table: r.table, Chain: r.chain,
 				Number: r.number, Word: word, Effect: r.effect, Begins: r.begins})
 		}
@@ -41,6 +41,9 @@ func (s Saved) doubtful(known xtables.Known) bool {
 // Assume returns a copy of the rules with those in Doubts replaced, for one of two copies; see
 // xtables.Saved.Assume.
 func (s Saved) Assume(lenient bool, known xtables.Known) Saved {
+	if !s.doubtful(known) {
+		return s
+	}
 	out := Saved{Messages: slices.Clone(s.Messages)}
 	for _, r := range s.rules(known) {
 		if r.doubt() == "" {

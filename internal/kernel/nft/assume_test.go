@@ -27,7 +27,7 @@ func TestDoubts(t *testing.T) {
 		"docker.iptables":     "[{ip filter INPUT 7 recent stops} {ip filter OUTPUT 1 owner passes}]",
 		"ufw.iptables":        "[{ip filter ufw-user-input 2 recent stops}]",
 		"kube-proxy.iptables": "[]",
-		"kube-proxy.nft":      "[{ip kube-proxy service-A 2 set update alters}]",
+		"kube-proxy.nft":      "[]", // clients stay with servers that chance chose
 	} {
 		s := saved(t, name)
 		got := strings.ReplaceAll(fmt.Sprint(s.Doubts(xtables.Known{})), " false}", "}") // Begins

@@ -95,7 +95,7 @@ func chainIn(data []byte) string {
 
 // act returns what the rule does. targets has the chains of the table's maps.
 func (r *savedRule) act(targets map[string][]string) xtables.Act {
-	a := xtables.Act{Chain: r.chain}
+	a := xtables.Act{Chain: r.chain, Chance: r.byChance(), Doubt: r.doubt() != ""}
 	unknown := r.unknowns()
 	expects, others := false, false
 	for i, e := range r.exprs {
@@ -116,6 +116,21 @@ func (r *savedRule) act(targets map[string][]string) xtables.Act {
 		a.Verdict, a.Alters, a.Open = xtables.Drop, false, false
 	}
 	return a
+}
+
+// byChance reports whether the rule matches all packets, or some by chance only.
+func (r *savedRule) byChance() bool {
+	chance := false
+	for _, e := range r.exprs {
+		switch {
+		case e.name == "numgen":
+			chance = true
+		case e.name == "match" && xtables.ByChance(e.xt()), e.name == "lookup" && chance:
+		case e.name != "counter" && e.name != "immediate":
+			return false
+		}
+	}
+	return true
 }
 
 // verdict returns where the expression sends packets, and the chains in which they may go on.

@@ -40,12 +40,18 @@ const UpdateWord = "set update"
 
 // MatchDoubt returns the word of a match of xtables that may differ in a copy, or "".
 func MatchDoubt(name string, data []byte, known Known) string {
-	const macSize, unrouted, setCounters, setCountersEnd = 6, 255, 8, 40
+	const (
+		macSize, unrouted, setCounters, setCountersEnd = 6, 255, 8, 40
+
+		recentHow, recentHows, recentSet = 8, 0xf, 2 // struct xt_recent_mtinfo: XT_RECENT_SET
+	)
 	same := slices.Contains(stateless, name)
 	switch {
 	case name == "bpf" && len(data) > 1:
 		// struct xt_bpf_info_v1: another mode than XT_BPF_MODE_BYTECODE is a file of the machine.
 		same = binary.NativeEndian.Uint16(data) == 0
+	case name == "recent" && len(data) > recentHow: // to note a client matches all
+		same = data[recentHow]&recentHows == recentSet
 	case name == "mac" && len(data) >= macSize: // struct xt_mac_info
 		same = known.MACs[string(data[:macSize])]
 	case (name == "ttl" || name == "hl") && len(data) > 1: // struct ipt_ttl_info: mode, value
@@ -114,6 +120,9 @@ func RandomMatch(name string) bool {
 	return slices.Contains([]string{"statistic", "HMARK"}, name)
 }
 
+// ByChance reports whether a match of xtables depends on nothing but chance, if on anything.
+func ByChance(name string) bool { return name == "statistic" || name == "comment" }
+
 // Random reports whether a rule of the table chooses at random.
 func (s Saved) Random() bool {
 	return slices.ContainsFunc(s.list(), func(e entry) bool {
@@ -136,13 +145,14 @@ var Untracking = []string{"CT", "NOTRACK"}
 // Doubts lists the doubtful rules, except those that only log.
 func (s Saved) Doubts(known Known) (out []Doubt) {
 	all := s.rules()
-	effects := effectsOf(all, s.family())
+	words := doubts(all, known, true)
+	effects := effectsOf(all, words, s.family())
 	var begins map[string]bool
 	if s.Name == "nat" {
 		begins = effects.Only("OUTPUT")
 	}
-	for i, word := range doubts(all, known, true) {
-		if word != "" {
+	for i, word := range words {
+		if word != "" && effects.Of(i) != Same {
 			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word, effects.Of(i),
 				begins[all[i].chain]})
 		}
@@ -151,18 +161,20 @@ func (s Saved) Doubts(known Known) (out []Doubt) {
 }
 
 // effectsOf returns the effects of a table's entries.
-func effectsOf(all []entry, f family) *Effects {
+func effectsOf(all []entry, words []string, f family) *Effects {
 	acts := make([]Act, len(all))
 	for i, e := range all {
 		if e.number > 0 {
 			acts[i] = e.act(f)
+			acts[i].Doubt = words[i] != ""
 		}
 	}
 	return NewEffects(acts, baseChains)
 }
 
 func (e entry) act(f family) Act {
-	a := Act{Chain: e.chain}
+	a := Act{Chain: e.chain, Chance: slices.Max(e.head[:f.inverse-1]) == 0 &&
+		!slices.ContainsFunc(e.matches, func(m extension) bool { return !ByChance(m.name) })}
 	switch {
 	case e.verdict == "ACCEPT":
 		a.Verdict = Accept
@@ -216,7 +228,11 @@ func doubts(all []entry, known Known, effective bool) []string {
 // alter them. One that may do both accepts or drops; one whose verdict is open matches in neither.
 func (s Saved) Assume(lenient bool, known Known) Saved {
 	all := s.rules()
-	return s.assume(all, doubts(all, known, true), effectsOf(all, s.family()).Of, lenient, known)
+	words := doubts(all, known, true)
+	if !slices.ContainsFunc(words, func(w string) bool { return w != "" }) {
+		return s
+	}
+	return s.assume(all, words, effectsOf(all, words, s.family()).Of, lenient, known)
 }
 
 // Matches reports whether a doubtful rule with the effect matches in a copy.

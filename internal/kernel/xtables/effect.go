@@ -21,6 +21,10 @@ const (
 	// Alters is the effect of rules that translate addresses, set marks or the like, or keep other
 	// rules from doing so. Two copies show what one such rule does, if no other rule is doubtful.
 	Alters Effect = "alters"
+	// Same is the effect of rules that lead where a later rule leads by chance, such as those by which
+	// a client stays with the server that chance gave it. They match in no copy, so that all servers
+	// are tried, and are not doubtful.
+	Same Effect = "same"
 	// Open is the effect of rules whose verdict or change is not known. No copy shows it.
 	Open Effect = "open"
 )
@@ -46,6 +50,8 @@ type Act struct {
 	To      []string // the chains in which a packet may go on
 	Alters  bool     // it changes packets or what is known of them
 	Open    bool     // with a value that is not known
+	Chance  bool     // it matches all packets, or some by chance
+	Doubt   bool     // whether it matches is not known
 }
 
 // Effects finds the effects of a table's rules.
@@ -141,6 +147,8 @@ func (x *Effects) Of(i int) Effect {
 		return Open
 	case a.Alters:
 		return Alters
+	case x.same(i):
+		return Same
 	case a.Verdict == Drop:
 		return Stops
 	case x.altering[a.Chain]:
@@ -155,6 +163,25 @@ func (x *Effects) Of(i int) Effect {
 		return Passes // or nothing
 	}
 	return Either
+}
+
+// same reports whether a rule leads to a chain to which chance may lead a packet that the rule leaves.
+func (x *Effects) same(i int) bool {
+	a := x.acts[i]
+	leads := func(b Act) bool { return b.Verdict == Jump || b.Verdict == Goto }
+	if !leads(a) || len(a.To) != 1 {
+		return false
+	}
+	for _, b := range x.acts[i+1:] {
+		switch {
+		case b.Chain != a.Chain:
+		case b.Chance && !b.Alters && slices.Contains(b.To, a.To[0]):
+			return true
+		case b.Alters || !b.Chance && !(b.Doubt && leads(b)):
+			return false
+		}
+	}
+	return false
 }
 
 func effect(passes, stops bool) Effect {

@@ -260,9 +260,6 @@ func (s *Space) AssumePolicy(v Variant) (out []raw.Message) {
 // Assume returns the rules with those of Uncertain replaced as the variant requires.
 func (s *Space) Assume(v Variant, macs map[string]bool) (nft.Saved, []xtables.Saved) {
 	legacy := slices.Clone(s.Legacy)
-	if v == AsIs {
-		return s.Nft, legacy
-	}
 	known := s.known(macs)
 	for i, t := range legacy {
 		legacy[i] = t.Assume(v == Lenient, known)
