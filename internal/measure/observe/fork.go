@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -10,55 +11,51 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 )
 
-// mostSenders bounds the packets of one request whose senders are looked for, which takes some ms.
-const mostSenders = 8
-
-// senders returns a function that notes which processes sent a packet, of the first ones that leave
-// different sockets.
-func (w *Watch) senders() func(*sighting) {
-	type socket struct {
-		space int
-		at    netip.AddrPort
-	}
-	known := map[socket]bool{}
-	return func(s *sighting) {
-		at := socket{s.space, s.src}
-		if !s.out || w.udp || known[at] || len(known) == mostSenders {
-			return
-		}
-		known[at] = true
-		var all []sock.Socket
-		err := w.spaces[s.space].Visit(func() (err error) {
-			all, err = sock.Table()
-			return err
-		})
-		i := slices.IndexFunc(all, func(x sock.Socket) bool {
-			a := x.Local
-			return x.Inode != 0 && !x.Listening && netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) == s.src
-		})
-		if err == nil && i >= 0 {
-			s.by = socketsOfOwners(all[i].Inode)
-		}
-	}
-}
-
-// socketsOfOwners returns the inodes of all sockets of the processes that have one open, or nil.
-func socketsOfOwners(inode uint32) (out map[uint32]bool) {
-	all, _ := procfs.AllProcs()
-	for _, p := range all {
-		open, err := sock.Inodes(p.PID)
-		if err != nil || !open[inode] {
+// senders notes which processes sent the packets of some sightings of TCP, as far as they left a
+// socket that is still open. known has the sockets whose process was looked for; it bounds these,
+// because that takes some ms.
+func (w *Watch) senders(all []sighting, known map[netip.AddrPort]bool) {
+	const most = 16
+	byInode := map[uint32][]*sighting{}
+	tables := map[int][]sock.Socket{}
+	for k := range all {
+		s := &all[k]
+		if s.opens || !s.out || w.udp || known[s.src] || len(known) == most {
 			continue
 		}
-		if out == nil {
-			out = open
-			continue
+		known[s.src] = true
+		if tables[s.space] == nil {
+			_ = w.spaces[s.space].Visit(func() (err error) {
+				tables[s.space], err = sock.Table()
+				return err
+			})
 		}
-		for i := range open {
-			out[i] = true
+		i := slices.IndexFunc(tables[s.space], func(x sock.Socket) bool {
+			from := netip.AddrPortFrom(x.Local.Addr().Unmap(), x.Local.Port())
+			return x.Inode != 0 && !x.Listening && from == s.src
+		})
+		if i >= 0 {
+			inode := tables[s.space][i].Inode
+			byInode[inode] = append(byInode[inode], s)
 		}
 	}
-	return out
+	if len(byInode) == 0 {
+		return
+	}
+	processes, _ := procfs.AllProcs()
+	for _, p := range processes {
+		open, _ := sock.Inodes(p.PID)
+		for inode, sent := range byInode {
+			for _, s := range sent {
+				if open[inode] && s.by == nil {
+					s.by = map[uint32]bool{}
+				}
+				if open[inode] {
+					maps.Copy(s.by, open)
+				}
+			}
+		}
+	}
 }
 
 // asked reports whether a hop's process asked another one.
@@ -71,8 +68,8 @@ func (h hop) asked(o hop) bool {
 	return false
 }
 
-// forked returns a clause on a hop that asks several others about a request, of those that tokens may pass,
-// as with a mirror of requests, or "". Which of them has the tokens is not known.
+// forked returns a clause on a hop that asks several others about a request, of those that tokens
+// may pass, as with a mirror of requests, or "". Which of them has the tokens is not known.
 func (r *route) forked() string {
 	passed := r.passed()
 	for n, i := range passed[:len(passed)-1] {

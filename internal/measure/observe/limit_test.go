@@ -17,8 +17,8 @@ import (
 // serveAt is the environment's variable that makes TestServe a server at its address.
 const serveAt = "TOLL_TEST_SERVE"
 
-// TestServe is the process of TestCPULimit and others. Each of its tokens takes 4 ms of CPU time, or a
-// pause behind the address.
+// TestServe is the process of TestCPULimit and others. Each of its tokens takes 4 ms of CPU time,
+// or a pause behind the address.
 func TestServe(t *testing.T) {
 	var at string
 	var pause time.Duration

@@ -99,8 +99,8 @@ type hop struct {
 	// other addresses. takes reports whether what comes to an address comes to it; nil: all does.
 	addr  netip.Addr
 	takes tokens.Takes
-	// inodes are those of the sockets that receive what comes to it, and by those of the processes that
-	// asked it; nil: unknown.
+	// inodes are those of the sockets that receive what comes to it, and by those of the processes
+	// that asked it; nil: unknown.
 	inodes, by map[uint32]bool
 }
 

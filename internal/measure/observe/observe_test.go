@@ -473,8 +473,8 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// waits returns the number of tokens that waited in the server's TCP for a cause, and for others but those
-// of a busy machine.
+// waits returns the number of tokens that waited in the server's TCP for a cause, and for others
+// but those of a busy machine.
 func waits(e *sample.Evidence, cause string) (tokens, others int) {
 	for _, w := range e.Waits {
 		switch w.Cause {

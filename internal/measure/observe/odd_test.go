@@ -398,13 +398,16 @@ func TestMirror(t *testing.T) {
 			if later {
 				g.first, g.asked = nil, mirror
 			}
-			k := gatewayAt(t, m, n, g)
-			e, _ := k.visit(t, 1, 2)
-			why, ok := e.Clear()
-			if ok || !strings.Contains(why, " at port 7002 asks ") || !strings.Contains(why, " at port 7001") ||
-				!strings.Contains(why, " at port 7005") || !strings.HasSuffix(why, " about each request") {
-				t.Errorf("%q: %+v", why, e)
-			}
+			gatewayAt(t, m, n, g)
+			testwait.Unhindered(t, patience, func(u testing.TB) { // its processes are found in time
+				e, _ := follow(u, m, "http://127.0.0.1:7002", n).visit(u, 1, 2)
+				why, ok := e.Clear()
+				if ok || !strings.Contains(why, " at port 7002 asks ") || !strings.Contains(why, " at port 7001") ||
+					!strings.Contains(why, " at port 7005") ||
+					!strings.HasSuffix(why, " about each request") {
+					u.Errorf("%q: %+v", why, e)
+				}
+			})
 		})
 	}
 }

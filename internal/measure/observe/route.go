@@ -267,7 +267,7 @@ func (w *Watch) look(ctx context.Context, busy []int, marked func(*capture.Packe
 	if err != nil {
 		return nil, nil, err, ask()
 	}
-	seen, err = during(ctx, rings, marked, w.senders(), ask)
+	seen, err = w.during(ctx, rings, marked, ask)
 	for _, r := range rings {
 		if lost, err := r.Lost(); err != nil || lost > 0 {
 			full = append(full, r.space)
@@ -290,10 +290,9 @@ func protocolOf(p *capture.Packet) string {
 	return tokens.ProtocolOf(p.Payload)
 }
 
-// during returns what was captured while ask was called, and shortly after. senders is called with each
-// marked packet.
-func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) bool,
-	senders func(*sighting), ask func() error) (seen []sighting, err error) {
+// during returns what was captured while ask was called, and shortly after.
+func (w *Watch) during(ctx context.Context, rings []*ring, marked func(*capture.Packet) bool,
+	ask func() error) (seen []sighting, err error) {
 	const (
 		often   = 10 * time.Millisecond
 		quiet   = 3 * capture.Retire
@@ -302,7 +301,9 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
 	answered, last, found := time.Time{}, time.Now(), marked == nil
+	known := map[netip.AddrPort]bool{}
 	for {
+		before := len(seen)
 		for _, r := range rings {
 			r.Read(func(p *capture.Packet) {
 				opens := p.Flags&(capture.SYN|capture.ACK) == capture.SYN
@@ -313,11 +314,11 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 						p.At, sumOf(p), protocolOf(p), nil})
 				}
 				if marks {
-					senders(&seen[len(seen)-1])
 					last, found = time.Now(), true
 				}
 			})
 		}
+		w.senders(seen[before:], known)
 		switch {
 		case answered.IsZero():
 			select {
@@ -338,8 +339,9 @@ func during(ctx context.Context, rings []*ring, marked func(*capture.Packet) boo
 
 // routeOf finds the hops of a request by where its packets were seen. A packet keeps its sequence
 // number when a packet filter changes its addresses; who received it last handles the request. If
-// the client's connection is over TLS, from the port sealed, it is followed by how TLS began, through
-// relays that copy it, to who ends TLS. A database that a hop tells of the request is not on the way.
+// the client's connection is over TLS, from the port sealed, it is followed by how TLS began,
+// through relays that copy it, to who ends TLS. A database that a hop tells of the request is not
+// on the way.
 func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	slices.SortStableFunc(seen, func(a, b sighting) int { return int(a.at - b.at) })
 	r := &route{client: tokens.Client{Space: client}}
@@ -347,7 +349,8 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	var order []uint32
 	packets := map[uint32][]sighting{}
 	for _, s := range forward(seen) {
-		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello || tokens.IsStore(s.protocol) {
+		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello ||
+			tokens.IsStore(s.protocol) {
 			continue
 		}
 		if packets[s.seq] == nil {

@@ -62,7 +62,8 @@ func TestUnreadCoding(t *testing.T) {
 	}
 }
 
-// A gateway may ask its server over HTTP/2, several requests on one connection: there is no verdict.
+// A gateway may ask its server over HTTP/2, several requests on one connection: there is no
+// verdict.
 func TestUnreadHTTP2(t *testing.T) {
 	const n = 12
 	m := newMachine(t)
@@ -118,8 +119,8 @@ func TestUnreadHTTP2(t *testing.T) {
 	unread(t, follow(t, m, "http://127.0.0.1:7002", n), 7001, "is asked over HTTP/2")
 }
 
-// What a gateway tells others of a request are no hops: a database before it, which it asks whether the
-// request is allowed, and a collector of logs behind it.
+// What a gateway tells others of a request are no hops: a database before it, which it asks whether
+// the request is allowed, and a collector of logs behind it.
 func TestToldOfRequests(t *testing.T) {
 	const n = 12
 	told := func(m *machine, text func(p prompt) string, replies string) func(prompt) error {

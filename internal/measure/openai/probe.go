@@ -106,8 +106,8 @@ func (e *Endpoint) probe(ctx context.Context, kind string,
 	return f, nil
 }
 
-// instead returns the error for a server that closes the connection without a response, unless it says
-// more otherwise: to a GET, as servers of WebSocket do, or over HTTP/2.
+// instead returns the error for a server that closes the connection without a response, unless it
+// says more otherwise: to a GET, as servers of WebSocket do, or over HTTP/2.
 func (e *Endpoint) instead(ctx context.Context, s *Session, err error) error {
 	_, other := s.firstModel(ctx)
 	if status := (*StatusError)(nil); errors.As(other, &status) {

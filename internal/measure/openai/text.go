@@ -26,8 +26,8 @@ type Reader struct {
 	deltas bool // a whole message repeats what came
 }
 
-// Add appends the text that an event of a stream brings, also of another interface than OpenAI's. It
-// reports whether there was any.
+// Add appends the text that an event of a stream brings, also of another interface than OpenAI's.
+// It reports whether there was any.
 func (r *Reader) Add(data []byte) bool {
 	p, err := r.parser.parse(data)
 	if err == nil && p.other {

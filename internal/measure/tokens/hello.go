@@ -46,8 +46,8 @@ const (
 	proxyV2 = "\r\n\r\n\x00\r\nQUIT\n"
 )
 
-// proxyHeader returns the length of the header of the PROXY protocol with which bytes begin, 0 if there
-// is none. known is false if that takes more bytes.
+// proxyHeader returns the length of the header of the PROXY protocol with which bytes begin, 0 if
+// there is none. known is false if that takes more bytes.
 func proxyHeader(b []byte) (n int, known bool) {
 	const longest1, sizeAt2, head2 = 107, 14, 16
 	switch {

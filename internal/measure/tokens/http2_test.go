@@ -136,8 +136,8 @@ func TestServedStreamsInPart(t *testing.T) {
 	}
 }
 
-// TestServedResetBehindReply has a server that reads no body, as Go's does when a handler does not: it
-// resets the stream behind its whole reply.
+// TestServedResetBehindReply has a server that reads no body, as Go's does when a handler does not:
+// it resets the stream behind its whole reply.
 func TestServedResetBehindReply(t *testing.T) {
 	l := NewServer()
 	l.Serve(theServer, nil)

@@ -30,7 +30,8 @@ func IsStore(protocol string) bool {
 	return protocol == redis || protocol == postgreSQL || protocol == mySQL
 }
 
-// areRedis reports whether bytes begin with a command of Redis: a list, whose first element is a string.
+// areRedis reports whether bytes begin with a command of Redis: a list, whose first element is a
+// string.
 func areRedis(b []byte) bool {
 	list, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	return ok && len(list) > 1 && list[0] == '*' && len(rest) > 1 && rest[0] == '$' &&

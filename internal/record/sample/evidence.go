@@ -50,8 +50,8 @@ type Evidence struct {
 	// HopsUnsure means that captures lost packets each time when the hops were looked for: the server
 	// may be a relay, whose part is the server's behind it, too.
 	HopsUnsure bool `json:"hops_unsure,omitempty"`
-	// Broken is why nothing is known, as a clause: another machine did not answer, or a relay asks several
-	// servers; "": it is known.
+	// Broken is why nothing is known, as a clause: another machine did not answer, or a relay asks
+	// several servers; "": it is known.
 	Broken string `json:"broken,omitempty"`
 	// ServerGap and Gap are the median gaps between tokens at the server and at the client.
 	ServerGap float64 `json:"server_gap_s"`
@@ -118,8 +118,8 @@ type EvidenceHop struct {
 	NetNS   string `json:"netns"`             // like "net:[4026531840]"
 	PID     int    `json:"-"`                 // 0: unknown
 	Machine string `json:"machine,omitempty"` // another one, such as "peer gpu1"
-	// Unread is why its tokens cannot be read, as a clause about it, such as "is asked over HTTP/2"; "":
-	// they can.
+	// Unread is why its tokens cannot be read, as a clause about it, such as "is asked over
+	// HTTP/2"; "": they can.
 	Unread string `json:"unread,omitempty"`
 	// Stopped is for how long a CPU limit stopped its cgroup during the window.
 	Stopped float64 `json:"stopped_s,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -14,20 +15,20 @@ import (
 // mostBrief is the number of sentences that a summary has of an answer on streams.
 const mostBrief = 4
 
-// weights order sentences on streams that a summary leaves out, the first one first. Others come after
-// them, from the end of the answer.
+// weights order sentences on streams that a summary leaves out, the first one first. Others come
+// after them, from the end of the answer.
 var weights = []string{endpoints.Attachable, endpoints.NoSuspect, endpoints.ProxyFree,
 	endpoints.Proxied, endpoints.ProxiedAlone, endpoints.Connecting, endpoints.Divided}
 
 // item is a sentence of an answer, and the code of the finding with which it begins.
 type item struct{ code, text string }
 
-// brief returns the sentences of an answer on streams that a summary shows, or nil for all of them. If
-// those on what is to blame over each route are too many, they become one. codes are those of the
-// findings.
+// brief returns the sentences of an answer on streams that a summary shows, or nil for all of them.
+// If those on what is to blame over each route are too many, they become one. codes are those of
+// the findings.
 func (w *writer) brief(all, codes []string) (out []string) {
 	if w.r.Study != sample.StudyEndpoints || len(all) <= mostBrief ||
-		!slices.ContainsFunc(w.r.Plan.Loads, func(l sample.Load) bool { return l.Kind == workload.Chat }) {
+		!slices.ContainsFunc(w.r.Cells, func(c analysis.Cell) bool { return c.Load == workload.Chat }) {
 		return nil
 	}
 	var answer []item
@@ -87,8 +88,8 @@ func (w *writer) joined(answer []item) []item {
 	return answer[:first+1+len(rest)]
 }
 
-// amount returns how much of the time to the last token is that of the parts that are to blame, or of the
-// time to the first token if only that is long; "" if none is.
+// amount returns how much of the time to the last token is that of the parts that are to blame, or
+// of the time to the first token if only that is long; "" if none is.
 func (w parts) amount() string {
 	blamed := parts{endpoints.Division{Evidence: &sample.Evidence{Parts: w.Blamed()}}}
 	first, last := blamed.Sum(endpoints.First), blamed.Sum(endpoints.Last)
@@ -99,5 +100,6 @@ func (w parts) amount() string {
 		return fmt.Sprintf(" (%s of %s to the first token)", workload.Briefly(first),
 			workload.Briefly(w.Sum(endpoints.First)))
 	}
-	return fmt.Sprintf(" (%s of %s)", workload.Briefly(last), workload.Briefly(w.Sum(endpoints.Last)))
+	return fmt.Sprintf(" (%s of %s)", workload.Briefly(last),
+		workload.Briefly(w.Sum(endpoints.Last)))
 }

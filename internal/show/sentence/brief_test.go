@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
 )
 
-// TestBrief has an answer on more routes than a summary has sentences for. What it leaves out is in the
-// details.
+// TestBrief has an answer on more routes than a summary has sentences for. What it leaves out is in
+// the details.
 func TestBrief(t *testing.T) {
 	var cells []analysis.Cell
 	for i, last := range [][7]float64{{1: 540}, {1: 300, 4: 700}, {1: 300, 5: 700}, {1: 540}, {1: 540}, {}} {
