@@ -119,8 +119,8 @@ func TestUnreadHTTP2(t *testing.T) {
 	unread(t, follow(t, m, "http://127.0.0.1:7002", n), 7001, "is asked over HTTP/2")
 }
 
-// What a gateway tells others of a request are no hops: a database before it, which it asks whether
-// the request is allowed, and a collector of logs behind it.
+// Whom else a gateway tells of a request is no hop: a database before it, which it asks whether the
+// request is allowed, another service that it asks, and a collector of logs behind it.
 func TestToldOfRequests(t *testing.T) {
 	const n = 12
 	told := func(m *machine, text func(p prompt) string, replies string) func(prompt) error {
@@ -154,6 +154,10 @@ func TestToldOfRequests(t *testing.T) {
 			ask := told(m, redis, one)
 			g.first = func(p prompt, _ *upstream) error { return ask(p) }
 		}},
+		"a search for documents": {accepted, func(m *machine, g *gateway) {
+			ask := told(m, log, accepted)
+			g.first = func(p prompt, _ *upstream) error { return ask(p) }
+		}},
 		"a collector": {accepted, func(m *machine, g *gateway) { g.answered = told(m, log, accepted) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,6 +176,7 @@ func TestToldOfRequests(t *testing.T) {
 			tt.set(m, g)
 			k := gatewayAt(t, m, n, g)
 			testwait.Unhindered(t, patience, func(u testing.TB) {
+				k.visit(u, 1, 1) // after which the server's writes are seen
 				e, all := k.visit(u, 2, 2)
 				whole(u, e, 4*n)
 				like(u, e, divided(u, all, &server, g.log), 5)

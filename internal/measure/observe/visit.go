@@ -350,15 +350,17 @@ func (v *Visit) chainOf(a *asked) (out []tokens.Seen) {
 	return out
 }
 
-// leaveOut leaves hops out of the route that answered all requests aside. A hop that was left out
-// is back once tokens may have come from it.
+// leaveOut leaves hops out of the route that answered all requests aside, or before the server was
+// asked. A hop that was left out is back once tokens may have come from it.
 func (v *Visit) leaveOut(pools [][]tokens.Seen) {
 	server := v.route.passed()[0]
 	for i := range v.route.hops {
 		aside, may := 0, false
 		for _, a := range v.asked {
-			may = may || a.found[i] || a.repliedIn(pools[i], tokens.Plain)
-			if a.repliedIn(pools[i], tokens.Aside) {
+			plain := a.repliedIn(pools[i], tokens.Plain)
+			before := plain && a.repliedBefore(pools[i])
+			may = may || a.found[i] || plain && !before
+			if before || a.repliedIn(pools[i], tokens.Aside) {
 				aside++
 			}
 		}
@@ -435,6 +437,22 @@ func (a *asked) repliedIn(pool []tokens.Seen, how tokens.Reply) bool {
 	return slices.ContainsFunc(pool, func(s tokens.Seen) bool {
 		return s.Reply == how && s.Mark == a.Mark
 	})
+}
+
+// repliedBefore reports whether a hop had replied before one behind the hop that the client dials was
+// asked, from which the tokens came: as what a gateway asks for the documents of a prompt.
+func (a *asked) repliedBefore(pool []tokens.Seen) bool {
+	for _, s := range pool {
+		if s.Mark != a.Mark || s.Reply != tokens.Plain {
+			continue
+		}
+		for i := range len(a.chain) - 1 {
+			if a.found[i] && s.Replied != 0 && s.Replied <= a.chain[i].Came {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (a *asked) take(hop int, s tokens.Seen, how tokens.How) {

@@ -103,6 +103,9 @@ func (c Clock) There(here int64) int64 {
 // Cross returns what was seen on the other machine, with times by this machine's clock.
 func (c Clock) Cross(s Seen) Seen {
 	s.Came = c.Here(s.Came)
+	if s.Replied != 0 {
+		s.Replied = c.Here(s.Replied)
+	}
 	for _, times := range []*[]int64{&s.Departed, &s.Left, &s.Wrote, &s.Sent} {
 		if *times == nil {
 			continue

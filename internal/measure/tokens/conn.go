@@ -21,6 +21,8 @@ type Seen struct {
 	Wrote, Sent []int64
 	Waits       []string
 	Reply       Reply
+	// Replied is when the last byte of a plain reply left the device; 0: unknown.
+	Replied int64 `json:",omitempty"`
 	// Coding is that of the content of a response that is not decoded, as the server calls it.
 	Coding string `json:",omitempty"`
 }
@@ -303,6 +305,9 @@ func (c *connection) take() (out []Seen) {
 		}
 		if s, ok := c.seen(q, r); ok {
 			s.Reply, s.Coding = how, r.coding
+			if m, ok := c.out.at(r.size); ok && how != Streamed {
+				s.Replied = m.at
+			}
 			out = append(out, s)
 		}
 	}

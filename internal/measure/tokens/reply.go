@@ -21,6 +21,7 @@ type reply struct {
 	coding string // of its content, which is not decoded; "": it is
 	failed bool   // its status is none of success
 	ended  bool
+	size   int64 // offset behind it, once it has ended
 
 	at     int64        // offset behind the line that is read
 	parsed *sse.Decoder // nil: nothing is read any more
@@ -94,7 +95,7 @@ func (r *reply) end(at int64) {
 	if r.parsed != nil && r.parsed.Pending() {
 		r.line([]byte("\n\n"), at)
 	}
-	r.parsed, r.ended = nil, true
+	r.parsed, r.ended, r.size = nil, true, at
 }
 
 // replies decodes a server's side of a connection. headed reports whether the next reply is to a
