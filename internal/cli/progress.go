@@ -153,7 +153,7 @@ func (p *progress) waitsFor(left time.Duration, c sample.Contention) {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine, ansi.Truncate(text+c.Busy(), terminalWidth(p.w)-1, "…"))
 	}
-	if p.plain != nil && math.Mod(seconds, beat) == 0 {
+	if p.plain != nil && seconds > 0 && math.Mod(seconds, beat) == 0 {
 		fmt.Fprintln(p.plain, "toll: "+text+c.Words("keep"))
 	}
 }

@@ -57,6 +57,13 @@ func TestWaitingFits(t *testing.T) {
 	if got := told.String(); got != clearLine+want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	var lines bytes.Buffer // in a file, one for each ten seconds that are left
+	for _, left := range []time.Duration{20, 15, 10, 5, 0} {
+		(&progress{plain: &lines}).waitsFor(left*time.Second, sample.Contention{CPUs: 128, Others: &others})
+	}
+	if got := lines.String(); strings.Count(got, "waiting up to") != 2 || strings.Contains(got, " 0 s") {
+		t.Errorf("%q", got)
+	}
 }
 
 type writes int
