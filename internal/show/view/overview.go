@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -138,8 +139,8 @@ func fieldColumns(r *analysis.Report, cells []analysis.Cell, f field) []column {
 			shown(first.Primary, scale)}}
 }
 
-// fieldCell returns a cell's difference from the baseline with a mark of its verdict. For the
-// baseline the short text is its level.
+// fieldCell returns a cell's difference from the baseline with a mark of its verdict, or the mark
+// alone if the interval tells nothing. For the baseline the short text is its level.
 func fieldCell(c analysis.Cell, added bool, adds, unit string, scale float64) document.Cell {
 	m := c.Metrics[c.Primary]
 	switch {
@@ -157,6 +158,9 @@ func fieldCell(c analysis.Cell, added bool, adds, unit string, scale float64) do
 	if p := m.Price; added && p != nil {
 		cell, text = priceCell("", *p), p.Even(adds)
 		cell.Number.Verdict = string(m.Ratio.Verdict)
+	}
+	if x := m.Ratio; x.Verdict == stats.Unclear && !x.Varies && x.N > 1 && x.HalfWidth() > hopeless {
+		text = ""
 	}
 	cell.Text, cell.Style = strings.TrimSpace(text+" "+m.Ratio.Mark()), styleOf(m.Ratio.Verdict)
 	return cell

@@ -117,6 +117,25 @@ func TestEachCellHasOneVerdict(t *testing.T) {
 }
 
 // Levels agree with the differences beside them. The details have the rows' own medians.
+// An interval that tells nothing is not printed.
+func TestHopelessIntervals(t *testing.T) {
+	c := trip(mode.Bridge, mode.ToContainer, 50, 1.16, 0.4, stats.Unclear)
+	m := c.Metrics[workload.LatencyP50]
+	m.Ratio.N = 40
+	m.Price = &analysis.Price{Unit: "s", Median: 8e-6, Low: -12e-6, High: 28e-6, N: 40,
+		Verdict: stats.Unclear}
+	c.Metrics[workload.LatencyP50] = m
+	for _, wide := range []bool{false, true} {
+		want := "+8 ±20 ?"
+		if wide {
+			m.Ratio.Low, m.Ratio.High, m.Price.Low, m.Price.High, want = 0, 200, -50e-6, 1e-2, "?"
+		}
+		if got := fieldCell(c, true, "µs", "µs", 1e6).Text; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestLevelsAgreeWithDifferences(t *testing.T) {
 	r := usualOnTwoCPUs()
 	for _, c := range r.Cells {
