@@ -171,8 +171,12 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		of[title] = append(of[title], l)
 	}
 	for _, title := range titles {
+		name := "mode"
+		if of[title][0].On == sample.OnEndpoint {
+			name = "route"
+		}
 		t := document.Table{Level: 1, Fit: "trends",
-			Columns: []document.Column{texts("", "mode"), texts("", "newest ratio"),
+			Columns: []document.Column{texts("", name), texts("", "newest ratio"),
 				figures("", "change, %"), texts("", "runs"), texts("", "verdict")},
 			Layouts: narrower}
 		t.Columns[0].Cut, t.Columns[0].Least, t.Columns[3].Spare = document.CutMiddle, leastPhrase,

@@ -124,8 +124,9 @@ func TestTrendsNameTheirBackend(t *testing.T) {
 		if !strings.HasPrefix(s.Title.String(), title) {
 			t.Errorf("%q", s.Title)
 		}
-		if n := len(s.Blocks[0].(document.Table).Columns); n != 3 {
-			t.Errorf("a run alone has %d columns", n)
+		columns := s.Blocks[0].(document.Table).Columns
+		if head := []string{"route", "mode"}[i]; len(columns) != 3 || columns[0].Title() != head {
+			t.Errorf("a run alone has the columns %+v, not first %q", columns, head)
 		}
 	}
 	for _, run := range l.Runs {
