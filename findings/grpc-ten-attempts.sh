@@ -2,9 +2,9 @@
 # One would guess that a service config with "maxAttempts": 10 lets gRPC call up to ten times while
 # the server is UNAVAILABLE, or is refused.
 #
-# Node's client and Python's, which is C++'s, call five times, and Node's says nothing: more than
-# five are taken for five (gRFC A6 says so; the guides on retries do not). Node has the channel
-# option grpc-node.retry_max_attempts_limit for more.
+# Node's client and Python's, which is C++'s, call five times: they take more than five for five,
+# as gRFC A6, the design of retries, asks. Node has the channel option
+# grpc-node.retry_max_attempts_limit for more.
 #
 # @grpc/grpc-js 1.14.7 (npm), grpcio 1.85.3 (PyPI), 2026-11-30
 set -euo pipefail
