@@ -94,14 +94,15 @@ func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 		for _, l := range levers {
 			if len(loads) == 0 {
 				p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: from, Tune: l.Tune, On: on,
-					Reason: ofWholeMachine, Remedy: "--load crr, or --slice 0"})
+					Reason: ofWholeMachine, Remedy: "--load crr, or --load rr --slice 0"})
 			}
 		}
 	}
 }
 
-// ofWholeMachine is why a lever is not tried over loads that are measured in slices.
-const ofWholeMachine = "it applies to the whole machine, and all variants share the slices"
+// ofWholeMachine is why a lever is tried over no load: see screened.
+const ofWholeMachine = "it applies to the whole machine, so it is tried over round trips or " +
+	"connections that are measured in visits"
 
 // tryEach adds the cells of a load: the baseline, its control, and each lever. If first is set, it
 // also adds the reasons why levers have none.
