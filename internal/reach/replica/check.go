@@ -71,31 +71,34 @@ func (m *Machine) Other(space int, l link.Saved) (int, *link.Saved) {
 
 // beside returns the devices that packets also cross which cross a device of a namespace: the
 // bridge, bond or VRF that it belongs to and, below it, the device of a VLAN or macvlan and the ports
-// of a bridge or bond, without those of containers.
+// of a bridge or bond that may lead to other machines.
 func (m *Machine) beside(space int, name string) (out []string) {
 	links := m.Spaces[space].Links
 	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Name == name })
 	if i < 0 {
 		return nil
 	}
-	add := func(l link.Saved) bool {
+	add := func(l *link.Saved) bool {
 		fresh := l.Name != name && !slices.Contains(out, l.Name)
 		if fresh {
 			out = append(out, l.Name)
 		}
 		return fresh
 	}
-	for l, ok := linkAt(links, links[i].Master); ok && add(l); {
+	for l, ok := linkAt(links, links[i].Master); ok && add(&l); {
 		l, ok = linkAt(links, l.Master)
 	}
-	for todo := links[i : i+1]; len(todo) > 0; todo = todo[1:] {
+	for todo := []*link.Saved{&links[i]}; len(todo) > 0; todo = todo[1:] {
 		at := todo[0]
-		for _, l := range links {
-			other, end := m.Other(space, l)
-			below := l.Master == at.Index && (end == nil || other == space) ||
-				l.Index == at.Parent && at.ParentSpace == link.Here && !at.Pair()
+		for j := range links {
+			l := &links[j]
+			below := l.Index == at.Parent && at.ParentSpace == link.Here && !at.Pair()
+			if l.Master == at.Index && l.Kind != "tun" { // a machine's tap is no way out
+				_, end := m.Other(space, *l)
+				below = below || end == nil || !l.Pair()
+			}
 			if below && add(l) {
-				todo = append(todo[:len(todo):len(todo)], l)
+				todo = append(todo, l)
 			}
 		}
 	}

@@ -18,6 +18,9 @@ func TestBeside(t *testing.T) {
 		here(link.Saved{Name: "br0", Index: 6, Kind: "bridge", Master: 9}),
 		{Name: "vweb", Index: 7, Kind: "veth", Parent: 2, ParentSpace: 1, Master: 6},
 		here(link.Saved{Name: "eth2", Index: 8, Kind: "veth", Master: 6, Parent: 77}),
+		here(link.Saved{Name: "fwln0", Index: 10, Kind: "veth", Master: 6, Parent: 11}),
+		here(link.Saved{Name: "fwpr0", Index: 11, Kind: "veth", Parent: 10}),
+		here(link.Saved{Name: "tap0", Index: 12, Kind: "tun", Master: 6}),
 		here(link.Saved{Name: "vrf0", Index: 9, Kind: "vrf", Master: 6}), // no kernel has this circle
 	}}, {Links: []link.Saved{{Name: "eth0", Index: 2, Kind: "veth", Parent: 7}}}}}
 	for name, want := range map[string][]string{

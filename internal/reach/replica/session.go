@@ -30,6 +30,7 @@ type Session struct {
 	variants []Variant
 	ran      []Command               // in this Session, in order
 	added    map[int][]xtables.Doubt // doubtful rules that commands made, by namespace
+	besides  *sync.Map               // what Machine.beside returns, by place; see withBeside
 }
 
 // Lacks is a part of the machine that the copy lacks.
@@ -69,6 +70,7 @@ func (s *Session) Again(ctx context.Context) (*Session, error) {
 
 func (s *Session) start(ctx context.Context) (*Session, error) {
 	s.copies, s.ran, s.added = make([]*child, len(s.variants)), nil, nil
+	s.besides = &sync.Map{}
 	err := s.each(func(i int) (err error) {
 		s.copies[i], err = s.copy(ctx, s.variants[i])
 		return err

@@ -80,10 +80,12 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	}
 	differ = differ || s.undecided(met)
 	for i, devices := range crossed {
+		var all map[string]bool
 		for _, why := range s.doubts[i] {
-			if why.device == "" || slices.ContainsFunc(devices, func(name string) bool {
-				return name == why.device || slices.Contains(s.machine.beside(i, name), why.device)
-			}) {
+			if why.device != "" && all == nil {
+				all = s.withBeside(i, devices)
+			}
+			if why.device == "" || all[why.device] {
 				out = append(out, why.text)
 			}
 		}
@@ -96,6 +98,30 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// withBeside returns the named devices of a namespace and those beside them.
+func (s *Session) withBeside(space int, devices []string) map[string]bool {
+	type place struct {
+		space int
+		name  string
+	}
+	out := map[string]bool{}
+	for _, name := range devices {
+		if out[name] = true; name == "" {
+			continue
+		}
+		at := place{space, name}
+		known, ok := s.besides.Load(at)
+		if !ok {
+			known = s.machine.beside(space, name)
+			s.besides.Store(at, known)
+		}
+		for _, other := range known.([]string) { //nolint:forcetypeassert // nothing else is stored
+			out[other] = true
+		}
+	}
+	return out
 }
 
 // undecided reports whether the namespaces' rules that cannot be copied, if packets meet them, may do
