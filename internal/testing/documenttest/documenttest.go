@@ -15,7 +15,7 @@ import (
 // tabs between cells. It leaves out plots, which formats may leave out.
 func Lines(d document.Document) []string { return lines(d, false, false) }
 
-func lines(d document.Document, short, plots bool) []string {
+func lines(d document.Document, short, terminal bool) []string {
 	var out []string
 	for _, s := range d.Sections {
 		if len(s.Title) > 0 {
@@ -30,10 +30,10 @@ func lines(d document.Document, short, plots bool) []string {
 			case document.Command:
 				out = append(out, b.Line)
 			case document.Table:
-				if !plots {
+				if !terminal {
 					b.Plot = nil
 				}
-				out = append(out, tableLines(b, short)...)
+				out = append(out, tableLines(b, short, terminal)...)
 			case document.Route:
 				out = append(out, routeLines(b)...)
 			default:
@@ -44,13 +44,18 @@ func lines(d document.Document, short, plots bool) []string {
 	return out
 }
 
-func tableLines(t document.Table, short bool) []string {
+// On a terminal, a head has two lines.
+func tableLines(t document.Table, short, terminal bool) []string {
 	var heads []string
 	for _, c := range t.Columns {
 		if short && c.ShortHead != "" {
 			c.Head[1] = c.ShortHead
 		}
-		heads = append(heads, c.Title(), strings.Join(c.Head[:], " "))
+		if terminal {
+			heads = append(heads, c.Head[0], c.Head[1])
+		} else {
+			heads = append(heads, c.Title())
+		}
 	}
 	out := []string{strings.Join(append(heads, axisLabels(t.Plot)...), "\t")}
 	for _, r := range t.Rows {
