@@ -95,12 +95,26 @@ func OpenIn(root, name string) (*os.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: all, Err: err}
 	}
 	defer func() { _ = unix.Close(at) }()
-	fd, err := unix.Openat2(at, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	fd, err := retried(func() (int, error) {
+		return unix.Openat2(at, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		return Open(all)
 	}
 	return reopen(all, fd, err)
+}
+
+// retried calls open again while it returns EAGAIN, as openat2 does if a rename or a mount anywhere on
+// the machine comes between a step to a parent directory and its check.
+func retried(open func() (int, error)) (fd int, err error) {
+	const most = 100
+	for range most {
+		if fd, err = open(); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	return fd, err
 }
 
 // reopen opens for reading what fd, an O_PATH descriptor, names, and closes fd.
