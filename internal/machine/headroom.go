@@ -74,6 +74,7 @@ func (m Machine) Headroom(c Crowd) error {
 	checks[3].have, checks[3].known = m.left("memory", "memory.max", "")
 	if most, known := m.left("memory", "memory.limit_in_bytes", ""); known { // version 1
 		checks[3].have, checks[3].known = most, true
+		checks[3].remedy = fewer + "raise memory.limit_in_bytes"
 	}
 	checks[4].have, checks[4].known = kibibytes(m.read("/proc/meminfo"), "MemAvailable")
 	for _, k := range checks {

@@ -68,7 +68,7 @@ func TestHeadroom(t *testing.T) {
 			"/sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n",
 			"/sys/fs/cgroup/memory/b/memory.limit_in_bytes": "536870912\n"}, "not enough bytes of " +
 			"memory in this cgroup: need about 1073741824, have 536870912",
-			"measure less at a time, or raise memory.max"},
+			"measure less at a time, or raise memory.limit_in_bytes"},
 		{"pids-of-version-1", map[string]string{"/proc/self/cgroup": "8:pids:/a\n",
 			"/sys/fs/cgroup/pids/a/pids.max":     "4000\n",
 			"/sys/fs/cgroup/pids/a/pids.current": "1500\n"},
