@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
 )
@@ -42,7 +43,8 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 	var failed error
 	for _, full := range n.candidates(name) {
 		var addrs []netip.Addr
-		if addrs, failed = v.ask(ctx, n.servers, full); failed == nil {
+		addrs, n.servers, failed = v.ask(ctx, n.servers, full)
+		if failed == nil {
 			return addrs, nil
 		}
 		if ctx.Err() != nil {
@@ -57,10 +59,18 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		err: failed}
 }
 
+// patience is how long a name server is asked if there is another. Callers wait for ten seconds.
+const patience = 2 * time.Second
+
 // ask asks the place's name servers in turn until one knows the name, or knows that there is none.
+// rest begins with the one that answered.
 func (v *Vantage) ask(ctx context.Context, servers []string, name string) (addrs []netip.Addr,
-	err error) {
-	for _, server := range servers {
+	rest []string, err error) {
+	for i, server := range servers {
+		limit, cancel := ctx, context.CancelFunc(func() {})
+		if i < len(servers)-1 {
+			limit, cancel = context.WithTimeout(ctx, patience)
+		}
 		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (
 			c net.Conn, err error) {
 			err = v.visit(func() error {
@@ -70,13 +80,14 @@ func (v *Vantage) ask(ctx context.Context, servers []string, name string) (addrs
 			})
 			return c, err
 		}}
-		addrs, err = r.LookupNetIP(ctx, "ip", name)
+		addrs, err = r.LookupNetIP(limit, "ip", name)
+		cancel()
 		var e *net.DNSError
 		if err == nil || errors.As(err, &e) && e.IsNotFound || ctx.Err() != nil {
-			break
+			return addrs, servers[i:], err
 		}
 	}
-	return addrs, err
+	return addrs, servers, err
 }
 
 // candidates returns the full names to look up, by the place's search list. They end in a dot, so

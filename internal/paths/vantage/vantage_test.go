@@ -172,6 +172,21 @@ func TestDialInside(t *testing.T) {
 			c.Close()
 		}
 	}
+	// A silent server before the one that answers, within the time that callers give a connection.
+	var silent net.PacketConn
+	if err := v.visit(func() (err error) {
+		silent, err = net.ListenPacket("udp", "127.0.0.3:53")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	write("dns", "nameserver 127.0.0.3\nnameserver 127.0.0.1\nsearch none lan\n")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if addrs, _, err := v.LookUp(ctx, "db"); err != nil || len(addrs) != 1 {
+		t.Errorf("behind a silent server: %v, %v", addrs, err)
+	}
 	if _, _, err := v.Dial(context.Background(), "unix", "/run/db"); err == nil {
 		t.Error("a Unix socket of this machine is reached from a container")
 	}
