@@ -136,23 +136,28 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	return e.network(s.ctx, name)
 }
 
-// createOutsidePools makes the network with a subnet that is free here. The caller holds networking,
-// so no other path of the run makes one with the same subnet. It does not take laying, whose holders
-// wait for networking.
+// createOutsidePools makes the network with a subnet that is free here. The caller holds networking.
+// It does not take laying, whose holders wait for networking, so another path may take the subnet
+// meanwhile. Then it chooses once more.
 func (s *site) createOutsidePools(ctx context.Context, name string,
 	o client.NetworkCreateOptions) error {
-	subnet, err := s.freeSubnet()
-	if err != nil {
-		return err
-	}
 	ipam := network.IPAM{}
 	if o.IPAM != nil {
 		ipam = *o.IPAM
 	}
-	ipam.Config = append(slices.Clone(ipam.Config), network.IPAMConfig{Subnet: subnet})
+	pools := ipam.Config
 	o.IPAM = &ipam
-	_, err = s.engine.API.NetworkCreate(ctx, name, o)
-	return err
+	for again := true; ; again = false {
+		subnet, err := s.freeSubnet()
+		if err != nil {
+			return err
+		}
+		ipam.Config = append(slices.Clone(pools), network.IPAMConfig{Subnet: subnet})
+		_, err = s.engine.API.NetworkCreate(ctx, name, o)
+		if err == nil || !again || !dockerapi.Overlaps(err.Error()) {
+			return err
+		}
+	}
 }
 
 func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {

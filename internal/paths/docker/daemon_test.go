@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -88,6 +90,46 @@ func TestRuntimeWithoutProcesses(t *testing.T) {
 		if !errors.As(err, &u) || !strings.HasSuffix(u.Missing, says) ||
 			strings.Contains(u.Remedy, "default-runtime") != (runtime == "runsc") {
 			t.Errorf("%q: %+v", runtime, u)
+		}
+	}
+}
+
+// Another path, which chose its subnet before, has made its network meanwhile.
+func TestSubnetTakenMeanwhile(t *testing.T) {
+	ns, err := netns.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	for failures, want := range map[int]int{0: 1, 1: 2, 2: 2} {
+		asked := 0
+		server := fakeDaemon(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Api-Version", "1.51")
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case !strings.HasSuffix(r.URL.Path, "/networks/create"):
+				fmt.Fprint(w, "[]")
+			case asked < failures:
+				asked++
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprint(w, `{"message": "Pool overlaps with other one on this address space"}`)
+			default:
+				asked++
+				fmt.Fprint(w, `{"Id": "1"}`)
+			}
+		}))
+		api, err := dockerapi.NewClient(os.Getenv("DOCKER_HOST"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &site{ctx: t.Context(), engine: &engine{Daemon: &dockerapi.Daemon{API: api},
+			spot: spot{ns: ns}}}
+		err = s.createOutsidePools(t.Context(), "x", client.NetworkCreateOptions{Driver: "bridge"})
+		if asked != want || (err == nil) != (failures < 2) {
+			t.Errorf("%d failures: asked %d times, %v", failures, asked, err)
+		}
+		if err := errors.Join(api.Close(), server.Close()); err != nil {
+			t.Error(err)
 		}
 	}
 }
