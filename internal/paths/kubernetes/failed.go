@@ -71,10 +71,10 @@ func intercepted(p *corev1.Pod) error {
 	switch {
 	case len(others) > 0:
 		u.Missing = "the cluster puts other containers into toll's pods (" +
-			printable.List(others) + "), and what relays their connections is not measured"
+			printable.List(others) + "), which may relay their connections"
 	case p.Annotations[redirected] == "enabled":
 		u.Missing = "the cluster leads the connections of toll's pods through a proxy of Istio's " +
-			"ambient mode, which is not measured"
+			"ambient mode"
 	default:
 		return nil
 	}
