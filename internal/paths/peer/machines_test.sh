@@ -23,13 +23,15 @@ ip -n a addr add fd78::1/64 dev eth0 nodad
 ip -n b addr add fd78::2/64 dev eth0 nodad
 ip -n c addr add fd78::3/64 dev eth0 nodad
 ip -n b addr add fe80::b/64 dev eth0 nodad
+ip -n a addr add 169.254.78.1/16 dev eth0
+ip -n b addr add 169.254.78.2/16 dev eth0
 for n in a b c; do ip -n $n link set eth0 up; done
 for n in a b c; do tc qdisc add dev w$n root tbf rate $rate burst 128k latency 20ms; done
 ssh-keygen -q -t ed25519 -N '' -f "$dir/host"
 ssh-keygen -q -t ed25519 -N '' -f "$dir/other"
 ssh-keygen -q -t ed25519 -N '' -f "$dir/user"
 cp "$dir/user.pub" "$dir/authorized"
-echo "10.78.0.2,fd78::2,fe80::b%eth0,10.78.0.3,fd78::3 $(cut -d' ' -f1,2 "$dir/host.pub")" >"$dir/known"
+echo "10.78.0.2,fd78::2,fe80::b%eth0,169.254.78.2,10.78.0.3,fd78::3 $(cut -d' ' -f1,2 "$dir/host.pub")" >"$dir/known"
 echo "10.78.0.2,fd78::2,10.78.0.3,fd78::3 $(cut -d' ' -f1,2 "$dir/other.pub")" >"$dir/wrong"
 : >"$dir/empty"
 cat >"$dir/sshd_config" <<X

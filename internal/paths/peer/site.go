@@ -63,7 +63,7 @@ func (s *site) begin() (err error) {
 const loopback = "lo"
 
 // dialled returns this machine's address that the peer dials: the given one, the source of ssh's
-// connection, or an address of the other family on the same card. A link-local address, which
+// connection, or an address of the other family on the same card. A link-local IPv6 address, which
 // names no route, stands for its card.
 func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
@@ -106,7 +106,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
 			"to the peer, ssh's connection comes from %s, which is not an address of this machine: NAT or another machine is between the two", at),
 			Remedy: "--address with an address of this machine that the peer reaches directly"}
-	case at.Is6() == six && !at.IsLinkLocalUnicast():
+	case at.Is6() == six && !needsCard(at):
 		return at, nil
 	case s.run.peer.Address.IsValid():
 		return at, &machine.UnsupportedError{Missing: fmt.Sprintf(
@@ -120,7 +120,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 // peer must reach it through the same card as at, from an address of that family.
 func (s *site) beside(at netip.Addr, others []netip.Addr, six bool) (netip.Addr, error) {
 	device := at.Zone() // the peer's: it reported the address
-	if !at.IsLinkLocalUnicast() {
+	if !needsCard(at) {
 		known, err := s.run.agent.Route(s.ctx, at)
 		if err != nil {
 			return at, err
@@ -146,9 +146,13 @@ func (s *site) beside(at netip.Addr, others []netip.Addr, six bool) (netip.Addr,
 			" address of this machine that the peer reaches, or the other family"}
 }
 
+// needsCard reports whether the address is on a network of one card only, whose name must be known to
+// use it. IPv4's link-local addresses have a route.
+func needsCard(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() }
+
 // kindOf says why a path does not use the address.
 func kindOf(at netip.Addr) string {
-	if at.IsLinkLocalUnicast() {
+	if needsCard(at) {
 		return "link-local"
 	}
 	return "of the other address family"
