@@ -38,8 +38,9 @@ type dialogue struct {
 	remote string // address and port
 	server string // what it says that it is; "": unknown
 	status int    // of the last reply of HTTP
-	// spent means that the server has ended the connection, which answered several requests.
-	spent bool
+	// spent means that the server has ended the connection, which answered several requests, or
+	// follows another one (later).
+	spent, later bool
 	// replies tells how its requests over UDP, or of HTTP, were answered.
 	replies tokens.Replies
 }
@@ -299,7 +300,7 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 			t.replies.Errors[strings.TrimSpace(fmt.Sprint(t.status, " ", http.StatusText(t.status)))]++
 		}
 		if t.server = r.Header.Get("Server"); err == nil && r.Close {
-			if t.spent = replies > 1; !t.spent {
+			if t.spent = t.later || replies > 1; !t.spent {
 				err = closesError{}
 			}
 		}
@@ -312,10 +313,11 @@ func (g *get) open(ctx context.Context) (*dialogue, error) {
 var errSpent = errors.New("the server ended the connection between two requests")
 
 // over returns errSpent if the server ended a connection instead of a reply after others, as for a
-// limit of requests or of time, or else err.
+// limit of requests or of time, or else err. The request counts as unanswered.
 func (t *dialogue) over(replies int, err error) error {
 	ended := errors.Is(err, errEnded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 	if t.spent = replies > 0 && ended; t.spent {
+		t.replies.Unanswered++
 		return errSpent
 	}
 	return err

@@ -267,7 +267,7 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 				return x, err
 			}
 			end()
-			next.replies = t.replies // goes on
+			next.replies, next.later = t.replies, true
 			t, end = next, endNext
 			connections++
 		}
@@ -280,6 +280,8 @@ func (r *followed) ask(ctx context.Context, l sample.Load, v *sample.Visit) ([]t
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
+	t.replies.Unanswered = 0
+	clear(t.replies.Errors)
 	all := make([]tokens.Exchange, 0, mostAsked)
 	began := time.Now()
 	for until := began.Add(seconds(l.Window)); len(all) < mostAsked; {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,35 +78,67 @@ func limited(n int, told bool, pause time.Duration) func(net.Conn) {
 
 // TestRequestsOnManyConnections asks servers that end a connection after some requests.
 func TestRequestsOnManyConnections(t *testing.T) {
-	const each = 5
-	for _, told := range []bool{true, false} {
-		at := listen(t, "tcp", "127.0.0.1:0", limited(each, told, 0))
-		s, err := speakerOf(Address{URL: "http://" + at}, "")
-		if err != nil {
-			t.Fatal(err)
+	for _, tt := range []struct {
+		each int
+		told bool
+	}{{5, true}, {5, false}} {
+		at := listen(t, "tcp", "127.0.0.1:0", limited(tt.each, tt.told, 0))
+		testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+			onMany(u, at, tt.each, tt.told)
+		})
+	}
+}
+
+// onMany makes requests to a server that ends each connection after each of them. All of its replies
+// are errors.
+func onMany(t testing.TB, at string, each int, told bool) {
+	t.Helper()
+	s, err := speakerOf(Address{URL: "http://" + at}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, v := followed{speaker: s, from: vantage.Local()}, &sample.Visit{}
+	all, err := r.ask(t.Context(), sample.Load{Warmup: 0.05, Window: 0.2}, v)
+	if err != nil {
+		t.Fatalf("told %t: %v", told, err)
+	}
+	if n := r.replies.Errors["404 Not Found"]; n != len(all) {
+		t.Errorf("told %t: %d of %d replies are errors", told, n, len(all))
+	}
+	ports := map[uint16]int{}
+	for _, x := range all {
+		ports[x.Local]++
+	}
+	for port, n := range ports {
+		if n > each {
+			t.Errorf("told %t: %d requests from port %d", told, n, port)
 		}
-		r, v := followed{speaker: s, from: vantage.Local()}, &sample.Visit{}
-		all, err := r.ask(t.Context(), sample.Load{Window: 0.2}, v)
-		if n := r.replies.Errors["404 Not Found"]; n != len(all) {
-			t.Errorf("told %t: %d of %d replies are errors", told, n, len(all))
+	}
+	if v.Client.Trips != int64(len(all)) || len(all) <= each || v.Client.Connections < len(all)/each {
+		t.Errorf("told %t: %d requests, %+v", told, len(all), v.Client)
+	}
+	if n := r.replies.Unanswered; told && n > 0 || !told && (n < len(ports)-1 || n > len(ports)) {
+		t.Errorf("told %t: %d requests on %d connections had no reply", told, n, len(ports))
+	}
+}
+
+// TestRequestsOfAServerThatDrains asks a server that ends each later connection after one request.
+func TestRequestsOfAServerThatDrains(t *testing.T) {
+	var connections atomic.Int64
+	at := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		n := 1
+		if connections.Add(1) == 1 {
+			n = 3
 		}
-		if err != nil {
-			t.Errorf("told %t: %v", told, err)
-			continue
-		}
-		ports := map[uint16]int{}
-		for _, x := range all {
-			ports[x.Local]++
-		}
-		for port, n := range ports {
-			if n > each {
-				t.Errorf("told %t: %d requests from port %d", told, n, port)
-			}
-		}
-		if v.Client.Trips != int64(len(all)) || len(all) <= each ||
-			v.Client.Connections < len(all)/each {
-			t.Errorf("told %t: %d requests, %+v", told, len(all), v.Client)
-		}
+		limited(n, true, 0)(c)
+	})
+	s, err := speakerOf(Address{URL: "http://" + at}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := followed{speaker: s, from: vantage.Local()}
+	if _, err := r.ask(t.Context(), sample.Load{Window: 0.2}, nil); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -438,16 +471,15 @@ func TestCheckEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errOther) })
-	began := time.Now()
-	if err := q.Check(ctx); !errors.Is(err, errOther) || time.Since(began) > dialogueTimeout/2 {
-		t.Errorf("%v after %v", err, time.Since(began))
+	if err := q.Check(ctx); !errors.Is(err, errOther) {
+		t.Error(err)
 	}
 }
 
 // TestEndlessReply reads a reply that comes byte by byte, as server-sent events do, without an end.
 func TestEndlessReply(t *testing.T) {
-	defer func(d time.Duration) { dialogueTimeout = d }(dialogueTimeout)
-	dialogueTimeout = 200 * time.Millisecond
+	usual := dialogueTimeout
+	defer func() { dialogueTimeout = usual }()
 	for _, head := range []string{"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nX: "} {
 		at := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
 			_, err := io.WriteString(c, head)
@@ -460,12 +492,16 @@ func TestEndlessReply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := followed{speaker: s, from: vantage.Local()}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		if _, err := r.few(ctx); !errors.Is(err, errLate) {
+		dialogueTimeout = usual
+		d, err := s.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dialogueTimeout = 200 * time.Millisecond // of the reply
+		if err := d.ask(t.Context()); !errors.Is(err, errLate) {
 			t.Errorf("%q: %v", head, err)
 		}
-		cancel()
+		d.close()
 	}
 }
 

@@ -141,7 +141,9 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	if err != nil {
 		return err
 	}
-	b.party.Window = float64(b.party.Trips) / b.rate
+	if b.rate > 0 {
+		b.party.Window = float64(b.party.Trips) / b.rate
+	}
 	b.party.Connections, b.party.TCP.RTT = n, median(b.rtt)
 	v.Client, v.Server = b.party, sample.Party{Window: b.party.Window}
 	v.Values = map[string]float64{"connect": median(b.connect)}

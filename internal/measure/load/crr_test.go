@@ -164,7 +164,7 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// What runs out after the window does not make it shorter.
+// A budget that runs out after the window does not make it shorter.
 func TestBudgetAfterTheWindow(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay, budget = 4 * time.Millisecond, 40 // warm-up and window have time for half of it

@@ -157,7 +157,9 @@ func (t *thread) crossSlice(now int64) {
 		if !s.active && now > sl.End && s.last.at >= b.at { // the new bytes are another slice's
 			// So is the CPU time for them, and some of it is of the time behind To.
 			if whole, in := b.until(e), b.until(s.last); whole > 0 && s.last.at > b.at {
-				cpu *= in / whole * float64(sl.To-b.at) / float64(s.last.at-b.at)
+				// The clock is read so often that a longer time without bytes was a wait.
+				const most = 2
+				cpu *= in / whole * min(most, float64(sl.To-b.at)/float64(s.last.at-b.at))
 			}
 			e = s.last
 			e.at = sl.To

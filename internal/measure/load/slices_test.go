@@ -217,29 +217,31 @@ func TestRestAfterAStalledTrip(t *testing.T) {
 }
 
 // An end that only reacts notices a slice's end by the bytes of its next one. The CPU time for these
-// is the next one's.
+// is the next one's. An end without bytes for most of a slice waited.
 func TestCPUTimeOfASlice(t *testing.T) {
-	inTime(t, func(u testing.TB) {
-		const each = int64(20 * time.Millisecond)
-		used := func() int64 { return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID) }
-		base := clock.Now() + int64(time.Hour)
-		slice := func(start int64) Slice {
-			return Slice{Start: start, From: start + 10, To: start + 110, End: start + 120}
-		}
-		th := &thread{first: true}
-		th.slice([]Slice{slice(base), slice(base + 1000)})
-		th.passed(base + 10)
-		for _, work := range []struct{ bytes, at int64 }{{1, base + 60}, {2, base + 1001}} {
-			for until := used() + work.bytes*each; used() < until; {
+	const each = int64(20 * time.Millisecond)
+	used := func() int64 { return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID) }
+	for last, want := range map[int64]int64{110: each, 60: 2 * each, 20: 2 * each} {
+		inTime(t, func(u testing.TB) {
+			base := clock.Now() + int64(time.Hour)
+			slice := func(start int64) Slice {
+				return Slice{Start: start, From: start + 10, To: start + 110, End: start + 120}
 			}
-			th.recvd += work.bytes
-			th.passed(work.at)
-		}
-		got := th.slices.stats[0]
-		if got.Width != 100 || got.Received != 1 || got.CPU < 2*each*9/10 || got.CPU > 2*each*11/10 {
-			u.Errorf("%+v: half of the slice took %d ns", got, each)
-		}
-	})
+			th := &thread{first: true}
+			th.slice([]Slice{slice(base), slice(base + 1000)})
+			th.passed(base + 10)
+			for _, work := range []struct{ bytes, at int64 }{{1, base + last - 1}, {2, base + 1001}} {
+				for until := used() + work.bytes*each; used() < until; {
+				}
+				th.recvd += work.bytes
+				th.passed(work.at)
+			}
+			got := th.slices.stats[0]
+			if got.Width != 100 || got.Received != 1 || got.CPU < want*9/10 || got.CPU > want*11/10 {
+				u.Errorf("%+v: %d ns until %d of 10 to 110", got, each, last)
+			}
+		})
+	}
 }
 
 func TestMedian(t *testing.T) {

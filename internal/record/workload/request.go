@@ -10,7 +10,7 @@ const Request = "request"
 
 // Counts of requests by their replies.
 const (
-	CountUnanswered = "unanswered"   // over UDP
+	CountUnanswered = "unanswered"   // over UDP, or of HTTP: the server ended the connection
 	CountDNSError   = "dns_error "   // and the error's name: replies of DNS
 	CountHTTPStatus = "http_status " // and its number and words: replies of HTTP other than 2xx
 )
