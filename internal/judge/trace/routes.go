@@ -67,8 +67,8 @@ func (s *study) replies(i int) (out []Finding) {
 	return out
 }
 
-// unanswered finds requests over UDP that had no reply, and replies of DNS and HTTP that are not what
-// was asked for.
+// unanswered finds requests that had no reply, and replies of DNS and HTTP that are not what was
+// asked for.
 func (s *study) unanswered(i int) (out []Finding) {
 	x, lost := s.Series[i], int64(0)
 	codes, statuses := map[string]float64{}, map[string]float64{}

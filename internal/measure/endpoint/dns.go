@@ -136,7 +136,8 @@ func (p plain) resolve(ctx context.Context, query, reply []byte) (code string, e
 	return "", errLost
 }
 
-// noteReplies records in v how requests were answered. errors is the beginning of the errors' counts.
+// noteReplies records in v how requests were answered. errors is the beginning of the names of
+// errors' counts.
 func noteReplies(v *sample.Visit, r tokens.Replies, errors string) {
 	if r.Unanswered == 0 && len(r.Errors) == 0 {
 		return

@@ -89,8 +89,8 @@ func TestRequestsOnManyConnections(t *testing.T) {
 	}
 }
 
-// onMany makes requests to a server that ends each connection after each of them. All of its replies
-// are errors.
+// onMany makes requests to a server that ends each connection after a number of them. All of its
+// replies are errors.
 func onMany(t testing.TB, at string, each int, told bool) {
 	t.Helper()
 	s, err := speakerOf(Address{URL: "http://" + at}, "")

@@ -7,8 +7,8 @@ import (
 
 // query imitates a chatty application. A page is a number of small queries in sequence on one
 // connection. The latencies are those of pages; queries are timed in addition. A page counts if it
-// begins in the window or a slice, also if it ends later. The end of a load or of a slice cuts off a
-// page, which counts if it has taken longer than a whole slice: a stall must not be missing.
+// begins in the window or a slice, also if it ends later. The end of a load or of a slice cuts off
+// a page, which counts if it has taken longer than a whole slice: a stall must not be missing.
 
 func queryClient(t *thread) {
 	var (

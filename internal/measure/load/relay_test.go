@@ -32,7 +32,8 @@ func stalled(t testing.TB, to netip.AddrPort, from, until int64) netip.AddrPort 
 }
 
 // relayed starts a relay that passes on what comes when leaves says.
-func relayed(t testing.TB, to netip.AddrPort, leaves func(came time.Time) time.Time) netip.AddrPort {
+func relayed(t testing.TB, to netip.AddrPort,
+	leaves func(came time.Time) time.Time) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -126,7 +126,8 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 	})
 }
 
-// Half of a window's requests wait for a stall that goes on beyond its end. Only one of them is sent.
+// Half of a window's requests wait for a stall that goes on beyond its end. Only one of them is
+// sent.
 func TestOpenLoopCountsAStallAtTheEnd(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const (

@@ -216,8 +216,8 @@ func TestRestAfterAStalledTrip(t *testing.T) {
 	})
 }
 
-// An end that only reacts notices a slice's end by the bytes of its next one. The CPU time for these
-// is the next one's. An end without bytes for most of a slice waited.
+// An end that only reacts notices a slice's end by the bytes of its next one. The CPU time for
+// these is the next one's. An end without bytes for most of a slice waited.
 func TestCPUTimeOfASlice(t *testing.T) {
 	const each = int64(20 * time.Millisecond)
 	used := func() int64 { return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID) }

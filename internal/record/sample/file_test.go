@@ -407,7 +407,8 @@ func TestReadTooLongLine(t *testing.T) {
 	}
 }
 
-// TestWriteTooLongLine writes nothing that Read would refuse, with which a run of hours would be lost.
+// TestWriteTooLongLine writes nothing that Read would refuse, with which a run of hours would be
+// lost.
 func TestWriteTooLongLine(t *testing.T) {
 	f := full(t)
 	for len(f.Header.Plan.Cells) < 2*maxCells {
