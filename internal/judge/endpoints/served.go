@@ -276,6 +276,9 @@ func incomplete(s *sample.Served) string {
 		say = append(say, fmt.Sprintf("the capture lost %d %s: the figures are of the others", s.Lost,
 			units.Agree(s.Lost, "packet or write", "packets or writes")))
 	}
+	if s.ClockSet > 0 {
+		say = append(say, "the clock was set: the requests of about a second are left out")
+	}
 	few := s.Requests / 100
 	switch {
 	case s.Unmatched > few && s.UDP:

@@ -248,8 +248,11 @@ func (s *serving) take(before int64) (recorded int, err error) {
 	if err := s.drain(); err != nil {
 		return 0, err
 	}
-	if clockMoved(s.realtime) != 0 {
-		return 0, errClockSet
+	if clockMoved(s.realtime) != 0 { // packets have CLOCK_REALTIME's times, and writes the other's
+		s.served.ClockSet++
+		s.realtime = clock.Real()
+		s.newLog()
+		return s.recorded, nil
 	}
 	if s.all.Take(s.log, s.at.place(), before); s.all.Count() >= s.kept {
 		s.enough()

@@ -105,7 +105,8 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 	return s, made
 }
 
-// TestAttachClockSet sets the clock of packets, but not that of writes.
+// TestAttachClockSet sets the clock of packets, but not that of writes: only what was not taken yet
+// is dropped.
 func TestAttachClockSet(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
@@ -115,21 +116,31 @@ func TestAttachClockSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	w, err := attach(t.Context(), os.Getpid(), probing(func() (net.Conn, error) {
-		return net.Dial("tcp", l.Addr().String())
-	}))
+	go testnet.Accept(l, lines(0, false))
+	dial := func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }
+	w, err := attach(t.Context(), os.Getpid(), probing(dial))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := w.take(0); err != nil {
-		t.Error(err)
+	stop := asking(t, dial, 1)
+	defer stop()
+	seen := func() bool {
+		before := w.all.Count()
+		_, err := w.take(0)
+		return err != nil || w.all.Count() > before
 	}
+	testwait.Until(t, patience, "requests", seen)
 	w.mu.Lock()
 	w.realtime -= time.Second.Nanoseconds()
 	w.mu.Unlock()
-	if _, err := w.take(0); !errors.Is(err, errClockSet) {
-		t.Errorf("%v, want %v", err, errClockSet)
+	before := w.all.Count()
+	if _, err := w.take(0); err != nil || w.all.Count() != before || w.served.ClockSet != 1 {
+		t.Errorf("%d requests after %d, set %d times, %v", w.all.Count(), before, w.served.ClockSet, err)
+	}
+	testwait.Until(t, patience, "requests with the clock as it is", seen)
+	if w.served.ClockSet != 1 {
+		t.Errorf("set %d times", w.served.ClockSet)
 	}
 }
 

@@ -150,7 +150,7 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 		return err
 	}
 	if clockMoved(w.realtime) != 0 {
-		return errClockSet
+		return errors.New("the clock was set while packets were captured")
 	}
 	if y.Slots > 0 {
 		if all, err = y.asked(); err != nil {
@@ -159,10 +159,6 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 	}
 	return then(all)
 }
-
-// errClockSet means that the times of packets, which are CLOCK_REALTIME's, cannot be compared with
-// those of writes, which are CLOCK_MONOTONIC's.
-var errClockSet = errors.New("the clock was set while packets were captured")
 
 // asked returns the exchanges of a client of which only the packets are known.
 func (y *Way) asked() (all []tokens.Exchange, err error) {

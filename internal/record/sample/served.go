@@ -56,6 +56,9 @@ type Served struct {
 	Errors map[string]int `json:"dns_errors,omitempty"`
 	// Lost is the number of packets and writes for which the capture had no room.
 	Lost int `json:"lost,omitempty"`
+	// ClockSet is how often the clock was set. Requests that were under way then, or came up to a second
+	// before, are left out.
+	ClockSet int `json:"clock_set,omitempty"`
 	// Writes means that the server's writes were seen. Without, its TCP and its device's queue are in
 	// the server's part.
 	Writes bool           `json:"writes"`

@@ -51,6 +51,7 @@ func TestServed(t *testing.T) {
 	lossy.Median, lossy.Tail, lossy.Slowest = nil, nil,
 		[]sample.Answered{{At: 1.25, Whole: 200 * us, Parts: []float64{0, 200 * us, 0}}}
 	sampled := lossy
+	lossy.ClockSet = 1
 	sampled.Followed, sampled.Spells, sampled.Lost, sampled.Unmatched = 1.2, 12, 0, 0
 	sampled.Writes, sampled.Unanswered, sampled.Requests = true, 1000, 88_700/8
 	sampled.Dialled, sampled.Estimated = []uint16{5432, 6432}, 60_600
@@ -143,9 +144,10 @@ The slowest requests
     device, the server with its TCP 90.0 µs.
   The clients, and what is between them and that device, are not in it: what clients do could not be
     recorded (that needs BPF, and Linux 6.16 or later).
-  The capture lost 12 packets or writes: the figures are of the others; 1000 requests could not be
-    divided, because packets or writes were not seen, or the reply began before the request's end;
-    the server's writes could not be read, so its TCP and its device's queue are in its part.
+  The capture lost 12 packets or writes: the figures are of the others; the clock was set: the
+    requests of about a second are left out; 1000 requests could not be divided, because packets or
+    writes were not seen, or the reply began before the request's end; the server's writes could not
+    be read, so its TCP and its device's queue are in its part.
 
            mean   p50   p99  largest
   part       µs    µs    µs       µs
