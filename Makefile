@@ -115,8 +115,8 @@ test-kernels: vm-deps ## run the conformance suite under several of Debian's ker
 	@GO='$(GO)' KERNELS='$(KERNELS)' test/vm/kernels '$(KERNEL_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
 .PHONY: test-vm-bpf
-test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace, and what follows requests, under several of Debian's kernels in qemu; KERNELS chooses them
-	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do for p in -f -t -w -o; do \
+test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace, and what follows requests and trips, under several of Debian's kernels in qemu; KERNELS chooses them
+	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do for p in -f -t -w -o -e; do \
 		GO='$(GO)' KERNEL=$$k test/vm/run $$p || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done; done
 
 CHURN ?= 60
