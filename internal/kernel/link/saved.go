@@ -101,8 +101,8 @@ func readVLANs(links []Saved) error {
 	return nil
 }
 
-// vlansOf returns the VLANs of a bridge or port. The kernel leaves out the list of one that has none,
-// which a new one does not lack: it has VLAN 1.
+// vlansOf returns the VLANs of a bridge or port. The kernel leaves out the list of one that has
+// none, which a new one does not lack: it has VLAN 1.
 func vlansOf(f fields) []byte {
 	if list := f[unix.IFLA_AF_SPEC]; len(list) > 0 {
 		return list

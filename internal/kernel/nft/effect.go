@@ -44,8 +44,8 @@ func (s Saved) bases() map[string][]string {
 	return s.chains(func(a attributes) bool { return a.get(unix.NFTA_CHAIN_HOOK) != nil })
 }
 
-// natOutput returns the names of the base chains for NAT of connections that begin in the namespace,
-// by table.
+// natOutput returns the names of the base chains for NAT of connections that begin in the
+// namespace, by table.
 func (s Saved) natOutput() map[string][]string {
 	const output = 3 // NF_INET_LOCAL_OUT
 	return s.chains(func(a attributes) bool {

@@ -165,7 +165,8 @@ func (x *Effects) Of(i int) Effect {
 	return Either
 }
 
-// same reports whether a rule leads to a chain to which chance may lead a packet that the rule leaves.
+// same reports whether a rule leads to a chain to which chance may lead a packet that the rule
+// leaves.
 func (x *Effects) same(i int) bool {
 	a := x.acts[i]
 	leads := func(b Act) bool { return b.Verdict == Jump || b.Verdict == Goto }
@@ -177,7 +178,7 @@ func (x *Effects) same(i int) bool {
 		case b.Chain != a.Chain:
 		case b.Chance && !b.Alters && slices.Contains(b.To, a.To[0]):
 			return true
-		case b.Alters || !b.Chance && !(b.Doubt && leads(b)):
+		case b.Alters || !b.Chance && (!b.Doubt || !leads(b)):
 			return false
 		}
 	}

@@ -70,8 +70,8 @@ func (m *Machine) Other(space int, l link.Saved) (int, *link.Saved) {
 }
 
 // beside returns the devices that packets also cross which cross a device of a namespace: the
-// bridge, bond or VRF that it belongs to and, below it, the device of a VLAN or macvlan and the ports
-// of a bridge or bond that may lead to other machines.
+// bridge, bond or VRF that it belongs to and, below it, the device of a VLAN or macvlan and the
+// ports of a bridge or bond that may lead to other machines.
 func (m *Machine) beside(space int, name string) (out []string) {
 	links := m.Spaces[space].Links
 	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Name == name })

@@ -124,8 +124,8 @@ func (s *Session) withBeside(space int, devices []string) map[string]bool {
 	return out
 }
 
-// undecided reports whether the namespaces' rules that cannot be copied, if packets meet them, may do
-// what happens in neither copy: in both, one that alters packets is tried with the others in one
+// undecided reports whether the namespaces' rules that cannot be copied, if packets meet them, may
+// do what happens in neither copy: in both, one that alters packets is tried with the others in one
 // combination only.
 func (s *Session) undecided(met map[int]func(xtables.Doubt) bool) bool {
 	n, alters := 0, false
@@ -140,8 +140,8 @@ func (s *Session) undecided(met map[int]func(xtables.Doubt) bool) bool {
 	return alters && n > 1
 }
 
-// begins reports whether a connection of the dial may begin in a namespace: the client's, or that of
-// a docker-proxy there.
+// begins reports whether a connection of the dial may begin in a namespace: the client's, or that
+// of a docker-proxy there.
 func (s *Session) begins(space int, d Dial, a Answer) bool {
 	if d.Space == space && d.Card == "" && d.Bridge == "" {
 		return true
@@ -269,8 +269,8 @@ func (m *Machine) TPROXY() bool {
 // Policy is the Doubt.Table of policy rules.
 const Policy = "policy"
 
-// AssumePolicy returns the policy rules of the namespace. Those for certain users are left out or, in
-// the strict copy, are for all: stand-ins are not of the users.
+// AssumePolicy returns the policy rules of the namespace. Those for certain users are left out or,
+// in the strict copy, are for all: stand-ins are not of the users.
 func (s *Space) AssumePolicy(v Variant) (out []raw.Message) {
 	for _, m := range s.Policy {
 		if _, all, ok := link.PolicyOfUsers(m); ok && v == Lenient {
