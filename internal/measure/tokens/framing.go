@@ -260,7 +260,7 @@ func newHTTP() (asks, answers *http) {
 	for _, h := range []*http{asks, answers} {
 		h.body, h.done = func([]byte, int64) error { return nil }, h.ended
 	}
-	asks.head, asks.step = requestLength, inPreface
+	asks.head = requestLength
 	answers.head = func(lines []string) (int64, error) {
 		n, err := replyLength(lines)
 		if n == noBody { // the reply proper follows

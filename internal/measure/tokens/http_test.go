@@ -38,3 +38,39 @@ func TestServedHTTPEarly(t *testing.T) {
 		}
 	}
 }
+
+// TestServedBehindPROXY has relays that write a header of the PROXY protocol, by itself or in pieces,
+// before requests of different protocols.
+func TestServedBehindPROXY(t *testing.T) {
+	const v1, v2 = "PROXY TCP4 10.0.0.1 10.0.0.2 40000 80\r\n",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x0a\x00\x00\x01\x0a\x00\x00\x02\x9c\x40\x00\x50"
+	for name, said := range map[string][2]string{
+		"HTTP":  {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
+		"Redis": {"*1\r\n$4\r\nPING\r\n", "+PONG\r\n"},
+	} {
+		for how, lead := range map[string][]string{"version 1": {v1}, "version 2": {v2},
+			"in pieces": {v1[:9], v1[9:]}, "with the request": nil} {
+			c := conversing()
+			for _, part := range lead {
+				c.send(false, part)
+			}
+			if lead == nil {
+				c.send(false, v1, said[0])
+				c.send(true, said[1])
+			}
+			c.at += 1_000_000 * us // of no request
+			for range 4 {
+				c.send(false, said[0])
+				c.send(true, said[1])
+			}
+			got, want := c.served(), 4
+			if lead == nil {
+				want = 5
+			}
+			if got.Requests != want || got.Unread+got.Unmatched+got.Unanswered > 0 ||
+				math.Abs(got.Whole.Max-10e-6) > 1e-9 {
+				t.Errorf("%s, %s: %+v", name, how, got)
+			}
+		}
+	}
+}

@@ -3,6 +3,8 @@ package tokens
 // talk pairs the requests and replies of a connection by their order.
 type talk struct {
 	begun         bool
+	headed        bool   // what is before the first request has come
+	lead          []byte // of that
 	asks, answers framer // nil: the protocol is not one that is read
 	both          bool   // sides send what answers nothing
 	asked, from   int64  // offsets of the last pair that was taken
@@ -13,21 +15,54 @@ type talk struct {
 
 // request reads the next bytes of requests; n more of them were not captured.
 func (t *talk) request(b []byte, n int64) {
+	if b = t.behindHeader(b); len(b) == 0 && n == 0 {
+		return
+	}
 	if !t.begun {
 		t.begun = true
 		t.both = areTwoWay(b)
-		t.asks, t.answers = framersOf(b)
+		t.read(framersOf(b))
 	}
 	feed(t.asks, b, n)
+}
+
+// behindHeader returns the bytes behind a header of the PROXY protocol, none before that has ended.
+func (t *talk) behindHeader(b []byte) []byte {
+	if t.headed {
+		return b
+	}
+	t.lead = append(t.lead, b...)
+	size, known := proxyHeader(t.lead)
+	if !known {
+		return nil
+	}
+	b, t.lead, t.headed = t.lead[size:], nil, true
+	t.asked = int64(size)
+	if t.asks != nil { // the server talked first
+		t.read(t.asks, t.answers)
+	}
+	return b
+}
+
+// read sets the framers. Requests begin behind what was before the first one.
+func (t *talk) read(asks, answers framer) {
+	t.asks, t.answers = asks, answers
+	switch a := asks.(type) {
+	case nil:
+	case *http:
+		a.offset, a.start = t.asked, t.asked
+	default:
+		a.found().at = t.asked
+	}
 }
 
 func (t *talk) reply(b []byte, n int64) {
 	switch {
 	case t.begun:
 	case greetsHTTP2(b):
-		t.asks, t.answers = framersOf([]byte(http2Preface))
+		t.read(framersOf([]byte(http2Preface)))
 	case greetsMySQL(b):
-		t.asks, t.answers = newMySQL(true)
+		t.read(newMySQL(true))
 	default: // another server that talks first speaks another protocol
 		t.both = areTwoWay(b)
 	}
