@@ -4,58 +4,137 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 )
 
-// senders notes which processes sent the packets of some sightings of TCP, as far as they left a
-// socket that is still open. known has the sockets whose process was looked for; it bounds these,
-// because that takes some ms.
-func (w *Watch) senders(all []sighting, known map[netip.AddrPort]bool) {
-	const most = 16
-	byInode := map[uint32][]*sighting{}
-	tables := map[int][]sock.Socket{}
-	for k := range all {
-		s := &all[k]
-		if s.opens || !s.out || w.udp || known[s.src] || len(known) == most {
-			continue
+// sender is the socket that sent a packet, by the packet's addresses in its namespace.
+type sender struct {
+	space    int
+	src, dst netip.AddrPort
+}
+
+// senders looks for the processes that sent packets, beside the captures: that may take long on a
+// machine of many connections. Not for concurrent use.
+type senders struct {
+	w     *Watch // nil: nothing is looked for
+	known map[sender]bool
+	by    map[sender]map[uint32]bool // the sockets of their processes
+	looks int
+	found chan map[sender]map[uint32]bool // nil: nobody looks
+}
+
+// senders returns those of a request whose hops are being found on this machine.
+func (w *Watch) senders() *senders {
+	l := &senders{known: map[sender]bool{}, by: map[sender]map[uint32]bool{}}
+	if w.asking != "" && !w.udp {
+		l.w = w
+	}
+	return l
+}
+
+// look looks for the senders of those of some sightings that have a mark and leave a socket.
+func (l *senders) look(all []sighting) {
+	const most = 4 // walks over all processes
+	if l.w == nil || l.looks == most {
+		return
+	}
+	var next []sender
+	for _, s := range all {
+		if at := (sender{s.space, s.src, s.dst}); s.marks && s.out && !l.known[at] {
+			next = append(next, at)
 		}
-		known[s.src] = true
-		if tables[s.space] == nil {
-			_ = w.spaces[s.space].Visit(func() (err error) {
-				tables[s.space], err = sock.Table()
+	}
+	if len(next) == 0 || !l.settle(false) {
+		return
+	}
+	for _, at := range next {
+		l.known[at] = true
+	}
+	l.looks++
+	l.found = make(chan map[sender]map[uint32]bool, 1)
+	go func(found chan<- map[sender]map[uint32]bool) { found <- l.w.sentBy(next) }(l.found)
+}
+
+// settle takes what was found. It reports whether nobody looks any more; a last call waits for
+// that.
+func (l *senders) settle(last bool) bool {
+	if l.found == nil {
+		return true
+	}
+	if !last && len(l.found) == 0 {
+		return false
+	}
+	maps.Copy(l.by, <-l.found)
+	l.found = nil
+	return true
+}
+
+// note notes in sightings who sent them.
+func (l *senders) note(all []sighting) {
+	l.settle(true)
+	for i, s := range all {
+		all[i].by = l.by[sender{s.space, s.src, s.dst}]
+	}
+}
+
+// sentBy returns the sockets of the processes that sent packets, as far as these left a socket that
+// is still open.
+func (w *Watch) sentBy(all []sender) map[sender]map[uint32]bool {
+	inodes := map[uint32]sender{}
+	tables := map[int][]sock.Socket{}
+	for _, at := range all {
+		if tables[at.space] == nil {
+			_ = w.spaces[at.space].Visit(func() (err error) {
+				tables[at.space], err = sock.Table()
 				return err
 			})
 		}
-		i := slices.IndexFunc(tables[s.space], func(x sock.Socket) bool {
-			from := netip.AddrPortFrom(x.Local.Addr().Unmap(), x.Local.Port())
-			return x.Inode != 0 && !x.Listening && from == s.src
-		})
-		if i >= 0 {
-			inode := tables[s.space][i].Inode
-			byInode[inode] = append(byInode[inode], s)
+		if inode := at.inode(tables[at.space]); inode != 0 {
+			inodes[inode] = at
 		}
 	}
-	if len(byInode) == 0 {
-		return
+	out := map[sender]map[uint32]bool{}
+	if len(inodes) == 0 {
+		return out
 	}
 	processes, _ := procfs.AllProcs()
 	for _, p := range processes {
 		open, _ := sock.Inodes(p.PID)
-		for inode, sent := range byInode {
-			for _, s := range sent {
-				if open[inode] && s.by == nil {
-					s.by = map[uint32]bool{}
-				}
-				if open[inode] {
-					maps.Copy(s.by, open)
-				}
+		for inode, at := range inodes {
+			if open[inode] && out[at] == nil {
+				out[at] = map[uint32]bool{}
+			}
+			if open[inode] {
+				maps.Copy(out[at], open)
 			}
 		}
 	}
+	return out
+}
+
+// inode returns that of the socket in a table, or 0. A packet filter may have changed where its
+// packets go.
+func (at sender) inode(table []sock.Socket) uint32 {
+	unmapped := func(a netip.AddrPort) netip.AddrPort {
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	}
+	var from []uint32
+	for _, x := range table {
+		if x.Proto != "tcp" || x.Inode == 0 || x.Listening || unmapped(x.Local) != at.src {
+			continue
+		}
+		if unmapped(x.Remote) == at.dst {
+			return x.Inode
+		}
+		from = append(from, x.Inode)
+	}
+	if len(from) == 1 {
+		return from[0]
+	}
+	return 0
 }
 
 // asked reports whether a hop's process asked another one.

@@ -374,13 +374,22 @@ func TestRelayStartedAgain(t *testing.T) {
 // other's tokens.
 func TestMirror(t *testing.T) {
 	const n = 8
-	for name, later := range map[string]bool{"before": false, "afterwards": true} {
+	for name, tt := range map[string]struct{ later, routed bool }{
+		"before": {}, "afterwards": {later: true}, "behind a router": {later: true, routed: true}} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachine(t)
-			startServer(t, m, fmt.Sprintf("127.0.0.1:7001 %d", 50*ms)) // hops are looked for meanwhile
-			startServer(t, m, fmt.Sprintf("127.0.0.1:7005 %d", 40*ms))
+			servers, m, at := (*machine)(nil), (*machine)(nil), "127.0.0.1"
+			if tt.routed { // the router sees the gateway's packets leave it, too
+				servers, _, m = routed(t)
+				at = "10.9.0.1"
+			} else {
+				m = newMachine(t)
+				servers = m
+			}
+			// Meanwhile the senders are looked for.
+			startServer(t, servers, fmt.Sprintf("%s:7001 %d", at, 150*ms))
+			startServer(t, servers, fmt.Sprintf("%s:7005 %d", at, 120*ms))
 			mirror := func(p prompt, _ *upstream) error {
-				c, _, err := m.dial(context.Background(), "tcp", "127.0.0.1:7005")
+				c, _, err := m.dial(context.Background(), "tcp", at+":7005")
 				if err != nil {
 					return err
 				}
@@ -394,16 +403,16 @@ func TestMirror(t *testing.T) {
 				}()
 				return err
 			}
-			g := &gateway{first: mirror}
-			if later {
+			g := &gateway{machine: m, to: at + ":7001", log: &truth{}, write: passOn, first: mirror}
+			if tt.later {
 				g.first, g.asked = nil, mirror
 			}
-			gatewayAt(t, m, n, g)
-			testwait.Unhindered(t, patience, func(u testing.TB) { // its processes are found in time
+			m.serve(t, "127.0.0.1:7002", g.serve)
+			testwait.Unhindered(t, patience, func(u testing.TB) {
 				e, _ := follow(u, m, "http://127.0.0.1:7002", n).visit(u, 1, 2)
 				why, ok := e.Clear()
-				if ok || !strings.Contains(why, " at port 7002 asks ") || !strings.Contains(why, " at port 7001") ||
-					!strings.Contains(why, " at port 7005") ||
+				if ok || !strings.Contains(why, " at port 7002 asks ") ||
+					!strings.Contains(why, " at port 7001") || !strings.Contains(why, " at port 7005") ||
 					!strings.HasSuffix(why, " about each request") {
 					u.Errorf("%q: %+v", why, e)
 				}

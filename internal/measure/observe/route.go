@@ -30,6 +30,7 @@ type sighting struct {
 	at       int64
 	sum      uint64 // of a UDP packet
 	protocol string // of a request's packet; "": HTTP/1.1, or unknown
+	marks    bool   // it has a request's mark
 	// by are the sockets of the processes that sent it; nil: unknown.
 	by map[uint32]bool
 }
@@ -301,7 +302,8 @@ func (w *Watch) during(ctx context.Context, rings []*ring, marked func(*capture.
 	asked := make(chan error, 1)
 	go func() { asked <- ask() }()
 	answered, last, found := time.Time{}, time.Now(), marked == nil
-	known := map[netip.AddrPort]bool{}
+	from := w.senders()
+	defer func() { from.note(seen) }()
 	for {
 		before := len(seen)
 		for _, r := range rings {
@@ -311,14 +313,14 @@ func (w *Watch) during(ctx context.Context, rings []*ring, marked func(*capture.
 				hello, _, greets := tokens.HelloOf(p.Payload)
 				if opens || marks || greets && marked != nil {
 					seen = append(seen, sighting{opens, hello, r.space, p.Out, p.Src, p.Dst, p.Seq,
-						p.At, sumOf(p), protocolOf(p), nil})
+						p.At, sumOf(p), protocolOf(p), marks, nil})
 				}
 				if marks {
 					last, found = time.Now(), true
 				}
 			})
 		}
-		w.senders(seen[before:], known)
+		from.look(seen[before:])
 		switch {
 		case answered.IsZero():
 			select {
@@ -370,7 +372,12 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 		}
 		first := packets[seq][0]
 		at := hop{space: to.space, to: to.dst, sealed: to.hello != (tokens.Hello{}),
-			protocol: to.protocol, by: first.by}
+			protocol: to.protocol}
+		for _, s := range packets[seq] { // who forwards it has no socket of it
+			if s.by != nil {
+				at.by = s.by
+			}
+		}
 		if !r.has(at) {
 			r.hops = slices.Insert(r.hops, 0, at)
 		}

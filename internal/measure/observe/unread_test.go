@@ -40,7 +40,7 @@ func unread(t *testing.T, k *talk, port uint16, does string) {
 	}
 }
 
-// Who compresses what toll cannot read is named, the server or a relay.
+// The server or relay that compresses its responses as toll cannot read them is named.
 func TestUnreadCoding(t *testing.T) {
 	const n, does = 12, "compresses its responses with br"
 	for name, by := range map[string]uint16{"server": 7001, "relay": 7002} {
@@ -119,8 +119,8 @@ func TestUnreadHTTP2(t *testing.T) {
 	unread(t, follow(t, m, "http://127.0.0.1:7002", n), 7001, "is asked over HTTP/2")
 }
 
-// Whom else a gateway tells of a request is no hop: a database before it, which it asks whether the
-// request is allowed, another service that it asks, and a collector of logs behind it.
+// A database and another service that a gateway asks before it asks the server, and a collector of
+// logs that it tells of a request, are no hops.
 func TestToldOfRequests(t *testing.T) {
 	const n = 12
 	told := func(m *machine, text func(p prompt) string, replies string) func(prompt) error {

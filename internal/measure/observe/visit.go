@@ -439,8 +439,8 @@ func (a *asked) repliedIn(pool []tokens.Seen, how tokens.Reply) bool {
 	})
 }
 
-// repliedBefore reports whether a hop had replied before one behind the hop that the client dials was
-// asked, from which the tokens came: as what a gateway asks for the documents of a prompt.
+// repliedBefore reports whether a hop had replied before one behind the hop that the client dials
+// was asked, from which the tokens came: as what a gateway asks for the documents of a prompt.
 func (a *asked) repliedBefore(pool []tokens.Seen) bool {
 	for _, s := range pool {
 		if s.Mark != a.Mark || s.Reply != tokens.Plain {

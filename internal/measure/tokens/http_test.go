@@ -39,8 +39,8 @@ func TestServedHTTPEarly(t *testing.T) {
 	}
 }
 
-// TestServedBehindPROXY has relays that write a header of the PROXY protocol, by itself or in pieces,
-// before requests of different protocols.
+// TestServedBehindPROXY has relays that write a header of the PROXY protocol, by itself or in
+// pieces, before requests of different protocols.
 func TestServedBehindPROXY(t *testing.T) {
 	const v1, v2 = "PROXY TCP4 10.0.0.1 10.0.0.2 40000 80\r\n",
 		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x0a\x00\x00\x01\x0a\x00\x00\x02\x9c\x40\x00\x50"

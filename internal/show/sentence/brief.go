@@ -15,8 +15,8 @@ import (
 // mostBrief is the number of sentences that a summary has of an answer on streams.
 const mostBrief = 4
 
-// weights order sentences on streams that a summary leaves out, the first one first. Others come
-// after them, from the end of the answer.
+// weights lists the findings whose sentences a summary leaves out first, in this order. If that is
+// not enough, it leaves out sentences from the end of the answer.
 var weights = []string{endpoints.Attachable, endpoints.NoSuspect, endpoints.ProxyFree,
 	endpoints.Proxied, endpoints.ProxiedAlone, endpoints.Connecting, endpoints.Divided}
 
@@ -27,8 +27,9 @@ type item struct{ code, text string }
 // If those on what is to blame over each route are too many, they become one. codes are those of
 // the findings.
 func (w *writer) brief(all, codes []string) (out []string) {
+	streams := func(c analysis.Cell) bool { return c.Load == workload.Chat }
 	if w.r.Study != sample.StudyEndpoints || len(all) <= mostBrief ||
-		!slices.ContainsFunc(w.r.Cells, func(c analysis.Cell) bool { return c.Load == workload.Chat }) {
+		!slices.ContainsFunc(w.r.Cells, streams) {
 		return nil
 	}
 	var answer []item
