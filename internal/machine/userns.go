@@ -34,14 +34,15 @@ func (m Machine) ExplainUserNamespace(cause error) error {
 			cause: cause,
 		}
 	}
-	return &namespaceError{reason: "no known setting forbids it", hint: m.asRoot(), cause: cause}
+	return &namespaceError{reason: "no known setting forbids it",
+		hint: m.asRoot("run toll outside the chroot or container that it is in"), cause: cause}
 }
 
-// asRoot returns the hint to run toll as root, which needs no user namespace for the lab, or what
-// root can do that cannot make one.
-func (m Machine) asRoot() string {
+// asRoot returns the hint to run toll as root, which needs no user namespace for the lab, or for
+// root, which needs one for a copy, what else to do.
+func (m Machine) asRoot(otherwise string) string {
 	if m.root() {
-		return "run toll outside the chroot or container that it is in"
+		return otherwise
 	}
 	return "run toll as root"
 }
@@ -67,7 +68,7 @@ func (m Machine) obstacles() []obstacle {
 	return []obstacle{
 		{missing, absent("/proc/self/ns/user"),
 			"the kernel was built without CONFIG_USER_NS (no /proc/self/ns/user)",
-			m.asRoot()},
+			m.asRoot("use a kernel with CONFIG_USER_NS=y")},
 		{missing, absent("/proc/self/ns/net"),
 			"the kernel was built without CONFIG_NET_NS (no /proc/self/ns/net)",
 			"use a kernel with CONFIG_NET_NS=y"},
