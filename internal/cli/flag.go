@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -352,10 +353,12 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 // meant returns commands that take a word that is no mode, because it is a port or a recipe, or "".
 func meant(word string) string {
 	if n, err := strconv.ParseUint(word, 10, 16); err == nil && n > 0 {
-		return fmt.Sprintf("toll ports %d shows who answers that port, sudo toll trace --attach %d "+
-			"where its requests wait", n, n)
+		return fmt.Sprintf("toll ports %d shows who answers that port, %s where its requests wait", n,
+			remedy.AsRoot(fmt.Sprintf("toll trace --attach %d", n)))
 	}
-	if slices.ContainsFunc(program.Recipes(), func(r program.Recipe) bool { return r.Name == word }) {
+	if slices.ContainsFunc(program.Recipes(), func(r program.Recipe) bool {
+		return r.Name == word
+	}) {
 		return "toll run --recipe " + word
 	}
 	return ""
