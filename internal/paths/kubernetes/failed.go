@@ -151,6 +151,9 @@ func (n Node) imports() string {
 		return "docker load"
 	case strings.Contains(n.Kubelet, "+k3s"):
 		return "k3s ctr images import -"
+	case strings.Contains(n.Kubelet, "+rke2"): // its ctr and its socket are its own
+		return "/var/lib/rancher/rke2/bin/ctr -a /run/k3s/containerd/containerd.sock " +
+			"-n k8s.io images import -"
 	}
 	return "ctr -n k8s.io images import -"
 }

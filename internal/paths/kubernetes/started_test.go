@@ -140,10 +140,12 @@ func TestHowNodesGetTheImage(t *testing.T) {
 		{Node{Runtime: "docker://28.5.2", Kubelet: "v1.34.4"}, "docker load"},
 		{Node{Runtime: "containerd://2.1.4-k3s1", Kubelet: "v1.34.4+k3s1"},
 			"k3s ctr images import -"},
+		{Node{Runtime: "containerd://2.1.4-k3s1", Kubelet: "v1.34.4+rke2r1"},
+			"/var/lib/rancher/rke2/bin/ctr -a /run/k3s/containerd/containerd.sock -n k8s.io"},
 	} {
 		tt.n.Name = "n1"
 		if got := hint(r.failed(p, tt.n)); !strings.HasPrefix(got,
-			"kubectl-toll image | ssh n1 "+tt.want+";") {
+			"kubectl-toll image | ssh n1 "+tt.want) {
 			t.Errorf("%+v: %s", tt.n, got)
 		}
 	}
