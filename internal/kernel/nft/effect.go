@@ -95,7 +95,8 @@ func chainIn(data []byte) string {
 
 // act returns what the rule does. targets has the chains of the table's maps.
 func (r *savedRule) act(targets map[string][]string) xtables.Act {
-	a := xtables.Act{Chain: r.chain, Chance: r.byChance(), Doubt: r.doubt() != ""}
+	a := xtables.Act{Chain: r.chain, Doubt: r.doubt() != ""}
+	a.Chance, a.Always = r.byChance()
 	unknown := r.unknowns()
 	expects, others := false, false
 	for i, e := range r.exprs {
@@ -118,19 +119,20 @@ func (r *savedRule) act(targets map[string][]string) xtables.Act {
 	return a
 }
 
-// byChance reports whether the rule matches all packets, or some by chance only.
-func (r *savedRule) byChance() bool {
-	chance := false
+// byChance reports whether the rule matches some packets by chance only, or all.
+func (r *savedRule) byChance() (chance, always bool) {
 	for _, e := range r.exprs {
 		switch {
 		case e.name == "numgen":
 			chance = true
-		case e.name == "match" && xtables.ByChance(e.xt()), e.name == "lookup" && chance:
+		case e.name == "match" && xtables.ByChance(e.xt()):
+			chance = chance || xtables.RandomMatch(e.xt())
+		case e.name == "lookup" && chance:
 		case e.name != "counter" && e.name != "immediate":
-			return false
+			return false, false
 		}
 	}
-	return true
+	return chance, !chance
 }
 
 // verdict returns where the expression sends packets, and the chains in which they may go on.

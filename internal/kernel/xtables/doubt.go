@@ -173,8 +173,14 @@ func effectsOf(all []entry, words []string, f family) *Effects {
 }
 
 func (e entry) act(f family) Act {
-	a := Act{Chain: e.chain, Chance: slices.Max(e.head[:f.inverse-1]) == 0 &&
-		!slices.ContainsFunc(e.matches, func(m extension) bool { return !ByChance(m.name) })}
+	a := Act{Chain: e.chain}
+	if slices.Max(e.head[:f.inverse-1]) == 0 && !slices.ContainsFunc(e.matches,
+		func(m extension) bool { return !ByChance(m.name) }) {
+		a.Chance = slices.ContainsFunc(e.matches, func(m extension) bool {
+			return RandomMatch(m.name)
+		})
+		a.Always = !a.Chance
+	}
 	switch {
 	case e.verdict == "ACCEPT":
 		a.Verdict = Accept

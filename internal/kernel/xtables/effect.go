@@ -50,7 +50,8 @@ type Act struct {
 	To      []string // the chains in which a packet may go on
 	Alters  bool     // it changes packets or what is known of them
 	Open    bool     // with a value that is not known
-	Chance  bool     // it matches all packets, or some by chance
+	Always  bool     // it matches all packets
+	Chance  bool     // it matches some packets, by chance only
 	Doubt   bool     // whether it matches is not known
 }
 
@@ -176,7 +177,7 @@ func (x *Effects) same(i int) bool {
 	for _, b := range x.acts[i+1:] {
 		switch {
 		case b.Chain != a.Chain:
-		case b.Chance && !b.Alters && slices.Contains(b.To, a.To[0]):
+		case (b.Chance || b.Always) && !b.Alters && slices.Contains(b.To, a.To[0]):
 			return true
 		case b.Alters || !b.Chance && (!b.Doubt || !leads(b)):
 			return false
