@@ -330,8 +330,11 @@ func PolicyHasPorts(m raw.Message) bool {
 	return err != nil || f[nl.FRA_SPORT_RANGE] != nil || f[nl.FRA_DPORT_RANGE] != nil
 }
 
+const inverted = 2 // FIB_RULE_INVERT
+
 // PolicyOfUsers reports whether a message of ReadPolicy is a rule for the sockets of certain users.
-// It returns the rule's preference, and the rule for those of all users. To the kernel, packets
+// It returns the rule's preference, and the rule for those of all users, or none if it is for those of
+// others than certain users. To the kernel, packets
 // that it forwards or receives are root's.
 func PolicyOfUsers(m raw.Message) (preference int, all raw.Message, ok bool) {
 	list, err := attributesOf(m.Data, unix.SizeofRtMsg)
@@ -342,6 +345,9 @@ func PolicyOfUsers(m raw.Message) (preference int, all raw.Message, ok bool) {
 	users := f[nl.FRA_UID_RANGE] // struct fib_rule_uid_range
 	if len(users) < 4 {
 		return 0, m, false
+	}
+	if nl.DeserializeRtMsg(m.Data).Flags&inverted != 0 {
+		return int(f.number(nl.FRA_PRIORITY)), raw.Message{}, true
 	}
 	list = without(list, nl.FRA_UID_RANGE)
 	if binary.NativeEndian.Uint32(users) > 0 && !f.has(nl.FRA_IIFNAME) {
@@ -366,8 +372,8 @@ func PolicySource(m raw.Message) (address []byte, bits int, device []byte) {
 // MakePolicy replaces the rules that choose a routing table, if they are others.
 func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (
-		flags      = 8       // offset in struct fib_rule_hdr
-		invert     = 2       // FIB_RULE_INVERT
+		flags      = 8 // offset in struct fib_rule_hdr
+		invert     = inverted
 		findSource = 1 << 16 // FIB_RULE_FIND_SADDR
 	)
 	send := func(t uint16, how netlink.HeaderFlags) func(sender, []byte) error {

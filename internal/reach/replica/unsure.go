@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
@@ -75,10 +77,15 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	}
 	met := map[int]func(xtables.Doubt) bool{}
 	for i := range crossed {
-		all := differ || s.begins(i, d, a)
-		met[i] = func(r xtables.Doubt) bool { return all || !r.Begins }
+		relayed := s.relays(i, a) // perhaps by another family
+		begins := relayed || d.Space == i && d.Card == "" && d.Bridge == ""
+		family := familyOf(d.To.Addr().Unmap().Is6())
+		met[i] = func(r xtables.Doubt) bool {
+			return differ || (begins || !r.Begins) &&
+				(relayed || r.Table != Policy || r.Chain == family)
+		}
 	}
-	differ = differ || s.undecided(met)
+	undecided := s.undecided(met)
 	for i, devices := range crossed {
 		var all map[string]bool
 		for _, why := range s.doubts[i] {
@@ -89,7 +96,7 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 				out = append(out, why.text)
 			}
 		}
-		out = append(out, s.uncertain(ctx, i, met[i], !differ)...)
+		out = append(out, s.uncertain(ctx, i, met[i], !differ && !undecided)...)
 	}
 	for _, x := range s.passed(a) {
 		if x.Doubt != "" {
@@ -140,12 +147,8 @@ func (s *Session) undecided(met map[int]func(xtables.Doubt) bool) bool {
 	return alters && n > 1
 }
 
-// begins reports whether a connection of the dial may begin in a namespace: the client's, or that
-// of a docker-proxy there.
-func (s *Session) begins(space int, d Dial, a Answer) bool {
-	if d.Space == space && d.Card == "" && d.Bridge == "" {
-		return true
-	}
+// relays reports whether a docker-proxy in a namespace may have connected further.
+func (s *Session) relays(space int, a Answer) bool {
 	relays := s.sockets
 	if len(a.Outcomes) > 0 && !slices.ContainsFunc(a.Outcomes, Outcome.Doubtful) {
 		relays = s.passed(a)
@@ -244,9 +247,13 @@ func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
 		out = append(out, t.Doubts(known)...)
 	}
 	for _, m := range s.Policy {
-		if n, _, ok := link.PolicyOfUsers(m); ok {
-			out = append(out, xtables.Doubt{Table: Policy, Number: n, Word: "uidrange",
-				Effect: xtables.Alters})
+		if n, all, ok := link.PolicyOfUsers(m); ok {
+			d := xtables.Doubt{Table: Policy, Chain: familyOf(m.Data[0] == unix.AF_INET6), Number: n,
+				Word: "uidrange", Effect: xtables.Alters}
+			if all.Data == nil {
+				d.Effect = xtables.Open
+			}
+			out = append(out, d)
 		}
 	}
 	begins := func(d xtables.Doubt) bool { return d.Begins }
@@ -266,14 +273,21 @@ func (m *Machine) TPROXY() bool {
 		func(d xtables.Doubt) bool { return d.Word == "TPROXY" })
 }
 
-// Policy is the Doubt.Table of policy rules.
+// Policy is the Doubt.Table of policy rules. Its chains are the families.
 const Policy = "policy"
+
+func familyOf(six bool) string {
+	if six {
+		return "ip6"
+	}
+	return "ip"
+}
 
 // AssumePolicy returns the policy rules of the namespace. Those for certain users are left out or,
 // in the strict copy, are for all: stand-ins are not of the users.
 func (s *Space) AssumePolicy(v Variant) (out []raw.Message) {
 	for _, m := range s.Policy {
-		if _, all, ok := link.PolicyOfUsers(m); ok && v == Lenient {
+		if _, all, ok := link.PolicyOfUsers(m); ok && (v == Lenient || all.Data == nil) {
 			continue
 		} else if ok {
 			m = all
