@@ -333,9 +333,8 @@ func PolicyHasPorts(m raw.Message) bool {
 const inverted = 2 // FIB_RULE_INVERT
 
 // PolicyOfUsers reports whether a message of ReadPolicy is a rule for the sockets of certain users.
-// It returns the rule's preference, and the rule for those of all users, or none if it is for those of
-// others than certain users. To the kernel, packets
-// that it forwards or receives are root's.
+// It returns the rule's preference, and the rule for those of all users, or none if it is for those
+// of others than certain users. To the kernel, packets that it forwards or receives are root's.
 func PolicyOfUsers(m raw.Message) (preference int, all raw.Message, ok bool) {
 	list, err := attributesOf(m.Data, unix.SizeofRtMsg)
 	if err != nil {

@@ -230,8 +230,9 @@ func doubts(all []entry, known Known, effective bool) []string {
 
 // Assume returns a copy of the table with the rules in Doubts replaced, for one of two copies:
 // without their doubtful matches, or so that they match no packet. In the lenient copy, the rules
-// match that can only let packets pass, in the other those that can only stop packets and those that
-// alter them. One that may do both accepts or drops; one whose verdict is open matches in neither.
+// match that can only let packets pass, in the other those that can only stop packets and those
+// that alter them. One that may do both accepts or drops; one whose verdict is open matches in
+// neither.
 func (s Saved) Assume(lenient bool, known Known) Saved {
 	all := s.rules()
 	words := doubts(all, known, true)
