@@ -21,6 +21,7 @@ type sender struct {
 type senders struct {
 	w     *Watch // nil: nothing is looked for
 	known map[sender]bool
+	next  []sender                   // those that no look is for yet
 	by    map[sender]map[uint32]bool // the sockets of their processes
 	looks int
 	found chan map[sender]map[uint32]bool // nil: nobody looks
@@ -35,27 +36,32 @@ func (w *Watch) senders() *senders {
 	return l
 }
 
-// look looks for the senders of those of some sightings that have a mark and leave a socket.
+// look looks for the senders of those of some sightings that have a mark and leave a socket. While
+// nobody can look, they wait for the next call or for note.
 func (l *senders) look(all []sighting) {
-	const most = 4 // walks over all processes
-	if l.w == nil || l.looks == most {
+	if l.w == nil {
 		return
 	}
-	var next []sender
 	for _, s := range all {
 		if at := (sender{s.space, s.src, s.dst}); s.marks && s.out && !l.known[at] {
-			next = append(next, at)
+			l.known[at], l.next = true, append(l.next, at)
 		}
 	}
-	if len(next) == 0 || !l.settle(false) {
+	if l.settle(false) {
+		l.begin()
+	}
+}
+
+// begin begins a look for those that wait.
+func (l *senders) begin() {
+	const most = 4 // walks over all processes
+	if len(l.next) == 0 || l.looks == most {
 		return
 	}
-	for _, at := range next {
-		l.known[at] = true
-	}
 	l.looks++
-	l.found = make(chan map[sender]map[uint32]bool, 1)
-	go func(found chan<- map[sender]map[uint32]bool) { found <- l.w.sentBy(next) }(l.found)
+	next, found := l.next, make(chan map[sender]map[uint32]bool, 1)
+	l.next, l.found = nil, found
+	go func() { found <- l.w.sentBy(next) }()
 }
 
 // settle takes what was found. It reports whether nobody looks any more; a last call waits for
@@ -74,6 +80,8 @@ func (l *senders) settle(last bool) bool {
 
 // note notes in sightings who sent them.
 func (l *senders) note(all []sighting) {
+	l.settle(true)
+	l.begin()
 	l.settle(true)
 	for i, s := range all {
 		all[i].by = l.by[sender{s.space, s.src, s.dst}]

@@ -1,0 +1,23 @@
+package observe
+
+import (
+	"net/netip"
+	"testing"
+)
+
+// A packet that is seen while others' senders are looked for has its own looked for afterwards.
+func TestSendersWait(t *testing.T) {
+	found := make(chan map[sender]map[uint32]bool, 1)
+	l := &senders{w: &Watch{}, known: map[sender]bool{}, by: map[sender]map[uint32]bool{},
+		found: found}
+	seen := sighting{marks: true, out: true, src: netip.MustParseAddrPort("127.0.0.1:40000"),
+		dst: netip.MustParseAddrPort("127.0.0.1:80")}
+	l.look([]sighting{seen, seen})
+	if want := (sender{0, seen.src, seen.dst}); len(l.next) != 1 || l.next[0] != want {
+		t.Fatalf("%+v wait, want %+v", l.next, want)
+	}
+	close(found)
+	if !l.settle(true) || len(l.next) != 1 {
+		t.Errorf("%+v wait after the others", l.next)
+	}
+}
