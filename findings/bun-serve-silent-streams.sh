@@ -6,7 +6,7 @@
 # calls the stream's cancel() as if the client had left; it says so on standard error, once for all
 # connections. The setting is idleTimeout, 10 s by default.
 #
-# bun 1.4.4 (npm @oven/bun-linux-x64-baseline), Node 20, 2026-11-30
+# bun 1.4.4 (npm @oven/bun-linux-x64-baseline, of x86-64), Node 20, 2026-11-30
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

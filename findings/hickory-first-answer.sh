@@ -54,7 +54,7 @@ for _ in 1 2 3 4 5; do getent hosts web.test | awk 'NR == 1 { print $1 }'; done
 target/debug/finding
 kill %1 %2
 END
-unshare -rnm bash -e run.sh >seen
+unshare -rnmpf --kill-child bash -e run.sh >seen
 expect "glibc, five times" "10.0.0.1 10.0.0.1 10.0.0.1 10.0.0.1 10.0.0.1" \
 	"$(head -5 seen | paste -sd ' ')"
 expect "hickory-resolver, five times" "10.0.0.2 10.0.0.2 10.0.0.2 10.0.0.2 10.0.0.2" \

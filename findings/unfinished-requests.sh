@@ -6,7 +6,6 @@
 # then: of a server that answers 200 requests within milliseconds, and the four after them never,
 # they report 200 requests, no error and no timeout, and latencies of milliseconds, although each of
 # the four connections had waited for most of the 3 s. Only the number of requests a second is low.
-# A stall of a second that the end of a test falls into is not seen either.
 #
 # wrk 4.1.0-3+b2, nghttp2-client 1.52.0-1+deb12u3 (Debian), autocannon 9.0.0 (npm), 2026-11-30
 set -euo pipefail
