@@ -52,7 +52,7 @@ func TestFullRouter(t *testing.T) {
 		like(u, e, divided(u, all, &server), 5)
 		wire := part(e, sample.EvidenceWire)
 		if rest := part(e, sample.EvidenceTCP).Last + part(e, sample.EvidenceQueue).Last +
-			part(e, sample.EvidenceClient).Last; wire.Last < 20e-3 || rest > wire.Last/4 {
+			part(e, sample.EvidenceClient).Last; wire.Last < 5e-3 || rest > wire.Last/4 {
 			u.Errorf("the wire has %v s, others %v", wire.Last, rest)
 		}
 	})
