@@ -45,18 +45,10 @@ func SetBridgeNF(name string, option int, on bool) error {
 	if on {
 		value = 1
 	}
-	c, err := openSender()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
 	data := append(linkHeader(0, 0, 0), marshal(
 		netlink.Attribute{Type: unix.IFLA_IFNAME, Data: nl.ZeroTerminated(name)},
-		nested(unix.IFLA_LINKINFO,
-			netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("bridge")},
-			nested(unix.IFLA_INFO_DATA,
-				netlink.Attribute{Type: bridgeNF[option], Data: []byte{value}})))...)
-	if err := c.send(unix.RTM_NEWLINK, 0, data); err != nil {
+		ofBridge(netlink.Attribute{Type: bridgeNF[option], Data: []byte{value}}))...)
+	if err := sendOne(unix.RTM_NEWLINK, 0, data); err != nil {
 		return fmt.Errorf("set %s of %s: %w", BridgeNF[option], name, err)
 	}
 	return nil

@@ -259,6 +259,16 @@ func openSender() (sender, error) {
 	return sender{c}, nil
 }
 
+// sendOne sends one message.
+func sendOne(t uint16, flags netlink.HeaderFlags, data []byte) error {
+	c, err := openSender()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	return c.send(t, flags, data)
+}
+
 func (s sender) send(t uint16, flags netlink.HeaderFlags, data []byte) error {
 	_, err := s.Execute(netlink.Message{Data: data, Header: netlink.Header{
 		Type: netlink.HeaderType(t), Flags: netlink.Request | netlink.Acknowledge | flags}})

@@ -93,15 +93,17 @@ func MakePair(a, b Saved, ns int) error {
 }
 
 func create(s Saved, data []byte) error {
-	c, err := openSender()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	if err := c.send(unix.RTM_NEWLINK, netlink.Create|netlink.Excl, data); err != nil {
+	if err := sendOne(unix.RTM_NEWLINK, netlink.Create|netlink.Excl, data); err != nil {
 		return fmt.Errorf("add %s %s: %w", s.Kind, s.Name, err)
 	}
 	return nil
+}
+
+// ofBridge returns the attribute that sets options of a bridge.
+func ofBridge(options ...netlink.Attribute) netlink.Attribute {
+	return nested(unix.IFLA_LINKINFO,
+		netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("bridge")},
+		nested(unix.IFLA_INFO_DATA, options...))
 }
 
 func nested(kind uint16, list ...netlink.Attribute) netlink.Attribute {

@@ -371,8 +371,7 @@ func PolicySource(m raw.Message) (address []byte, bits int, device []byte) {
 // MakePolicy replaces the rules that choose a routing table, if they are others.
 func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (
-		flags      = 8 // offset in struct fib_rule_hdr
-		invert     = inverted
+		flags      = 8       // offset in struct fib_rule_hdr
 		findSource = 1 << 16 // FIB_RULE_FIND_SADDR
 	)
 	send := func(t uint16, how netlink.HeaderFlags) func(sender, []byte) error {
@@ -391,7 +390,7 @@ func MakePolicy(ms []raw.Message) []raw.Refused {
 			}
 			h := slices.Clone(b[:unix.SizeofRtMsg])
 			binary.NativeEndian.PutUint32(h[flags:],
-				binary.NativeEndian.Uint32(h[flags:])&(invert|findSource))
+				binary.NativeEndian.Uint32(h[flags:])&(inverted|findSource))
 			return c.send(t, how, append(h, marshal(list...)...))
 		}
 	}

@@ -52,11 +52,9 @@ func (s Saved) SpanningTree() bool {
 
 // StopSpanningTree ends the spanning tree protocol of a bridge. Its ports stay in their states.
 func StopSpanningTree(bridge Saved) error {
-	data := append(linkHeader(bridge.Index, 0, 0), marshal(nested(unix.IFLA_LINKINFO,
-		netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("bridge")},
-		nested(unix.IFLA_INFO_DATA,
-			netlink.Attribute{Type: nl.IFLA_BR_STP_STATE, Data: word(0)})))...)
-	if err := sendOne(unix.RTM_NEWLINK, data); err != nil {
+	data := append(linkHeader(bridge.Index, 0, 0), marshal(ofBridge(
+		netlink.Attribute{Type: nl.IFLA_BR_STP_STATE, Data: word(0)}))...)
+	if err := sendOne(unix.RTM_NEWLINK, 0, data); err != nil {
 		return fmt.Errorf("end the spanning tree of %s: %w", bridge.Name, err)
 	}
 	return nil
@@ -73,7 +71,7 @@ func SetPort(port Saved, pass bool) error {
 	data := append(linkHeader(port.Index, 0, 0), marshal(nested(unix.IFLA_PROTINFO,
 		netlink.Attribute{Type: unix.IFLA_BRPORT_STATE, Data: state}))...)
 	data[0] = unix.AF_BRIDGE
-	if err := sendOne(unix.RTM_SETLINK, data); err != nil {
+	if err := sendOne(unix.RTM_SETLINK, 0, data); err != nil {
 		return fmt.Errorf("set the state of bridge port %s: %w", port.Name, err)
 	}
 	return nil
@@ -83,17 +81,8 @@ func SetPort(port Saved, pass bool) error {
 func Hold(s Saved) error {
 	data := append(linkHeader(s.Index, 0, 0),
 		marshal(netlink.Attribute{Type: unix.IFLA_PROTO_DOWN, Data: []byte{1}})...)
-	if err := sendOne(unix.RTM_NEWLINK, data); err != nil {
+	if err := sendOne(unix.RTM_NEWLINK, 0, data); err != nil {
 		return fmt.Errorf("set protodown of %s: %w", s.Name, err)
 	}
 	return nil
-}
-
-func sendOne(kind uint16, data []byte) error {
-	c, err := openSender()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	return c.send(kind, 0, data)
 }
