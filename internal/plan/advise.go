@@ -76,37 +76,41 @@ func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 		return
 	}
 	base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on, Pin: r.pins()[0]}
-	for _, ofMachine := range []bool{false, true} {
-		var levers []sample.Lever
-		for _, l := range p.Levers {
-			if l.Tune.OfMachine() == ofMachine {
-				levers = append(levers, l)
-			}
-		}
-		if len(levers) == 0 && (ofMachine || len(p.Levers) > 0) {
-			continue
-		}
-		loads := screened(*p, ofMachine)
+	held := slices.DeleteFunc(slices.Clone(p.Levers), func(l sample.Lever) bool {
+		return !l.Tune.OfMachine()
+	})
+	others := slices.DeleteFunc(slices.Clone(p.Levers), func(l sample.Lever) bool {
+		return l.Tune.OfMachine()
+	})
+	each := func(loads []string, levers []sample.Lever) {
 		for n, load := range loads {
 			base.Load = load
-			r.tryEach(p, base, levers, n == 0 && stands.Name == plain.Name)
+			tryEach(p, base, levers, n == 0 && stands.Name == plain.Name)
 		}
-		for _, l := range levers {
-			if len(loads) == 0 {
-				p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: from, Tune: l.Tune, On: on,
-					Reason: ofWholeMachine, Remedy: "--load crr, or --load rr --slice 0"})
-			}
+	}
+	if len(others) > 0 || len(held) == 0 {
+		each(screened(*p), others)
+	}
+	if len(held) == 0 {
+		return
+	}
+	loads := inVisits(*p)
+	each(loads, held)
+	for _, l := range held {
+		if len(loads) == 0 {
+			p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: from, Tune: l.Tune, On: on,
+				Reason: ofWholeMachine, Remedy: "--load crr, or --load rr --slice 0"})
 		}
 	}
 }
 
-// ofWholeMachine is why a lever is tried over no load: see screened.
+// ofWholeMachine is why a lever is tried over no load: see inVisits.
 const ofWholeMachine = "it applies to the whole machine, so it is tried over round trips or " +
 	"connections that are measured in visits"
 
 // tryEach adds the cells of a load: the baseline, its control, and each lever. If first is set, it
 // also adds the reasons why levers have none.
-func (r Request) tryEach(p *sample.Plan, base sample.Cell, levers []sample.Lever, first bool) {
+func tryEach(p *sample.Plan, base sample.Cell, levers []sample.Lever, first bool) {
 	plain := mode.Name(p.Baseline)
 	for _, c := range []sample.Cell{base, controlOf(base)} {
 		if !slices.Contains(p.Cells, c) {
@@ -157,25 +161,28 @@ func controlOf(c sample.Cell) sample.Cell {
 	return c
 }
 
-// screened returns the loads over which a lever is tried alone: the sliced ones, which take little
-// time for many cells, or all. A lever of the whole machine is tried over the first that counts
-// trips and is not sliced.
-func screened(p sample.Plan, ofMachine bool) []string {
+// screened returns the sliced loads, which take little time for many cells, or all.
+func screened(p sample.Plan) []string {
 	var sliced, all []string
 	for _, l := range p.Loads {
-		if ofMachine && (l.Slice > 0 || !workload.Of(l).Trips) {
-			continue
-		}
 		all = append(all, l.Kind)
 		if l.Slice > 0 {
 			sliced = append(sliced, l.Kind)
 		}
 	}
-	switch {
-	case ofMachine:
-		return all[:min(1, len(all))]
-	case len(sliced) > 0:
+	if len(sliced) > 0 {
 		return sliced
 	}
 	return all
+}
+
+// inVisits returns the load over which levers of the whole machine are tried: the first that counts
+// trips and is not sliced. It returns none if there is none.
+func inVisits(p sample.Plan) []string {
+	for _, l := range p.Loads {
+		if l.Slice == 0 && workload.Of(l).Trips {
+			return []string{l.Kind}
+		}
+	}
+	return nil
 }
