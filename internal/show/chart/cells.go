@@ -136,14 +136,6 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 	return scaleFor(unit, largest(xs...))
 }
 
-// rowHead returns the head of a column of cells' names.
-func rowHead(c sample.Cell) string {
-	if c.On == sample.OnEndpoint {
-		return "route"
-	}
-	return "mode"
-}
-
 // mostPoints is the largest number of rounds in a row of a strip. If there are more, every second
 // or third one and so on is shown.
 const mostPoints = 400
@@ -192,7 +184,7 @@ func stripChart(cells []analysis.Cell, metric, name string) (c document.Chart, o
 	}
 	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit),
 		How: how, Spec: spec, Aside: true,
-		Table: tableOf(rows, rowHead(cells[0].Cell), "rounds", "least", medianIn(unit.unit), "most")}, ok
+		Table: tableOf(rows, heads.Row(cells[0].On), "rounds", "least", medianIn(unit.unit), "most")}, ok
 }
 
 func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
@@ -207,9 +199,9 @@ func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	}
 	unit := scaleFor("s", largest(most...))
 	spec := lines{Axis: "latency, " + unit.unit}
-	heads := []string{rowHead(cells[0].Cell)}
+	columns := []string{heads.Row(cells[0].On)}
 	for _, p := range at {
-		heads = append(heads, fmt.Sprintf("%g %%, %s", p, unit.unit))
+		columns = append(columns, fmt.Sprintf("%g %%, %s", p, unit.unit))
 	}
 	var rows [][]string
 	for _, cell := range cells {
@@ -233,6 +225,6 @@ func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 		spec.Series, rows = append(spec.Series, one), append(rows, entry)
 	}
 	return document.Chart{Kind: "curve", Title: "Latency by percentile", Spec: spec,
-		Table: tableOf(rows, heads...),
+		Table: tableOf(rows, columns...),
 		How:   "All windows together; the median is that of the other tables, and not drawn. The right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
 }

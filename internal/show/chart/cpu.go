@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // leastParty is the least share of the CPU time that a chart shows.
@@ -39,7 +40,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 	}
 	return document.Chart{Kind: "stack", Title: "CPU time per " + w.Unit() + " by party", Spec: spec,
 		How:   "All CPUs of the machine. The parts are shares of all rounds together, their sum is the row's median. The rest is kernel work outside these processes, and other programs.",
-		Table: tableOf(rows, rowHead(cells[0].Cell)+", "+unit.unit, "client", "server", "proxy", "rest", "sum")}, ok
+		Table: tableOf(rows, heads.Row(cells[0].On)+", "+unit.unit, "client", "server", "proxy", "rest", "sum")}, ok
 }
 
 // parties returns the cell's CPU time by party, with the sum that the page shows elsewhere.

@@ -84,7 +84,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Same)
 	}
-	table := tableOf(rows, rowHead(cells[0].Cell), "in Docker's words", "old ratio", "new ratio", "change", "from",
+	table := tableOf(rows, heads.Row(cells[0].On), "in Docker's words", "old ratio", "new ratio", "change", "from",
 		"to", "verdict")
 	table.Columns[1].Right = false
 	title := heads.Title(metric, w) + ": the new run against the old one"

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 )
 
 // ratioChart draws the ratios to the baseline. ok is false if there are none.
@@ -48,7 +49,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
 	}
-	table := tableOf(rows, rowHead(cells[0].Cell), "in Docker's words", "level", "ratio to "+to, "verdict",
+	table := tableOf(rows, heads.Row(cells[0].On), "in Docker's words", "level", "ratio to "+to, "verdict",
 		"adds")
 	table.Columns[1].Right = false
 	return document.Chart{Kind: "interval", Title: name + ", against " + to,

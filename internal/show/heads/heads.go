@@ -155,3 +155,11 @@ func Title(metric string, w workload.Workload) string {
 	}
 	return cmp.Or(titles[metric], metric)
 }
+
+// Row returns the head of a column with the names of a backend's rows.
+func Row(on string) string {
+	if on == sample.OnEndpoint {
+		return "route"
+	}
+	return "mode"
+}

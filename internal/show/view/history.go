@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/heads"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -171,12 +172,8 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		of[title] = append(of[title], l)
 	}
 	for _, title := range titles {
-		name := "mode"
-		if of[title][0].On == sample.OnEndpoint {
-			name = "route"
-		}
 		t := document.Table{Level: 1, Fit: "trends",
-			Columns: []document.Column{texts("", name), texts("", "newest ratio"),
+			Columns: []document.Column{texts("", heads.Row(of[title][0].On)), texts("", "newest ratio"),
 				figures("", "change, %"), texts("", "runs"), texts("", "verdict")},
 			Layouts: narrower}
 		t.Columns[0].Cut, t.Columns[0].Least, t.Columns[3].Spare = document.CutMiddle, leastPhrase,
