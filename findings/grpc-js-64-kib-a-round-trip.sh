@@ -28,35 +28,6 @@ server.add_insecure_port(f"127.0.0.1:{sys.argv[1]}")
 server.start()
 server.wait_for_termination()
 END
-cat >delay.py <<'END'
-"""delay.py PORT TO passes each piece of data on 20 ms later, in both directions."""
-import asyncio, sys
-
-async def pump(reader, writer):
-    loop = asyncio.get_running_loop()
-
-    def send(data):
-        if not writer.is_closing():
-            writer.write(data) if data else writer.close()
-    try:
-        while True:
-            data = await reader.read(1 << 20)
-            loop.call_later(0.02, send, data)
-            if not data:
-                return
-    except ConnectionError:
-        writer.close()
-
-async def serve(reader, writer):
-    there = await asyncio.open_connection("127.0.0.1", int(sys.argv[2]))
-    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
-
-async def listen():
-    async with await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1])) as server:
-        await server.serve_forever()
-
-asyncio.run(listen())
-END
 cat >get.py <<'END'
 import sys, time
 import grpc
@@ -82,7 +53,7 @@ get('1').then(async () => {
 })
 END
 py/bin/python serve.py "$near" &
-python3 delay.py "$far" "$near" &
+python3 "$here/delay.py" "$far" "$near" &
 wait_port "$near" && wait_port "$far"
 python=$(py/bin/python get.py "$far")
 read -r js < <(node get.cjs "$far")
