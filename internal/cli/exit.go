@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 const (
@@ -88,11 +89,8 @@ func (f *failure) Hint() string { return cmp.Or(f.hint, ownHint(f.err)) }
 
 // ownHint returns the hint of an error that has one, or "".
 func ownHint(err error) string {
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		return h.Hint()
+	if own := hint.Of(err); own != "" {
+		return own
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return vantage.CheckName

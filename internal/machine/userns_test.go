@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func TestExplainUserNamespace(t *testing.T) {
@@ -98,11 +99,7 @@ func TestExplainUserNamespace(t *testing.T) {
 			if !strings.Contains(err.Error(), tt.reason) {
 				t.Errorf("got %q, want %q in it", err, tt.reason)
 			}
-			hinter, ok := errors.AsType[interface {
-				error
-				Hint() string
-			}](err)
-			if !ok || hinter.Hint() != tt.hint {
+			if hint.Of(err) != tt.hint {
 				t.Errorf("hint of %v lacks %q", err, tt.hint)
 			}
 		})

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -62,14 +64,7 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // Hint suggests a correction, or explains the form of a sentence.
 func (e *SyntaxError) Hint() string {
-	if e.hint != "" {
-		return e.hint
-	}
-	var own interface{ Hint() string }
-	if errors.As(e.Err, &own) {
-		return own.Hint()
-	}
-	return "for example bridge.throughput >= 0.9 of host, or publish-nat.latency_p99 <= 50us from container load rr"
+	return cmp.Or(e.hint, hint.Of(e.Err), "for example bridge.throughput >= 0.9 of host, or publish-nat.latency_p99 <= 50us from container load rr")
 }
 
 // Aliases of metrics.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 const patience = 60 * time.Second
@@ -91,8 +93,7 @@ func TestDeniedDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(dir)
-	var hinting interface{ Hint() string }
-	if !errors.As(err, &hinting) || !errors.Is(err, os.ErrPermission) {
+	if hint.Of(err) == "" || !errors.Is(err, os.ErrPermission) {
 		t.Error(err)
 	}
 }
@@ -100,8 +101,7 @@ func TestDeniedDir(t *testing.T) {
 // A service may have no home that it can write to.
 func TestDirThatCannotBeMade(t *testing.T) {
 	hinted := func(what string, err error) {
-		var h interface{ Hint() string }
-		if !errors.As(err, &h) || !strings.Contains(h.Hint(), "XDG_STATE_HOME") {
+		if !strings.Contains(hint.Of(err), "XDG_STATE_HOME") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // Arg is the argument that makes toll the client for a toll on another machine (see Main).
@@ -66,11 +67,7 @@ func told(err error) *farError {
 	if err == nil {
 		return nil
 	}
-	out := &farError{Text: err.Error()}
-	var hint interface{ Hint() string }
-	if errors.As(err, &hint) {
-		out.Remedy = hint.Hint()
-	}
+	out := &farError{Text: err.Error(), Remedy: hint.Of(err)}
 	var status *openai.StatusError
 	if errors.As(err, &status) {
 		out.Status = status.Code

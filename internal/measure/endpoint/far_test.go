@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 type box struct {
@@ -96,8 +97,7 @@ func TestFar(t *testing.T) {
 
 func TestFarError(t *testing.T) {
 	err := error(told(&familyError{"db", "IPv6"}))
-	var hint interface{ Hint() string }
-	if err.Error() != "db has no IPv6 address" || !errors.As(err, &hint) || hint.Hint() == "" {
+	if err.Error() != "db has no IPv6 address" || hint.Of(err) == "" {
 		t.Errorf("%v", err)
 	}
 	var status *openai.StatusError

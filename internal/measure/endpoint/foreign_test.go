@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // A server of another protocol is named, with what to type for it.
@@ -88,8 +89,8 @@ func TestForeignServers(t *testing.T) {
 				return
 			}
 			if err == nil || err.Error() != tt.err ||
-				!strings.Contains(hintOf(err), tt.hint) {
-				t.Errorf("%v: hint %q", err, hintOf(err))
+				!strings.Contains(hint.Of(err), tt.hint) {
+				t.Errorf("%v: hint %q", err, hint.Of(err))
 			}
 		})
 	}

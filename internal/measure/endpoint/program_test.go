@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func TestParseRoutes(t *testing.T) {
@@ -84,9 +85,7 @@ func TestFamilies(t *testing.T) {
 	}
 	r := &route{host: "127.0.0.1", only: Families{Six: true}, from: vantage.Local()}
 	_, _, err := r.lookUp(context.Background())
-	var hinted interface{ Hint() string }
-	if err == nil || err.Error() != "127.0.0.1 has no IPv6 address" || !errors.As(err, &hinted) ||
-		hinted.Hint() == "" {
+	if err == nil || err.Error() != "127.0.0.1 has no IPv6 address" || hint.Of(err) == "" {
 		t.Errorf("%v", err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // listen calls handle with each connection, and returns the address.
@@ -210,14 +211,6 @@ func redis(password string) func(net.Conn) {
 	}
 }
 
-func hintOf(err error) string {
-	var h interface{ Hint() string }
-	if !errors.As(err, &h) {
-		return ""
-	}
-	return h.Hint()
-}
-
 func TestDialogues(t *testing.T) {
 	pages := listen(t, "tcp", "127.0.0.1:0", web(0, "page"))
 	cache := listen(t, "tcp", "127.0.0.1:0", redis(""))
@@ -310,8 +303,8 @@ func TestDialogues(t *testing.T) {
 				t.Errorf("%v", err)
 			case tt.err != "" && (err == nil || err.Error() != tt.err):
 				t.Errorf("%v, want %q", err, tt.err)
-			case tt.hint != "" && hintOf(err) != tt.hint:
-				t.Errorf("%v: hint %q", err, hintOf(err))
+			case tt.hint != "" && hint.Of(err) != tt.hint:
+				t.Errorf("%v: hint %q", err, hint.Of(err))
 			}
 		})
 	}

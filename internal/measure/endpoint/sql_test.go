@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/postgrestest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
@@ -84,8 +85,7 @@ func TestSQLCheck(t *testing.T) {
 	if wants(t, err, "a: ", "wrong password", "28P01"); strings.Contains(err.Error(), "hunter") {
 		t.Error(err)
 	}
-	var hint interface{ Hint() string }
-	if !errors.As(err, &hint) || hint.Hint() == "" {
+	if hint.Of(err) == "" {
 		t.Errorf("%v has no hint", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // Meter reads the machine's clocks and those of processes.
@@ -166,13 +167,9 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 		return nil
 	}
 	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On,
-		Reason: path.OneLine(err)}
+		Reason: path.OneLine(err), Remedy: hint.Of(err)}
 	if sample.UDP(c.Load) { // over TCP it may exist
 		s.Load = c.Load
-	}
-	var hint interface{ Hint() string }
-	if errors.As(err, &hint) {
-		s.Remedy = hint.Hint()
 	}
 	return s
 }

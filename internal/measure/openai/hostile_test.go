@@ -16,6 +16,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // asking is how errors of a request to a server on this machine begin, as testgolden.Stable has
@@ -272,8 +273,7 @@ func TestNoConnection(t *testing.T) {
 	if !errors.Is(err, unix.ECONNREFUSED) || testgolden.Stable(err.Error()) != "list the models of http://127.0.0.1:PORT/v1/chat/completions: dial tcp 127.0.0.1:PORT: connect: connection refused" {
 		t.Errorf("probe: %v", err)
 	}
-	var hinted interface{ Hint() string }
-	if !errors.As(err, &hinted) || hinted.Hint() != "start the server first, or publish "+
+	if hint.Of(err) != "start the server first, or publish "+
 		"the container's port; toll ports PORT shows who listens" {
 		t.Errorf("no remedy for %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // delta is the event of a token under a name, as JSON.
@@ -211,13 +212,8 @@ func TestUnreadable(t *testing.T) {
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("%v\nwant %q", err, tt.want)
 			}
-			hint := ""
-			var h interface{ Hint() string }
-			if errors.As(err, &h) {
-				hint = h.Hint()
-			}
-			if hint != tt.hint {
-				t.Errorf("hint %q, want %q", hint, tt.hint)
+			if got := hint.Of(err); got != tt.hint {
+				t.Errorf("hint %q, want %q", got, tt.hint)
 			}
 		})
 	}
@@ -536,9 +532,8 @@ func TestOnlyHTTP2(t *testing.T) {
 	}), "http:", "https:", 1), Options{Model: "m"})).Ask(t.Context())
 	for want, err := range map[string]error{"let it accept HTTP/1.1, or measure with another client, of gRPC with one of its own: toll run server:80 --client 'curl -sNo /dev/null --http2-prior-knowledge http://server/v1/chat/completions'": plain,
 		"let it accept HTTP/1.1, or measure with another client, of gRPC with one of its own: toll run 127.0.0.1:PORT --client 'curl -sNo /dev/null --http2 https://127.0.0.1:PORT/v1/chat/completions'": secure} {
-		var h interface{ Hint() string }
 		if err == nil || !strings.Contains(err.Error(), "speaks HTTP/2 only") ||
-			!errors.As(err, &h) || testgolden.Stable(h.Hint()) != want {
+			testgolden.Stable(hint.Of(err)) != want {
 			t.Errorf("%v, want hint %q", err, want)
 		}
 	}
@@ -563,9 +558,8 @@ func TestServerOfHTTP2(t *testing.T) {
 	}
 	r.Body.Close()
 	_, err = endpoint(t, s.URL, Options{}).Probe(t.Context())
-	var h interface{ Hint() string }
-	if err == nil || testgolden.Stable(err.Error()) != asking+"the server speaks HTTP/2 only, and toll HTTP/1.1" || !errors.As(err, &h) ||
-		!strings.Contains(h.Hint(), "--http2-prior-knowledge "+s.URL) || served != 1 {
+	if err == nil || testgolden.Stable(err.Error()) != asking+"the server speaks HTTP/2 only, and toll HTTP/1.1" ||
+		!strings.Contains(hint.Of(err), "--http2-prior-knowledge "+s.URL) || served != 1 {
 		t.Errorf("%v after %d served", err, served)
 	}
 	for said, want := range map[string]string{"": asking + "the server closed the connection without a response",
@@ -576,9 +570,9 @@ func TestServerOfHTTP2(t *testing.T) {
 			c.Close()
 		})
 		_, err = endpoint(t, other, Options{Model: "m"}).Probe(t.Context())
-		if err == nil || testgolden.Stable(err.Error()) != want || !errors.As(err, &h) ||
-			!strings.HasSuffix(h.Hint(), needsHTTP) ||
-			said == "" && h.Hint() != "if the server speaks TLS, its URL begins with https://; toll stream needs an HTTP server; toll ports PORT shows which program listens on a port" {
+		if err == nil || testgolden.Stable(err.Error()) != want ||
+			!strings.HasSuffix(hint.Of(err), needsHTTP) ||
+			said == "" && hint.Of(err) != "if the server speaks TLS, its URL begins with https://; toll stream needs an HTTP server; toll ports PORT shows which program listens on a port" {
 			t.Errorf("a server that says %q: %v, want %q and a hint", said, err, want)
 		}
 	}
@@ -586,7 +580,7 @@ func TestServerOfHTTP2(t *testing.T) {
 	defer plain.Close()
 	_, err = endpoint(t, strings.Replace(plain.URL, "http:", "https:", 1),
 		Options{}).Probe(t.Context())
-	if err == nil || !errors.As(err, &h) || !strings.HasSuffix(h.Hint(), "begins with http://") {
+	if err == nil || !strings.HasSuffix(hint.Of(err), "begins with http://") {
 		t.Errorf("a server without TLS: %v, want a hint", err)
 	}
 }
@@ -602,10 +596,9 @@ func TestServerOfWebSocket(t *testing.T) {
 	})
 	for _, model := range []string{"", "m"} {
 		_, err := endpoint(t, server, Options{Model: model}).Probe(t.Context())
-		var h interface{ Hint() string }
 		if err == nil || testgolden.Stable(err.Error()) != asking+
 			"the server answered 426 Upgrade Required: missing Connection header" ||
-			!errors.As(err, &h) || !strings.Contains(h.Hint(), "not WebSocket") {
+			!strings.Contains(hint.Of(err), "not WebSocket") {
 			t.Errorf("%v", err)
 		}
 	}

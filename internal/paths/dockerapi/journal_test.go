@@ -2,10 +2,11 @@ package dockerapi
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func TestJournal(t *testing.T) {
@@ -69,9 +70,8 @@ func TestLeftBehind(t *testing.T) {
 		}
 	}
 	err = j.Left()
-	var hint interface{ Hint() string }
-	if !errors.As(err, &hint) || err.Error() != "left behind: 2 networks, 1 container" ||
-		hint.Hint() != "once the daemon answers again, toll clean removes what is left" {
+	if err == nil || err.Error() != "left behind: 2 networks, 1 container" ||
+		hint.Of(err) != "once the daemon answers again, toll clean removes what is left" {
 		t.Errorf("%v", err)
 	}
 	for _, x := range []Entry{{Network, "a"}, {Network, "b"}, {Container, "c"}} {

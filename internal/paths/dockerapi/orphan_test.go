@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string) {
@@ -90,8 +91,7 @@ func TestWhatIsNoJournal(t *testing.T) {
 			t.Errorf("%s is gone", file)
 		}
 	}
-	var h interface{ Hint() string }
-	if !errors.As(err, &h) {
+	if hint.Of(err) == "" {
 		t.Error("no hint")
 	}
 }

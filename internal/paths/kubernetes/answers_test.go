@@ -17,20 +17,13 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func plain(words string) bool {
 	return len(words) < 4000 && strings.IndexFunc(words, func(r rune) bool {
 		return !unicode.IsPrint(r)
 	}) < 0
-}
-
-func hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
 }
 
 func TestRefusals(t *testing.T) {
@@ -114,11 +107,11 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("the error does not say %q: %s", w, err)
 				}
 			}
-			if !strings.Contains(hint(err), tt.hint) {
-				t.Errorf("the hint does not say %q: %s", tt.hint, hint(err))
+			if !strings.Contains(hint.Of(err), tt.hint) {
+				t.Errorf("the hint does not say %q: %s", tt.hint, hint.Of(err))
 			}
-			if !plain(err.Error()) || !plain(hint(err)) {
-				t.Errorf("not fit to be shown: %q, %q", err, hint(err))
+			if !plain(err.Error()) || !plain(hint.Of(err)) {
+				t.Errorf("not fit to be shown: %q, %q", err, hint.Of(err))
 			}
 			if strings.Contains(err.Error(), fakeToken) {
 				t.Errorf("the token is shown: %s", err)
@@ -150,8 +143,8 @@ func TestUnreachable(t *testing.T) {
 			}
 			_, err = c.version(t.Context())
 			if !errors.Is(err, machine.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
-				hint(err) == "" || !plain(err.Error()) {
-				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
+				hint.Of(err) == "" || !plain(err.Error()) {
+				t.Errorf("%v; hint: %s; want %q", err, hint.Of(err), tt.want)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // Clean removes the objects of runs whose toll has ended. It finds them by label and mark, in the
@@ -192,9 +193,8 @@ func (e *keptError) Unwrap() error { return e.err }
 // Hint returns the error's own hint, and what to do about a cluster that no longer exists.
 func (e *keptError) Hint() string {
 	gone := "if that cluster is gone for good, remove the journal"
-	var h interface{ Hint() string }
-	if errors.As(e.err, &h) && h.Hint() != "" {
-		return h.Hint() + "; " + gone
+	if own := hint.Of(e.err); own != "" {
+		return own + "; " + gone
 	}
 	return gone
 }

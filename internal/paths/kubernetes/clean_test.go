@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func marks() (dead, elsewhere, alive string) {
@@ -135,8 +136,8 @@ func TestCleanThere(t *testing.T) {
 		t.Errorf("%q, %v, left %q", removed, err, s.names())
 	}
 	c = Clean{StateDir: t.TempDir(), Access: cluster.Access{Kubeconfig: "/nowhere"}}
-	if _, err := c.Run(t.Context()); err == nil || hint(err) == "" {
-		t.Errorf("%v, %s", err, hint(err))
+	if _, err := c.Run(t.Context()); err == nil || hint.Of(err) == "" {
+		t.Errorf("%v, %s", err, hint.Of(err))
 	}
 }
 
@@ -244,8 +245,8 @@ func TestCleanKeeps(t *testing.T) {
 				t.Fatalf("%v, want %q", err, tt.err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), tt.err) ||
-				!strings.Contains(hint(err), tt.hint) || !strings.Contains(err.Error(), file)) {
-				t.Errorf("%v; hint: %s; want %q, %q", err, hint(err), tt.err, tt.hint)
+				!strings.Contains(hint.Of(err), tt.hint) || !strings.Contains(err.Error(), file)) {
+				t.Errorf("%v; hint: %s; want %q, %q", err, hint.Of(err), tt.err, tt.hint)
 			}
 			if _, err := os.Stat(file); err != nil {
 				t.Error(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 func TestExec(t *testing.T) {
@@ -132,9 +133,9 @@ func TestExecRefused(t *testing.T) {
 	if err == nil || err.Error() != "you may not get pods/exec in namespace measured "+
 		"(403): pods/exec is forbidden: User \"u\" cannot get resource \"pods/exec\" "+
 		"in API group \"\" in the namespace \"measured\"" || !plain(err.Error()) ||
-		hint(err) != "toll kubernetes manifest prints a role with the permissions that "+
+		hint.Of(err) != "toll kubernetes manifest prints a role with the permissions that "+
 			"toll needs" {
-		t.Errorf("%v; hint: %s", err, hint(err))
+		t.Errorf("%v; hint: %s", err, hint.Of(err))
 	}
 }
 
@@ -192,8 +193,8 @@ func TestExecByProxy(t *testing.T) {
 			}
 			_, err := s.connect().exec(t.Context(), "p", "x")
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !plain(err.Error()) ||
-				!strings.Contains(hint(err), tt.hint) {
-				t.Errorf("%q; hint: %s; want %q", err, hint(err), tt.want)
+				!strings.Contains(hint.Of(err), tt.hint) {
+				t.Errorf("%q; hint: %s; want %q", err, hint.Of(err), tt.want)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // modelArg makes this binary serve a language model at an address.
@@ -222,7 +223,7 @@ func TestObserverRefused(t *testing.T) {
 			var u *machine.UnsupportedError
 			if !errors.As(err, &u) || u.Missing != tt.says ||
 				!strings.Contains(u.Remedy, tt.remedy) {
-				t.Errorf("%v; hint: %s", err, hint(err))
+				t.Errorf("%v; hint: %s", err, hint.Of(err))
 			}
 			if err := k.Close(); err != nil {
 				t.Error(err)

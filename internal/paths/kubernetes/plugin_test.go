@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // withPlugin has the command print the credentials.
@@ -68,8 +69,8 @@ func TestPlugin(t *testing.T) {
 				t.Error(err)
 			case tt.want == "":
 			case !errors.Is(err, machine.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
-				hint(err) == "" || !plain(err.Error()):
-				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
+				hint.Of(err) == "" || !plain(err.Error()):
+				t.Errorf("%v; hint: %s; want %q", err, hint.Of(err), tt.want)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // madeOn has the fake cluster start a pod of a role on its first node.
@@ -144,7 +145,7 @@ func TestHowNodesGetTheImage(t *testing.T) {
 			"/var/lib/rancher/rke2/bin/ctr -a /run/k3s/containerd/containerd.sock -n k8s.io"},
 	} {
 		tt.n.Name = "n1"
-		if got := hint(r.failed(p, tt.n)); !strings.HasPrefix(got,
+		if got := hint.Of(r.failed(p, tt.n)); !strings.HasPrefix(got,
 			"kubectl-toll image | ssh n1 "+tt.want) {
 			t.Errorf("%+v: %s", tt.n, got)
 		}

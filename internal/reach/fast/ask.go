@@ -19,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // refused returns why routes may not be used, by Route.Dial. Routes that may be used are not in it.
@@ -329,13 +330,7 @@ func (f *Fast) judge(ctx context.Context, facts *ports.Facts, routes []Route) (m
 		why, remedy := f.judged.why[r.Dial],
 			fmt.Sprintf("toll ports %d shows its routes", r.host.Port())
 		if err := f.judged.err; err != nil {
-			why, remedy = "cannot test its rules in a copy of the network: "+err.Error(), ""
-			if hint, ok := errors.AsType[interface {
-				error
-				Hint() string
-			}](err); ok {
-				remedy = hint.Hint()
-			}
+			why, remedy = "cannot test its rules in a copy of the network: "+err.Error(), hint.Of(err)
 		}
 		if why != "" {
 			left = append(left, Refusal{r.Container, "tcp", r.host, why, remedy})

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 // Command is a shell command to run in a copy.
@@ -49,11 +51,8 @@ func (e *NoJailError) Unwrap() error { return e.Reason }
 
 // Hint returns the reason's remedy or, if it has none, where else to try commands.
 func (e *NoJailError) Hint() string {
-	var h interface{ Hint() string }
-	if errors.As(e.Reason, &h) {
-		return h.Hint()
-	}
-	return "another machine may try them on a file of toll ports --save, by --from-file"
+	return cmp.Or(hint.Of(e.Reason),
+		"another machine may try them on a file of toll ports --save, by --from-file")
 }
 
 // Run runs a shell command in the copy, as root of the copy, for example

@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
 
 var lo = link.Saved{Name: "lo", Index: 1, MTU: 65536, Up: true, Lower: true,
@@ -122,11 +123,7 @@ func TestWithoutUserNamespaces(t *testing.T) {
 	}
 	m := &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}}
 	_, err := replica.Start(t.Context(), m, nil)
-	hint, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err)
-	if !ok || hint.Hint() != remedy.AsRoot("sysctl -w user.max_user_namespaces=15000") {
+	if hint.Of(err) != remedy.AsRoot("sysctl -w user.max_user_namespaces=15000") {
 		t.Errorf("without a user namespace: %v", err)
 	}
 	replica.SetHere(m)
