@@ -157,12 +157,8 @@ func restoreSetting(ns *netns.NS, name string) (was bool, err error) {
 			if !slices.Contains(local.BridgeNF, name) {
 				return nil
 			}
-			now, err := sysctl.Get(name)
-			if err != nil || now != "0" {
-				return err
-			}
-			was = true
-			return sysctl.Set(name, "1")
+			was, err = restoreSysctl(name)
+			return err
 		}
 		i := slices.Index(link.BridgeNF[:], option)
 		if i < 0 {
@@ -179,6 +175,18 @@ func restoreSetting(ns *netns.NS, name string) (was bool, err error) {
 		return nil
 	})
 	return was && err == nil, err
+}
+
+// restoreSysctl does so for a sysctl. One that is gone with br_netfilter is 1 when that is loaded
+// again.
+func restoreSysctl(key string) (was bool, err error) {
+	switch now, err := sysctl.Get(key); {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil || now != "0":
+		return false, err
+	}
+	return true, sysctl.Set(key, "1")
 }
 
 // setBridgeNF sets whether iptables sees what one of toll's bridges forwards. It must be called in
