@@ -8,11 +8,11 @@ import (
 )
 
 type piece struct {
-	token  bool
-	text   string // of the token
-	whole  bool   // the token is of a message, which has all so far if there were deltas
+	text   string // of the token; "": there is none
+	whole  bool   // the text is of a message, which has all so far if there were deltas
+	choice int    // of which the text is
 	finish string // reason for the stop; "": none yet
-	tokens int    // so far, as the server counts; 0: unknown
+	tokens int    // so far, of all choices, as the server counts; 0: unknown
 	fault  string // server's error; "": none
 	other  bool   // an event that is no part of a response, such as a ping
 }
@@ -28,6 +28,7 @@ type chunk struct {
 }
 
 type choice struct {
+	Index   count  `json:"index"`
 	Delta   *said  `json:"delta"`
 	Message *said  `json:"message"` // of a response in one piece; some servers stream it
 	Text    texts  `json:"text"`    // of the older completions
@@ -37,12 +38,14 @@ type choice struct {
 // said has what a model says, under the names that servers give it.
 type said struct {
 	Content          texts `json:"content"`
-	ReasoningContent texts `json:"reasoning_content"` // llama.cpp, vLLM
-	Reasoning        texts `json:"reasoning"`         // Ollama, gateways
+	ReasoningContent texts `json:"reasoning_content"` // llama.cpp, SGLang
+	Reasoning        texts `json:"reasoning"`         // vLLM, Ollama, gateways
 	ReasoningText    texts `json:"reasoning_text"`
 	ReasoningDetails texts `json:"reasoning_details"` // OpenRouter
 	Thinking         texts `json:"thinking"`
 	Refusal          texts `json:"refusal"`
+	Audio            texts `json:"audio"`
+	Images           texts `json:"images"`
 	ToolCalls        calls `json:"tool_calls"`
 	FunctionCall     calls `json:"function_call"`
 }
@@ -51,37 +54,24 @@ type usage struct {
 	Tokens count `json:"completion_tokens"`
 }
 
-func (d *said) something() bool {
-	return d != nil && bool(d.Content.filled || d.ReasoningContent.filled || d.Reasoning.filled ||
-		d.ReasoningText.filled || d.ReasoningDetails.filled || d.Thinking.filled ||
-		d.Refusal.filled || d.ToolCalls.filled || d.FunctionCall.filled)
-}
-
 // text returns what is said. A server that says the same under two names is read once.
 func (d *said) text() string {
 	if d == nil {
 		return ""
 	}
-	reasoning := cmp.Or(d.ReasoningContent.text, d.Reasoning.text, d.ReasoningText.text,
-		d.Thinking.text, d.ReasoningDetails.text)
-	return reasoning + d.Content.text + d.Refusal.text + d.ToolCalls.text + d.FunctionCall.text
+	return string(cmp.Or(d.ReasoningContent, d.Reasoning, d.ReasoningText, d.Thinking,
+		d.ReasoningDetails)+d.Content+d.Refusal+d.Audio+d.Images) +
+		string(d.ToolCalls+d.FunctionCall)
 }
 
-func (c choice) something() bool {
-	return bool(c.Text.filled) || c.Delta.something() || c.whole()
-}
-
-// whole reports whether only a message brings something.
-func (c choice) whole() bool {
-	return !bool(c.Text.filled) && !c.Delta.something() && c.Message.something()
-}
-
-// text returns what a choice brings. Some servers repeat all so far in a message beside the delta.
-func (c choice) text() string {
-	if c.whole() {
-		return c.Message.text()
+// text returns what a choice brings, and whether it is a whole message's. Some servers repeat all so
+// far in a message beside the delta.
+func (c choice) text() (text string, whole bool) {
+	if text = string(c.Text) + c.Delta.text(); text != "" {
+		return text, false
 	}
-	return c.Text.text + c.Delta.text()
+	text = c.Message.text()
+	return text, text != ""
 }
 
 func (u *usage) tokens() int {
@@ -89,6 +79,20 @@ func (u *usage) tokens() int {
 		return 0
 	}
 	return int(u.Tokens)
+}
+
+// said sets the piece's text to that of the first choice that has one.
+func (p *piece) said(all []choice) {
+	for i, c := range all {
+		p.finish = cmp.Or(p.finish, c.Finish)
+		if p.text == "" {
+			p.text, p.whole = c.text()
+			p.choice = max(int(c.Index), i)
+		}
+	}
+	if p.text == "" {
+		p.choice = 0
+	}
 }
 
 // parseChunk returns what an event brings. It fails for data that begins like a chunk and is none.
@@ -105,9 +109,7 @@ func parseChunk(data []byte) (piece, error) {
 	case bool(c.Error) || c.Object == "error": // vLLM
 		p.fault = faultText(data)
 	case len(c.Choices) > 0:
-		first := c.Choices[0]
-		p.token, p.text, p.finish = first.something(), first.text(), first.Finish
-		p.whole = first.whole()
+		p.said(c.Choices)
 	case c.Choices == nil && c.Usage == nil:
 		p.other = true
 	}
@@ -134,56 +136,78 @@ func (f *filled) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// texts is a JSON member with a text: a string, or the texts in a list of parts.
-type texts struct {
-	filled
-	text string
+// texts is a JSON member with a text: a string, a number, a part with a text, or a list of parts.
+type texts string
+
+type part struct {
+	Text       texts `json:"text"`
+	Summary    texts `json:"summary"`  // OpenRouter
+	Data       texts `json:"data"`     // of audio; OpenRouter's, encrypted
+	Thinking   texts `json:"thinking"` // Mistral
+	Transcript texts `json:"transcript"`
+	Image      texts `json:"image_url"`
+	URL        texts `json:"url"`
 }
 
 func (t *texts) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, &t.text) != nil {
-		var parts []struct {
-			Text     string `json:"text"`
-			Summary  string `json:"summary"`  // OpenRouter
-			Data     string `json:"data"`     // OpenRouter, encrypted
-			Thinking texts  `json:"thinking"` // Mistral
-		}
-		if json.Unmarshal(b, &parts) == nil {
-			for _, p := range parts {
-				t.text += p.Text + p.Summary + p.Data + p.Thinking.text
-			}
-		}
+	if json.Unmarshal(b, (*string)(t)) == nil {
+		return nil
 	}
-	return t.filled.UnmarshalJSON(b)
+	var parts []part
+	switch {
+	case b[0] == '{':
+		parts = make([]part, 1)
+		_ = json.Unmarshal(b, &parts[0]) // without what is of another type
+	case b[0] == '[':
+		_ = json.Unmarshal(b, &parts)
+	case b[0] == '-' || b[0] >= '0' && b[0] <= '9':
+		*t = texts(b)
+	}
+	for _, p := range parts {
+		*t += p.Text + p.Summary + p.Data + p.Thinking + p.Transcript + p.Image + p.URL
+	}
+	return nil
 }
 
-// calls is a JSON member with calls of tools, or of one function, whose text is their names and
-// arguments.
-type calls struct {
-	filled
-	text string
+// calls is a JSON member with calls of tools, or of one function: their names and arguments.
+type calls string
+
+type call struct {
+	function
+	Function function `json:"function"`
+	Custom   function `json:"custom"`
 }
 
 type function struct {
-	Name      texts `json:"name"`
-	Arguments texts `json:"arguments"`
+	Name      texts     `json:"name"`
+	Arguments arguments `json:"arguments"`
+	Input     arguments `json:"input"` // of a custom tool
 }
 
-func (f *function) text() string { return f.Name.text + f.Arguments.text }
+// arguments are a string, or any other JSON.
+type arguments string
+
+func (a *arguments) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, (*string)(a)) != nil {
+		*a = arguments(b)
+	}
+	return nil
+}
+
+func (f *function) text() calls { return calls(f.Name) + calls(f.Arguments+f.Input) }
 
 func (c *calls) UnmarshalJSON(b []byte) error {
-	var all []struct {
-		Function function `json:"function"`
+	var all []call
+	if b[0] == '{' {
+		all = make([]call, 1)
+		_ = json.Unmarshal(b, &all[0])
+	} else {
+		_ = json.Unmarshal(b, &all)
 	}
-	var one function
-	if json.Unmarshal(b, &all) == nil {
-		for _, call := range all {
-			c.text += call.Function.text()
-		}
-	} else if json.Unmarshal(b, &one) == nil {
-		c.text = one.text()
+	for _, x := range all {
+		*c += x.text() + x.Function.text() + x.Custom.text()
 	}
-	return c.filled.UnmarshalJSON(b)
+	return nil
 }
 
 // count is a number of tokens. Anything else in JSON counts as 0.

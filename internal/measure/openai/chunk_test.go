@@ -16,27 +16,47 @@ var chunks = []struct {
 	name, data string
 	want       piece
 }{
-	{"content", `{"choices":[{"delta":{"content":"a"}}]}`, piece{token: true, text: "a"}},
-	{"space", `{"choices":[{"delta":{"content":" "}}]}`, piece{token: true, text: " "}},
+	{"content", `{"choices":[{"delta":{"content":"a"}}]}`, piece{text: "a"}},
+	{"space", `{"choices":[{"delta":{"content":" "}}]}`, piece{text: " "}},
 	{"role", `{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
 		piece{}},
 	{"null", `{"choices":[{"delta":{"role":"assistant","content":null}}]}`, piece{}},
 	{"no-delta", `{"choices":[{"delta":null,"finish_reason":"stop"}]}`, piece{finish: "stop"}},
 	{"reasoning-content", `{"choices":[{"delta":{"content":null,"reasoning_content":"a"}}]}`,
-		piece{token: true, text: "a"}},
-	{"reasoning", `{"choices":[{"delta":{"content":"","reasoning":"a"}}]}`, piece{token: true, text: "a"}},
+		piece{text: "a"}},
+	{"reasoning", `{"choices":[{"delta":{"content":"","reasoning":"a"}}]}`, piece{text: "a"}},
 	{"tool", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`,
-		piece{token: true, text: "{"}},
+		piece{text: "{"}},
 	{"no-tools", `{"choices":[{"delta":{"tool_calls":[ ]}}]}`, piece{}},
 	{"parts", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}`,
-		piece{token: true, text: "a"}},
+		piece{text: "a"}},
 	{"text", `{"choices":[{"text":"a","finish_reason":"length"}]}`,
-		piece{token: true, text: "a", finish: "length"}},
+		piece{text: "a", finish: "length"}},
 	{"usage", `{"choices":[],"usage":{"completion_tokens":5}}`, piece{tokens: 5}},
-	{"usage-null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, piece{token: true, text: "a"}},
+	{"usage-null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, piece{text: "a"}},
 	{"usage-odd", `{"choices":[],"usage":{"completion_tokens":"many"}}`, piece{}},
 	{"usage-impossible", `{"choices":[],"usage":{"completion_tokens":-1}}`, piece{}},
-	{"second-choice", `{"choices":[{"delta":{}},{"delta":{"content":"a"}}]}`, piece{}},
+	{"no-arguments", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}]}`,
+		piece{}},
+	{"custom-tool", `{"choices":[{"delta":{"tool_calls":[{"index":0,"type":"custom",` +
+		`"custom":{"name":"a","input":"b"}}]}}]}`, piece{text: "ab"}},
+	{"arguments-as-object",
+		`{"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":{"b":1}}}]}}]}`,
+		piece{text: `a{"b":1}`}},
+	{"audio", `{"choices":[{"delta":{"audio":{"id":"x","data":"UklG"}}}]}`, piece{text: "UklG"}},
+	{"transcript", `{"choices":[{"delta":{"audio":{"transcript":"a"}}}]}`, piece{text: "a"}},
+	{"end-of-audio", `{"choices":[{"delta":{"audio":{"id":"x","expires_at":1}}}]}`, piece{}},
+	{"image", `{"choices":[{"delta":{"images":[{"type":"image_url","image_url":{"url":"data:"}}]}}]}`,
+		piece{text: "data:"}},
+	{"signature", `{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text",` +
+		`"signature":"x"}]}}]}`, piece{}},
+	{"annotations", `{"choices":[{"delta":{"annotations":[{"type":"url_citation"}]}}]}`, piece{}},
+	{"second-choice", `{"choices":[{"index":1,"delta":{"content":"a"}}]}`,
+		piece{text: "a", choice: 1}},
+	{"only-a-second-choice", `{"choices":[{"delta":{}},{"delta":{"content":"a"}}]}`,
+		piece{text: "a", choice: 1}},
+	{"two-choices", `{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":` +
+		`{"content":"b"},"finish_reason":"stop"}]}`, piece{text: "a", finish: "stop"}},
 	{"nothing", `{}`, piece{other: true}},
 	{"empty", "", piece{other: true}},
 	{"blank", " \r\n", piece{other: true}},
@@ -47,11 +67,11 @@ var chunks = []struct {
 	{"ping", `{"type":"ping"}`, piece{other: true}},
 	{"choices-null", `{"choices":null,"usage":{"completion_tokens":2}}`, piece{tokens: 2}},
 	{"message", `{"choices":[{"delta":{},"message":{"content":"a"}}]}`,
-		piece{token: true, text: "a", whole: true}},
+		piece{text: "a", whole: true}},
 	{"groq", `{"choices":[{"delta":{}}],"x_groq":{"usage":{"completion_tokens":24}}}`,
 		piece{tokens: 24}},
 	{"error", `{"error":{"message":"oh"}}`, piece{fault: "oh"}},
-	{"error-null", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, piece{token: true, text: "a"}},
+	{"error-null", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, piece{text: "a"}},
 	{"error-number", `{"error":5}`, piece{fault: "5"}},
 	{"error-object", `{"error":{"code":5}}`, piece{fault: `{"code":5}`}},
 	{"object-error", `{"object":"error","message":"oh"}`, piece{fault: "oh"}},
@@ -83,7 +103,7 @@ func FuzzChunk(f *testing.F) {
 		if p.tokens < 0 || p.tokens > maxTokens {
 			t.Errorf("%d tokens", p.tokens)
 		}
-		if p.fault != "" && (p.token || p.finish != "") || p.other && p != (piece{other: true}) {
+		if p.fault != "" && (p.text != "" || p.finish != "") || p.other && p != (piece{other: true}) {
 			t.Errorf("%+v", p)
 		}
 		faultText(b)

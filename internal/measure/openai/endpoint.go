@@ -52,6 +52,7 @@ type Endpoint struct {
 	legacy  bool
 	secrets secrets
 	without []string // members that requests leave out, because the server refuses them
+	several bool     // requests ask for several choices
 
 	mostTokens, mostBytes int
 
@@ -93,6 +94,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 		}
 		o.Model, o.MaxTokens = cmp.Or(o.Model, model), tokens
 	}
+	several := choices(o.Body) > 1
 	o.Key = strings.TrimSpace(o.Key)
 	if strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, errors.New("the API key has characters that a header may not contain")
@@ -106,6 +108,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 		url:     u,
 		legacy:  !strings.HasSuffix(u.Path, chatPath),
 		secrets: newSecrets(o.Key, u, o.Model),
+		several: several,
 
 		mostTokens: maxTokens,
 		mostBytes:  maxBody,

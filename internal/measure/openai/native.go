@@ -14,12 +14,13 @@ type native struct {
 	Item  called      `json:"item"`
 
 	Candidates []struct {
+		Index   count `json:"index"`
 		Content struct {
 			Parts texts `json:"parts"`
 		} `json:"content"`
 	} `json:"candidates"` // of Gemini
 
-	Content texts `json:"content"` // of llama.cpp's completion
+	Content texts `json:"content"` // of llama.cpp's completion and LM Studio's chat
 	Token   struct {
 		Text    string `json:"text"`
 		Special bool   `json:"special"`
@@ -47,21 +48,25 @@ func (d *nativeDelta) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// nativeText returns the text that an event of a server's own interface brings, or "".
-func nativeText(data []byte) (text string) {
+// nativeText returns the text that an event of a server's own interface brings, or "", and of which
+// choice that is.
+func nativeText(data []byte) (text string, choice int) {
 	var n native
 	_ = json.Unmarshal(data, &n) // without what is of another type
 	switch {
 	case n.Type == "content_block_start":
-		return n.Block.Name
+		return n.Block.Name, 0
 	case n.Type == "response.output_item.added":
-		return n.Item.Name
+		return n.Item.Name, 0
+	case n.Type == "message.delta", n.Type == "reasoning.delta": // of LM Studio's chat
+		return string(n.Content), 0
 	case n.Type != "":
-		return string(n.Delta)
+		return string(n.Delta), 0
 	case len(n.Candidates) > 0:
-		return n.Candidates[0].Content.Parts.text
+		first := n.Candidates[0]
+		return string(first.Content.Parts), int(first.Index)
 	case n.Token.Text != "" && !n.Token.Special:
-		return n.Token.Text
+		return n.Token.Text, 0
 	}
-	return n.Thinking.text + n.Response.text + n.Message.text() + n.Content.text
+	return string(n.Thinking+n.Response) + n.Message.text() + string(n.Content), 0
 }

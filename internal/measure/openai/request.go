@@ -119,6 +119,16 @@ func CheckBody(body []byte) (model string, tokens int, err error) {
 	return model, tokens, nil
 }
 
+// choices returns how many choices a request's body asks for, 0 or 1 if one.
+func choices(body []byte) int {
+	var n struct {
+		N    count `json:"n"`
+		Cmpl count `json:"n_cmpl"` // llama.cpp
+	}
+	_ = json.Unmarshal(body, &n)
+	return int(max(n.N, n.Cmpl))
+}
+
 func (e *Endpoint) chatRequest(tokens int, stream bool, mark uint32) ([]byte, error) {
 	body, err := e.ask(tokens, stream, mark)
 	if err != nil {

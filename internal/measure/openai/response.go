@@ -21,10 +21,10 @@ const maxTokens = 1_000_000
 // on the open connection.
 type Response struct {
 	Connect  time.Duration   // with TLS, without the name's look-up; 0: it was open
-	Arrivals []time.Duration // of events that have content
+	Arrivals []time.Duration // of events that have content, of one choice
 	Glued    int             // in one read with another one
 	End      time.Duration   // when [DONE] came, or the body's end
-	Tokens   int             // as the server counts; 0: unknown
+	Tokens   int             // as the server counts; 0: unknown, or of several choices
 	Finish   string          // reason for the stop: "stop", "length", …
 	RTT      time.Duration   // smoothed by the kernel, at the end; 0: unknown
 	LookUp   time.Duration   // 0: an address was given, or the connection was open
@@ -74,7 +74,7 @@ func (s *Session) collect(a *answer, most int) (*Response, error) {
 		Began:    a.begun,
 		Local:    a.conn.local(),
 		Mark:     a.mark,
-	}}
+	}, text: Reader{one: !s.e.several}}
 	st.events.Unknown = st.unknown
 	for !st.done {
 		n, err := content.Read(s.buf)
@@ -149,14 +149,18 @@ func (st *stream) event(ev sse.Event) error {
 	case p.other:
 		st.other(ev)
 	}
-	if p.tokens > 0 {
+	if p.tokens > 0 && !st.e.several {
 		st.r.Tokens = p.tokens
 	}
 	if p.finish != "" {
 		st.r.Finish = st.e.secrets.name(p.finish)
 	}
-	if p.token && st.text.new(p) {
+	switch {
+	case p.text == "":
+	case st.text.new(p):
 		return st.token(p.text)
+	default: // of another choice
+		st.patient()
 	}
 	return nil
 }
@@ -213,10 +217,16 @@ func (st *stream) token(text string) error {
 	default:
 		st.r.Glued++
 	}
-	if st.most == 0 || len(st.r.Arrivals) <= st.most { // else the response must end
-		st.a.conn.waitUntil(socket.at.Add(st.e.o.Timeout))
-	}
+	st.patient()
 	return nil
+}
+
+// patient waits as long as it may take for the next token. After more than were asked for, the
+// response must end.
+func (st *stream) patient() {
+	if st.most == 0 || len(st.r.Arrivals) <= st.most {
+		st.a.conn.waitUntil(st.a.conn.socket.at.Add(st.e.o.Timeout))
+	}
 }
 
 // ended returns why a response ended before [DONE], or nil if it is complete.

@@ -96,6 +96,11 @@ var shapes = []struct {
 	{name: "thoughts", // Gemini
 		token: `data: {"choices":[{"delta":{"content":"a","extra_content":{"google":` +
 			`{"thought":true}}}}]}` + "\n\n"},
+	{name: "audio", token: delta("audio", `{"id":"x","data":"UklG"}`),
+		end: delta("audio", `{"id":"x","expires_at":1}`) + done},
+	{name: "custom_tool", token: delta("tool_calls", `[{"index":0,"custom":{"input":"a"}}]`)},
+	{name: "calls-without-arguments", // vLLM's first and last ones
+		between: delta("tool_calls", `[{"index":0,"function":{"arguments":""}}]`)},
 	{name: "marked-file", head: head + "3\r\n\xef\xbb\xbf\r\n"}, // a byte order mark
 	{name: "message", token: "data: {\"choices\":[{\"message\":{\"content\":\"a\"}}]}\n\n"},
 	{name: "no-type", head: ofType("")},
@@ -148,6 +153,53 @@ func TestShapes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of two choices that come in turns, as from vLLM and llama.cpp, one is read, and the server's count
+// is of both. Servers that send one may give it any index, as TGI before 1.4.4 did.
+func TestChoices(t *testing.T) {
+	of := func(index int, text string) string {
+		return fmt.Sprintf("data: {\"choices\":[{\"index\":%d,\"delta\":{\"content\":%q}}]}\n\n", index,
+			text)
+	}
+	const counts = "data: {\"choices\":[],\"usage\":{\"completion_tokens\":6}}\n\n"
+	for name, tt := range map[string]struct {
+		body    string
+		indexes [6]int
+		arrive  int
+		tokens  int
+	}{
+		"two":          {`{"n":2}`, [...]int{0, 1, 0, 1, 1, 0}, 3, 0},
+		"two, by name": {`{"n_cmpl":2}`, [...]int{1, 0, 0, 1, 1, 0}, 3, 0},
+		"one of six":   {`{"n":1}`, [...]int{1, 2, 3, 4, 5, 6}, 6, 6},
+		"one":          {"", [...]int{1, 2, 3, 4, 5, 6}, 6, 6},
+	} {
+		raw := head
+		for i, index := range tt.indexes {
+			raw += inChunk(of(index, strings.Repeat("x", i+1)))
+		}
+		raw += inChunks(counts, stops, done)
+		o := Options{Model: "m", Mark: func() uint32 { return 1 }}
+		if tt.body != "" {
+			o.Body = []byte(tt.body)
+		}
+		e := endpoint(t, "http://server", o)
+		piped(e, raw)
+		r, err := session(t, e).Ask(t.Context())
+		if err != nil || len(r.Arrivals) != tt.arrive || r.Tokens != tt.tokens {
+			t.Errorf("%s: %+v, %v", name, r, err)
+			continue
+		}
+		length := 0 // of the texts of the choice that came first
+		for i, index := range tt.indexes {
+			if index == tt.indexes[0] || tt.arrive == len(tt.indexes) {
+				length += i + 1
+			}
+		}
+		if got := r.Texts[len(r.Texts)-1].Len; got != length {
+			t.Errorf("%s: %d bytes, want %d", name, got, length)
+		}
 	}
 }
 

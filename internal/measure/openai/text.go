@@ -19,10 +19,14 @@ func (t *Text) add(s string) {
 	t.Len += len(s)
 }
 
-// Reader reads the text of a response, event by event.
+// Reader reads the text of a response, event by event. Of several choices, which come in turns, it
+// reads the one that begins.
 type Reader struct {
 	Text
 	parser parser
+	one    bool // there is one choice, whatever its index: that of the token with old servers
+	begun  bool
+	choice int  // that is read
 	deltas bool // a whole message repeats what came
 }
 
@@ -31,7 +35,7 @@ type Reader struct {
 func (r *Reader) Add(data []byte) bool {
 	p, err := r.parser.parse(data)
 	if err == nil && p.other {
-		p.text = nativeText(data)
+		p.text, p.choice = nativeText(data)
 	}
 	if err != nil || p.text == "" || !r.new(p) {
 		return false
@@ -40,10 +44,16 @@ func (r *Reader) Add(data []byte) bool {
 	return true
 }
 
-// new reports whether a piece with a token brings something, and is no message at the end that
-// repeats what came in deltas, as of MiniMax and Perplexity.
+// new reports whether a piece with a text is of the choice that is read, and is no message at the end
+// that repeats what came in deltas, as of MiniMax and Perplexity.
 func (r *Reader) new(p piece) bool {
-	if p.whole {
+	if !r.begun {
+		r.begun, r.choice = true, p.choice
+	}
+	switch {
+	case p.choice != r.choice && !r.one:
+		return false
+	case p.whole:
 		return !r.deltas
 	}
 	r.deltas = true

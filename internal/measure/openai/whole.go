@@ -115,7 +115,10 @@ type completion struct {
 }
 
 func (c completion) something() bool {
-	return slices.ContainsFunc(c.Choices, choice.something)
+	return slices.ContainsFunc(c.Choices, func(c choice) bool {
+		text, _ := c.text()
+		return text != ""
+	})
 }
 
 var (
