@@ -85,21 +85,16 @@ func (m *messages) preface(b []byte) int {
 func (m *messages) header(b []byte) int {
 	before := len(m.line)
 	m.line = append(m.line, b...)
-	const gap = "\r\n\r\n"
-	end := bytes.Index(m.line[max(0, before-len(gap)+1):], []byte(gap))
-	if end < 0 {
+	end := headEnd(m.line, max(0, before-len("\n\r")))
+	if end < 0 || end > maxHead {
 		if m.offset += int64(len(b)); len(m.line) > maxHead {
 			m.err = errForeign
 		}
 		return len(b)
 	}
-	end += max(0, before-len(gap)+1)
-	if end+len(gap) > maxHead {
-		m.err = errForeign
-		return len(b)
-	}
-	lines := strings.Split(string(m.line[:end]), "\r\n")
-	n := end + len(gap) - before
+	head := strings.TrimRight(strings.ReplaceAll(string(m.line[:end]), "\r\n", "\n"), "\n")
+	lines := strings.Split(head, "\n")
+	n := end - before
 	m.offset, m.line = m.offset+int64(n), m.line[:0]
 	length, err := m.head(lines)
 	switch {
@@ -116,6 +111,25 @@ func (m *messages) header(b []byte) int {
 		m.step, m.left, m.until = inBody, length, false
 	}
 	return n
+}
+
+// headEnd returns the offset behind the blank line that ends a header, or -1 before that has come.
+// Lines may end without a carriage return, as clients read them (RFC 9112, 2.2). An end is looked for
+// from an offset on.
+func headEnd(b []byte, from int) int {
+	for i := from; ; {
+		n := bytes.IndexByte(b[i:], '\n') + 1
+		if n == 0 {
+			return -1
+		}
+		i += n
+		switch rest := b[i:]; {
+		case bytes.HasPrefix(rest, []byte("\n")):
+			return i + 1
+		case bytes.HasPrefix(rest, []byte("\r\n")):
+			return i + 2
+		}
+	}
 }
 
 // content takes bytes of a body or a chunk.
@@ -199,7 +213,13 @@ func length(lines []string, without int64) (int64, error) {
 	if strings.Contains(field(lines, "Transfer-Encoding"), "chunked") {
 		return chunked, nil
 	}
-	text := field(lines, "Content-Length")
+	text := ""
+	for i, one := range strings.Split(field(lines, "Content-Length"), ",") {
+		if one = strings.TrimSpace(one); i > 0 && one != text {
+			return 0, errForeign
+		}
+		text = one // it may come several times (RFC 9110, 8.6)
+	}
 	if text == "" {
 		return without, nil
 	}

@@ -78,7 +78,12 @@ func TestReplies(t *testing.T) {
 		"hints before": {"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + chunks + ended, nil, []bool{true}},
 		"trailers":     {chunks + chunk(": ping\n\n") + "0\r\nX-T: 1\r\n\r\n" + chunks, nil, []bool{true, false}},
 		"extensions":   {chunks + "3;name=\"x\"\r\nabc\r\n" + ended, nil, []bool{true}},
-		"no content":   {"HTTP/1.1 204 No Content\r\n\r\n" + chunks + ended, nil, []bool{true, true}},
+		"bare line feeds": {strings.ReplaceAll(chunks, "\r\n", "\n") + chunk(a) + ended,
+			[][2]int64{{4, size(strings.ReplaceAll(chunks, "\r\n", "\n"), chunk(a)) - 2}}, []bool{true}},
+		"a length, twice": {headOf + fmt.Sprintf("Content-Length: %d\r\nContent-Length: %[1]d\r\n\r\n",
+			len(a)) + a + chunks, [][2]int64{{4, size(headOf, "Content-Length: 52\r\n", "Content-Length: 52\r\n\r\n",
+			a)}}, []bool{true, false}},
+		"no content": {"HTTP/1.1 204 No Content\r\n\r\n" + chunks + ended, nil, []bool{true, true}},
 		"not gzip": {headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			chunk(a) + ended, nil, []bool{true}},
 		"no coding": {headOf + "Content-Encoding: Identity, none\r\n\r\n" + a,
@@ -95,7 +100,7 @@ func TestReplies(t *testing.T) {
 			t.Errorf("%s, byte by byte: %v %v, %v", name, again, done, err)
 		}
 	}
-	for _, foreign := range []string{"\x16\x03\x01\x00\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n",
+	for _, foreign := range []string{headOf + "Content-Length: 5, 6\r\n\r\n", "\x16\x03\x01\x00\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n",
 		chunks + "zz\r\n", chunks + chunk("a")[:4] + "more\r\n", strings.Repeat("x", 2*maxHead)} {
 		if _, err := decoded(foreign, "HTTP/1.1 200 OK\r\n\r\n"); err == nil {
 			t.Errorf("%.30q is read as HTTP", foreign)
@@ -197,10 +202,28 @@ func TestGzipMembers(t *testing.T) {
 			}
 		}
 	}
-	odd := chunk("\x1f\x8b\x08\x08name\x00")
-	got, err := decoded(append(packets, odd, ended)...)
-	if err != nil || len(got) != 1 || got[0].coding != "gzip" {
-		t.Errorf("a member with a name: %+v, %v", got, err)
+}
+
+// The header of a member may have optional fields (RFC 1952, 2.3).
+func TestGzipHeader(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Name, z.Comment, z.Extra = "events", "of a server", []byte("more")
+	if _, err := io.WriteString(z, says("a")); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	head := headOf + "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for name, body := range map[string]string{"at once": chunk(b.String()),
+		"byte by byte": strings.Join(func() (out []string) {
+			for _, c := range b.Bytes() {
+				out = append(out, chunk(string([]byte{c})))
+			}
+			return out
+		}(), "")} {
+		got, err := decoded(head + body + ended)
+		if err != nil || len(got) != 1 || got[0].coding != "" || len(got[0].events) != 1 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }
 

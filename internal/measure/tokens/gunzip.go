@@ -3,6 +3,7 @@ package tokens
 import (
 	"bytes"
 	"compress/flate"
+	"compress/gzip"
 	"errors"
 	"io"
 )
@@ -53,15 +54,16 @@ func (g *gunzip) feed(b []byte) (text []byte, err error) {
 func (g *gunzip) step() (text []byte, ended bool, err error) {
 	skip := min(g.trailer, len(g.rest))
 	g.rest, g.trailer = g.rest[skip:], g.trailer-skip
-	if !g.begun && !g.header() {
-		switch {
-		case bytes.HasPrefix(gzipHead, g.rest[:min(len(g.rest), len(gzipHead))]):
+	if !g.begun {
+		switch err := g.header(); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, false, nil
-		case g.later && !bytes.HasPrefix(g.rest, gzipHead[:2]):
+		case err != nil && g.later:
 			g.rest = nil
 			return nil, false, nil
+		case err != nil:
+			return nil, false, errForeign
 		}
-		return nil, false, errForeign
 	}
 	if len(g.rest) > mostUnflushed {
 		return nil, false, errForeign
@@ -99,15 +101,13 @@ func (g *gunzip) decode() (text []byte, unread int, err error) {
 	return text, b.Len(), err
 }
 
-// gzipHead begins the header of a gzip stream that has no optional fields, as those of HTTP servers.
-var gzipHead = []byte{0x1f, 0x8b, 8, 0}
-
-// header takes the header from the rest. It reports whether all of it has come.
-func (g *gunzip) header() bool {
-	const size = 10
-	if len(g.rest) < size || !bytes.HasPrefix(g.rest, gzipHead) {
-		return false
+// header takes the header of a member from the rest. The error is io.EOF or io.ErrUnexpectedEOF
+// before all of it has come.
+func (g *gunzip) header() error {
+	b := bytes.NewReader(g.rest)
+	_, err := gzip.NewReader(b)
+	if err == nil {
+		g.rest, g.begun = g.rest[len(g.rest)-b.Len():], true
 	}
-	g.rest, g.begun = g.rest[size:], true
-	return true
+	return err
 }
