@@ -76,7 +76,7 @@ func (w *Watch) exchanges(r *route) (*sample.Evidence, error) {
 	e := &sample.Evidence{Responses: all, ByOrder: len(rows), Lost: lost, Writes: true}
 	sums := tokens.NewSums(len(hops) - 1)
 	for i, rows := range rows {
-		sums.Add(rows)
+		sums.Add(rows, 0)
 		sums.AddWaits(&seen[i])
 		e.Writes = e.Writes && seen[i].Wrote != nil
 	}

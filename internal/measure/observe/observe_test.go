@@ -119,7 +119,7 @@ func divided(
 			)
 			rows = append(rows, append(row, read-at, 0))
 		}
-		sums.Add(rows)
+		sums.Add(rows, 0)
 	}
 	e := &sample.Evidence{}
 	sums.Note(e)

@@ -343,7 +343,7 @@ func (v *Visit) evidence() *sample.Evidence {
 		if v.route.distant() {
 			tokens.BothWays(rows)
 		}
-		sums.Add(rows)
+		sums.Add(rows, tokens.Held(chain))
 		sums.AddWaits(&chain[0])
 		e.Writes = e.Writes && chain[0].Wrote != nil
 	}

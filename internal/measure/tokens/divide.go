@@ -152,6 +152,10 @@ func Divide(chain []Seen, a *Asked) (rows []Row, unmatched int) {
 	return rows, unmatched
 }
 
+// Held returns for how long relays had held a request when the server had it, in ns. It is in their
+// parts.
+func Held(chain []Seen) int64 { return chain[0].Came - chain[len(chain)-1].Came }
+
 func divide(chain []Seen, a *Asked, i int) (Row, bool) {
 	server := chain[0]
 	length := server.Events[i].Len

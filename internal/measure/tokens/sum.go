@@ -25,16 +25,17 @@ func Slow(gap, pace time.Duration) bool {
 type Sums struct {
 	relays    int
 	responses [][]Row
+	held      []int64 // by relays, of each response's request, ns
 	waits     map[string]sample.EvidenceWait
 }
 
 // NewSums returns sums of responses that came over n relays.
 func NewSums(n int) *Sums { return &Sums{relays: n, waits: map[string]sample.EvidenceWait{}} }
 
-// Add adds the rows of a response.
-func (s *Sums) Add(rows []Row) {
+// Add adds the rows of a response, whose request relays held for a time, in ns.
+func (s *Sums) Add(rows []Row, held int64) {
 	if len(rows) > 0 {
-		s.responses = append(s.responses, rows)
+		s.responses, s.held = append(s.responses, rows), append(s.held, held)
 	}
 }
 
@@ -68,15 +69,22 @@ func (s *Sums) middle() *sample.EvidenceResponse {
 	if len(s.responses) == 0 {
 		return nil
 	}
-	sorted := slices.SortedStableFunc(slices.Values(s.responses), func(a, b []Row) int {
-		return cmp.Compare(a[len(a)-1].total(), b[len(b)-1].total())
-	})
-	rows := sorted[len(sorted)/2]
+	order := make([]int, len(s.responses))
+	for i := range order {
+		order[i] = i
+	}
+	last := func(i int) int64 {
+		rows := s.responses[i]
+		return rows[len(rows)-1].total()
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(last(a), last(b)) })
+	at := order[len(order)/2]
+	rows := s.responses[at]
 	points := min(len(rows), sample.MostTokenPoints)
 	r := &sample.EvidenceResponse{Tokens: len(rows), Read: make([]float64, points)}
 	for i := range points {
 		row := rows[r.Token(i)-1]
-		r.Written = append(r.Written, seconds(row[Request]+row[Server]))
+		r.Written = append(r.Written, seconds(row[Request]+s.held[at]+row[Server]))
 		r.Read[i] = seconds(row.total())
 	}
 	for _, ns := range rows[len(rows)-1] {
