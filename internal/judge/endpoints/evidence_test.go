@@ -207,7 +207,7 @@ func TestEvidence(t *testing.T) {
 				"with br, which toll cannot read.", nil},
 		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
 			"Over r, the captured packets allow no verdict: no stream was seen at the server, " +
-				"which may be asked for whole responses, or over HTTP/2 or another protocol than HTTP/1.1.", nil},
+				"which may be asked for whole responses, or over another protocol than HTTP.", nil},
 		"no token read": {&sample.Evidence{Responses: 3, ByID: 3}, nil,
 			"Over r, the captured packets allow no verdict: no token could be read at the server, " +
 				"which may compress its responses.", nil},

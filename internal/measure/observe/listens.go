@@ -21,7 +21,7 @@ import (
 func (w *Watch) listens(h *hop) error {
 	h.about = sample.EvidenceHop{Port: h.to.Port(), NetNS: w.spaces[h.space].ID}
 	if h.protocol == tokens.HTTP2 {
-		h.about.Unread = "is asked over HTTP/2"
+		h.about.Unread = "answers over HTTP/2 with something else than events or their gzip"
 	}
 	var all listeners
 	err := w.spaces[h.space].Visit(func() (err error) {

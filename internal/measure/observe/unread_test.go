@@ -2,7 +2,10 @@ package observe
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -62,11 +65,62 @@ func TestUnreadCoding(t *testing.T) {
 	}
 }
 
-// A gateway may ask its server over HTTP/2, several requests on one connection: there is no
-// verdict.
-func TestUnreadHTTP2(t *testing.T) {
+// A gateway may ask its server over HTTP/2, several requests on one connection. Headers are not
+// read: if the content has another coding than gzip, there is no verdict.
+func TestHTTP2(t *testing.T) {
 	const n = 12
-	m := newMachine(t)
+	for _, coding := range []string{"", "gzip", "hex"} {
+		t.Run("coding "+coding, func(t *testing.T) {
+			m := newMachine(t)
+			var server truth
+			protocols := serveHTTP2(t, m, n, coding, &server)
+			client := &http.Client{Transport: &http.Transport{Protocols: protocols,
+				DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					c, _, err := m.dial(ctx, network, addr)
+					return c, err
+				}}}
+			t.Cleanup(client.CloseIdleConnections)
+			g := &gateway{log: &truth{}, write: slowly}
+			m.serve(t, "127.0.0.1:7002", func(c net.Conn) {
+				prompts(c, func(p prompt) error {
+					r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+						"http://127.0.0.1:7001", strings.NewReader(string(p.body)))
+					if err != nil {
+						return err
+					}
+					r.Header.Set("X-Request-Id", p.id)
+					got, err := client.Do(r)
+					if err != nil {
+						return err
+					}
+					defer got.Body.Close()
+					var body io.Reader = got.Body
+					if coding == "hex" {
+						body = hex.NewDecoder(body)
+					}
+					return g.relay(c, p, body)
+				})
+			})
+			k := follow(t, m, "http://127.0.0.1:7002", n)
+			if coding == "hex" {
+				unread(t, k, 7001, "answers over HTTP/2 with something else than events or their gzip")
+				return
+			}
+			testwait.Unhindered(t, patience, func(u testing.TB) {
+				e, all := k.visit(u, 3, 2)
+				if whole(u, e, 6*n); e.BySeed != 6 || e.Hops[0].Unread != "" {
+					u.Errorf("%+v", e)
+				}
+				like(u, e, divided(u, all, &server, g.log), 5)
+			})
+		})
+	}
+}
+
+// serveHTTP2 serves a model of n tokens at port 7001 of a machine over HTTP/2 only. It returns the
+// protocols for clients.
+func serveHTTP2(t *testing.T, m *machine, n int, coding string, log *truth) *http.Protocols {
+	t.Helper()
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	var l net.Listener
@@ -77,46 +131,40 @@ func TestUnreadHTTP2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		var p prompt
+		_ = json.NewDecoder(r.Body).Decode(&p)
+		var to io.Writer = w
+		flush := func() { w.(http.Flusher).Flush() }
+		switch coding {
+		case "gzip":
+			w.Header().Set("Content-Encoding", coding)
+			z := gzip.NewWriter(w)
+			defer z.Close()
+			to, flush = z, func() { _ = z.Flush(); w.(http.Flusher).Flush() }
+		case "hex":
+			to = hex.NewEncoder(w)
+		}
+		var at []int64
+		for i := range n {
+			time.Sleep(5 * ms)
+			at = append(at, time.Now().UnixNano())
+			_, _ = io.WriteString(to, event(fmt.Sprintf("t%d ", i)))
+			flush()
+		}
+		log.note(p.Seed, at)
+		_, _ = io.WriteString(to, ending)
+		flush()
+	}
 	server := &http.Server{Protocols: &protocols, ReadHeaderTimeout: patience,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			for i := range n {
-				_, _ = io.WriteString(w, event(fmt.Sprintf("t%d ", i)))
-				w.(http.Flusher).Flush()
-				time.Sleep(2 * ms)
-			}
-			_, _ = io.WriteString(w, ending)
-		})}
+		Handler: http.HandlerFunc(answer)}
 	var over sync.WaitGroup
 	over.Go(func() { _ = server.Serve(l) })
 	t.Cleanup(func() {
 		_ = server.Close()
 		over.Wait()
 	})
-	client := &http.Client{Transport: &http.Transport{Protocols: &protocols,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, _, err := m.dial(ctx, network, addr)
-			return c, err
-		}}}
-	t.Cleanup(client.CloseIdleConnections)
-	m.serve(t, "127.0.0.1:7002", func(c net.Conn) {
-		prompts(c, func(p prompt) error {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:7001",
-				strings.NewReader(string(p.body)))
-			if err != nil {
-				return err
-			}
-			r.Header.Set("X-Request-Id", p.id)
-			got, err := client.Do(r)
-			if err != nil {
-				return err
-			}
-			defer got.Body.Close()
-			g := &gateway{log: &truth{}, write: passOn}
-			return g.relay(c, p, got.Body)
-		})
-	})
-	unread(t, follow(t, m, "http://127.0.0.1:7002", n), 7001, "is asked over HTTP/2")
+	return &protocols
 }
 
 // A database and another service that a gateway asks before it asks the server, and a collector of

@@ -314,6 +314,9 @@ func (v *Visit) evidence() *sample.Evidence {
 	}
 	for k, i := range v.route.passed() {
 		for _, a := range v.asked {
+			if a.found[i] {
+				e.Hops[k].Unread = ""
+			}
 			if coding := a.chain[i].Coding; coding != "" {
 				e.Hops[k].Unread = "compresses its responses with " +
 					printable.Words(printable.Limit(coding, longestCoding))

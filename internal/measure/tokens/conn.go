@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
@@ -47,6 +48,7 @@ type connection struct {
 	asking, answering func([]byte)
 	requests          []*request
 	replies           []*reply
+	http2             *streams // nil: it is not HTTP/2, or not decoded
 	greeting          greeting
 	syn               int64 // when it came; 0: unknown
 	offset            int64 // from the sender's clock of timestamps to CLOCK_REALTIME, ns
@@ -159,23 +161,50 @@ func (l *Log) begin(k key) *connection {
 	}
 	l.conns[k] = c
 	if l.ours != nil {
-		var heads []bool // of the requests whose reply has not begun
-		asking := requests(l.ours, func(r *request) {
-			c.requests, heads = append(c.requests, r), append(heads, r.head)
-		})
-		c.asking = func(b []byte) {
-			c.greeting.feed(b)
-			asking.feed(b)
-		}
-		headed := func() (yes bool) {
-			if len(heads) > 0 {
-				yes, heads = heads[0], heads[1:]
-			}
-			return yes
-		}
-		c.answering = replies(headed, func(r *reply) { c.replies = append(c.replies, r) }).feed
+		l.decode(c)
 	}
 	return c
+}
+
+// decode makes a connection's streams be decoded.
+func (l *Log) decode(c *connection) {
+	var heads []bool // of the requests whose reply has not begun
+	asking := requests(l.ours, func(r *request) {
+		c.requests, heads = append(c.requests, r), append(heads, r.head)
+	})
+	headed := func() (yes bool) {
+		if len(heads) > 0 {
+			yes, heads = heads[0], heads[1:]
+		}
+		return yes
+	}
+	answering := replies(headed, func(r *reply) { c.replies = append(c.replies, r) })
+	c.asking = func(b []byte) {
+		c.greeting.feed(b)
+		if c.http2 != nil {
+			c.http2.asks.feed(b)
+			return
+		}
+		if asking.feed(b); errors.Is(asking.err, errHTTP2) {
+			l.speakHTTP2(c, asking.offset)
+			c.http2.asks.synced, c.http2.asks.before = true, []byte(http2Rest)
+			c.http2.asks.feed(b[int64(len(b))-(c.in.end-asking.offset):])
+		}
+	}
+	c.answering = func(b []byte) {
+		if c.http2 != nil {
+			c.http2.answers.feed(b)
+			return
+		}
+		answering.feed(b)
+	}
+}
+
+// speakHTTP2 makes a connection be decoded as HTTP/2 from an offset of its requests on.
+func (l *Log) speakHTTP2(c *connection, asked int64) {
+	c.http2 = newStreams(asked, c.out.end, l.ours, func(q *request, r *reply) {
+		c.requests, c.replies = append(c.requests, q), append(c.replies, r)
+	})
 }
 
 // listen makes the connection's talk read its streams, which have begun.
@@ -210,7 +239,11 @@ func (l *Log) received(k key, p *capture.Packet) {
 		}
 		c = l.begin(k)
 		c.in.begin(p.Seq)
-		c.out.begin(p.Ack)
+		if l.ours != nil && areHTTP2(p.Payload) {
+			l.speakHTTP2(c, 0)
+		} else {
+			c.out.begin(p.Ack)
+		}
 		l.listen(c)
 	}
 	if p.Flags&capture.ACK != 0 {
@@ -239,7 +272,7 @@ func (l *Log) joinable(p *capture.Packet) bool {
 		return l.joins && p.Size > 0
 	}
 	line, _, _ := bytes.Cut(p.Payload, []byte("\r\n"))
-	return bytes.HasSuffix(line, []byte(" HTTP/1.1"))
+	return bytes.HasSuffix(line, []byte(" HTTP/1.1")) || areHTTP2(p.Payload)
 }
 
 // sent handles a packet from a server.
@@ -258,6 +291,9 @@ func (l *Log) sent(k key, p *capture.Packet) {
 		}
 		return
 	}
+	if !c.out.known && c.http2 != nil && p.Size > 0 { // others' replies may be under way
+		c.out.begin(p.Seq)
+	}
 	c.out.add(p, c.answering)
 	if p.Flags&(capture.FIN|capture.RST) == 0 {
 		return
@@ -268,7 +304,7 @@ func (l *Log) sent(k key, p *capture.Packet) {
 // end notes that the connection is over.
 func (c *connection) end() {
 	c.over = true
-	if n := len(c.replies); n > 0 { // a body may end with the connection
+	if n := len(c.replies); n > 0 && !c.replies[n-1].ended { // a body may end with the connection
 		c.replies[n-1].ended = true
 		if len(c.out.pending) == 0 {
 			c.replies[n-1].end(c.out.end)
@@ -312,7 +348,8 @@ func (c *connection) take() (out []Seen) {
 		}
 	}
 	c.requests, c.replies = c.requests[n:], c.replies[n:]
-	if n > 0 && len(c.requests) == 0 && len(c.replies) == 0 {
+	if n > 0 && len(c.requests) == 0 && len(c.replies) == 0 &&
+		(c.http2 == nil || len(c.http2.under) == 0) {
 		c.forget()
 	}
 	return out

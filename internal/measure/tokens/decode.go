@@ -16,6 +16,9 @@ const (
 // errForeign means that bytes are not what the decoder reads, so nothing more is read.
 var errForeign = errors.New("not HTTP/1.1")
 
+// errHTTP2 means that what follows are frames of HTTP/2, behind the rest of its preface.
+var errHTTP2 = errors.New("HTTP/2")
+
 // messages splits one direction of a connection into HTTP/1.1 messages.
 type messages struct {
 	// head handles the lines of a message's header. It returns the body's length, or a negative
@@ -289,6 +292,9 @@ func requests(ours func(uint32) bool, begun func(*request)) *messages {
 	m := &messages{step: inPreface}
 	m.head = func(lines []string) (int64, error) {
 		method, rest, ok := strings.Cut(lines[0], " ")
+		if lines[0]+"\r\n\r\n"+http2Rest == http2Preface {
+			return 0, errHTTP2
+		}
 		if !ok || !strings.Contains(rest, " HTTP/1.") {
 			return 0, errForeign
 		}

@@ -20,14 +20,20 @@ type http2 struct {
 	flags  byte
 	stream uint32
 	other  *http2
-	lost   int // requests of which something was not captured
+	lost   int   // requests of which something was not captured
+	pad    int64 // bytes behind a frame's data; -1: its length is yet to come
+	// to gets the data of streams before an offset, and nil at their ends, -1 if they were reset. Nil:
+	// they have frames.
+	to func(stream uint32, data []byte, end int64)
 }
 
 const (
-	http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	http2Preface = "PRI * HTTP/2.0\r\n\r\n" + http2Rest
+	http2Rest    = "SM\r\n\r\n"
 	http2Head    = 9
 	http2Longest = 1 << 20
 	http2Last    = 1 // END_STREAM
+	http2Padded  = 8
 )
 
 // The kinds of frames that matter.
@@ -43,13 +49,20 @@ const (
 
 // newHTTP2 returns framers of requests, which b begins, and replies, or nil if b is not HTTP/2.
 func newHTTP2(b []byte) (asks, answers *http2) {
-	asks, answers = &http2{}, &http2{}
+	asks, answers = pairHTTP2()
 	if bytes.HasPrefix(b, []byte(http2Preface)) {
 		asks.before = []byte(http2Preface)
 	} else if !areHTTP2(b) {
 		return nil, nil
 	}
 	asks.synced, answers.synced = true, len(asks.before) > 0 // a reply may be under way
+	return asks, answers
+}
+
+// pairHTTP2 returns both directions of a connection, which are read from the next packet on that
+// begins with a frame.
+func pairHTTP2() (asks, answers *http2) {
+	asks, answers = &http2{}, &http2{}
 	for _, h := range []*http2{asks, answers} {
 		h.open, h.end = map[uint32]int64{}, h.ended
 	}
@@ -123,6 +136,21 @@ func (h *http2) feed(b []byte) {
 	}
 }
 
+// take takes data as counted.take does, and passes on what is of streams.
+func (h *http2) take(b []byte) []byte {
+	if n := min(h.left, int64(len(b))); h.to != nil && h.kind == http2Data && n > 0 {
+		data, at, left := b[:n], h.at, h.left
+		if h.pad < 0 {
+			h.pad = int64(data[0])
+			data, at, left = data[1:], at+1, left-1
+		}
+		if n = min(int64(len(data)), left-h.pad); n > 0 {
+			h.to(h.stream, data[:n], at+n)
+		}
+	}
+	return h.counted.take(b)
+}
+
 func (h *http2) header() {
 	size, ok := http2Frame(h.head)
 	if h.failed = !ok; !ok {
@@ -132,7 +160,10 @@ func (h *http2) header() {
 	if _, begun := h.open[h.stream]; h.kind == http2Headers && !begun {
 		h.open[h.stream] = h.at - http2Head
 	}
-	h.head = h.head[:0]
+	h.head, h.pad = h.head[:0], 0
+	if h.flags&http2Padded != 0 {
+		h.pad = -1
+	}
 	if h.left = int64(size); size == 0 {
 		h.ended()
 	}
@@ -147,7 +178,14 @@ func (h *http2) ended() {
 	case h.kind == http2Reset:
 		h.forget(h.stream)
 		h.other.forget(h.stream)
-	case begun && (h.kind == http2Data || h.kind == http2Headers) && h.flags&http2Last != 0:
+		if h.to != nil {
+			h.to(h.stream, nil, -1)
+		}
+	case !begun || h.kind != http2Data && h.kind != http2Headers || h.flags&http2Last == 0:
+	case h.to != nil:
+		delete(h.open, h.stream)
+		h.to(h.stream, nil, h.at)
+	default:
 		delete(h.open, h.stream)
 		h.frames = append(h.frames, frame{start: start, end: h.at, stream: h.stream})
 	}

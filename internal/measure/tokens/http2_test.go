@@ -3,6 +3,7 @@ package tokens
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,70 @@ func TestServedStreams(t *testing.T) {
 			if p := e.Parts[i]; math.Abs(p.Mean-want) > 1e-9 {
 				t.Errorf("%s: %s %g s, want %g", name, p.Part, p.Mean, want)
 			}
+		}
+	}
+}
+
+// TestDecodedStreams has the tokens of two replies at a time, which end in another order than their
+// requests, a request that is cancelled, and one that has no body.
+func TestDecodedStreams(t *testing.T) {
+	settings := http2Message(http2Settings, 0, 0, "")
+	const proxied = "PROXY TCP4 10.0.0.1 10.0.0.2 40000 80\r\n"
+	for name, begin := range map[string]func(*conversation){
+		"new": func(c *conversation) { c.send(false, http2Preface, settings) },
+		"greeted": func(c *conversation) {
+			c.send(true, settings)
+			c.send(false, http2Preface, settings)
+		},
+		"in pieces": func(c *conversation) {
+			c.send(false, http2Preface[:3])
+			c.send(false, http2Preface[3:20])
+			c.send(false, http2Preface[20:], settings[:4])
+			c.send(false, settings[4:])
+		},
+		"proxied": func(c *conversation) { c.send(false, proxied, http2Preface, settings) },
+		"older":   nil,
+		"amid a reply": func(c *conversation) {
+			c.send(false, http2Message(http2Ping, 0, 0, "12345678"))
+			c.send(true, "rest of a frame")
+		},
+	} {
+		l := NewLog(mine)
+		l.Serve(theServer, nil)
+		c := &conversation{log: l, asked: 100, replied: 9000,
+			client: netip.AddrPortFrom(relayAt2, 41000)}
+		if name != "older" && name != "amid a reply" {
+			l.Add(2, &capture.Packet{At: 1, Src: c.client, Dst: serverAt, Flags: capture.SYN, Seq: 99})
+			l.Add(2, &capture.Packet{At: 2, Out: true, Src: serverAt, Dst: c.client,
+				Flags: capture.SYN | capture.ACK, Seq: 8999, Ack: 100})
+		}
+		if begin != nil {
+			begin(c)
+		}
+		c.at = 0
+		head := func(stream byte) string { return http2Message(http2Headers, 4, stream, "head") }
+		data := func(stream byte, text string) string { return http2Message(http2Data, 0, stream, text) }
+		body := func(stream byte, text string) string { return http2Message(http2Data, 1, stream, text) }
+		two := says("two ")
+		c.send(false, head(1), body(1, "{}"), head(9), body(9, "{}"))                   // 10 µs
+		c.send(false, head(3), data(3, `{"seed":12345`), body(3, `67890}`))             // 20
+		c.send(false, http2Message(http2Headers, 5, 5, "get"))                          // 30
+		c.send(true, head(3), data(3, says("one ")+two[:9]))                            // 40
+		c.send(true, head(1), http2Message(http2Data, http2Padded, 1, "\x03"+says("x")+ // 50
+			"\x00\x00\x00"))
+		c.send(true, head(5), body(5, "ok"), head(9), data(9, says("gone")))         // 60
+		c.send(false, http2Message(http2Reset, 0, 9, "\x00\x00\x00\x08"))            // 70
+		c.send(true, data(3, two[9:]), http2Message(http2Headers, 5, 3, "trailers")) // 80
+		c.send(true, data(1, says("y")))                                             // 90
+		if seen := l.Take(theServer); len(seen) != 1 || seen[0].Mark != theMark || seen[0].ByID ||
+			seen[0].Came != 20*us || !slices.Equal(seen[0].Departed, []int64{40 * us, 80 * us}) ||
+			seen[0].Events[1].Len != len("one two ") {
+			t.Errorf("%s: %+v", name, seen)
+		}
+		c.send(true, body(1, "data: [DONE]\n\n")) // 100
+		if seen := l.Take(theServer); len(seen) != 1 || seen[0].Mark != 0 || seen[0].Came != 10*us ||
+			!slices.Equal(seen[0].Departed, []int64{50 * us, 90 * us}) || seen[0].Events[1].Len != len("xy") {
+			t.Errorf("%s: %+v", name, seen)
 		}
 	}
 }

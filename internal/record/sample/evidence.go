@@ -118,8 +118,8 @@ type EvidenceHop struct {
 	NetNS   string `json:"netns"`             // like "net:[4026531840]"
 	PID     int    `json:"-"`                 // 0: unknown
 	Machine string `json:"machine,omitempty"` // another one, such as "peer gpu1"
-	// Unread is why its tokens cannot be read, as a clause about it, such as "is asked over
-	// HTTP/2"; "": they can.
+	// Unread is why its tokens cannot be read, as a clause about it, such as "compresses its responses
+	// with br"; "": they can.
 	Unread string `json:"unread,omitempty"`
 	// Stopped is for how long a CPU limit stopped its cgroup during the window.
 	Stopped float64 `json:"stopped_s,omitempty"`
@@ -232,7 +232,7 @@ func (e *Evidence) Clear() (why string, ok bool) {
 	switch {
 	case len(e.Parts) == 0 || e.Matched == 0:
 		return "no stream was seen at the server, which may be asked for whole responses, or over " +
-			"HTTP/2 or another protocol than HTTP/1.1", false
+			"another protocol than HTTP", false
 	case float64(e.Matched) < least*float64(e.Tokens):
 		return fmt.Sprintf("only %d of %d tokens were seen at every hop", e.Matched, e.Tokens),
 			false
