@@ -105,10 +105,9 @@ func succeeded(server, now sample.EvidenceHop) string {
 func noClient(s *sample.Served) string {
 	const shown = 3
 	switch n := len(s.Dialled); {
-	case n == 0 && s.UDP:
-		return "what clients do could not be recorded (that needs BPF, and Linux 6.3 or later)"
 	case n == 0:
-		return "what clients do could not be recorded (that needs BPF, and Linux 6.16 or later)"
+		return "what clients do could not be recorded (that needs BPF, and Linux 6.16 or a kernel with " +
+			"CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)"
 	case n > shown:
 		return fmt.Sprintf("no program of this machine that dials port %d, or another one of %d that lead "+
 			"there, was seen to send the requests and read the replies", s.Server.Port, n)

@@ -35,6 +35,15 @@ func Check() error {
 // Tracepoints returns a function that reports whether this kernel has a tracepoint. Its errors are
 // those of Check, and of reading the kernel's BTF.
 func Tracepoints() (has func(tracepoint string) bool, err error) {
+	named, err := kernelHas()
+	return func(tracepoint string) bool { return named("btf_trace_" + tracepoint) }, err
+}
+
+// Functions is Tracepoints for the kernel's functions. The kernel may still refuse programs at them.
+func Functions() (has func(function string) bool, err error) { return kernelHas() }
+
+// kernelHas returns a function that reports whether the kernel's BTF has a name.
+func kernelHas() (has func(name string) bool, err error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
@@ -42,8 +51,8 @@ func Tracepoints() (has func(tracepoint string) bool, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for tracepoints: %w", err)
 	}
-	return func(tracepoint string) bool {
-		_, err := kernel.AnyTypeByName("btf_trace_" + tracepoint)
+	return func(name string) bool {
+		_, err := kernel.AnyTypeByName(name)
 		return !errors.Is(err, btf.ErrNotFound)
 	}, nil
 }

@@ -16,19 +16,24 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	objectMapAskers     = "askers"
-	objectMapRecords    = "records"
-	objectMapThreads    = "threads"
-	objectProgTollRan   = "toll_ran"
-	objectProgTollRead  = "toll_read"
-	objectProgTollSent  = "toll_sent"
-	objectProgTollWrite = "toll_write"
-	objectVarDialled    = "dialled"
-	objectVarLost       = "lost"
-	objectVarPorts      = "ports"
-	objectVarReads      = "reads"
-	objectVarRuns       = "runs"
-	objectVarUdp        = "udp"
+	objectMapAskers        = "askers"
+	objectMapRecords       = "records"
+	objectMapThreads       = "threads"
+	objectProgTollRan      = "toll_ran"
+	objectProgTollRead     = "toll_read"
+	objectProgTollRecv4    = "toll_recv4"
+	objectProgTollRecv6    = "toll_recv6"
+	objectProgTollRecvmsg  = "toll_recvmsg"
+	objectProgTollSendmsg  = "toll_sendmsg"
+	objectProgTollSendpage = "toll_sendpage"
+	objectProgTollSent     = "toll_sent"
+	objectProgTollWrite    = "toll_write"
+	objectVarDialled       = "dialled"
+	objectVarLost          = "lost"
+	objectVarPorts         = "ports"
+	objectVarReads         = "reads"
+	objectVarRuns          = "runs"
+	objectVarUdp           = "udp"
 )
 
 // loadObject returns the embedded CollectionSpec for object.
@@ -73,10 +78,15 @@ type objectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
-	TollRan   *ebpf.ProgramSpec `ebpf:"toll_ran"`
-	TollRead  *ebpf.ProgramSpec `ebpf:"toll_read"`
-	TollSent  *ebpf.ProgramSpec `ebpf:"toll_sent"`
-	TollWrite *ebpf.ProgramSpec `ebpf:"toll_write"`
+	TollRan      *ebpf.ProgramSpec `ebpf:"toll_ran"`
+	TollRead     *ebpf.ProgramSpec `ebpf:"toll_read"`
+	TollRecv4    *ebpf.ProgramSpec `ebpf:"toll_recv4"`
+	TollRecv6    *ebpf.ProgramSpec `ebpf:"toll_recv6"`
+	TollRecvmsg  *ebpf.ProgramSpec `ebpf:"toll_recvmsg"`
+	TollSendmsg  *ebpf.ProgramSpec `ebpf:"toll_sendmsg"`
+	TollSendpage *ebpf.ProgramSpec `ebpf:"toll_sendpage"`
+	TollSent     *ebpf.ProgramSpec `ebpf:"toll_sent"`
+	TollWrite    *ebpf.ProgramSpec `ebpf:"toll_write"`
 }
 
 // objectMapSpecs contains maps before they are loaded into the kernel.
@@ -149,16 +159,26 @@ type objectVariables struct {
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
-	TollRan   *ebpf.Program `ebpf:"toll_ran"`
-	TollRead  *ebpf.Program `ebpf:"toll_read"`
-	TollSent  *ebpf.Program `ebpf:"toll_sent"`
-	TollWrite *ebpf.Program `ebpf:"toll_write"`
+	TollRan      *ebpf.Program `ebpf:"toll_ran"`
+	TollRead     *ebpf.Program `ebpf:"toll_read"`
+	TollRecv4    *ebpf.Program `ebpf:"toll_recv4"`
+	TollRecv6    *ebpf.Program `ebpf:"toll_recv6"`
+	TollRecvmsg  *ebpf.Program `ebpf:"toll_recvmsg"`
+	TollSendmsg  *ebpf.Program `ebpf:"toll_sendmsg"`
+	TollSendpage *ebpf.Program `ebpf:"toll_sendpage"`
+	TollSent     *ebpf.Program `ebpf:"toll_sent"`
+	TollWrite    *ebpf.Program `ebpf:"toll_write"`
 }
 
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
 		p.TollRan,
 		p.TollRead,
+		p.TollRecv4,
+		p.TollRecv6,
+		p.TollRecvmsg,
+		p.TollSendmsg,
+		p.TollSendpage,
 		p.TollSent,
 		p.TollWrite,
 	)

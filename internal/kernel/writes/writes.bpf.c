@@ -205,19 +205,35 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 	return 0;
 }
 
-SEC("tp_btf/tcp_sendmsg_locked")
-int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int goal)
+static __always_inline int write(struct sock *sk, __u32 len)
 {
 	bool ours = is_ours(sk);
 
 	if (!ours && !is_dialled(sk))
 		return 0;
-	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), msg->msg_iter.count, 0,
-		   ours || !reads);
+	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), len, 0, ours || !reads);
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(toll_read, struct sock *sk, int ret, int flags)
+SEC("tp_btf/tcp_sendmsg_locked")
+int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int goal)
+{
+	return write(sk, msg->msg_iter.count);
+}
+
+SEC("fentry/tcp_sendmsg_locked")
+int BPF_PROG(toll_sendmsg, struct sock *sk, struct msghdr *msg, unsigned long size)
+{
+	return write(sk, size);
+}
+
+// Until Linux 6.4, sendfile and splice write one page after another.
+SEC("fentry/tcp_sendpage")
+int BPF_PROG(toll_sendpage, struct sock *sk, void *page, int offset, unsigned long size, int flags)
+{
+	return write(sk, size);
+}
+
+static __always_inline int read(struct sock *sk, int ret, int flags)
 {
 	__u64 at = (__u64)sk;
 
@@ -228,6 +244,38 @@ int BPF_PROG(toll_read, struct sock *sk, int ret, int flags)
 	if (!is_dialled(sk) || sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	return put(READ, sk, BPF_CORE_READ((struct tcp_sock *)sk, copied_seq) - ret, ret, 0, false);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(toll_read, struct sock *sk, int ret, int flags)
+{
+	return read(sk, ret, flags);
+}
+
+static __always_inline int received(void *ctx, struct sock *sk, int flags)
+{
+	__u64 ret = 0;
+
+	bpf_get_func_ret(ctx, &ret);
+	return read(sk, ret, flags);
+}
+
+SEC("fexit/tcp_recvmsg")
+int BPF_PROG(toll_recvmsg, struct sock *sk, void *msg, unsigned long len, int flags)
+{
+	return received(ctx, sk, flags);
+}
+
+SEC("fexit/udp_recvmsg")
+int BPF_PROG(toll_recv4, struct sock *sk, void *msg, unsigned long len, int flags)
+{
+	return received(ctx, sk, flags);
+}
+
+SEC("fexit/udpv6_recvmsg")
+int BPF_PROG(toll_recv6, struct sock *sk, void *msg, unsigned long len, int flags)
+{
+	return received(ctx, sk, flags);
 }
 
 // header reads a TCP packet's sequence number, or a datagram's first bytes and ends, and the payload's

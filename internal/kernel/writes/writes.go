@@ -98,40 +98,91 @@ type Of struct {
 // Open attaches the programs. It returns a *machine.UnsupportedError if the process may not, or the
 // kernel lacks a tracepoint.
 func Open(of Of) (*Recorder, error) {
-	has, err := bpf.Tracepoints()
+	tracepoint, err := bpf.Tracepoints()
 	if err != nil {
 		return nil, err
 	}
-	needs := "a kernel with BTF"
-	if !of.UDP {
-		needs = "Linux 6.16 or later"
-		if !has("tcp_sendmsg_locked") {
-			return nil, &machine.UnsupportedError{
-				Missing: "the kernel lacks tracepoint tcp_sendmsg_locked", Remedy: needs}
-		}
+	function, err := bpf.Functions()
+	if err != nil {
+		return nil, err
 	}
-	of.Reads = of.Reads && has("sock_recv_length") // since Linux 6.3
-	r := &Recorder{reads: of.Reads}
-	if err := r.open(of); err != nil {
-		return nil, errors.Join(bpf.Explain(err, needs), r.Close())
-	}
-	return r, nil
-}
-
-func (r *Recorder) open(of Of) error {
 	spec, err := loadObject()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !of.Runs {
-		delete(spec.Programs, objectProgTollRan)
+	atFunctions, err := choose(spec, &of, tracepoint, function)
+	if err != nil {
+		return nil, err
 	}
-	if of.UDP {
-		delete(spec.Programs, objectProgTollWrite)
+	r := &Recorder{reads: of.Reads}
+	err = r.open(spec, of)
+	switch {
+	case err == nil:
+		return r, nil
+	case atFunctions && of.Reads: // the rest may do
+		if errClose := r.Close(); errClose != nil {
+			return nil, errors.Join(err, errClose)
+		}
+		of.Reads = false
+		return Open(of)
+	case atFunctions:
+		err = &machine.UnsupportedError{Missing: "the kernel lacks tracepoint " + locked +
+			", and refuses a program at the function", Remedy: needed, Err: err}
+	default:
+		err = bpf.Explain(err, "a kernel with BTF")
 	}
-	if !of.Reads {
-		delete(spec.Programs, objectProgTollRead)
+	return nil, errors.Join(err, r.Close())
+}
+
+const (
+	locked = "tcp_sendmsg_locked" // a function, and since Linux 6.16 a tracepoint in it
+	length = "sock_recv_length"   // a tracepoint since Linux 6.3
+	needed = "Linux 6.16 or later, or an earlier one with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"
+)
+
+// uses says what the programs record. Those at functions are for kernels that lack a tracepoint.
+var uses = map[string]struct {
+	tcp, udp, runs, reads bool
+	lacks                 string // tracepoint
+}{
+	objectProgTollWrite:    {tcp: true},
+	objectProgTollSendmsg:  {tcp: true, lacks: locked},
+	objectProgTollSendpage: {tcp: true, lacks: locked},
+	objectProgTollSent:     {tcp: true, udp: true},
+	objectProgTollRan:      {tcp: true, udp: true, runs: true},
+	objectProgTollRead:     {tcp: true, udp: true, reads: true},
+	objectProgTollRecvmsg:  {tcp: true, reads: true, lacks: length},
+	objectProgTollRecv4:    {udp: true, reads: true, lacks: length},
+	objectProgTollRecv6:    {udp: true, reads: true, lacks: length},
+}
+
+// choose leaves the programs that record what is asked for on a kernel with some tracepoints and
+// functions. It clears of.Reads if there are none for that, and reports whether some are at functions.
+func choose(spec *ebpf.CollectionSpec, of *Of, tracepoint, function func(string) bool) (
+	atFunctions bool, err error) {
+	reads, written := false, false
+	for name, p := range spec.Programs {
+		u, has := uses[name], function
+		if p.AttachType == ebpf.AttachTraceRawTp {
+			has = tracepoint
+		}
+		if !has(p.AttachTo) || of.UDP && !u.udp || !of.UDP && !u.tcp || u.runs && !of.Runs ||
+			u.reads && !of.Reads || u.lacks != "" && tracepoint(u.lacks) {
+			delete(spec.Programs, name)
+			continue
+		}
+		reads, atFunctions = reads || u.reads, atFunctions || u.lacks != ""
+		written = written || p.AttachTo == locked
 	}
+	of.Reads = reads
+	if !of.UDP && !written {
+		return false, &machine.UnsupportedError{Missing: "the kernel lacks tracepoint " + locked,
+			Remedy: needed}
+	}
+	return atFunctions, nil
+}
+
+func (r *Recorder) open(spec *ebpf.CollectionSpec, of Of) (err error) {
 	for name, x := range map[string]any{objectVarPorts: bits(of.Local),
 		objectVarDialled: bits(of.Dialled), objectVarRuns: of.Runs, objectVarUdp: of.UDP,
 		objectVarReads: of.Reads} {

@@ -4,17 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -32,9 +34,6 @@ func openedOf(t *testing.T, of Of) *Recorder {
 	t.Helper()
 	r, err := Open(of)
 	if u := (*machine.UnsupportedError)(nil); errors.As(err, &u) {
-		if has, err := bpf.Tracepoints(); err == nil && !has("tcp_sendmsg_locked") {
-			t.Skip(u) // before Linux 6.16
-		}
 		pathtest.SkipOrFail(t, "%s", u)
 	}
 	if err != nil {
@@ -264,6 +263,111 @@ func TestReads(t *testing.T) {
 		if len(all) != 4 || e.Kind != want.Kind || e.Local != want.Local || e.Remote != want.Remote ||
 			e.Len != want.Len || want.Kind == Read && e.Seq != all[1].Seq {
 			t.Errorf("%+v of %d, want %+v", e, len(all), want)
+		}
+	}
+}
+
+// TestSendfile records bytes that the server's program does not have.
+func TestSendfile(t *testing.T) {
+	const size = 100_000
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	server, client := pair(t, "127.0.0.1:0")
+	r := opened(t, uint16(server.LocalAddr().(*net.TCPAddr).Port))
+	sent := make(chan error, 1)
+	go func() {
+		n, err := server.ReadFrom(file)
+		if err == nil && n != size {
+			err = io.ErrShortWrite
+		}
+		sent <- err
+	}()
+	if _, err := io.ReadFull(client, make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	var first, end uint32 // of the sequence numbers
+	writes, sends := 0, 0
+	testwait.Until(t, patience, "all bytes are recorded", func() bool {
+		if err := r.Read(func(e *Event) {
+			switch {
+			case e.Kind == Send:
+				sends += int(e.Len)
+			case writes == 0:
+				first, end, writes = e.Seq, e.Seq+e.Len, 1
+			case int32(e.Seq-end) > 0:
+				t.Errorf("bytes %d to %d of a file are not written", end-first, e.Seq-first)
+			default:
+				end, writes = max(end, e.Seq+e.Len), writes+1
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return writes > 0 && end-first >= size && sends >= size
+	})
+	t.Logf("%d writes", writes)
+}
+
+func TestChoose(t *testing.T) {
+	all := []string{"net_dev_queue", "sched_switch"}
+	older := []string{locked, "tcp_sendpage", "tcp_recvmsg", "udp_recvmsg", "udpv6_recvmsg"}
+	for name, c := range map[string]struct {
+		tracepoints, functions []string
+		of                     Of
+		want                   []string
+		reads, atFunctions     bool
+		refused                bool
+	}{
+		"6.18": {tracepoints: append([]string{locked, length}, all...), functions: older[:1],
+			of: Of{Runs: true, Reads: true}, reads: true,
+			want: []string{"toll_ran", "toll_read", "toll_sent", "toll_write"}},
+		"6.18 over UDP": {tracepoints: append([]string{locked, length}, all...),
+			functions: older, of: Of{UDP: true, Reads: true}, reads: true,
+			want: []string{"toll_read", "toll_sent"}},
+		"6.12": {tracepoints: append([]string{length}, all...), functions: older[:1],
+			of: Of{Reads: true}, reads: true, atFunctions: true,
+			want: []string{"toll_read", "toll_sendmsg", "toll_sent"}},
+		"6.1": {tracepoints: all, functions: older,
+			of: Of{Runs: true, Reads: true}, reads: true, atFunctions: true,
+			want: []string{"toll_ran", "toll_recvmsg", "toll_sendmsg", "toll_sendpage",
+				"toll_sent"}},
+		"6.1 over UDP": {tracepoints: all, functions: older, of: Of{UDP: true, Reads: true},
+			reads: true, atFunctions: true,
+			want: []string{"toll_recv4", "toll_recv6", "toll_sent"}},
+		"6.1 over UDP, without reads": {tracepoints: all, functions: older, of: Of{UDP: true},
+			want: []string{"toll_sent"}},
+		"no functions": {tracepoints: all, of: Of{Reads: true}, refused: true},
+	} {
+		spec, err := loadObject()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := func(list []string) func(string) bool {
+			return func(name string) bool { return slices.Contains(list, name) }
+		}
+		of := c.of
+		atFunctions, err := choose(spec, &of, in(c.tracepoints), in(c.functions))
+		var u *machine.UnsupportedError
+		if c.refused {
+			if !errors.As(err, &u) {
+				t.Errorf("%s: error %v", name, err)
+			}
+			continue
+		}
+		got := slices.Sorted(maps.Keys(spec.Programs))
+		if err != nil || !slices.Equal(got, c.want) || of.Reads != c.reads ||
+			atFunctions != c.atFunctions {
+			t.Errorf("%s: %v, reads %t, at functions %t, error %v", name, got, of.Reads,
+				atFunctions, err)
 		}
 	}
 }

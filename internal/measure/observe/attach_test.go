@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -270,16 +269,6 @@ func records(t testing.TB, of writes.Of) (written, read bool) {
 func needsWrites(t *testing.T) {
 	t.Helper()
 	if !recordsWrites(t) {
-		lacks(t, "tcp_sendmsg_locked") // since Linux 6.16
+		pathtest.SkipOrFail(t, "writes cannot be recorded here")
 	}
-}
-
-// lacks skips a test that cannot record what it needs. Under CI=true it fails, unless this kernel lacks
-// the tracepoint.
-func lacks(t *testing.T, tracepoint string) {
-	t.Helper()
-	if has, err := bpf.Tracepoints(); err == nil && !has(tracepoint) {
-		t.Skipf("the kernel lacks %s", tracepoint)
-	}
-	pathtest.SkipOrFail(t, "programs cannot be recorded here")
 }

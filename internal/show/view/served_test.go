@@ -143,7 +143,8 @@ The slowest requests
   88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
     device, the server with its TCP 90.0 µs.
   The clients, and what is between them and that device, are not in it: what clients do could not be
-    recorded (that needs BPF, and Linux 6.16 or later).
+    recorded (that needs BPF, and Linux 6.16 or a kernel with
+    CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS).
   The capture lost 12 packets or writes: the figures are of the others; the clock was set: the
     requests of about a second are left out; 1000 requests could not be divided, because packets or
     writes were not seen, or the reply began before the request's end; the server's writes could not
