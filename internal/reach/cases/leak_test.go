@@ -385,7 +385,8 @@ func judge(file string) error {
 	if len(answers) != len(dials) {
 		return fmt.Errorf("%d answers to %d dials", len(answers), len(dials))
 	}
-	if _, err := session.Scan(ctx, card, netip.MustParseAddr("192.0.2.10")); err != nil {
+	scan := replica.Scan{Client: card, To: netip.MustParseAddr("192.0.2.10")}
+	if _, err := session.Scan(ctx, scan); err != nil {
 		return err
 	}
 	return session.Close()

@@ -123,12 +123,13 @@ func (a asking) connect(ctx context.Context, f *ports.Facts, s *replica.Session,
 	if f.Client.IsValid() { // without a route, no answer gets to the client
 		f.ClientDevice, _ = s.Towards(ctx, f.Client)
 	}
-	for _, x := range c.Scans() {
-		found, err := s.Scan(ctx, x.Client, x.Addr)
-		if err != nil {
-			return fmt.Errorf("scan %s: %w", x.Addr, err)
-		}
-		c.Found(x, found)
+	scans := c.Scans()
+	found, err := s.Scan(ctx, scans...)
+	if err != nil {
+		return fmt.Errorf("look for ports: %w", err)
+	}
+	for i, x := range scans {
+		c.Found(x, found[i])
 	}
 	if f.Before != nil {
 		c.FoundIn(f.Before)

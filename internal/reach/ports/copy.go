@@ -154,44 +154,38 @@ func (c *Copy) container(socket int) (x Container, ok bool) {
 	return *s.container, true
 }
 
-// Scan is an address all of whose TCP ports are tried from a place.
-type Scan struct {
-	Client replica.Client
-	Addr   netip.Addr
-}
-
 // maxScans is the most scans that are made.
 const maxScans = 16
 
 // Scans returns the scans that find ports which only rules serve. It returns none for a single
 // port, or if no rule can redirect packets.
-func (c *Copy) Scans() (out []Scan) {
+func (c *Copy) Scans() (out []replica.Scan) {
 	if c.port != 0 || len(c.Machine.Spaces) == 0 {
 		return nil
 	}
 	if s := c.Machine.Spaces[0]; len(s.Nft.Messages)+len(s.Legacy) == 0 {
 		return nil
 	}
-	var rest []Scan
+	var rest []replica.Scan
 	for _, six := range []bool{false, true} {
 		own, _ := c.f.address(six)
 		if !own.IsValid() {
 			continue
 		}
-		out = append(out, Scan{Addr: own})
+		out = append(out, replica.Scan{To: own})
 		far := c.f.machines(six)
 		for i, p := range far {
 			if i > 0 {
-				rest = append(rest, Scan{Client: p.client, Addr: p.addrs[0]})
+				rest = append(rest, replica.Scan{Client: p.client, To: p.addrs[0]})
 				continue
 			}
 			for _, a := range p.addrs {
-				out = append(out, Scan{Client: p.client, Addr: a})
+				out = append(out, replica.Scan{Client: p.client, To: a})
 			}
 		}
 		for _, p := range c.f.places(six) {
 			if p.bridge != "" {
-				rest = append(rest, Scan{Client: p.client, Addr: own})
+				rest = append(rest, replica.Scan{Client: p.client, To: own})
 			}
 		}
 	}
@@ -209,9 +203,9 @@ func (c *Copy) left(what, why, remedy string) {
 }
 
 // Found adds the ports on which a scan got an answer.
-func (c *Copy) Found(s Scan, ports []uint16) {
+func (c *Copy) Found(s replica.Scan, ports []uint16) {
 	any := netip.IPv4Unspecified()
-	if s.Addr.Is6() {
+	if s.To.Is6() {
 		any = netip.IPv6Unspecified()
 	}
 	for _, p := range ports {

@@ -45,7 +45,7 @@ func trySingled(f *Facts, port uint16, singled []int, changes ...change) *Report
 	for _, s := range c.Scans() {
 		var found []uint16
 		for port := range uint16(10000) {
-			q := replica.Dial{Client: s.Client, Proto: "tcp", To: netip.AddrPortFrom(s.Addr, port)}
+			q := replica.Dial{Client: s.Client, Proto: "tcp", To: netip.AddrPortFrom(s.To, port)}
 			if a := answers([]replica.Dial{q})[0]; a.Outcomes[0].Got == replica.Connected {
 				found = append(found, port)
 			}

@@ -99,6 +99,12 @@ type Client struct {
 	Source netip.Addr `json:"source"`
 }
 
+// Scan is an address all of whose TCP ports are tried from a place.
+type Scan struct {
+	Client Client     `json:"client"`
+	To     netip.Addr `json:"to"`
+}
+
 // Dial is a connection to make, or a datagram to send.
 type Dial struct {
 	Client

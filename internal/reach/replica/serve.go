@@ -85,7 +85,7 @@ var errNoSpace = errors.New("there are rules of a namespace that does not exist"
 type Copy interface {
 	Lacks() []Lacks
 	Dial(ctx context.Context, dials []Dial) ([]Answer, error)
-	Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error)
+	Scan(ctx context.Context, scans []Scan) ([][]uint16, error)
 	Towards(to netip.Addr) (device string, err error)
 	Run(ctx context.Context, c Command) (Output, error)
 	Now() (spaces []Space, singled []int, err error)
@@ -107,7 +107,7 @@ type Doubts struct {
 type request struct {
 	Order *order `json:"order,omitempty"`
 	Dials []Dial `json:"dials,omitempty"`
-	Scan  *scan  `json:"scan,omitempty"`
+	Scans []Scan `json:"scans,omitempty"`
 	// Towards requests the device that routes to an address.
 	Towards *netip.Addr `json:"towards,omitempty"`
 	Run     *Command    `json:"run,omitempty"`
@@ -119,18 +119,13 @@ type request struct {
 	Assume Variant `json:"assume,omitempty"` // requests Copy.Assume
 }
 
-type scan struct {
-	Client Client     `json:"client"`
-	To     netip.Addr `json:"to"`
-}
-
 type reply struct {
-	Err     string   `json:"error,omitempty"`
-	Lacks   []Lacks  `json:"lacks,omitempty"`
-	Answers []Answer `json:"answers,omitempty"`
-	Ports   []uint16 `json:"ports,omitempty"`
-	Device  string   `json:"device,omitempty"`
-	Output  Output   `json:"output,omitzero"`
+	Err     string     `json:"error,omitempty"`
+	Lacks   []Lacks    `json:"lacks,omitempty"`
+	Answers []Answer   `json:"answers,omitempty"`
+	Ports   [][]uint16 `json:"ports,omitempty"` // of each scan
+	Device  string     `json:"device,omitempty"`
+	Output  Output     `json:"output,omitzero"`
 	// NoJail is the reason why a command was not run; "": it was.
 	NoJail string  `json:"no_jail,omitempty"`
 	Now    []Space `json:"now,omitempty"`
@@ -236,8 +231,8 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		debug.FreeOSMemory() // what the order took
 	case *c == nil:
 		err = errNoCopy
-	case q.Scan != nil:
-		r.Ports, err = (*c).Scan(ctx, q.Scan.Client, q.Scan.To)
+	case len(q.Scans) > 0:
+		r.Ports, err = (*c).Scan(ctx, q.Scans)
 	case q.Towards != nil:
 		r.Device, err = (*c).Towards(*q.Towards)
 	case q.Run != nil:

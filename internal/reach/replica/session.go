@@ -175,24 +175,41 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	return out, nil
 }
 
-// Scan returns the TCP ports of an address that answer the client, or would answer without filters.
-// It may miss ports of rules that compare a port under a mask.
-func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error) {
-	if _, absent := s.absent.failed(s.machine, from); absent {
-		return nil, nil
+// Scan returns for each scan the TCP ports of the address that answer the client, or would answer
+// without filters. It may miss ports of rules that compare a port under a mask.
+func (s *Session) Scan(ctx context.Context, scans ...Scan) ([][]uint16, error) {
+	out := make([][]uint16, len(scans))
+	var which []int
+	var sent []Scan
+	for i, x := range scans {
+		if _, absent := s.absent.failed(s.machine, x.Client); !absent {
+			which, sent = append(which, i), append(sent, x)
+		}
 	}
-	ports := make([][]uint16, len(s.copies))
+	if len(sent) == 0 {
+		return out, nil
+	}
+	limit := requestTimeout * time.Duration(len(sent))
+	ports := make([][][]uint16, len(s.copies))
 	err := s.each(func(i int) error {
-		r, err := s.copies[i].ask(ctx, requestTimeout, request{Scan: &scan{from, to}})
+		r, err := s.copies[i].ask(ctx, limit, request{Scans: sent})
+		if err == nil && len(r.Ports) != len(sent) {
+			err = fmt.Errorf("%d answers to %d scans", len(r.Ports), len(sent))
+		}
 		ports[i] = r.Ports
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Concat(ports...)
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	for k, i := range which {
+		for _, found := range ports {
+			out[i] = append(out[i], found[k]...)
+		}
+		slices.Sort(out[i])
+		out[i] = slices.Compact(out[i])
+	}
+	return out, nil
 }
 
 // Towards returns the device by which the machine sends packets to an address, as its routes and

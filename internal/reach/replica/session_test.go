@@ -184,7 +184,7 @@ func TestHung(t *testing.T) {
 			return err
 		},
 		"scan": func(ctx context.Context, s *replica.Session) error {
-			_, err := s.Scan(ctx, replica.Client{}, to.Addr())
+			_, err := s.Scan(ctx, replica.Scan{To: to.Addr()})
 			return err
 		},
 		"route": func(ctx context.Context, s *replica.Session) error {

@@ -21,8 +21,9 @@ import (
 // that these rules and sockets name. Refinement ends when it divides no class.
 type alikes struct {
 	of      map[uint16][]naming
-	class   map[uint16]int
-	cuts    []uint16 // sorted
+	class   map[uint16]int // nil: it is not known which ports are alike
+	cuts    []uint16       // sorted
+	fixed   []uint16       // rules for any port redirect to these
 	sockets map[string]int
 	known   map[[2]uint16]map[uint16]uint16 // what mapping returned
 }
@@ -41,14 +42,13 @@ func (c *machine) alikes() *alikes {
 	}
 	a := &alikes{of: map[uint16][]naming{}, sockets: map[string]int{},
 		known: map[[2]uint16]map[uint16]uint16{}}
-	var fixed []uint16
 	for i, s := range c.from.Spaces {
 		use, ok := s.Nft.PortUse()
 		if !ok || len(s.Legacy) > 0 || slices.ContainsFunc(s.Policy, link.PolicyHasPorts) {
 			return &alikes{}
 		}
 		a.cuts = append(a.cuts, use.Cuts...)
-		fixed = append(fixed, use.Targets...)
+		a.fixed = append(a.fixed, use.Targets...)
 		for _, r := range use.Rules {
 			tested := map[uint16]bool{}
 			for _, t := range r.Tested {
@@ -63,7 +63,7 @@ func (c *machine) alikes() *alikes {
 	a.addSockets(c.sockets, c.net.Failed())
 	slices.Sort(a.cuts)
 	a.cuts = slices.Compact(a.cuts)
-	a.classify(fixed)
+	a.classify()
 	return a
 }
 
@@ -94,8 +94,8 @@ func placeOf(s replica.Socket) string {
 
 func socketKey(s replica.Socket, port uint16) string { return fmt.Sprint(placeOf(s), " ", port) }
 
-// classify gives each port its class. Rules for any port redirect to the fixed ones.
-func (a *alikes) classify(fixed []uint16) {
+// classify gives each port that a rule or socket names its class.
+func (a *alikes) classify() {
 	a.class = map[uint16]int{}
 	for p, all := range a.of {
 		a.class[p] = 0
@@ -109,7 +109,7 @@ func (a *alikes) classify(fixed []uint16) {
 		ids := map[string]int{}
 		next := make(map[uint16]int, len(a.class))
 		for p := range a.class {
-			key := a.key(p, fixed)
+			key := a.key(p)
 			if _, ok := ids[key]; !ok {
 				ids[key] = len(ids)
 			}
@@ -124,11 +124,11 @@ func (a *alikes) classify(fixed []uint16) {
 }
 
 // key identifies the class of a port, given the classes so far.
-func (a *alikes) key(p uint16, fixed []uint16) string {
+func (a *alikes) key(p uint16) string {
 	at, exact := slices.BinarySearch(a.cuts, p)
 	var b strings.Builder
 	fmt.Fprint(&b, at, exact, a.class[p])
-	if slices.Contains(fixed, p) {
+	if slices.Contains(a.fixed, p) {
 		fmt.Fprint(&b, " is ", p)
 	}
 	for _, n := range a.of[p] {
@@ -186,6 +186,39 @@ type group struct {
 type member struct {
 	index int
 	ports map[uint16]uint16
+}
+
+// ports groups ports. It returns one of each group, and by that the others, which are alike.
+func (a *alikes) ports(all []uint16) (first []uint16, others map[uint16][]uint16) {
+	others = map[uint16][]uint16{}
+	byClass, unnamed := map[int][]uint16{}, map[string]uint16{}
+	for _, p := range all {
+		class, named := a.class[p]
+		of, joined := uint16(0), false
+		switch {
+		case a.class == nil:
+		case named:
+			for _, of = range byClass[class] {
+				if joined = a.mapping(of, p) != nil; joined {
+					break
+				}
+			}
+			if !joined {
+				byClass[class] = append(byClass[class], p)
+			}
+		default: // nothing tells ports between two cuts apart
+			key := a.key(p)
+			if of, joined = unnamed[key]; !joined {
+				unnamed[key] = p
+			}
+		}
+		if joined {
+			others[of] = append(others[of], p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	return first, others
 }
 
 // groups groups dials, whose indexes which has.

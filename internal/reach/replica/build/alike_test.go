@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,10 +86,10 @@ func randomSite(t *testing.T, r *rand.Rand) (*site, []replica.Socket) {
 	return s, sockets
 }
 
-// TestAlikeIsAsEach compares the outcomes of connections that are made once for all that are alike
-// with those of each.
+// TestAlikeIsAsEach compares the outcomes of connections and scans that are made once for all ports
+// that are alike with those of each.
 func TestAlikeIsAsEach(t *testing.T) {
-	saved := 0
+	saved, savedPorts := 0, 0
 	for n := range *machines {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(n), 58))
@@ -101,9 +102,11 @@ func TestAlikeIsAsEach(t *testing.T) {
 			defer made.Close()
 			c := made.(*machine)
 			var dials []replica.Dial
+			var scans []replica.Scan
 			for _, from := range []replica.Client{{}, {Card: "eth0"}, {Bridge: "docker0"}, {Space: 1},
 				{Card: "eth0", Source: netip.MustParseAddr("203.0.113.1")}} {
 				for _, to := range []string{"192.0.2.10", "172.17.0.1", "127.0.0.1", "172.17.0.2"} {
+					scans = append(scans, replica.Scan{Client: from, To: netip.MustParseAddr(to)})
 					for _, port := range []int{22, 80, 81, 82, 83, 20000, 20001, 20002, 20003, 20004, 20005,
 						20006, 20007, 20008, 20009} {
 						dials = append(dials, replica.Dial{Client: from, Proto: "tcp",
@@ -115,15 +118,31 @@ func TestAlikeIsAsEach(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			gotPorts, err := c.Scan(t.Context(), scans)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _ := c.same().ports(c.ports())
+			savedPorts += len(c.ports()) - len(first)
 			all := make([]int, len(dials))
 			for i := range all {
 				all[i] = i
 			}
 			saved += len(dials) - len(c.same().groups(dials, all))
-			c.same = func() *alikes { return &alikes{} }
+			c.same, c.scans = func() *alikes { return &alikes{} }, nil
 			want, err := c.Dial(t.Context(), dials)
 			if err != nil {
 				t.Fatal(err)
+			}
+			wantPorts, err := c.Scan(t.Context(), scans)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, x := range scans {
+				if !slices.Equal(gotPorts[i], wantPorts[i]) {
+					t.Errorf("scan of %s by %+v: %d, each port %d\n%s", x.To, x.Client, gotPorts[i],
+						wantPorts[i], s.in(s.spaces[0], "nft list ruleset"))
+				}
 			}
 			for i, d := range dials {
 				if !reflect.DeepEqual(got[i].Outcomes, want[i].Outcomes) {
@@ -133,7 +152,7 @@ func TestAlikeIsAsEach(t *testing.T) {
 			}
 		})
 	}
-	if saved == 0 {
-		t.Error("no connections were alike")
+	if saved == 0 || savedPorts == 0 {
+		t.Errorf("%d connections and %d ports were alike", saved, savedPorts)
 	}
 }

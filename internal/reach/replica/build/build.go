@@ -56,14 +56,14 @@ type machine struct {
 	guests  map[device]*segment
 	outer   map[device]bool // the other ends of guests
 	net     *dial.Net
-	times   int                   // number of attempts of each connection
-	fresh   map[string]string     // parameters of a new namespace
-	same    func() *alikes        // nil: to be found out
-	scans   map[scanned][]uint16  // the results, until what they depend on changes
-	unread  map[int]unread        // namespaces whose rules commands may have changed
-	changed []int                 // namespaces in which commands changed devices, addresses or routes
-	first   map[int]replica.Space // namespaces whose rules commands have changed, with those of before
-	grants  int                   // see jail.Run
+	times   int                       // number of attempts of each connection
+	fresh   map[string]string         // parameters of a new namespace
+	same    func() *alikes            // nil: to be found out
+	scans   map[replica.Scan][]uint16 // the results, until what they depend on changes
+	unread  map[int]unread            // namespaces whose rules commands may have changed
+	changed []int                     // namespaces in which commands changed devices, addresses or routes
+	first   map[int]replica.Space     // namespaces whose rules commands have changed, with those of before
+	grants  int                       // see jail.Run
 	clean   undo.Stack
 
 	mu    sync.Mutex

@@ -165,13 +165,17 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
+// fromCard scans the machine of a site from another one.
+var fromCard = replica.Scan{Client: replica.Client{Card: "eth0"},
+	To: netip.MustParseAddr("192.0.2.10")}
+
 func TestScan(t *testing.T) {
 	s := newSite(t)
 	s.in(s.spaces[0], "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT "+
 		"--to-destination 172.17.0.2:80")
 	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
-	ports, err := r.Scan(t.Context(), replica.Client{Card: "eth0"}, netip.MustParseAddr("192.0.2.10"))
-	if err != nil || !slices.Equal(ports, []uint16{8080, 9000}) {
+	ports, err := r.Scan(t.Context(), fromCard)
+	if err != nil || !slices.Equal(ports[0], []uint16{8080, 9000}) {
 		t.Errorf("%v, %v", ports, err)
 	}
 }

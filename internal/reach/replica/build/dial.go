@@ -312,19 +312,62 @@ func (c *machine) Towards(to netip.Addr) (device string, err error) {
 
 // Scan switches filters off and forwarding of IPv4 on while it scans: each packet would cross all
 // rules of the filters, and ports that they block, or that are not forwarded, would not be found.
-// For a client that has no place in the copy it returns nothing; Dial returns the reason.
-func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
-	err error) {
-	if err := c.findAlike(); err != nil { // while the scan waits for answers
+// Of ports that are alike it scans one. For a client that has no place in the copy it returns
+// nothing; Dial returns the reason.
+func (c *machine) Scan(ctx context.Context, scans []replica.Scan) (out [][]uint16, err error) {
+	if err := c.findAlike(); err != nil {
 		return nil, err
 	}
-	if found, ok := c.scans[scanned{from, to}]; ok {
-		return found, nil
+	var todo []replica.Scan
+	for _, x := range scans {
+		if _, known := c.scans[x]; known {
+			continue
+		}
+		if _, _, nowhere := c.place(x.Client, x.To); nowhere == nil {
+			todo = append(todo, x)
+		}
 	}
-	ns, source, nowhere := c.place(from, to)
-	if nowhere != nil {
-		return nil, nil //nolint:nilerr // see above
+	if len(todo) > 0 {
+		err = c.unfiltered(func() error { return c.scan(ctx, todo) })
 	}
+	for _, x := range scans {
+		out = append(out, c.scans[x])
+	}
+	return out, err
+}
+
+// scan makes scans, whose results it adds to c.scans.
+func (c *machine) scan(ctx context.Context, todo []replica.Scan) error {
+	var ruled []*netns.NS
+	for i, s := range c.from.Spaces {
+		if len(s.Nft.Messages)+len(s.Legacy) > 0 {
+			ruled = append(ruled, c.spaces[i])
+		}
+	}
+	first, like := c.same().ports(c.ports())
+	for _, x := range todo {
+		ns, source, err := c.place(x.Client, x.To)
+		if err != nil {
+			return err
+		}
+		found, err := c.net.Scan(ctx, ns, source, x.To, first, ruled)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			found = append(found, like[p]...)
+		}
+		slices.Sort(found)
+		if c.scans == nil {
+			c.scans = map[replica.Scan][]uint16{}
+		}
+		c.scans[x] = found
+	}
+	return nil
+}
+
+// unfiltered calls f while filters are off and IPv4 is forwarded in all namespaces.
+func (c *machine) unfiltered(f func() error) (err error) {
 	for i, space := range c.spaces {
 		var wake func() error
 		if err := space.Do(func() (err error) {
@@ -332,7 +375,7 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 			sysctl.WriteAll(notForwarding(c.from.Spaces[i].Sysctls, "1"))
 			return err
 		}); err != nil {
-			return nil, err
+			return err
 		}
 		defer func() {
 			err = errors.Join(err, space.Do(func() error {
@@ -341,20 +384,7 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 			}))
 		}()
 	}
-	found, err := c.net.Scan(ctx, ns, source, to, c.ports())
-	if err == nil {
-		if c.scans == nil {
-			c.scans = map[scanned][]uint16{}
-		}
-		c.scans[scanned{from, to}] = found
-	}
-	return found, err
-}
-
-// scanned identifies a scan.
-type scanned struct {
-	from replica.Client
-	to   netip.Addr
+	return f()
 }
 
 // notForwarding returns the parameters of the devices that do not forward IPv4, with another value.

@@ -163,12 +163,11 @@ func (s *site) forgets(m *replica.Machine, sockets []replica.Socket, script stri
 	}
 	scan := func(in *replica.Session) []uint16 {
 		t.Helper()
-		found, err := in.Scan(t.Context(), replica.Client{Card: "eth0"},
-			netip.MustParseAddr("192.0.2.10"))
+		found, err := in.Scan(t.Context(), fromCard)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return found
+		return found[0]
 	}
 	used, fresh := s.start(m, sockets...), s.start(m, sockets...)
 	dial(used)

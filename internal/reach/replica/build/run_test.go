@@ -2,7 +2,6 @@ package build
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -184,7 +183,7 @@ func TestRunIsRead(t *testing.T) {
 		m.Spaces[i].PID = 20000 + i
 	}
 	r := s.start(m, socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
-	far, own := replica.Client{Card: "eth0"}, netip.MustParseAddr("192.0.2.10")
+	far := fromCard.Client
 	s.expect(r, replica.Client{Bridge: "docker0"}, "172.17.0.2:80", 1)
 	out := s.run(r, 0, `set -e
 iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.18.0.2:80
@@ -200,8 +199,8 @@ ip route add default via 172.18.0.1'`)
 	if out.Code != 0 {
 		t.Fatal(out.Text)
 	}
-	ports, err := r.Scan(t.Context(), far, own)
-	if err != nil || !slices.Equal(ports, []uint16{8080, 9000}) {
+	ports, err := r.Scan(t.Context(), fromCard)
+	if err != nil || !slices.Equal(ports[0], []uint16{8080, 9000}) {
 		t.Errorf("%v, %v", ports, err)
 	}
 	s.expect(r, far, "192.0.2.10:8080", 1)

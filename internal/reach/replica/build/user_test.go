@@ -44,9 +44,8 @@ func TestUser(t *testing.T) {
 		if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 {
 			t.Errorf("%+v", a)
 		}
-		ports, err := r.Scan(t.Context(), replica.Client{Card: "eth0"},
-			netip.MustParseAddr("192.0.2.10"))
-		if err != nil || len(ports) != 1 {
+		ports, err := r.Scan(t.Context(), fromCard)
+		if err != nil || len(ports[0]) != 1 {
 			t.Errorf("%d %v", ports, err)
 		}
 		return

@@ -34,8 +34,9 @@ type Net struct {
 	most   int // attempts open at once
 	ready  map[*netns.NS]bool
 
-	stamping int // the socket of startStamping; 0 before the first Explain
-	port     int // of the last explained attempt
+	stamping int  // the socket of startStamping; 0 before the first Explain
+	port     int  // of the last explained attempt
+	dropped  *int // what the last call of scanner.dropped counted; nil: there was none
 }
 
 // Open opens stand-ins for sockets. Their Space is an index into spaces. It does not fail if some

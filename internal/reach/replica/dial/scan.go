@@ -24,6 +24,7 @@ import (
 type scanner struct {
 	net     *Net
 	from    *netns.NS
+	ruled   []*netns.NS // others redirect no packets, and track no connections
 	raw     int
 	holder  int // socket that reserves the port
 	source  netip.AddrPort
@@ -44,15 +45,15 @@ const (
 )
 
 // Scan returns, in order, the TCP ports of the address that answer a client or that rules redirect,
-// wherever they lead. The Net must not be used concurrently.
+// wherever they lead. ruled has the namespaces with rules. The Net must not be used concurrently.
 func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
-	ports []uint16) ([]uint16, error) {
+	ports []uint16, ruled []*netns.NS) ([]uint16, error) {
 	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
 	if err := n.prepare([]Call{c}); err != nil {
 		return nil, err
 	}
 	s := &scanner{net: n, from: from, addr: addr.Unmap(), six: addr.Unmap().Is6(), raw: -1, holder: -1,
-		open: map[uint16]bool{}, replied: map[uint16]bool{}}
+		ruled: ruled, open: map[uint16]bool{}, replied: map[uint16]bool{}}
 	defer s.close()
 	err := from.Do(func() error { return s.prepare(c) })
 	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
@@ -61,26 +62,29 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", addr, err)
 	}
-	before, err := s.lost()
-	if err != nil {
-		return nil, err
+	if n.dropped == nil {
+		if _, err := s.dropped(); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.scan(ctx, ports, scanWait); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", addr, err)
 	}
-	after, err := s.lost()
-	if err != nil {
-		return nil, err
-	}
-	// Segments are also lost, without being counted, while neighbours are resolved.
-	again := scanWait
-	if after != before { // segments were dropped, because a queue or table was full
-		again = wait
-	}
 	ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
-	if after != before || len(ports) > 0 && len(s.replied) > 0 {
-		if err := s.scan(ctx, ports, again); err != nil {
-			return nil, fmt.Errorf("scan %s: %w", addr, err)
+	if len(ports) > 0 {
+		dropped, err := s.dropped()
+		if err != nil {
+			return nil, err
+		}
+		// Segments are also lost, without being counted, while neighbours are resolved.
+		again := scanWait
+		if dropped { // because a queue or table was full
+			again = wait
+		}
+		if dropped || len(s.replied) > 0 {
+			if err := s.scan(ctx, ports, again); err != nil {
+				return nil, fmt.Errorf("scan %s: %w", addr, err)
+			}
 		}
 	}
 	if err := s.redirected(); err != nil {
@@ -278,7 +282,7 @@ func (s *scanner) read() {
 // redirected finds the ports that rules redirect to a server that did not answer: to another
 // machine, or where nothing listens.
 func (s *scanner) redirected() error {
-	for _, ns := range s.net.spaces {
+	for _, ns := range s.ruled {
 		err := ns.Do(func() error {
 			_, err := conntrack.Translations("tcp", s.six, func(t conntrack.Translation) bool {
 				if t.From == s.source && t.To.Addr() == s.addr && t.Now != t.To {
@@ -303,7 +307,7 @@ func (s *scanner) makeRoom(begun bool) error {
 			return err
 		}
 	}
-	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
+	for _, ns := range s.ruled {
 		err := ns.Do(func() error {
 			use, err := conntrack.Read()
 			if err == nil && use.Max > 0 && use.Entries+scanCheck > use.Max*3/4 {
@@ -318,16 +322,21 @@ func (s *scanner) makeRoom(begun bool) error {
 	return nil
 }
 
-// lost returns the number of packets that the kernel dropped for lack of space.
-func (s *scanner) lost() (n int, err error) {
-	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
+// dropped reports whether the kernel dropped packets for lack of space since the last call for the
+// Net. The first one returns false.
+func (s *scanner) dropped() (bool, error) {
+	n := 0
+	for _, ns := range s.net.spaces {
 		var here int
 		err := ns.Do(func() (err error) { here, err = overflows(); return err })
 		if err != nil {
-			return 0, err
+			return false, err
 		}
 		n += here
 	}
 	all, err := counters(softnetStat) // of all namespaces
-	return n + all["softnet.dropped"] + int(s.drops), err
+	n += all["softnet.dropped"]
+	before := s.net.dropped
+	s.net.dropped = &n
+	return s.drops > 0 || before != nil && n != *before, err
 }

@@ -48,7 +48,8 @@ func TestScan(t *testing.T) {
 		{"no route", l.other, "203.0.113.1", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := n.Scan(t.Context(), test.from, netip.Addr{}, ip(test.addr), all)
+			got, err := n.Scan(t.Context(), test.from, netip.Addr{}, ip(test.addr), all,
+				[]*netns.NS{l.machine})
 			if err != nil || !slices.Equal(got, test.want) {
 				t.Errorf("%d, %v, not %d", got, err, test.want)
 			}
