@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/mdlayher/netlink"
@@ -263,34 +264,45 @@ type Place struct {
 	Number int // in the chain, from 1
 }
 
-// Handle names a rule as an Event does.
-type Handle struct {
-	Table  string // "ip filter"
-	Handle uint64
+// Placed is a rule in its chain.
+type Placed struct {
+	Number   int  // in the chain, from 1
+	Rewrites bool // it changes destinations
 }
 
-// Places returns the places of all rules of the calling thread's namespace, and which of the rules
-// rewrite destinations.
-func Places() (out map[Handle]Place, rewrite map[Handle]bool, err error) {
+// Placements returns the rules of a chain of the calling thread's namespace by their handles, as an
+// Event has them. The table's name is like "ip filter".
+func Placements(table, chain string) (map[uint64]Placed, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open nftables: %w", err)
+		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	defer func() { _ = c.Close() }()
-	out, rewrite = map[Handle]Place{}, map[Handle]bool{}
-	numbers := map[[2]string]int{}
-	l := lister{conn: c}
-	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
-		table := familyName(family) + " " + a.text(unix.NFTA_RULE_TABLE)
-		chain := [2]string{table, a.text(unix.NFTA_RULE_CHAIN)}
-		numbers[chain]++
-		if h := a.get(unix.NFTA_RULE_HANDLE); len(h) == 8 {
-			at := Handle{table, binary.BigEndian.Uint64(h)}
-			out[at] = Place{table, chain[1], numbers[chain]}
-			rewrite[at] = slices.ContainsFunc(expressions(a), expression.rewrites)
+	_, name, _ := strings.Cut(table, " ")
+	of, err := encode(attributes{{unix.NFTA_RULE_TABLE, append([]byte(name), 0)},
+		{unix.NFTA_RULE_CHAIN, append([]byte(chain), 0)}})
+	if err != nil {
+		return nil, err
+	}
+	found, err := dump(c, unix.NFT_MSG_GETRULE,
+		append([]byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, 0}, of...))
+	if err != nil {
+		return nil, fmt.Errorf("list nftables rules: %w", err)
+	}
+	out := map[uint64]Placed{}
+	for _, m := range found {
+		a, err := decode(m.Data[headerSize:])
+		if err != nil {
+			return nil, fmt.Errorf("list nftables rules: %w", err)
 		}
-	})
-	return out, rewrite, err
+		h := a.get(unix.NFTA_RULE_HANDLE)
+		if familyName(m.Data[0])+" "+a.text(unix.NFTA_RULE_TABLE) == table &&
+			a.text(unix.NFTA_RULE_CHAIN) == chain && len(h) == 8 {
+			out[binary.BigEndian.Uint64(h)] = Placed{len(out) + 1,
+				slices.ContainsFunc(expressions(a), expression.rewrites)}
+		}
+	}
+	return out, nil
 }
 
 // rewrites reports whether the expression changes packets' destinations.

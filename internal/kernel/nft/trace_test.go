@@ -32,10 +32,6 @@ func TestTracer(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		places, _, err := Places()
-		if err != nil {
-			return err
-		}
 		var delivered []string
 		dial := func(to string) (got []string) {
 			delivered = nil
@@ -62,8 +58,12 @@ func TestTracer(t *testing.T) {
 					delivered = append(delivered, e.Dst.String())
 					continue
 				}
-				at := places[Handle{e.Table, e.Handle}]
-				if e.Dst.String() != to || e.In != 1 || at.Chain != "" && at.Chain != e.Chain {
+				places, err := Placements(e.Table, e.Chain)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at, ok := places[e.Handle]
+				if e.Dst.String() != to || e.In != 1 || ok != (e.Handle != 0) {
 					t.Errorf("%+v at %+v", e, at)
 				}
 				text := fmt.Sprintf("%s %s %d %s", e.Table, e.Chain, at.Number, e.Verdict)

@@ -27,15 +27,15 @@ type watcher struct {
 	where    map[*netns.NS]int
 	lost     bool // some packets were not captured
 	known    map[group]replica.Lost
+	err      error // of ruleOf
 }
 
 type traced struct {
 	tracer *nft.Tracer // nil: no nf_tables
-	places map[nft.Handle]nft.Place
-	// rewrite has the rules that change destinations
-	rewrite map[nft.Handle]bool
-	events  []nft.Event
-	legacy  bool // there are iptables-legacy tables, whose rules are not traced
+	events []nft.Event
+	legacy bool // there are iptables-legacy tables, whose rules are not traced
+	// placed has the rules of the chains that were asked for, by table and chain.
+	placed map[[2]string]map[uint64]nft.Placed
 	// translated has the connections that NAT rewrites, by the client and the dialled address; nil:
 	// not read since the last calls.
 	translated map[[2]netip.AddrPort]conntrack.Translation
@@ -125,7 +125,7 @@ func (n *Net) explain(ctx context.Context, calls []Call, ports []uint16) (out []
 				Steps: append(f.steps(), redirected...), Lost: lost})
 		}
 	}
-	return out, w.forward(ctx, calls, out)
+	return out, errors.Join(w.err, w.forward(ctx, calls, out))
 }
 
 // distinguishable returns as many of the first attempts as may be observed at once: packets are
@@ -207,15 +207,33 @@ func (t *traced) open(ns *netns.NS) error {
 		if t.legacy = len(rules) > 0; err != nil {
 			return err
 		}
-		if t.places, t.rewrite, err = nft.Places(); err == nil {
-			t.tracer, err = nft.NewTracer()
+		if generation, err := nft.Generation(); err != nil || generation == 0 {
+			return err
 		}
+		t.tracer, err = nft.NewTracer()
 		return err
 	})
 	if nft.Unsupported(err) {
 		return nil
 	}
 	return err
+}
+
+// ruleOf returns the rule of an event in its chain, or a zero one after an error, which is in w.err.
+func (w *watcher) ruleOf(e event) nft.Placed {
+	t, at := &w.spaces[e.space], [2]string{e.Table, e.Chain}
+	if _, known := t.placed[at]; !known {
+		var all map[uint64]nft.Placed
+		err := w.net.spaces[e.space].Do(func() (err error) {
+			all, err = nft.Placements(e.Table, e.Chain)
+			return err
+		})
+		if w.err = errors.Join(w.err, err); t.placed == nil {
+			t.placed = map[[2]string]map[uint64]nft.Placed{}
+		}
+		t.placed[at] = all
+	}
+	return t.placed[at][e.Handle]
 }
 
 func (w *watcher) close() error {

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
@@ -197,7 +196,7 @@ func (w *watcher) rule(f found) *replica.Lost {
 		e := all[i]
 		r := replica.Rule{RuleText: replica.RuleText{Table: e.Table, Chain: e.Chain}}
 		if !e.Policy {
-			r.Number = w.spaces[e.space].places[nft.Handle{Table: e.Table, Handle: e.Handle}].Number
+			r.Number = w.ruleOf(e).Number
 		}
 		got := f.attempt.out.Got
 		r.Reject = !e.reply && (got == replica.Refused || got == replica.Unreachable ||

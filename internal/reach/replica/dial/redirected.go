@@ -9,7 +9,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
@@ -74,11 +73,11 @@ func (w *watcher) redirected(ctx context.Context, f found, lost *replica.Lost) (
 func (w *watcher) rewriter(ctx context.Context, f found, space int, to netip.AddrPort) (
 	*replica.RuleText, error) {
 	for _, e := range slices.Backward(f.events) {
-		at := nft.Handle{Table: e.Table, Handle: e.Handle}
-		if e.space == space && !e.reply && e.Dst == to && e.Verdict == "accept" &&
-			w.spaces[space].rewrite[at] {
-			return &replica.RuleText{Table: e.Table, Chain: e.Chain,
-				Number: w.spaces[space].places[at].Number}, nil
+		if e.space != space || e.reply || e.Dst != to || e.Verdict != "accept" {
+			continue
+		}
+		if r := w.ruleOf(e); r.Rewrites {
+			return &replica.RuleText{Table: e.Table, Chain: e.Chain, Number: r.Number}, nil
 		}
 	}
 	r, err := w.legacy(ctx, f, space, xtables.Redirecting)
