@@ -19,10 +19,13 @@ import (
 type Network struct {
 	machine *replica.Machine
 	err     error
+	// rest completes the facts that Read returned with the network; see readFacts.
+	rest func()
 }
 
-// Read reads the facts about this machine and, as root, at the same time its network. It returns an
-// error only if it cannot read the sockets.
+// Read reads the facts about this machine and, as root, at the same time its network. What proxies
+// use is measured until Ask or Try has returned. Read returns an error only if it cannot read the
+// sockets.
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
 	var network sync.WaitGroup
@@ -30,7 +33,8 @@ func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	if os.Geteuid() == 0 {
 		network.Go(func() { n.machine, n.err = replica.Read(ctx) })
 	}
-	f, err := readFacts(ctx)
+	f, rest, err := readFacts(ctx)
+	n.rest = rest
 	network.Wait()
 	if err == nil {
 		f.Missing = append(f.Missing, changed(before)...)
@@ -54,12 +58,13 @@ func changed(before int64) []ports.Missing {
 // results. It returns an error only if ctx ends.
 func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []ports.Check,
 	err error) {
+	defer n.rest()
 	if n.machine == nil && n.err == nil { // f.Missing already reports that rules cannot be read
 		return nil, nil
 	}
 	err = n.err
 	if err == nil {
-		err = asking{read: n.machine.ReadText, meanwhile: func() (wait func()) {
+		err = asking{read: n.machine.ReadText, connected: n.rest, meanwhile: func() (wait func()) {
 			var checked sync.WaitGroup
 			if port != 0 {
 				r := ports.Judge(f, port)
@@ -94,6 +99,8 @@ type asking struct {
 	read readText // nil: the machine was saved, with the rules' text or none
 	// scanned is called once all scans are made; nil: it is not.
 	scanned func(*ports.Copy)
+	// connected is called once all connections are made; nil: it is not.
+	connected func()
 	// meanwhile begins what is to be done while remedies are tried; nil: nothing is.
 	meanwhile func() (wait func())
 }
@@ -163,5 +170,8 @@ func (a asking) connect(ctx context.Context, f *ports.Facts, s *replica.Session,
 		}
 	}
 	c.Lacks(s.Lacks())
+	if a.connected != nil {
+		a.connected()
+	}
 	return nil
 }

@@ -19,13 +19,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// readFacts reads the machine. It returns an error only if it cannot read the sockets.
-func readFacts(ctx context.Context) (*ports.Facts, error) {
+// readFacts reads the machine. What its proxies use is in the facts once rest has returned. It
+// returns an error only if it cannot read the sockets.
+func readFacts(ctx context.Context) (f *ports.Facts, rest func(), err error) {
 	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0}
 	c.processes()
-	used := c.proxyCPU()
+	rest = c.proxyUse()
 	if err := c.sockets(); err != nil {
-		return nil, err
+		return nil, rest, err
 	}
 	c.network()
 	c.shortcuts()
@@ -36,12 +37,11 @@ func readFacts(ctx context.Context) (*ports.Facts, error) {
 	c.spaces()
 	c.published()
 	c.usedPorts()
-	used()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
 		&c.f.Ingress, &c.f.Missing} {
 		printable.Fields(p)
 	}
-	return c.f, nil
+	return c.f, rest, nil
 }
 
 // Published reads only the facts about ports of running containers and the sockets in them: no CPU

@@ -113,7 +113,7 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	f, err := readFacts(t.Context())
+	f, _, err := readFacts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
@@ -8,17 +9,22 @@ import (
 
 const cpuInterval = 200 * time.Millisecond
 
-// proxyCPU begins to measure the proxies' CPU use and reads their memory. again waits until the
-// interval is over and sets the CPU use; the caller reads other facts in between.
-func (c *collector) proxyCPU() (again func()) {
-	before, start := map[int]time.Duration{}, time.Now()
+// proxyUse begins to measure the CPU use and the memory of the proxies. set waits until they are
+// measured, and puts them into the facts. Meanwhile the caller does other work: of hundreds of
+// proxies, the memory takes a while.
+func (c *collector) proxyUse() (set func()) {
+	before, memory, start := map[int]time.Duration{}, map[int]int64{}, time.Now()
 	for _, p := range c.f.Proxies {
 		before[p.PID] = meter.ProcessCPU(p.PID)
 	}
-	for i := range c.f.Proxies {
-		c.f.Proxies[i].Memory = meter.ProcessMemory(c.f.Proxies[i].PID)
-	}
-	return func() {
+	var measured sync.WaitGroup
+	measured.Go(func() {
+		for pid := range before {
+			memory[pid] = meter.ProcessMemory(pid)
+		}
+	})
+	return sync.OnceFunc(func() {
+		measured.Wait()
 		if len(c.f.Proxies) == 0 {
 			return
 		}
@@ -29,6 +35,7 @@ func (c *collector) proxyCPU() (again func()) {
 			if used := meter.ProcessCPU(p.PID) - was; read && used > 0 {
 				p.CPU = used.Seconds() / time.Since(start).Seconds()
 			}
+			p.Memory = memory[p.PID]
 		}
-	}
+	})
 }

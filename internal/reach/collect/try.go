@@ -24,18 +24,18 @@ func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands s
 	case n.machine == nil:
 		return nil, out, ErrRulesUnread
 	}
-	return try(ctx, f, n.machine, port, commands, n.machine.ReadText)
+	return asking{read: n.machine.ReadText, connected: n.rest}.try(ctx, f, n.machine, port, commands)
 }
 
 // TrySaved is like Try for a saved machine. It needs no privileges.
 func TrySaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	commands string) (r *ports.Report, out replica.Output, err error) {
-	return try(ctx, f, m, port, commands, nil)
+	return asking{}.try(ctx, f, m, port, commands)
 }
 
 // try makes the connections in a copy, runs the commands there, and makes the connections again.
-func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, commands string,
-	read readText) (r *ports.Report, out replica.Output, err error) {
+func (a asking) try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
+	commands string) (r *ports.Report, out replica.Output, err error) {
 	c := ports.NewCopy(f, m, port)
 	s, err := replica.Start(ctx, m, c.Sockets)
 	if err != nil {
@@ -45,7 +45,7 @@ func try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16, c
 	if err = s.Jailed(); err != nil {
 		return nil, out, err
 	}
-	if err = (asking{read: read}).connect(ctx, f, s, c); err != nil {
+	if err = a.connect(ctx, f, s, c); err != nil {
 		return nil, out, err
 	}
 	before := make(chan *ports.Report, 1)
