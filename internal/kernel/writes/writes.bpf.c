@@ -170,6 +170,17 @@ static __always_inline void ends_of(struct sock *sk, struct ends *ends)
 	mapped(ends->remote_addr, BPF_CORE_READ(sk, __sk_common.skc_daddr));
 }
 
+// polls reports whether the present thread is the kernel's that looks for what to do for an io_uring
+// (SQPOLL): it waits for a CPU also when there is nothing to do.
+static __always_inline bool polls(void)
+{
+	static const char name[] = "iou-sqp-";
+	char comm[16] __attribute__((aligned(8))) = {};
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	return !__builtin_memcmp(comm, name, sizeof(name) - 1);
+}
+
 static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 			       const struct ends *ends, bool ran)
 {
@@ -193,7 +204,7 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 		r->window = BPF_CORE_READ(tp, snd_wnd);
 		r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle);
 	}
-	if (kind != SEND && bpf_core_field_exists(struct task_struct, sched_info)) {
+	if (kind != SEND && bpf_core_field_exists(struct task_struct, sched_info) && !polls()) {
 		struct task_struct *t = (void *)bpf_get_current_task();
 
 		r->thread = BPF_CORE_READ(t, pid);

@@ -50,7 +50,8 @@ type Event struct {
 	Kind                  Kind
 	Nagle                 bool // TCP_NODELAY is off
 	// Thread wrote, ran or sent a datagram. Waited is for how long it has waited for a CPU since it
-	// began, ns. Both are 0 for segments, and if the kernel does not count that.
+	// began, ns. Both are 0 for segments, of threads that poll for an io_uring, and if the kernel does
+	// not count that.
 	Thread uint32
 	Waited int64
 	Since  int64 // when the thread got its CPU, CLOCK_MONOTONIC, ns; 0: unknown

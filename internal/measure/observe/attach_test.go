@@ -183,7 +183,7 @@ func TestAttach(t *testing.T) {
 // TestAttachInSpells lets the watching record less than what a client's requests need.
 func TestAttachInSpells(t *testing.T) {
 	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
-		const most = 60
+		const most = 200
 		got, made := attached(u, 1, 5*ms, 4*time.Second, most)
 		if got.Spells == 0 || got.Followed > got.Elapsed/2 || got.Requests > made/2 ||
 			got.Requests == 0 {
