@@ -2,7 +2,6 @@ package analysis_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -63,8 +62,7 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 					got.Failed[0].Evidence == "" {
 					t.Errorf("failed %+v, want %q", got.Failed, tt.reason)
 				}
-				if strings.Contains(strings.Join(got.Findings, " "), "bridge is") ||
-					len(got.Cells) != 1 {
+				if len(got.Findings) > 0 || len(got.Cells) != 1 {
 					t.Errorf("a broken path is judged: %q, %d cells", got.Findings, len(got.Cells))
 				}
 				return

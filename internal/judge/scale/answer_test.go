@@ -78,10 +78,11 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 			}
 		}
 	}
-	said := strings.Join(answer(crowds([]stats.Verdict{stats.Unclear, stats.Unclear})).Text, "\n")
-	if strings.Contains(said, "%") || !testgolden.HasLine(said,
-		"4 of 4 verdicts are unclear: measure longer (--budget) or on a quieter machine.") {
-		t.Errorf("of what is unclear it says:\n%s", said)
+	got := strings.Join(answer(crowds([]stats.Verdict{stats.Unclear, stats.Unclear})).Text, "\n")
+	if want := "Total throughput at 1×16×1, of that at 1×1×1: unclear: <m0>, <m1>.\nTotal " +
+		"throughput at 1×16×1, of host's: unclear: <m0>, <m1>.\n4 of 4 verdicts are unclear: " +
+		"measure longer (--budget) or on a quieter machine."; got != want {
+		t.Errorf("of what is unclear it says %q, want %q", got, want)
 	}
 }
 
