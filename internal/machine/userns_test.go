@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -36,8 +35,9 @@ func TestExplainUserNamespace(t *testing.T) {
 			remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
 		{"nets-0", map[string]string{nets: "0\n"}, syscall.ENOSPC, nets + " is 0",
 			remedy.AsRoot("sysctl -w user.max_net_namespaces=15000")},
-		{"used-up", nil, syscall.ENOSPC, "used up", remedy.AsRoot("sysctl -w " +
-			"user.max_user_namespaces=15000 user.max_net_namespaces=15000")},
+		{"used-up", nil, syscall.ENOSPC,
+			"the limits in /proc/sys/user are used up, or namespaces are nested too deeply", remedy.AsRoot("sysctl -w " +
+				"user.max_user_namespaces=15000 user.max_net_namespaces=15000")},
 		{"debian", map[string]string{debian: "0\n"}, syscall.EPERM, debian + " is 0",
 			remedy.AsRoot("sysctl -w kernel.unprivileged_userns_clone=1")},
 		{"ubuntu", map[string]string{apparmor: "1\n"}, syscall.EACCES, apparmor + " is 1",
@@ -49,43 +49,49 @@ func TestExplainUserNamespace(t *testing.T) {
 			apparmor + " is 1", "run toll as root, or: " +
 				remedy.AsRoot("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")},
 		{"no-config", map[string]string{"/proc/self/ns/user": absent}, syscall.EINVAL,
-			"CONFIG_USER_NS", "run toll as root"},
+			"the kernel was built without CONFIG_USER_NS (no /proc/self/ns/user)",
+			"run toll as root"},
 		{"no-config-for-root", map[string]string{"/proc/self/ns/user": absent,
-			"/proc/self/status": "Uid:\t0\t0\t0\t0\n"}, syscall.EINVAL, "CONFIG_USER_NS",
+			"/proc/self/status": "Uid:\t0\t0\t0\t0\n"}, syscall.EINVAL,
+			"the kernel was built without CONFIG_USER_NS (no /proc/self/ns/user)",
 			"use a kernel with CONFIG_USER_NS=y"},
 		{"no-net-config", map[string]string{"/proc/self/ns/net": absent}, syscall.EINVAL,
-			"CONFIG_NET_NS", "use a kernel with CONFIG_NET_NS=y"},
+			"the kernel was built without CONFIG_NET_NS (no /proc/self/ns/net)",
+			"use a kernel with CONFIG_NET_NS=y"},
 		{"seccomp", map[string]string{"/.dockerenv": "", "/proc/self/status": "Seccomp:\t2\n"},
-			syscall.EPERM, "seccomp", "run toll outside the container, or the container with " +
+			syscall.EPERM, "the container's seccomp profile forbids it, as Docker's default does",
+			"run toll outside the container, or the container with " +
 				"--privileged"},
 		{"seccomp-no-container", map[string]string{"/proc/self/status": "Seccomp:\t2\n"},
-			syscall.EPERM, "no known setting", "run toll as root"},
+			syscall.EPERM, "no known setting forbids it", "run toll as root"},
 		{"chroot", map[string]string{"/proc/self/mountinfo": "31 22 0:5 / /proc rw - proc " +
 			"proc rw\n"},
-			syscall.EPERM, "chroot", "run toll outside the chroot, or enter it by pivot_root, " +
+			syscall.EPERM, "toll runs in a chroot, in which the kernel makes none",
+			"run toll outside the chroot, or enter it by pivot_root, " +
 				"as container engines do"},
 		{"no-chroot", map[string]string{"/proc/self/mountinfo": "22 1 8:1 / / rw - ext4 " +
 			"/dev/sda1 rw\n"},
-			syscall.EPERM, "no known setting", "run toll as root"},
+			syscall.EPERM, "no known setting forbids it", "run toll as root"},
 		{"no-chroot-root-later", map[string]string{"/proc/self/mountinfo": "22 27 0:21 / " +
 			"/proc rw - proc " +
 			"proc rw\n27 1 254:0 / / rw - ext4 /dev/vda rw\n"},
-			syscall.EPERM, "no known setting", "run toll as root"},
+			syscall.EPERM, "no known setting forbids it", "run toll as root"},
 		{"container-no-seccomp", map[string]string{"/.dockerenv": ""}, syscall.EPERM,
-			"no known setting", "run toll as root"},
+			"no known setting forbids it", "run toll as root"},
 		{"root-without-capabilities", map[string]string{
 			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t0000000000000000\nSeccomp:\t0\n"},
-			syscall.EPERM, "CAP_SETFCAP",
+			syscall.EPERM, "root has no CAP_SETFCAP here, and may therefore map no root into one",
 			"run toll with root's capabilities, or as another user, who needs none"},
 		{"root-with-capabilities", map[string]string{
 			"/proc/self/status": "Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n"},
-			syscall.EPERM, "no known setting", "run toll outside the chroot or container that it is in"},
+			syscall.EPERM, "no known setting forbids it",
+			"run toll outside the chroot or container that it is in"},
 		{"not-an-errno", map[string]string{users: "0\n"}, errors.New("odd"), users + " is 0",
 			remedy.AsRoot("sysctl -w user.max_user_namespaces=15000")},
-		{"not-an-errno-unexplained", nil, errors.New("odd"), "no known setting",
+		{"not-an-errno-unexplained", nil, errors.New("odd"), "no known setting forbids it",
 			"run toll as root"},
 		{"garbage", map[string]string{users: "\xff", debian: "yes", apparmor: ""}, syscall.EPERM,
-			"no known setting", "run toll as root"},
+			"no known setting forbids it", "run toll as root"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			files := maps.Clone(base)
@@ -96,8 +102,9 @@ func TestExplainUserNamespace(t *testing.T) {
 			if !errors.Is(err, tt.cause) {
 				t.Errorf("%v does not wrap its cause", err)
 			}
-			if !strings.Contains(err.Error(), tt.reason) {
-				t.Errorf("got %q, want %q in it", err, tt.reason)
+			want := "make a user namespace: " + tt.reason + ": " + cause.Error()
+			if err.Error() != want {
+				t.Errorf("%q, want %q", err, want)
 			}
 			if hint.Of(err) != tt.hint {
 				t.Errorf("hint of %v lacks %q", err, tt.hint)

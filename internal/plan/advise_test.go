@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
@@ -38,7 +37,7 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("plan %+v", p)
 	}
 	for _, c := range p.Cells {
-		base := !strings.Contains(string(c.Tune), "gro") && c.Mode != "netkit"
+		base := c.Tune == "" && c.Mode != "netkit"
 		if p.IsBaseline(c) != base {
 			t.Errorf("%+v: baseline %t", c, !base)
 		}

@@ -273,95 +273,104 @@ func TestRead(t *testing.T) {
 			open: true},
 		{name: "last-line-ended-but-cut", lines: []string{
 			okHeader, visit(`"cell":0`), `{"visit":{"ce`}, line: 3,
-			fails: "unexpected end of JSON input"},
+			fails: "line 3: unexpected end of JSON input"},
 		{name: "last-line-garbage", lines: []string{okHeader, visit(`"cell":0`), "garbage"},
-			line: 3, fails: "invalid character 'g'"},
+			line: 3, fails: "line 3: invalid character 'g' looking for beginning of value"},
 		{name: "last-line-of-another-type", lines: []string{okHeader, `[1]`}, line: 2, open: true,
-			fails: "cannot unmarshal array"},
+			fails: "line 2: json: cannot unmarshal array into Go value of type sample.line"},
 		{name: "end-cut", lines: []string{okHeader, `{"end":{"rea`}, cut: true, open: true},
 
 		{name: "empty", fails: ErrEmpty.Error()},
 		{name: "blank", lines: []string{"", ""}, fails: ErrEmpty.Error()},
 		{name: "header-cut", lines: []string{`{"header":{"sch`}, open: true,
-			fails: ErrEmpty.Error()},
-		{name: "one-line-of-text", lines: []string{"hello"}, fails: ErrEmpty.Error()},
-		{name: "text", lines: []string{"hello", "world"}, line: 1, fails: "invalid character 'h'"},
+			fails: ErrEmpty.Error() + " (line 1: it was cut off)"},
+		{name: "one-line-of-text", lines: []string{"hello"}, fails: ErrEmpty.Error() +
+			" (line 1: invalid character 'h' looking for beginning of value)"},
+		{name: "text", lines: []string{"hello", "world"}, line: 1, fails: "no header: this is not a toll results file, or the run died before its first " +
+			"visit (line 1: invalid character 'h' looking for beginning of value)"},
 		{name: "binary", lines: []string{"\x7fELF\x02\x01", "\x00"}, line: 1,
-			fails: "invalid character"},
+			fails: "no header: this is not a toll results file, or the run died before its " +
+				"first visit (line 1: invalid character '\\x7f' looking for beginning of " +
+				"value)"},
 		{name: "lines-of-another-program", lines: []string{`{"Action":"run"}`, `{"Action":"pass"}`},
 			fails: ErrEmpty.Error()},
 		{name: "array", lines: []string{`[1,2]`, okHeader}, line: 1,
-			fails: "cannot unmarshal array"},
+			fails: "no header: this is not a toll results file, or the run died before its " +
+				"first visit (line 1: json: cannot unmarshal array into Go value of type " +
+				"sample.line)"},
 		{name: "visit-first", lines: []string{visit(`"cell":0`), okHeader},
 			fails: ErrEmpty.Error()},
 		{name: "wrong-schema", lines: []string{`{"header":{"schema":"bridgetoll.results/3"}}`},
-			line:  1,
-			fails: `schema "bridgetoll.results/3": this toll reads only "bridgetoll.results/2"`},
-		{name: "no-schema", lines: []string{`{"header":{}}`}, line: 1, fails: `schema ""`},
+			line: 1,
+			fails: `line 1: schema "bridgetoll.results/3": this toll reads only ` +
+				`"bridgetoll.results/2"`},
+		{name: "no-schema", lines: []string{`{"header":{}}`}, line: 1, fails: `line 1: schema "": this toll reads only "bridgetoll.results/2"`},
 
 		{name: "bad-middle-line", lines: []string{
 			okHeader, visit(`"cell":0`), `{"visit":{"ce`, visit(`"cell":1`), end}, line: 3,
-			fails: "unexpected end of JSON input"},
+			fails: "line 3: unexpected end of JSON input"},
 		{name: "bad-line-before-a-blank", lines: []string{okHeader, `{"visit":{"ce`, "", end},
-			line: 2, fails: "unexpected end of JSON input"},
+			line: 2, fails: "line 2: unexpected end of JSON input"},
 		{name: "wrong-type", lines: []string{okHeader, visit(`"cell":"x"`), end}, line: 2,
-			fails: "cannot unmarshal string"},
+			fails: "line 2: json: cannot unmarshal string into Go struct field " +
+				"Visit.visit.Turn.cell of type int"},
 		{name: "number-beyond-its-type", lines: []string{
 			okHeader, visit(`"client":{"cpu_s":1e999}`), end}, line: 2,
-			fails: "cannot unmarshal number 1e999"},
+			fails: "line 2: json: cannot unmarshal number 1e999 into Go struct field " +
+				"Party.visit.Ends.client.cpu_s of type float64"},
 		{name: "second-header", lines: []string{okHeader, okHeader}, line: 2,
-			fails: "a second header"},
+			fails: "line 2: a second header"},
 		{name: "record-after-the-end", lines: []string{okHeader, end, visit(`"cell":0`)}, line: 3,
-			fails: "a record after the end"},
+			fails: "line 3: a record after the end"},
 		{name: "second-end", lines: []string{okHeader, end, end}, line: 3,
-			fails: "a record after the end"},
+			fails: "line 3: a record after the end"},
 		{name: "cut-record-after-the-end", lines: []string{okHeader, end, `{"vis`}, line: 3,
-			fails: "a record after the end"},
+			fails: "line 3: a record after the end"},
 		{name: "neither", lines: []string{okHeader, `{}`}, line: 2,
-			fails: "unknown record: not a header, visit, change, step or end"},
+			fails: "line 2: unknown record: not a header, visit, change, step or end"},
 		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2,
-			fails: "unknown record: not a header, visit, change, step or end"},
+			fails: "line 2: unknown record: not a header, visit, change, step or end"},
 
 		{name: "cell-beyond-the-plan", lines: []string{okHeader, visit(`"cell":2`)}, line: 2,
-			fails: "cell 2 is not in the plan, which has 2 cells"},
+			fails: "line 2: cell 2 is not in the plan, which has 2 cells"},
 		{name: "change-before-the-header", lines: []string{`{"change":{"cells":[0]}}`, okHeader},
 			fails: ErrEmpty.Error()},
 		{name: "change-of-a-cell-beyond-the-plan",
 			lines: []string{okHeader, `{"change":{"cells":[0,2]}}`}, line: 2,
-			fails: "cell 2 is not in the plan, which has 2 cells"},
+			fails: "line 2: cell 2 is not in the plan, which has 2 cells"},
 		{name: "change-of-too-many-cells", lines: []string{
-			okHeader, `{"change":{"cells":[0,1,1]}}`}, line: 2, fails: "a change of 3 cells"},
+			okHeader, `{"change":{"cells":[0,1,1]}}`}, line: 2, fails: "line 2: a change of 3 cells: the plan has only 2"},
 		{name: "change-in-a-negative-round", lines: []string{okHeader, `{"change":{"round":-1}}`},
-			line: 2, fails: "round -1"},
+			line: 2, fails: "line 2: impossible round -1"},
 		{name: "change-at-an-absurd-time", lines: []string{okHeader, `{"change":{"seen_s":1e10}}`},
-			line: 2, fails: "impossible time 1e+10"},
+			line: 2, fails: "line 2: impossible time 1e+10"},
 		{name: "negative-cell", lines: []string{okHeader, visit(`"cell":-1`)}, line: 2,
-			fails: "cell -1"},
+			fails: "line 2: cell -1 is not in the plan, which has 2 cells"},
 		{name: "negative-round", lines: []string{okHeader, visit(`"round":-1`)}, line: 2,
-			fails: "round -1"},
+			fails: "line 2: impossible round -1"},
 		{name: "absurd-round", lines: []string{okHeader, visit(`"round":1000001`)}, line: 2,
-			fails: "round 1000001"},
+			fails: "line 2: impossible round 1000001"},
 		{name: "negative-window", lines: []string{okHeader, visit(`"client":{"window_s":-1}`)},
-			line: 2, fails: "impossible time -1"},
+			line: 2, fails: "line 2: impossible time -1"},
 		{name: "absurd-window", lines: []string{okHeader, visit(`"server":{"window_s":1e10}`)},
-			line: 2, fails: "impossible time 1e+10"},
+			line: 2, fails: "line 2: impossible time 1e+10"},
 		{name: "absurd-cpu", lines: []string{okHeader, visit(`"client":{"cpu_s":1e300}`)}, line: 2,
-			fails: "impossible time 1e+300"},
+			fails: "line 2: impossible time 1e+300"},
 		{name: "negative-share", lines: []string{okHeader, visit(`"client":{"busiest_cpu":-0.5}`)},
-			line: 2, fails: "impossible time -0.5"},
+			line: 2, fails: "line 2: impossible time -0.5"},
 		{name: "absurd-share-of-time", lines: []string{okHeader, visit(`"together":1.5`)}, line: 2,
-			fails: "impossible share of the time 1.5"},
+			fails: "line 2: impossible share of the time 1.5"},
 		{name: "negative-bytes", lines: []string{okHeader, visit(`"client":{"sent":-1}`)}, line: 2,
-			fails: "negative count -1"},
+			fails: "line 2: negative count -1"},
 		{name: "negative-trips", lines: []string{okHeader, visit(`"server":{"trips":-7}`)}, line: 2,
-			fails: "negative count -7"},
+			fails: "line 2: negative count -7"},
 		{name: "too-many-cpus", lines: []string{
 			okHeader, visit(`"machine":[` + strings.Repeat("{},", maxCPUs) + `{}]`)}, line: 2,
-			fails: "4097 CPUs"},
+			fails: "line 2: 4097 CPUs, at most 4096 are read"},
 		{name: "too-many-cells", lines: []string{
 			`{"header":{"schema":"` + Schema + `","plan":{"cells":[` +
 				strings.Repeat("{},", maxCells) + `{}]}}}`},
-			line: 1, fails: "10001 cells"},
+			line: 1, fails: "line 1: 10001 cells, at most 10000 are read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var text string
@@ -382,8 +391,8 @@ func TestRead(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || f != nil || !strings.Contains(err.Error(), tt.fails) {
-				t.Fatalf("error %v, want %q", err, tt.fails)
+			if err == nil || f != nil || err.Error() != tt.fails {
+				t.Fatalf("error %q, want %q", err, tt.fails)
 			}
 			var s *syntaxError
 			if got := errors.As(err, &s); got && s.Line != tt.line && tt.line != 0 ||

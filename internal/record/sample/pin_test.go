@@ -6,12 +6,13 @@ import (
 )
 
 func TestUnknownPlacementIsRefused(t *testing.T) {
-	for _, plan := range []string{`"pins":[{"name":"nowhere"}]`, `"pins":[{"name":""}]`,
-		`"cells":[{"pin":"nowhere"}]`} {
+	for plan, want := range map[string]string{
+		`"pins":[{"name":"nowhere"}]`: `line 1: unknown CPU placement "nowhere"`,
+		`"pins":[{"name":""}]`:        `line 1: unknown CPU placement ""`,
+		`"cells":[{"pin":"nowhere"}]`: `line 1: unknown CPU placement "nowhere"`} {
 		text := `{"header":{"schema":"bridgetoll.results/2","plan":{` + plan + `}}}` + "\n"
-		if _, err := Read(strings.NewReader(text)); err == nil ||
-			!strings.Contains(err.Error(), "CPU placement") {
-			t.Errorf("%s: %v", plan, err)
+		if _, err := Read(strings.NewReader(text)); err == nil || err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
 		}
 	}
 }

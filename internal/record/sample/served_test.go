@@ -3,7 +3,6 @@ package sample
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"testing"
 )
 
@@ -56,9 +55,12 @@ func TestReadServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := ReadServed(bytes.NewReader(text)); err != nil ||
-		strings.Contains(s.Server.Process, "\x1b") {
-		t.Errorf("%q, %v", s.Server.Process, err)
+	s, err = ReadServed(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.Server.Process, `\x1b[2Jredis`; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
