@@ -209,7 +209,7 @@ func TestShort(t *testing.T) {
 			t.Errorf("%s %s has %d lines: %q", e.Group, e.Name, n, e.Text)
 		}
 		for _, p := range e.Text {
-			if strings.Contains(p, "  ") || p == "" {
+			if p == "" || strings.Join(strings.Fields(p), " ") != p {
 				t.Errorf("%s: %q", e.Name, p)
 			}
 		}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -13,7 +12,8 @@ func TestScriptsAreOneText(t *testing.T) {
 		document.Command{Line: "for x in a b; do"}, document.Command{Line: "  echo $x"},
 		document.Command{Line: "done"}, document.Paragraph{Text: document.Plainly("or")},
 		document.Command{Line: "echo a"}}}))
-	if strings.Count(got, "<pre>") != 2 || !strings.Contains(got, "do\n  echo $x\ndone</code>") {
-		t.Error(got)
+	if want := "<section>\n<pre><code>for x in a b; do\n  echo " +
+		"$x\ndone</code></pre>\n<p>or</p>\n<pre><code>echo a</code></pre>\n</section>\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

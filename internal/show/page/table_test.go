@@ -1,7 +1,6 @@
 package page
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -14,22 +13,39 @@ func TestTablesOfWords(t *testing.T) {
 		{Head: [2]string{"a con-", "tainer"}}},
 		Rows: []document.Row{{Cells: document.Texts("80/tcp", "", "proxy", "direct")}}}
 	got := string(tableOf(words))
-	for _, want := range []string{`class="wide words"`, `<th scope="row">80/tcp</th>`,
-		`<td data-head="this machine, at ::1"></td>`, `<td data-head="this machine, at own">proxy</td>`,
-		`<td data-head="a container">direct</td>`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %s in %s", want, got)
-		}
+	if want := `<div class="wide words" role="group" tabindex="0" ` +
+		"aria-label=\"Table\"><table>\n<thead><tr><th scope=\"col\"></th><th " +
+		`scope="colgroup" colspan="2">this machine, at</th><th scope="col"></th></tr><tr><th ` +
+		`scope="col">port</th><th scope="col">::1</th><th scope="col">own</th><th ` +
+		"scope=\"col\">a container</th></tr></thead>\n<tbody>\n<tr><th " +
+		`scope="row">80/tcp</th><td data-head="this machine, at ::1"></td><td ` +
+		`data-head="this machine, at own">proxy</td><td data-head="a ` +
+		"container\">direct</td></tr>\n</tbody>\n</table></div>"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	numbers := words
 	numbers.Rows = []document.Row{{Cells: append(document.Texts("80/tcp", "", ""),
 		document.Cell{Text: "1", Number: &document.Number{Value: 1}})}}
 	few := words
 	few.Columns, few.Rows = words.Columns[:3], []document.Row{{Cells: document.Texts("a", "b", "c")}}
-	for _, table := range []document.Table{numbers, few} {
-		if got := string(tableOf(table)); strings.Contains(got, "words") ||
-			strings.Contains(got, "data-head") {
-			t.Error(got)
+	for _, tt := range []struct {
+		document.Table
+		want string
+	}{{numbers, `<div class="wide" role="group" tabindex="0" ` +
+		"aria-label=\"Table\"><table>\n<thead><tr><th scope=\"col\"></th><th " +
+		`scope="colgroup" colspan="2">this machine, at</th><th scope="col"></th></tr><tr><th ` +
+		`scope="col">port</th><th scope="col">::1</th><th scope="col">own</th><th ` +
+		"scope=\"col\">a container</th></tr></thead>\n<tbody>\n<tr><th " +
+		`scope="row">80/tcp</th><td></td><td></td><td><data ` +
+		"value=\"1\">1</data></td></tr>\n</tbody>\n</table></div>"}, {few,
+		`<div class="wide" role="group" tabindex="0" ` +
+			"aria-label=\"Table\"><table>\n<thead><tr><th scope=\"col\"></th><th " +
+			`scope="colgroup" colspan="2">this machine, at</th></tr><tr><th ` +
+			`scope="col">port</th><th scope="col">::1</th><th ` +
+			"scope=\"col\">own</th></tr></thead>\n<tbody>\n<tr><th " +
+			"scope=\"row\">a</th><td>b</td><td>c</td></tr>\n</tbody>\n</table></div>"}} {
+		if got := string(tableOf(tt.Table)); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
-	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func answer(r *analysis.Report) *analysis.Answer {
@@ -41,92 +40,90 @@ func TestAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		cells []analysis.Cell
-		want  []string
-		not   string
+		want  string
 	}{
 		{"rootless", []analysis.Cell{host, rootless},
-			[]string{`Avoid rootless-publish :lo: -70 % throughput: set "userland-proxy": false.`},
-			"dial"},
+			"Which network mode, by throughput?\nAvoid rootless-publish :lo: -70 % " +
+				`throughput: set "userland-proxy": false.`},
 		{"two-proxies", []analysis.Cell{host, relayed, rootless},
-			[]string{"Avoid publish-proxy :lo: -60 % throughput (dial the container's " +
-				"address, or sudo " +
-				`toll fast on all); rootless-publish :lo: -70 % (set "userland-proxy": false).`},
-			"Keep"},
+			"Which network mode, by throughput?\nAvoid publish-proxy :lo: -60 % " +
+				"throughput (dial the container's address, or sudo toll fast on all); " +
+				`rootless-publish :lo: -70 % (set "userland-proxy": false).`},
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
-			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."},
-			"Avoid"},
+			"Which network mode, by throughput?\nKeep bridge: the same within 3 %."},
 		{"it-costs", []analysis.Cell{host, bridge(workload.Bulk, 0.86, 0.02, stats.Worse), hostRR,
 			bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"Which network mode, by throughput and median latency?",
-				"Keep bridge: -14 % throughput, +4.0 µs median latency."}, "Avoid"},
+			"Which network mode, by throughput and median latency?\nKeep bridge: -14 % " +
+				"throughput, +4.0 µs median latency."},
 		{"cheapest-first", []analysis.Cell{host, nat(workload.Bulk, 0.8, 0.02, stats.Worse),
 			bridge(workload.Bulk, 0.86, 0.02, stats.Worse)},
-			[]string{"Keep bridge: -14 % throughput; publish-nat :lo: -20 %."}, "Avoid"},
+			"Which network mode, by throughput?\nKeep bridge: -14 % throughput; " +
+				"publish-nat :lo: -20 %."},
 		{"only-what-is-certain-decides", []analysis.Cell{
 			host, nat(workload.Bulk, 0.74, 0.5, stats.Unclear),
 			bridge(workload.Bulk, 0.95, 0.5, stats.Unclear),
 			hostRR, nat(workload.RR, 1.2, 0.01, stats.Worse),
 			bridge(workload.RR, 1.3, 0.01, stats.Worse)},
-			[]string{"Keep publish-nat :lo: +4.0 µs median latency; bridge: +6.0 µs."}, "Avoid"},
+			"Which network mode, by throughput and median latency?\nKeep publish-nat " +
+				":lo: +4.0 µs median latency; bridge: +6.0 µs.\n2 of 4 verdicts are unclear: " +
+				"measure longer (--budget) or on a quieter machine."},
 		{"varies-in-part", []analysis.Cell{host, varying(bridge(workload.Bulk, 0.9, 0.8,
 			stats.Unclear)), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"Varies: bridge: 10–170 % of host's throughput, +4.0 µs median latency."},
-			"Keep"},
+			"Which network mode, by throughput and median latency?\nVaries: bridge: " +
+				"10–170 % of host's throughput, +4.0 µs median latency."},
 		{"one-load-each", []analysis.Cell{host, bridge(workload.Bulk, 1.1, 0.02, stats.Better),
 			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"Keep bridge: +10 % throughput, +4.0 µs median latency."}, "Avoid"},
+			"Which network mode, by throughput and median latency?\nKeep bridge: +10 % " +
+				"throughput, +4.0 µs median latency."},
 		{"unclear", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear)},
-			[]string{"Not certain yet: bridge.", "The verdict is unclear: measure longer " +
-				"(--budget) or on a quieter machine."}, "%."},
+			"Which network mode, by throughput?\nNot certain yet: bridge.\nThe verdict " +
+				"is unclear: measure longer (--budget) or on a quieter machine."},
 		{"unclear-in-part", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear),
 			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"Keep bridge: +4.0 µs median latency.", "1 of 2 verdicts is unclear: " +
-				"measure longer (--budget) or on a quieter machine."},
-			"-10 %"},
+			"Which network mode, by throughput and median latency?\nKeep bridge: +4.0 µs " +
+				"median latency.\n1 of 2 verdicts is unclear: measure longer (--budget) or " +
+				"on a quieter machine."},
 		{"a-range-with-none", []analysis.Cell{
 			host, bridge(workload.Bulk, 1, 0.3, stats.Unclear), hostRR,
 			bridge(workload.RR, 1, 0.01, stats.Same)},
-			[]string{"Keep bridge: no certain difference."}, "70"},
+			"Which network mode, by throughput and median latency?\nKeep bridge: no " +
+				"certain difference.\n1 of 2 verdicts is unclear: measure longer (--budget) " +
+				"or on a quieter machine."},
 		{"docker-proxy", []analysis.Cell{host, nat(workload.Bulk, 0.9, 0.01, stats.Worse), relayed},
-			[]string{"Keep publish-nat :lo: -10 % throughput.",
-				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo " +
-					"toll fast on all."}, "unclear"},
+			"Which network mode, by throughput?\nKeep publish-nat :lo: -10 % " +
+				"throughput.\nAvoid publish-proxy :lo: -60 %: dial the container's address, " +
+				"or sudo toll fast on all."},
 		{"dear-on-one-load", []analysis.Cell{
 			host, proxy(workload.Bulk, 1, 0.01, stats.Same), hostRR,
 			proxy(workload.RR, 1.7, 0.1, stats.Worse)},
-			[]string{"Avoid publish-proxy :lo: +14 µs median latency."}, "Keep"},
+			"Which network mode, by throughput and median latency?\nAvoid publish-proxy " +
+				":lo: +14 µs median latency."},
 		{"dear-perhaps", []analysis.Cell{host, nat(workload.Bulk, 0.66, 0.03, stats.Worse)},
-			[]string{"Keep publish-nat :lo: -34 % throughput."}, "Avoid"},
+			"Which network mode, by throughput?\nKeep publish-nat :lo: -34 % throughput."},
 		{"wire", []analysis.Cell{host, full},
-			[]string{"Keep bridge: fills the wire, +20 % CPU time."}, "Avoid"},
+			"Which network mode, by throughput?\nKeep bridge: fills the wire, +20 % CPU " +
+				"time."},
 		{"wire-without-cpu-time", []analysis.Cell{host, fullOnly},
-			[]string{"Keep bridge: -10 % throughput."}, "CPU"},
+			"Which network mode, by throughput?\nKeep bridge: -10 % throughput."},
 		{"both-ways", []analysis.Cell{host, bridge(workload.Bulk, 0.74, 0.01, stats.Worse),
 			nat(workload.Bulk, 1, 0.01, stats.Same), proxy(workload.Bulk, 0.7, 0.01, stats.Worse),
 			bridge(workload.BulkReverse, 0.8, 0.01, stats.Worse),
 			nat(workload.BulkReverse, 0.75, 0.01, stats.Worse),
 			proxy(workload.BulkReverse, 0.68, 0.01, stats.Worse)},
-			[]string{"Which network mode, by throughput to the server and throughput to " +
-				"the client?",
-				"Keep publish-nat :lo: -25 % throughput to the client; " +
-					"bridge: -26 % throughput to the server, -20 % throughput to the client; " +
-					"publish-proxy :lo: -30 %, -32 %."}, "Avoid"},
+			"Which network mode, by throughput to the server and throughput to the " +
+				"client?\nKeep publish-nat :lo: -25 % throughput to the client; bridge: -26 " +
+				"% throughput to the server, -20 % throughput to the client; publish-proxy " +
+				":lo: -30 %, -32 %."},
 		{"other-baseline", []analysis.Cell{host,
 			judgetest.Judged(mode.Native, mode.ToLoopback, workload.Bulk, 1.05, 0.01,
 				stats.Better)},
-			[]string{"What does each mode cost?",
-				"Throughput, of host's: better: native 105 % (104–106)."}, "Keep"},
+			"What does each mode cost?\nThroughput, of host's: better: native 105 % " +
+				"(104–106)."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := answer(judgetest.Reported(tt.cells...))
-			said := a.Question + "\n" + strings.Join(a.Text, "\n")
-			for _, w := range tt.want {
-				if !testgolden.HasLine(said, w) {
-					t.Errorf("%q is not in:\n%s", w, said)
-				}
-			}
-			if tt.not != "" && strings.Contains(said, tt.not) {
-				t.Errorf("%q is in:\n%s", tt.not, said)
+			if got := a.Question + "\n" + strings.Join(a.Text, "\n"); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
 	}

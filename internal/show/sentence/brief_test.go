@@ -3,7 +3,6 @@ package sentence
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -46,7 +45,7 @@ func TestBrief(t *testing.T) {
 			t.Errorf("%d routes: %q, want %q first", n, a.Brief, want)
 		}
 		for _, s := range a.Brief[min(1, len(want)):] {
-			if !strings.Contains(strings.Join(a.Text, "\n"), s) {
+			if !slices.Contains(a.Text, s) {
 				t.Errorf("%d routes: %q is not in the answer", n, s)
 			}
 		}
