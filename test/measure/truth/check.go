@@ -58,6 +58,7 @@ type scale struct {
 	trace, tracePlant              runs
 	follow, traceReference, beside time.Duration
 	tokens                         int // responses, an even number
+	instants                       int // responses whose tokens' instants are compared
 	sessions                       int // at once
 	watched                        int // pairs of runs with and without watching
 }
@@ -89,7 +90,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
 		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12,
-		sessions: 1000, watched: 20}
+		instants: 150, sessions: 1000, watched: 20}
 	switch {
 	case quick:
 		s = scale{name: "quick",
@@ -106,7 +107,7 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			loaded: 1,
 			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
 			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6,
-			sessions: 50, watched: 2}
+			instants: 10, sessions: 50, watched: 2}
 	case full:
 		s = scale{name: "full",
 			aa:        runs{50, 20 * second},
@@ -121,7 +122,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
 			loaded: 2,
 			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
-			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100, sessions: 1000, watched: 20}
+			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100,
+			instants: 500, sessions: 1000, watched: 20}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n, s.trace.n, s.tracePlant.n = runsOf, runsOf, runsOf, runsOf

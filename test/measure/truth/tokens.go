@@ -130,7 +130,8 @@ func (t *trial) tokens(ctx context.Context) (_ []table, err error) {
 			p.judge(&out, before[port], after, d)
 		}
 	}
-	return []table{out}, nil
+	exact, err := t.instants(ctx)
+	return []table{out, exact}, err
 }
 
 type tokenReport struct {
@@ -206,6 +207,7 @@ type tokenWorld struct {
 	others         [2]net.PacketConn // whose, so that no socket's buffer is full
 	nagle          atomic.Bool
 	toll           atomic.Int64  // the client's process
+	logs           logs          // of each response of the servers that log
 	dialled        chan net.Conn // to the server, for the relay
 	ended          chan struct{}
 }
@@ -223,16 +225,21 @@ func (t *trial) stream(ctx context.Context, port int, p plantedToken, d time.Dur
 			return nil, err
 		}
 	}
+	return t.streamIn(ctx, w, port, "--tokens", strconv.Itoa(tokensEach), "--requests", "2", "--rounds",
+		strconv.Itoa(t.scale.tokens/2))
+}
+
+// streamIn returns what toll reports of a server at a port, from the client's namespace.
+func (t *trial) streamIn(ctx context.Context, w *tokenWorld, port int, args ...string) (
+	r *tokenReport, err error) {
 	dir, err := os.MkdirTemp("", "truth-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	file := filepath.Join(dir, "results")
-	cmd := t.command(ctx, "stream",
-		"r=http://10.9.0.2:"+strconv.Itoa(port), "--model", "m", "--tokens",
-		strconv.Itoa(tokensEach), "--requests", "2", "--rounds", strconv.Itoa(t.scale.tokens/2),
-		"--save", file, "--format", "json", "--quiet", "--force")
+	cmd := t.command(ctx, append([]string{"stream", "r=http://10.9.0.2:" + strconv.Itoa(port), "--model",
+		"m", "--save", file, "--format", "json", "--quiet", "--force"}, args...)...)
 	if err := w.client.Start(cmd.Cmd); err != nil {
 		return nil, err
 	}
@@ -285,7 +292,8 @@ func newTokenWorld() (w *tokenWorld, err error) {
 	if err := w.wire(); err != nil {
 		return nil, err
 	}
-	for port, serve := range map[int]func(*net.TCPConn){serverAt: w.serve, relayAt: w.relay} {
+	for port, serve := range map[int]func(*net.TCPConn){serverAt: w.serve, relayAt: w.relay,
+		instantAt: w.serveLogged, instantRelayAt: w.relayLogged} {
 		if err := w.listen(port, serve); err != nil {
 			return nil, err
 		}

@@ -121,8 +121,8 @@ func (w *tokenWorld) wire() error {
 	if err != nil {
 		return err
 	}
-	go carry(client, server, w.forth.Load)
-	go carry(server, client, w.back.Load)
+	go carry(client, server, w.forth.Load, w.logs.noteRequest)
+	go carry(server, client, w.back.Load, func([]byte) {})
 	return nil
 }
 
@@ -157,8 +157,8 @@ func (w *tokenWorld) end(client bool) (f *os.File, err error) {
 	return f, err
 }
 
-// carry copies packets, each after a time.
-func carry(from, to *os.File, wait func() int64) {
+// carry copies packets, each after a time, and calls note before it passes one on.
+func carry(from, to *os.File, wait func() int64, note func([]byte)) {
 	type packet struct {
 		at time.Time
 		b  []byte
@@ -179,6 +179,7 @@ func carry(from, to *os.File, wait func() int64) {
 		if d := time.Duration(wait()); d > 0 {
 			waitUntil(p.at.Add(d))
 		}
+		note(p.b)
 		_, _ = to.Write(p.b) // what is lost, TCP sends again
 	}
 }

@@ -50,7 +50,8 @@ func TestScale(t *testing.T) {
 		time.Duration(s.trace.n)*s.trace.each + 2*4*s.follow + s.beside +
 		time.Duration(len(plantedParts))*(s.traceReference+time.Duration(
 			s.tracePlant.n)*s.tracePlant.each) +
-		time.Duration((len(plantedTokens)*len(tokenAmounts)+2)*s.tokens*(tokensEach+1))*tokenPace
+		time.Duration((len(plantedTokens)*len(tokenAmounts)+2)*s.tokens*(tokensEach+1))*tokenPace +
+		2*time.Duration(s.instants)*2*(tokenFirst+instantTokens*instantPace)
 	if most := 80 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
 	}
