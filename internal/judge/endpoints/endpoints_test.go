@@ -374,20 +374,27 @@ func TestGluedTokens(t *testing.T) {
 		name  string
 		glued int64
 		warns bool
-	}{{"few", 10, false}, {"many", 11, true}} {
+		gap   string // what becomes of the median one
+	}{{"few", 10, false, "gains"}, {"many", 11, true, "tokens come together"}} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRoutes(t, "chat", "near", "far")
 			for round := range 6 {
 				for cell := range 3 {
 					r.chatted(round, cell, time.Millisecond, 0)
 					if cell == 2 {
-						r.File.Visits[len(r.File.Visits)-1].Client.Counts["glued"] = tt.glued
+						v := &r.File.Visits[len(r.File.Visits)-1]
+						v.Client.Counts["glued"] = tt.glued
+						v.Times["gap"] = r.histogram(map[time.Duration]int64{chatGap / 2: 60, 2 * chatGap: 40})
 					}
 				}
 			}
 			got := judged(r.File)
 			if has := slices.Contains(judgetest.Codes(route(t, got, "far").Warnings), "glued"); has != tt.warns {
 				t.Errorf("warnings %+v", route(t, got, "far").Warnings)
+			}
+			if says := finding(t, got, "Over near, far adds "); !strings.Contains(says,
+				" to the median gap ("+tt.gap+"), ") {
+				t.Errorf("%q, want %q", says, tt.gap)
 			}
 			if ws := route(t, got, "near").Warnings; len(ws) > 0 {
 				t.Errorf("the other way's warnings %+v", ws)

@@ -78,7 +78,7 @@ func TestEvidence(t *testing.T) {
 			judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}),
 			func(e *sample.Evidence) { e.Parts[5].ExcessHalf = 0.099 },
 			"The network, over r: of 540 ms to the last token (mean) the server needs 540 " +
-				"ms.\nOver r, slow gaps add 110 ms a response: network 100 ms ±99.0 ms, client " +
+				"ms, the network adds 100 ms to slow gaps.\nOver r, slow gaps add 110 ms a response: network 100 ms ±99.0 ms, client " +
 				"10.0 ms.\n…"},
 		"slow gaps not known to differ from 0": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
@@ -92,14 +92,16 @@ func TestEvidence(t *testing.T) {
 			func(e *sample.Evidence) {
 				e.Parts[1].ExcessHalf, e.ServerSlow, e.ServerSlowHalf = 0.046, 0.091, 0.02
 			}, "The server and the network, over r: of 540 ms to the last token (mean) the " +
-				"server needs 540 ms.\nOver r, slow gaps add 100 ms a response: network 55.0 " +
+				"server needs 540 ms, the network adds 55.0 ms to slow gaps.\nOver r, " +
+				"slow gaps add 100 ms a response: network 55.0 " +
 				"ms, server 45.0 ms. Over the routes at its pace, the server's slow gaps take " +
 				"9.1 % ±2 % of a response.\n…"},
 		"a server's slow gaps not known over other routes": {
 			judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}),
 			func(e *sample.Evidence) { e.Parts[1].ExcessHalf, e.ServerSlow = 0.046, 0.091 },
 			"The server and the network, over r: of 540 ms to the last token (mean) the " +
-				"server needs 540 ms.\nOver r, slow gaps add 100 ms a response: network 55.0 " +
+				"server needs 540 ms, the network adds 55.0 ms to slow gaps.\nOver r, " +
+				"slow gaps add 100 ms a response: network 55.0 " +
 				"ms, server 45.0 ms.\n…"},
 		"a slow relay": {judgetest.Evidence([7]float64{2, 62, 0, 0, 41, 0, 0.3},
 			[7]float64{2, 305, 0, 0, 736, 0, 0.3}, none),
@@ -118,11 +120,12 @@ func TestEvidence(t *testing.T) {
 				"and the route adds little.\n…"},
 		"the network": {judgetest.Evidence(quick, fine, [7]float64{5: 100, 6: 10}), nil,
 			"The network, over r: of 540 ms to the last token (mean) the server needs 540 " +
-				"ms.\nOver r, slow gaps add 110 ms a response: network 100 ms, client 10.0 " +
+				"ms, the network adds 100 ms to slow gaps.\nOver r, slow gaps add 110 ms a response: network 100 ms, client 10.0 " +
 				"ms.\n…"},
 		"server and network": {judgetest.Evidence(quick, fine, [7]float64{1: 45, 5: 55}), nil,
 			"The server and the network, over r: of 540 ms to the last token (mean) the " +
-				"server needs 540 ms.\nOver r, slow gaps add 100 ms a response: network 55.0 " +
+				"server needs 540 ms, the network adds 55.0 ms to slow gaps.\nOver r, " +
+				"slow gaps add 100 ms a response: network 55.0 " +
 				"ms, server 45.0 ms.\n…"},
 		"few slow gaps": {judgetest.Evidence(quick, fine, [7]float64{5: 10}), nil,
 			"Neither, over r: of 540 ms to the last token (mean) the server needs 540 ms, " +
@@ -164,7 +167,7 @@ func TestEvidence(t *testing.T) {
 				e.Waits = []sample.EvidenceWait{{Cause: sample.WaitOther, Tokens: 1, Sum: 0.002},
 					{Cause: sample.WaitQueue, Tokens: 9, Sum: 0.2}}
 			}, "The full queue of the server's device, over r: of 540 ms to the last token " +
-				"(mean) the server needs 540 ms.\nOver r, slow gaps add 200 ms a response: " +
+				"(mean) the server needs 540 ms, the server's TCP adds 200 ms to slow gaps.\nOver r, slow gaps add 200 ms a response: " +
 				"server's TCP 200 ms; 9 tokens waited 22.2 ms each in the server's TCP behind " +
 				"the full queue of the server's device.\n…"},
 		"a reader that does not read": {judgetest.Evidence(quick, [7]float64{1: 300, 2: 200}, none),

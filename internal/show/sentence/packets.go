@@ -58,8 +58,13 @@ func (w parts) needs() string {
 		say = append(say, w.holding(w.Parts)...)
 	}
 	for _, p := range blamed { // of which the last token has no trace
-		if p.Part != sample.EvidenceServer && p.Last < w.little() && p.First > w.little() {
+		switch {
+		case p.Part == sample.EvidenceServer || p.Last >= w.little():
+		case p.First > w.little():
 			say = append(say, w.short(p)+" holds the first token for "+workload.Briefly(p.First))
+		default:
+			say = append(say, fmt.Sprintf("%s adds %s to slow gaps", w.short(p),
+				workload.Briefly(p.Excess/float64(w.Responses))))
 		}
 	}
 	return strings.Join(say, ", ")

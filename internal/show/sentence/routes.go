@@ -161,8 +161,12 @@ func (w *writer) times(fs []analysis.Finding) string {
 	for _, metric := range endpoints.Times(fs[0].Load) {
 		if m := c.Metrics[metric]; m.Price != nil && m.Ratio != nil {
 			to = m.Ratio.To
-			adds = append(adds, fmt.Sprintf("%s to %s (%s)", m.Price.Plain(), names[metric],
-				m.Price.Verdict))
+			how := string(m.Price.Verdict)
+			if metric == workload.GapP50 && m.Price.Verdict == stats.Gains &&
+				c.Metrics[workload.Glued].Median > workload.GluedShare {
+				how = "tokens come together"
+			}
+			adds = append(adds, fmt.Sprintf("%s to %s (%s)", m.Price.Plain(), names[metric], how))
 		}
 	}
 	return fmt.Sprintf("Over %s, %s adds %s", to, c.Label(), strings.Join(adds, ", "))
