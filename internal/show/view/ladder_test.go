@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -137,10 +138,11 @@ func TestSummaryOfBranches(t *testing.T) {
 	r := tall()
 	r.Answer = &analysis.Answer{}
 	got := written(t, "table", Summary(r), format.Options{})
-	for _, want := range []string{"\n    + docker-proxy instead of NAT\n",
-		"\n    bridge + the overlay's bridge, in a network namespace"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is not in:\n%s", want, got)
+	for _, want := range []string{"    + docker-proxy instead of NAT",
+		"    bridge + the overlay's bridge, in a network namespace of its own, instead of " +
+			"Docker's"} {
+		if !testgolden.HasLine(got, want) {
+			t.Errorf("no line %q in %q", want, got)
 		}
 	}
 }
@@ -149,8 +151,8 @@ func TestLadderAbsurdNumbers(t *testing.T) {
 	r := tall()
 	r.Plan.Loads = r.Plan.Loads[:1]
 	r.Steps[1].Prices[workload.LatencyP50] = price("s", 1e300, -1e300, 1e300, stats.Unclear)
-	if got := table(t, r, format.Options{}); !strings.Contains(got, "publish-proxy :lo") {
-		t.Errorf("rows are missing:\n%s", got)
+	if got, want := table(t, r, format.Options{}), "  publish-proxy :lo"; !testgolden.HasLine(got, want) {
+		t.Errorf("no line %q in %q", want, got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // With slices, the intervals of ratios are symmetric.
@@ -123,12 +124,16 @@ func TestAdded(t *testing.T) {
 func TestLadderOfSlices(t *testing.T) {
 	r := climbed()
 	r.Plan.Loads[0].Slice = 0.016
-	got := strings.Join(strings.Fields(table(t, r, format.Options{})), " ")
+	got := table(t, r, format.Options{})
 	for _, want := range []string{
-		"of the median and the throughput taken from rr in 3 epochs of slices of 16 ms, each slice",
-		"of CPU time likewise, with what others spent in the windows: prices"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing: %s", want, got)
+		"  A price is what the part after + costs over the mode before it, of the median " +
+			"and the throughput",
+		"    taken from rr in 3 epochs of slices of 16 ms, each slice against the other " +
+			"mode's neighbouring",
+		"    one; of CPU time likewise, with what others spent in the windows: prices need " +
+			"not add up. ≤:"} {
+		if !testgolden.HasLine(got, want) {
+			t.Errorf("no line %q in %q", want, got)
 		}
 	}
 }

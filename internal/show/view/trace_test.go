@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/testing/documenttest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // µs returns a price of microseconds.
@@ -192,18 +194,24 @@ func TestJudgedTrace(t *testing.T) {
 		sample.Untraced, sample.Traced, sample.TracedThrice, sample.TracedHooks)
 	r := judge.Judge(run.File)
 	got := summary(t, r, format.Options{Width: 80})
-	for _, want := range []string{"bridge against host, ", "  └ hook FORWARD",
-		"  round trip, untraced", "A second connection over host's path"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
+	for _, want := range []string{"bridge against host, round trips from the machine itself, " +
+		"rr, 1 byte each way", "  └ hook FORWARD                 -    1.99  +1.99 ±0.05        " +
+		"│━━━━━━━━",
+		"  round trip, untraced        44.4    47.7    +3.2 ±0.5        │━━━━━━━━━━━━──",
+		"  A second connection over host's path differs from the first by +0.01 ±0.09 µs"} {
+		if !testgolden.HasLine(got, want) {
+			t.Errorf("no line %q in %q", want, got)
 		}
 	}
 	if strings.Contains(got, "(control) against") {
 		t.Errorf("a summary has the control:\n%s", got)
 	}
-	if all := table(t, r, format.Options{Width: 80}); !strings.Contains(all, "(control) against") ||
-		!strings.Contains(all, "Every segment of bridge's") {
-		t.Errorf("the details lack the control, or segments:\n%s", all)
+	all := table(t, r, format.Options{Width: 80})
+	for _, want := range []string{"host (control) against host, round trips from the machine " +
+		"itself, rr, 1 byte", "Every segment of bridge's round trip, in order"} {
+		if !testgolden.HasLine(all, want) {
+			t.Errorf("no line %q in %q", want, all)
+		}
 	}
 	parts := Parts(r)
 	if len(parts) != 1 || len(parts[0].Rows) != 10 || parts[0].Rows[4].Name != "bridge" ||
@@ -225,13 +233,18 @@ func TestTracedLadder(t *testing.T) {
 	r.Found = ladder.Findings(r)
 	got := summary(t, r, format.Options{Width: 80})
 	golden(t, "ladder-traced.txt", got)
-	if all := table(t, r, format.Options{Width: 80}); !strings.Contains(all,
-		"round trip, untraced") || !strings.Contains(all, "Every segment of ") {
-		t.Errorf("the details lack the traces:\n%s", all)
+	all := table(t, r, format.Options{Width: 80})
+	for _, want := range []string{"  round trip, untraced        15.2            20.3    +4.1 " +
+		"±0.9      │━━━━━━━━──", "Every segment of bridge-default's round trip, in order"} {
+		if !testgolden.HasLine(all, want) {
+			t.Errorf("no line %q in %q", want, all)
+		}
 	}
-	b := written(t, "csv", Report(r), format.Options{})
-	if !strings.Contains(b, ",in the path,s,false,part,") {
-		t.Errorf("no parts in\n%s", b)
+	rows := csvRows(t, written(t, "csv", Report(r), format.Options{}))
+	if !slices.ContainsFunc(rows, func(r map[string]string) bool {
+		return r["metric"] == "in the path" && r["unit"] == "s" && r["statistic"] == "part"
+	}) {
+		t.Errorf("no parts in %v", rows)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // fitful returns a report of bulk at these rates in Gbit/s, one per round, and of a host at 40.
@@ -42,9 +43,6 @@ func fitfulFile(t *testing.T, study sample.Study, rates ...float64) *sample.File
 func TestVaryingRow(t *testing.T) {
 	worse := []float64{0.02, 2.2, 0.3, 0.05}
 	around := []float64{4, 80, 8, 60}
-	warning := "its throughput varies: all 12 windows of 1000 ms lie in the range 0.02–2.2 Gbit/s, " +
-		"which the row shows instead of a median. TCP: 7.0 retransmits/s, 2.0 % of all bytes sent again, " +
-		"RTO 204 ms"
 	for _, tt := range []struct {
 		name   string
 		report judge.Report
@@ -78,10 +76,16 @@ func TestVaryingRow(t *testing.T) {
 			})
 		}
 	}
-	got := strings.Join(strings.Fields(written(t, "table", Summary(
-		fitful(t, sample.StudyCompare, worse...)), format.Options{})), " ")
-	if !strings.Contains(got, warning) {
-		t.Errorf("no %q:\n%s", warning, got)
+	got := written(t, "table", Summary(fitful(t, sample.StudyCompare, worse...)), format.Options{})
+	for _, want := range []string{
+		"  bridge-default bulk: its throughput varies: all 12 windows of 1000 ms lie in the range",
+		"    0.02–2.2 Gbit/s, which the row shows instead of a median. TCP: 7.0 retransmits/s, " +
+			"2.0 % of all",
+		"    bytes sent again, RTO 204 ms",
+	} {
+		if !testgolden.HasLine(got, want) {
+			t.Errorf("no line %q in %q", want, got)
+		}
 	}
 	for name, want := range map[string]string{"json": `"varies": true`, "csv": "varies"} {
 		if got := written(t, name, Report(fitful(t, sample.StudyCompare, worse...)),
@@ -100,11 +104,13 @@ func TestVaryingDifference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := strings.Join(strings.Fields(written(t, "table", Difference(r), format.Options{})), " ")
-	for _, want := range []string{"throughput 50 % 10–200 % - varies", "2 varies",
-		"varies: a run has a range"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q:\n%s", want, got)
+	got := written(t, "table", Difference(r), format.Options{})
+	for _, want := range []string{"  bridge-default  throughput   50 %   10–200 %  -            " +
+		"     varies", "Of 2 ratios to host: 2 varies.",
+		"    neither; (?): too few rounds for an interval. varies: a run has a range " +
+			"instead of a ratio."} {
+		if !testgolden.HasLine(got, want) {
+			t.Errorf("no line %q in %q", want, got)
 		}
 	}
 	if page := written(t, "html", Difference(r), format.Options{}); !strings.Contains(page,
@@ -117,11 +123,13 @@ func TestVaryingHistory(t *testing.T) {
 	f := fitfulFile(t, sample.StudyCompare, 4, 80, 8, 60)
 	run := trend.Entry{Number: 1, Summary: trend.Summarize(f.Header, judge.Judge(f).Base(), "1")}
 	l := trend.List{Total: 1, Runs: []trend.Entry{run}}
-	for what, d := range map[string]document.Document{"bridge-default varies": History(l),
-		"10–200 % varies": Trends(l, nil, true)} {
-		got := strings.Join(strings.Fields(written(t, "table", d, format.Options{})), " ")
-		if !strings.Contains(got, what) {
-			t.Errorf("no %q:\n%s", what, got)
+	for what, d := range map[string]document.Document{
+		"@1   0001-01-01 00:00  toll compare …  bulk: bridge-default varies": History(l),
+		"  @1   0001-01-01 00:00   ──────────────────┼────────────────────   10–200 %  " +
+			"varies": Trends(l, nil, true)} {
+		got := written(t, "table", d, format.Options{})
+		if !testgolden.HasLine(got, what) {
+			t.Errorf("no line %q in %q", what, got)
 		}
 	}
 }
