@@ -13,7 +13,8 @@ func TestPack(t *testing.T) {
 	b := make([]byte, 9<<20+1) // several pieces
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(b[:1<<20])
-	z, err := gzip.NewReader(bytes.NewReader(Pack(b)))
+	packed := Pack(b)
+	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +22,7 @@ func TestPack(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	cmd := exec.Command("gzip", "-dc")
-	cmd.Stdin = bytes.NewReader(Pack(b))
+	cmd.Stdin = bytes.NewReader(packed)
 	if got, err := cmd.Output(); err != nil || !bytes.Equal(got, b) {
 		t.Errorf("gzip: %d bytes, %v", len(got), err)
 	}
