@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
-func TestScan(t *testing.T) {
+func TestScanOfAllPorts(t *testing.T) {
 	l := newLAN(t)
 	l.run(l.machine, `
 		iptables -t nat -N PODS
