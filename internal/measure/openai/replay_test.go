@@ -42,15 +42,31 @@ var responses = []struct {
 }
 
 var refusals = map[string]string{
-	"llama-cpp-python-chat-whole.http":  `the server does not stream: it answered application/json and not text/event-stream: {"choices":[{"finish_reason":"length"`,
+	"llama-cpp-python-chat-whole.http": "the server does not stream: it answered " +
+		"application/json and not " +
+		"text/event-stream: " +
+		`{"choices":[{"finish_reason":"length","index":0,"logprobs":null,"message":{"content":"The ` +
+		"answer to this question lies in the intricate dance of light and color. The human " +
+		"eye is designed to perceive …",
 	"llama-cpp-python-error-json.http":  "the server answered 500 Internal Server Error: Internal Server Error",
 	"llama-cpp-python-error-route.http": "the server answered 404 Not Found: Not Found",
 	// It fails after a successful head, and sends nothing else.
-	"llama-cpp-python-error-too-long.http": "the server ended its response after 0 tokens without saying why",
-	"llama.cpp-chat-whole.http":            `the server does not stream: it answered application/json and not text/event-stream: {"choices":[{"finish_reason":"length"`,
-	"llama.cpp-error-json.http":            "the server answered 400 Bad Request: [json.exception.parse_error.101] parse error at line 1, column 13",
-	"llama.cpp-error-route.http":           "the server answered 404 Not Found: File Not Found",
-	"llama.cpp-error-too-long.http":        "the server answered 400 Bad Request: request (1231 tokens) exceeds the available context size (1024 tokens)",
+	"llama-cpp-python-error-too-long.http": "the server ended its response after 0 tokens without saying why: neither [DONE] " +
+		"nor a finish_reason came",
+	"llama.cpp-chat-whole.http": "the server does not stream: it answered application/json and " +
+		"not " +
+		"text/event-stream: " +
+		`{"choices":[{"finish_reason":"length","index":0,"message":{"content":"The answer ` +
+		"to this question lies in the intricate dance of light and color. The sky appears " +
+		`blue because of a phenomenon known","r…`,
+	"llama.cpp-error-json.http": "the server answered 400 Bad Request: " +
+		"[json.exception.parse_error.101] parse error " +
+		"at line 1, column 13: syntax error while parsing value - unexpected end of input; " +
+		"expected '[', '{', or a literal",
+	"llama.cpp-error-route.http": "the server answered 404 Not Found: File Not Found",
+	"llama.cpp-error-too-long.http": "the server answered 400 Bad Request: request (1231 " +
+		"tokens) exceeds the available " +
+		"context size (1024 tokens), try increasing it",
 }
 
 var lists = map[string]string{
@@ -155,8 +171,9 @@ func TestReplayRefusals(t *testing.T) {
 				s := e.Open()
 				_, err := s.Ask(t.Context())
 				s.Close()
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Fatalf("cut at %d: %v\nwant %q", i, err, want)
+				if want := "ask http://server/v1/chat/completions: " + want; err == nil ||
+					err.Error() != want {
+					t.Fatalf("cut at %d: %q, want %q", i, err, want)
 				}
 			}
 		})
