@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
@@ -230,19 +229,20 @@ func TestLogsOfTracedCPUs(t *testing.T) {
 }
 
 func TestUntraceableEpochEndsTheRun(t *testing.T) {
-	for name, tr := range map[string]*tracer{
-		"attach": {refuse: errors.New("no memory left")},
-		"stop":   {unhappy: errors.New("no memory left")},
-	} {
+	full := errors.New("no memory left")
+	for name, tt := range map[string]struct {
+		tr   *tracer
+		want string
+	}{"attach": {&tracer{refuse: full}, "trace: no memory left"},
+		"stop": {&tracer{unhappy: full}, "stop tracing: no memory left"}} {
 		t.Run(name, func(t *testing.T) {
-			r := tryTraced(t, context.Background(), traced(6), tr, nil)
-			if r.err == nil || !strings.Contains(r.err.Error(), "no memory left") ||
-				r.end.Reason != sample.EndedByFailure || r.end.Rounds > 1 || tr.running {
+			r := tryTraced(t, context.Background(), traced(6), tt.tr, nil)
+			if !errors.Is(r.err, full) || r.end.Reason != sample.EndedByFailure ||
+				r.end.Rounds > 1 || tt.tr.running {
 				t.Errorf("%+v, %v", r.end, r.err)
 			}
-			last := r.file.Visits[len(r.file.Visits)-1]
-			if !strings.Contains(last.Failure, "no memory left") {
-				t.Errorf("the last visit is %+v", last)
+			if got := r.file.Visits[len(r.file.Visits)-1].Failure; got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
 	}
