@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
@@ -60,19 +61,20 @@ func TestRootless(t *testing.T) {
 	defer server.Close()
 	// Program keeps the test from requiring a static test binary.
 	d := &Docker{Program: "/nonexistent", StateDir: t.TempDir()}
-	for m, missing := range map[mode.Name]string{mode.Bridge: " is RootlessKit",
-		mode.Shared: "", mode.Native: ""} {
+	for m, refused := range map[mode.Name]string{mode.Bridge: "no ancestor of the process that listens on DIR/sock is " +
+		"RootlessKit; run toll where dockerd-rootless.sh runs, outside containers; or toll " +
+		"compare shared --from container --baseline shared", mode.Shared: "",
+		mode.Native: ""} {
 		known, _ := mode.Find(m)
 		err := d.Check(t.Context(), path.Spec{
 			Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
 		var u *machine.UnsupportedError
-		switch {
-		case missing == "" && err != nil:
-			t.Errorf("%s: refused: %v", m, err)
-		case missing == "":
-		case !errors.As(err, &u) || !strings.Contains(u.Missing, missing) ||
-			!strings.Contains(u.Remedy, "toll compare shared --from container --baseline shared"):
-			t.Errorf("%s: %v", m, err)
+		got := ""
+		if errors.As(err, &u) {
+			got = u.Missing + "; " + u.Remedy
+		}
+		if got = testgolden.Stable(got); got != refused {
+			t.Errorf("%s: %v: %q, want %q", m, err, got, refused)
 		}
 	}
 	if err := d.Close(); err != nil {
@@ -82,14 +84,17 @@ func TestRootless(t *testing.T) {
 
 // The container's PID is that of a sandbox, as with gVisor, in which its processes are.
 func TestRuntimeWithoutProcesses(t *testing.T) {
-	for runtime, says := range map[string]string{"runsc": "containers: their runtime is runsc",
-		"runc": "containers", "": "containers"} {
+	for runtime, says := range map[string]string{"runsc": "toll does not see the processes of the Docker daemon's containers: their runtime is " +
+		`runsc; "default-runtime": "runc" in /etc/docker/daemon.json, if that one starts no ` +
+		"processes of this machine; or run toll outside containers, or with --pid host " +
+		"--network host --privileged", "runc": "toll does not see the processes of the Docker daemon's containers; run toll " +
+		"outside containers, or with --pid host --network host --privileged", "": "toll does not see the processes of the Docker daemon's containers; run toll " +
+		"outside containers, or with --pid host --network host --privileged"} {
 		e := &engine{Daemon: &dockerapi.Daemon{Info: system.Info{DefaultRuntime: runtime}}}
 		err := e.sameProcesses(os.Getpid(), "toll-of-nobody")
 		var u *machine.UnsupportedError
-		if !errors.As(err, &u) || !strings.HasSuffix(u.Missing, says) ||
-			strings.Contains(u.Remedy, "default-runtime") != (runtime == "runsc") {
-			t.Errorf("%q: %+v", runtime, u)
+		if !errors.As(err, &u) || u.Missing+"; "+u.Remedy != says {
+			t.Errorf("%v: %q, want %q", err, u.Missing+"; "+u.Remedy, says)
 		}
 	}
 }

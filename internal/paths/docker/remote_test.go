@@ -3,7 +3,6 @@ package docker
 import (
 	"errors"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
@@ -25,37 +24,39 @@ func TestRemoteRefuses(t *testing.T) {
 		{"contained", mode.PublishDefault, mode.FromRemoteContainer, mode.ToAddress, four, ""},
 		{"on-the-cards", mode.MacvlanBridge, mode.FromRemoteContainer, mode.ToContainer, four, ""},
 		{"on-one-card", mode.IPvlanL2, mode.FromRemote, mode.ToContainer, four,
-			"a network of their own on the wire"},
+			"the containers of ipvlan-l2 have a network of their own on the wire, and " +
+				"the other machine has no address in it"},
 		{"both-here", mode.Host, mode.FromContainer, mode.ToLoopback, four, ""},
 		{"outside", mode.Bridge, mode.FromContainer, mode.ToOutside, four, ""},
 		{"outside-no-six", mode.Bridge, mode.FromContainer, mode.ToOutside6, four,
-			"no IPv6 address on the wire"},
+			"this machine has no IPv6 address on the wire to the other one"},
 		{"outside-on-the-card", mode.MacvlanPrivate, mode.FromContainer, mode.ToOutside, four, ""},
 		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
 		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four,
-			"a routed path has no NAT"},
+			"the other machine's engine would rewrite what a container there sends, and " +
+				"a routed path has no NAT"},
 		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four,
-			"cannot measure mode bridge of a Docker Engine from another machine"},
+			"toll cannot measure mode bridge of a Docker Engine from another machine"},
 		{"no-four", mode.Publish, mode.FromRemote, mode.ToAddress, six,
-			"no IPv4 address on the wire"},
+			"this machine has no IPv4 address on the wire to the other one"},
 		{"no-six", mode.Publish, mode.FromRemote, mode.ToAddress6, four,
-			"no IPv6 address on the wire"},
+			"this machine has no IPv6 address on the wire to the other one"},
 		{"six", mode.Publish, mode.FromRemote, mode.ToAddress6, six, ""},
 		{"six-by-rules", mode.PublishNAT, mode.FromRemote, mode.ToAddress6, six, ""},
 		{"six-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress6, six, ""},
 		{"six-by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer6, six, ""},
 		{"six-host", mode.Host, mode.FromRemoteContainer, mode.ToAddress6, six, ""},
 		{"six-contained", mode.PublishNAT, mode.FromRemoteContainer, mode.ToAddress6, six,
-			"no IPv6"},
+			"toll gives the client's container on the other machine no IPv6"},
 		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four,
-			"not by docker-proxy"},
+			"over IPv4, packets from another machine are handled by NAT, not by " +
+				"docker-proxy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := remote(tt.addr).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 			if (err == nil) != (tt.want == "") ||
-				err != nil && (!strings.Contains(err.Error(), tt.want) ||
-					!errors.Is(err, machine.ErrUnsupported)) {
-				t.Errorf("%v, want %q", err, tt.want)
+				err != nil && (err.Error() != tt.want || !errors.Is(err, machine.ErrUnsupported)) {
+				t.Errorf("%q, want %q", err, tt.want)
 			}
 		})
 	}

@@ -17,52 +17,51 @@ import (
 )
 
 func TestTunesOfTheMachine(t *testing.T) {
+	const (
+		outside    = " outside containers, where some ends of the connections are"
+		tcp        = "TCP settings" + outside
+		congestion = "the congestion control" + outside
+		lo         = "a loopback device that is not toll's"
+		theirs     = "the engine's default bridge"
+	)
+	would := func(what string) string {
+		return " would change " + what + ", which toll does not do"
+	}
 	for _, tt := range []struct {
 		mode   mode.Name
 		from   mode.Placement
 		to     mode.Target
 		tune   mode.Tunes
-		reason string // "": it is toll's own
+		reason string // behind the tune; "": it is toll's own
 	}{
 		{mode.Bridge, mode.FromContainer, mode.ToContainer,
 			"mtu=4000+rmem=16M+wmem=16M+gro=on+threaded=on+bigtcp=180000+congestion=reno", ""},
 		{mode.Bridge, mode.FromHost, mode.ToContainer, "bigtcp=180000+congestion=reno+rps=on", ""},
-		{mode.Bridge, mode.FromHost, mode.ToContainer, "rmem=16M",
-			"TCP settings outside containers"},
+		{mode.Bridge, mode.FromHost, mode.ToContainer, "rmem=16M", would(tcp)},
 		{mode.Shared, mode.FromContainer, mode.ToLoopback, "bigtcp-lo=180000+rmem=16M", ""},
-		{mode.Host, mode.FromHost, mode.ToLoopback, "bigtcp-lo=180000",
-			"a loopback device that is not toll's"},
-		{mode.Host, mode.FromContainer, mode.ToLoopback, "wmem=16M",
-			"TCP settings outside containers"},
-		{mode.Native, mode.FromHost, mode.ToLoopback, "congestion=reno",
-			"the congestion control outside containers"},
-		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "rps=on",
-			"a loopback device that is not toll's"},
+		{mode.Host, mode.FromHost, mode.ToLoopback, "bigtcp-lo=180000", would(lo)},
+		{mode.Host, mode.FromContainer, mode.ToLoopback, "wmem=16M", would(tcp)},
+		{mode.Native, mode.FromHost, mode.ToLoopback, "congestion=reno", would(congestion)},
+		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "rps=on", would(lo)},
 		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "gro=on", ""},
 		{mode.RootlessPublish, mode.FromHost, mode.ToLoopback, "mtu=65520", ""},
 		{mode.RootlessPublishNAT, mode.FromHost, mode.ToAddress, "mtu=65520", ""},
-		{mode.RootlessPublish, mode.FromHost, mode.ToLoopback, "tso=off",
-			"a loopback device that is not toll's"},
-		{mode.PublishProxy, mode.FromContainer, mode.ToAddress, "congestion=reno",
-			"the congestion control outside containers"},
-		{mode.PublishNAT, mode.FromHost, mode.ToAddress, "congestion=reno",
-			"the congestion control outside containers"},
+		{mode.RootlessPublish, mode.FromHost, mode.ToLoopback, "tso=off", would(lo)},
+		{mode.PublishProxy, mode.FromContainer, mode.ToAddress, "congestion=reno", would(congestion)},
+		{mode.PublishNAT, mode.FromHost, mode.ToAddress, "congestion=reno", would(congestion)},
 		{mode.PublishNAT, mode.FromContainer, mode.ToAddress, "congestion=reno+wmem=16M", ""},
 		{mode.Fast, mode.FromHost, mode.ToLoopback, "congestion=reno+bigtcp=180000", ""},
-		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bigtcp=180000",
-			"the engine's default bridge"},
+		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bigtcp=180000", would(theirs)},
 		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer,
 			"bigtcp-container=180000+congestion=reno", ""},
-		{mode.BridgeDefault, mode.FromHost, mode.ToContainer, "congestion=reno",
-			"the congestion control outside containers"},
-		{mode.Link, mode.FromContainer, mode.ToContainer, "mtu=9000",
-			"the engine's default bridge"},
+		{mode.BridgeDefault, mode.FromHost, mode.ToContainer, "congestion=reno", would(congestion)},
+		{mode.Link, mode.FromContainer, mode.ToContainer, "mtu=9000", would(theirs)},
 		{mode.Overlay, mode.FromContainer, mode.ToContainer, "bigtcp=180000",
-			"no larger packets than on its VXLAN port"},
+			": on a bridge, the kernel permits no larger packets than on its VXLAN port"},
 		{mode.Bridge, mode.FromContainer, mode.ToContainer, "bridge-nf=off", ""},
-		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bridge-nf=off",
-			"the engine's default bridge"},
-		{mode.Bridge, mode.FromHost, mode.ToContainer, "threaded=on", "no NAPI without gro=on"},
+		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bridge-nf=off", would(theirs)},
+		{mode.Bridge, mode.FromHost, mode.ToContainer, "threaded=on",
+			" has no effect: a veth pair has no NAPI without gro=on"},
 	} {
 		t.Run(strings.Join([]string{string(tt.mode), string(tt.from), string(tt.tune)}, "-"),
 			func(t *testing.T) {
@@ -75,9 +74,8 @@ func TestTunesOfTheMachine(t *testing.T) {
 				var u *machine.UnsupportedError
 				switch {
 				case tt.reason == "" && err != nil, tt.reason != "" &&
-					(!errors.As(err, &u) || !strings.Contains(u.Missing, tt.reason) ||
-						u.Remedy == ""):
-					t.Errorf("%v", err)
+					(!errors.As(err, &u) || u.Missing != string(tt.tune)+tt.reason || u.Remedy == ""):
+					t.Errorf("%q, want %q", err, string(tt.tune)+tt.reason)
 				}
 			})
 	}

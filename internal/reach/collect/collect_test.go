@@ -16,6 +16,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // TestInterruptedListIsWhole in kernel/link shows that the lists are whole nevertheless.
@@ -92,16 +93,21 @@ func TestContainerID(t *testing.T) {
 }
 
 func TestNoEngine(t *testing.T) {
-	for host, says := range map[string]string{"tcp://192.0.2.1:2376": "another machine",
-		"": `no docker context "gone"`} {
+	for host, want := range map[string]string{"tcp://192.0.2.1:2376": "the Docker daemon at tcp://192.0.2.1:2376 has no Unix socket, so it may be on " +
+		"another machine, and toll measures on this one; run toll on its machine with " +
+		"DOCKER_HOST=unix:///var/run/docker.sock", "": `there is no docker context "gone" in DIR: open ` +
+		"DIR/contexts/meta/283bb9deef02e6843abfb538efa1eca70801bd8a701c3f98191e123496339247/meta.json: " +
+		"no such file or directory; docker context use default, or " +
+		"DOCKER_HOST=unix:///var/run/docker.sock"} {
 		t.Setenv("DOCKER_HOST", host)
 		t.Setenv("DOCKER_CONTEXT", "gone")
 		t.Setenv("DOCKER_CONFIG", t.TempDir())
 		c := &collector{f: &ports.Facts{}}
 		c.docker(t.Context())
-		if m := c.f.Missing; len(m) != 1 || !strings.Contains(m[0].Why, says) ||
-			!strings.Contains(m[0].Remedy, "DOCKER_HOST=") {
+		if m := c.f.Missing; len(m) != 1 {
 			t.Errorf("%q: %+v", host, m)
+		} else if got := testgolden.Stable(m[0].Why + "; " + m[0].Remedy); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func TestSaveLoad(t *testing.T) {
 	if got.Docker != "28.5.2" || got.Proxies[0].PID != 7 || !reflect.DeepEqual(m, back) {
 		t.Errorf("%+v %+v", got, back)
 	}
-	if name := got.Containers[0].Name; strings.Contains(name, "\x1b") {
-		t.Errorf("%q would change the terminal", name)
+	if got, want := got.Containers[0].Name, `web\x1b[2J`; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	if f.Containers[0].LastLog == "" || f.Proxies[0].Command == nil {
 		t.Error("saving changed the facts")

@@ -167,7 +167,7 @@ func TestTryRemedies(t *testing.T) {
 			t.Errorf("%s: %q, %d rejected, ran %q", c.name, p.Remedy, p.Trial.Rejected, run)
 		}
 		opens := []string{"9200/tcp to other machines"}
-		if !strings.Contains(c.remedy, "(tried ") {
+		if c.remedy == "" || p.Trial.Untried != "" {
 			opens = nil
 		}
 		if !slices.Equal(p.Trial.Opens, opens) {
