@@ -41,9 +41,10 @@ func each(t *testing.T, all map[string]making, f func(name, path, says string)) 
 func isForeign(t *testing.T, name string, err error, path, says string) {
 	t.Helper()
 	var foreign *ForeignError
-	if !errors.As(err, &foreign) || foreign.Path != path || !strings.Contains(err.Error(), says) ||
-		foreign.Hint() == "" {
-		t.Errorf("%s: no %q in: %v", name, says, err)
+	if !errors.As(err, &foreign) || foreign.Path != path || foreign.Hint() == "" {
+		t.Errorf("%s: %v", name, err)
+	} else if foreign.Why != says {
+		t.Errorf("%s: %q, want %q", name, foreign.Why, says)
 	}
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("%s is gone", name)
@@ -60,13 +61,14 @@ func TestForeignDir(t *testing.T) {
 	}
 	foreign := dir(func(d string) error { return os.Chown(d, 65534, 65534) })
 	each(t, map[string]making{
-		"link": {func(d string) error { return os.Symlink(good, d) }, "symbolic link", false},
+		"link": {func(d string) error { return os.Symlink(good, d) },
+			"it is not a directory, or a symbolic link", false},
 		"file": {func(d string) error {
 			return os.WriteFile(d, nil, 0o600)
-		}, "not a directory", false},
-		"shared":  {mode(0o777), "others may write", false},
-		"sticky":  {mode(0o777 | os.ModeSticky), "others may write", false},
-		"foreign": {foreign, "belongs to user 65534", true},
+		}, "it is not a directory, or a symbolic link", false},
+		"shared":  {mode(0o777), "others may write to it (mode 777)", false},
+		"sticky":  {mode(0o777 | os.ModeSticky), "others may write to it (mode 777)", false},
+		"foreign": {foreign, "it belongs to user 65534 and not to 0, who runs toll", true},
 	}, func(name, path, says string) {
 		for _, dir := range []string{path, path + "/"} {
 			dir = StatePath(dir)
@@ -101,8 +103,9 @@ func TestDeniedDir(t *testing.T) {
 // A service may have no home that it can write to.
 func TestDirThatCannotBeMade(t *testing.T) {
 	hinted := func(what string, err error) {
-		if !strings.Contains(hint.Of(err), "XDG_STATE_HOME") {
-			t.Errorf("%s: %v", what, err)
+		if got, want := hint.Of(err), "make the directory yours, or set XDG_STATE_HOME to a "+
+			"directory of your own"; got != want {
+			t.Errorf("%s: %v: %q, want %q", what, err, got, want)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "file")
@@ -157,13 +160,16 @@ func TestForeignFile(t *testing.T) {
 	}
 	began := time.Now()
 	each(t, map[string]making{
-		"fifo":      {func(f string) error { return unix.Mkfifo(f, 0o600) }, "named pipe", false},
-		"link":      {func(f string) error { return os.Symlink(good, f) }, "symbolic link", false},
-		"nowhere":   {nowhere, "symbolic link", false},
-		"directory": {func(f string) error { return os.Mkdir(f, 0o700) }, "directory", false},
-		"device":    {zero, "device", true},
-		"foreign":   {foreign, "belongs to user 65534", true},
-		"writable":  {write(0o622), "others may write", false},
+		"fifo": {func(f string) error { return unix.Mkfifo(f, 0o600) },
+			"it is a named pipe, not a regular file", false},
+		"link": {func(f string) error { return os.Symlink(good, f) },
+			"it is a symbolic link, not a regular file", false},
+		"nowhere": {nowhere, "it is a symbolic link, not a regular file", false},
+		"directory": {func(f string) error { return os.Mkdir(f, 0o700) },
+			"it is a directory, not a regular file", false},
+		"device":   {zero, "it is a device, not a regular file", true},
+		"foreign":  {foreign, "it belongs to user 65534 and not to 0, who runs toll", true},
+		"writable": {write(0o622), "others may write to it (mode 622)", false},
 	}, func(name, path, says string) {
 		d, err := Open(filepath.Dir(path))
 		if err != nil {

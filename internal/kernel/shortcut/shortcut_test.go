@@ -218,7 +218,7 @@ func TestListenerDecides(t *testing.T) {
 	}
 	m.proxies[first.PID]()
 	testwait.Until(t, time.Minute, "the proxy is gone", func() bool {
-		return strings.Contains(m.ask(lo4), "refused")
+		return strings.HasSuffix(m.ask(lo4), "connection refused")
 	})
 	m.proxy(t, "0.0.0.0:7070")
 	if got := m.ask(lo4); got != "proxy" {
