@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -233,5 +234,14 @@ func (c *Clean) once(ctx context.Context, of server, made []Entry, j judge) (rem
 	if err == nil {
 		err = s.images(ctx)
 	}
-	return s.removed, s.spared, errors.Join(append(s.errs, err)...)
+	return s.removed, s.spared, errors.Join(append(s.errs, withoutURL(err))...)
+}
+
+// withoutURL removes the URL of the request from a client's error: its host is a socket's escaped
+// path.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
 }

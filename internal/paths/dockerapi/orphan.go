@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/journal"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Orphan is the journal of an ended run.
@@ -237,9 +238,8 @@ func (js *journals) removeStale(name string, st *unix.Stat_t) error {
 func (js *journals) remove(j Orphan) error {
 	if j.odd > 0 {
 		return &journal.ForeignError{Path: j.File,
-			Why: fmt.Sprintf(
-				"it has %d unknown lines, so another version of toll may have made more things",
-				j.odd)}
+			Why: "it has " + units.Plural(j.odd, "unknown line") + ", so another version of toll " +
+				"may have made more things"}
 	}
 	return js.dir.Remove(filepath.Base(j.File))
 }

@@ -57,7 +57,7 @@ func (s *Sweep) over(kind Kind, name, mark string, judge func(mark string) journ
 func (s *Sweep) Done(kind Kind, name string, err error) {
 	s.late = s.late || errors.Is(err, context.DeadlineExceeded)
 	if err != nil {
-		s.errs = append(s.errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
+		s.errs = append(s.errs, fmt.Errorf("remove %s %s: %w", kind, name, withoutURL(err)))
 		return
 	}
 	s.removed = append(s.removed, Entry{kind, name})

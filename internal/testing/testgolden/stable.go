@@ -10,7 +10,7 @@ var differs = []struct {
 	by    string
 }{
 	{regexp.MustCompile(`(127\.0\.0\.1|\[::1\]|localhost):[1-9]\d{3,4}\b`), "$1:PORT"},
-	{regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/(Test\w+/\d{3}|[a-z-]+\d{6,})\b`), "DIR"},
+	{regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/(Test[\w-]+/\d{3}|[a-z-]+\d{6,})\b`), "DIR"},
 }
 
 // Stable returns a text with what differs from run to run replaced: ports of loopback addresses by
