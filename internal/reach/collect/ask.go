@@ -21,25 +21,28 @@ type Network struct {
 	err     error
 	// rest completes the facts that Read returned with the network; see readFacts.
 	rest func()
+	// ahead is a process for the copy; nil: this process is not root.
+	ahead *replica.Ahead
 }
 
 // Read reads the facts about this machine and, as root, at the same time its network. What proxies
-// use is measured until Ask or Try has returned. Read returns an error only if it cannot read the
-// sockets.
+// use is measured until Ask or Try has returned, of which the caller calls one, once. Read returns
+// an error only if it cannot read the sockets.
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
 	var network sync.WaitGroup
 	before := link.Interrupted()
 	if os.Geteuid() == 0 {
+		n.ahead = replica.Launch()
 		network.Go(func() { n.machine, n.err = replica.Read(ctx) })
 	}
 	f, rest, err := readFacts(ctx)
-	n.rest = rest
-	network.Wait()
-	if err == nil {
-		f.Missing = append(f.Missing, changed(before)...)
+	if n.rest = rest; err != nil {
+		return nil, n, errors.Join(err, n.ahead.Close())
 	}
-	return f, n, err
+	network.Wait()
+	f.Missing = append(f.Missing, changed(before)...)
+	return f, n, nil
 }
 
 // changed reports that lists were interrupted since link.Interrupted returned before.
@@ -59,26 +62,28 @@ func changed(before int64) []ports.Missing {
 func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []ports.Check,
 	err error) {
 	defer n.rest()
+	defer func() { err = errors.Join(err, n.ahead.Close()) }()
 	if n.machine == nil && n.err == nil { // f.Missing already reports that rules cannot be read
 		return nil, nil
 	}
 	err = n.err
 	if err == nil {
-		err = asking{read: n.machine.ReadText, connected: n.rest, meanwhile: func() (wait func()) {
-			var checked sync.WaitGroup
-			if port != 0 {
-				r := ports.Judge(f, port)
-				checked.Go(func() { Check(ctx, r); checks = r.Checks })
-			}
-			return checked.Wait
-		}}.ask(ctx, f, n.machine, port)
+		err = asking{read: n.machine.ReadText, start: n.ahead.Start, connected: n.rest,
+			meanwhile: func() (wait func()) {
+				var checked sync.WaitGroup
+				if port != 0 {
+					r := ports.Judge(f, port)
+					checked.Go(func() { Check(ctx, r); checks = r.Checks })
+				}
+				return checked.Wait
+			}}.ask(ctx, f, n.machine, port)
 	}
 	return checks, uncopied(ctx, f, err)
 }
 
 // AskSaved tries the connections in a copy of a saved machine. It needs no privileges.
 func AskSaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) error {
-	return uncopied(ctx, f, asking{}.ask(ctx, f, m, port))
+	return uncopied(ctx, f, asking{start: replica.Start}.ask(ctx, f, m, port))
 }
 
 func uncopied(ctx context.Context, f *ports.Facts, err error) error {
@@ -94,9 +99,10 @@ func uncopied(ctx context.Context, f *ports.Facts, err error) error {
 // readText reads the rules of a namespace as their user wrote them.
 type readText func(ctx context.Context, space int) error
 
-// asking has what is done besides making connections.
+// asking has how the copy is made, and what is done besides making connections.
 type asking struct {
-	read readText // nil: the machine was saved, with the rules' text or none
+	start func(context.Context, *replica.Machine, []replica.Socket) (*replica.Session, error)
+	read  readText // nil: the machine was saved, with the rules' text or none
 	// scanned is called once all scans are made; nil: it is not.
 	scanned func(*ports.Copy)
 	// connected is called once all connections are made; nil: it is not.
@@ -109,7 +115,7 @@ func (a asking) ask(ctx context.Context, f *ports.Facts, m *replica.Machine, por
 	err error) {
 	began := time.Now()
 	c := ports.NewCopy(f, m, port)
-	s, err := replica.Start(ctx, m, c.Sockets)
+	s, err := a.start(ctx, m, c.Sockets)
 	if err != nil {
 		return fmt.Errorf("copy the network: %w", err)
 	}

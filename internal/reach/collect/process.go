@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -48,6 +49,9 @@ func (c *collector) processes() {
 		}
 		p := process{Process: ports.Process{PID: pid, Name: ports.RelayName(name(proc), args),
 			Container: containerID(proc)}, parent: parent(proc)}
+		if p.parent == os.Getpid() && len(args) > 1 && args[1] == replica.Arg {
+			continue // of the copy that is to be made
+		}
 		p.space, _ = netns.ID(pid)
 		if id, called, ok := starterArgs(args); ok {
 			c.starters[pid] = ports.Container{ID: id, Name: called}

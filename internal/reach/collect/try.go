@@ -18,26 +18,28 @@ var ErrRulesUnread = errors.New("only root may read this machine's rules")
 // replica.Output.TooLarge, are no error; after the latter there is no report.
 func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands string) (
 	r *ports.Report, out replica.Output, err error) {
+	defer func() { err = errors.Join(err, n.ahead.Close()) }()
 	switch {
 	case n.err != nil:
 		return nil, out, n.err
 	case n.machine == nil:
 		return nil, out, ErrRulesUnread
 	}
-	return asking{read: n.machine.ReadText, connected: n.rest}.try(ctx, f, n.machine, port, commands)
+	a := asking{read: n.machine.ReadText, start: n.ahead.Start, connected: n.rest}
+	return a.try(ctx, f, n.machine, port, commands)
 }
 
 // TrySaved is like Try for a saved machine. It needs no privileges.
 func TrySaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	commands string) (r *ports.Report, out replica.Output, err error) {
-	return asking{}.try(ctx, f, m, port, commands)
+	return asking{start: replica.Start}.try(ctx, f, m, port, commands)
 }
 
 // try makes the connections in a copy, runs the commands there, and makes the connections again.
 func (a asking) try(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	commands string) (r *ports.Report, out replica.Output, err error) {
 	c := ports.NewCopy(f, m, port)
-	s, err := replica.Start(ctx, m, c.Sockets)
+	s, err := a.start(ctx, m, c.Sockets)
 	if err != nil {
 		return nil, out, err
 	}

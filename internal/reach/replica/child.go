@@ -40,7 +40,53 @@ type child struct {
 	mu sync.Mutex // held during a request
 }
 
-func startChild(ctx context.Context, o Order, here bool) (*child, error) {
+// Ahead is a process for a copy of this machine that was started before the machine was read.
+type Ahead struct{ made chan launched } // buffered; nil: it was taken
+
+type launched struct {
+	child *child
+	err   error
+}
+
+// Launch begins to start the process. The caller calls Start or Close.
+func Launch() *Ahead {
+	a := &Ahead{make(chan launched, 1)}
+	go func() {
+		c, err := launchHere(true)
+		a.made <- launched{c, err}
+	}()
+	return a
+}
+
+// Start is like the function Start for a machine that was read here.
+func (a *Ahead) Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) {
+	return start(ctx, m, sockets, a)
+}
+
+// take returns the process, once; then, and without an Ahead, it starts another one.
+func (a *Ahead) take(here bool) (*child, error) {
+	if a == nil || a.made == nil {
+		return launchHere(here)
+	}
+	l := <-a.made
+	a.made = nil
+	return l.child, l.err
+}
+
+// Close ends the process, unless it holds a copy.
+func (a *Ahead) Close() error {
+	if a == nil || a.made == nil {
+		return nil
+	}
+	c, err := a.take(true)
+	if err != nil {
+		return nil //nolint:nilerr // there is none to end
+	}
+	return c.close()
+}
+
+// launchHere starts a process without a copy. here is whether that may be of this machine.
+func launchHere(here bool) (*child, error) {
 	c, err := launch(unix.CLONE_NEWUSER | unix.CLONE_NEWNET)
 	if err != nil && here && os.Geteuid() == 0 {
 		reason := machine.Machine{}.ExplainUserNamespace(err)
@@ -52,6 +98,10 @@ func startChild(ctx context.Context, o Order, here bool) (*child, error) {
 		return nil, fmt.Errorf("copy the machine's network: %w",
 			machine.Machine{}.ExplainUserNamespace(err))
 	}
+	return c, nil
+}
+
+func startChild(ctx context.Context, o Order, c *child) (*child, error) {
 	o.Grants = c.grants != nil
 	bare, rules := withoutRules(o)
 	r, err := c.ask(ctx, buildTimeout, request{Order: bare}, rules...)

@@ -128,7 +128,7 @@ func (s *Session) split(ctx context.Context) error {
 		return err
 	}
 	if len(s.copies) == 1 {
-		second, err := s.copy(ctx, AsIs)
+		second, err := s.copy(ctx, AsIs, nil)
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,10 @@ type Lacks struct {
 // If the context of Start, Dial or Scan ends first, or if the copy hangs, the copy is killed, and
 // the Session is unusable.
 func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) {
+	return start(ctx, m, sockets, nil)
+}
+
+func start(ctx context.Context, m *Machine, sockets []Socket, ahead *Ahead) (*Session, error) {
 	if err := m.check(sockets); err != nil {
 		return nil, fmt.Errorf("copy the machine's network: %w", err)
 	}
@@ -59,20 +63,24 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 			s.variants = []Variant{Lenient, Strict}
 		}
 	}
-	return s.start(ctx)
+	return s.start(ctx, ahead)
 }
 
 // Again builds another copy of s's machine, as Start does but with less work. The caller closes it.
 func (s *Session) Again(ctx context.Context) (*Session, error) {
 	out := *s
-	return out.start(ctx)
+	return out.start(ctx, nil)
 }
 
-func (s *Session) start(ctx context.Context) (*Session, error) {
+func (s *Session) start(ctx context.Context, ahead *Ahead) (*Session, error) {
 	s.copies, s.ran, s.added = make([]*child, len(s.variants)), nil, nil
 	s.besides = &sync.Map{}
 	err := s.each(func(i int) (err error) {
-		s.copies[i], err = s.copy(ctx, s.variants[i])
+		var of *Ahead
+		if i == 0 {
+			of = ahead
+		}
+		s.copies[i], err = s.copy(ctx, s.variants[i], of)
 		return err
 	})
 	if err != nil {
@@ -82,9 +90,12 @@ func (s *Session) start(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) copy(ctx context.Context, v Variant) (*child, error) {
-	return startChild(ctx, Order{Machine: s.thin.bare(), Sockets: s.sockets, Variant: v},
-		s.machine.here)
+func (s *Session) copy(ctx context.Context, v Variant, ahead *Ahead) (*child, error) {
+	c, err := ahead.take(s.machine.here)
+	if err != nil {
+		return nil, err
+	}
+	return startChild(ctx, Order{Machine: s.thin.bare(), Sockets: s.sockets, Variant: v}, c)
 }
 
 // each calls f for the index of each copy, concurrently.

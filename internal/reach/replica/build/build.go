@@ -39,7 +39,11 @@ func Main(in io.Reader, out io.Writer) error {
 	if len(os.Args) > 2 && os.Args[2] == jail.Arg {
 		return jail.Main(in)
 	}
-	return replica.Serve(in, out, makeCopy)
+	fresh := sync.OnceValue(standard)
+	go fresh() // while the caller reads the machine
+	return replica.Serve(in, out, func(o replica.Order) (replica.Copy, error) {
+		return copyIn(fresh(), o)
+	})
 }
 
 type machine struct {
@@ -72,17 +76,18 @@ type machine struct {
 
 var _ replica.Copy = (*machine)(nil)
 
-// makeCopy makes the copy. Its Lacks lists what the kernel refuses.
-func makeCopy(o replica.Order) (replica.Copy, error) {
-	there, fresh, err := standard()
-	if err != nil {
-		return nil, err
+func makeCopy(o replica.Order) (replica.Copy, error) { return copyIn(standard(), o) }
+
+// copyIn makes the copy. Its Lacks lists what the kernel refuses.
+func copyIn(s standards, o replica.Order) (replica.Copy, error) {
+	if s.err != nil {
+		return nil, s.err
 	}
-	lacks := o.Machine.MakeRoom(there)
+	lacks := o.Machine.MakeRoom(s.there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine),
 		refused: map[device]error{}, runs: map[device]bool{}, unread: map[int]unread{},
 		first: map[int]replica.Space{}, guests: map[device]*segment{}, outer: map[device]bool{},
-		times: 1, lacks: lacks, fresh: fresh, grants: -1}
+		times: 1, lacks: lacks, fresh: s.fresh, grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD
 		unix.CloseOnExec(c.grants)
@@ -114,18 +119,26 @@ func spreads(s replica.Space) bool {
 		slices.ContainsFunc(slices.Concat(s.Nexthops, s.Routes), link.Branches)
 }
 
-// standard returns the devices and the parameters of a new namespace.
-func standard() (there []link.Saved, fresh map[string]string, err error) {
+// standards has the devices and the parameters of a new namespace.
+type standards struct {
+	there []link.Saved
+	fresh map[string]string
+	err   error
+}
+
+func standard() (out standards) {
 	ns, err := netns.New()
 	if err != nil {
-		return nil, nil, err
+		out.err = err
+		return out
 	}
 	err = ns.Do(func() (err error) {
-		fresh = sysctl.ReadAll(nil)
-		there, err = link.ReadLinks()
+		out.fresh = sysctl.ReadAll(nil)
+		out.there, err = link.ReadLinks()
 		return err
 	})
-	return there, fresh, errors.Join(err, ns.Close())
+	out.err = errors.Join(err, ns.Close())
+	return out
 }
 
 func (c *machine) Close() error { return c.clean.Undo() }

@@ -344,24 +344,29 @@ func (c *machine) scan(ctx context.Context, todo []replica.Scan) error {
 			ruled = append(ruled, c.spaces[i])
 		}
 	}
-	first, like := c.same().ports(c.ports())
-	for _, x := range todo {
+	calls := make([]dial.Call, len(todo))
+	for i, x := range todo {
 		ns, source, err := c.place(x.Client, x.To)
 		if err != nil {
 			return err
 		}
-		found, err := c.net.Scan(ctx, ns, source, x.To, first, ruled)
-		if err != nil {
-			return err
-		}
+		calls[i] = dial.Call{From: ns, Source: source, Proto: "tcp",
+			To: netip.AddrPortFrom(x.To, 1)}
+	}
+	first, like := c.same().ports(c.ports())
+	all, err := c.net.Scan(ctx, calls, first, ruled)
+	if err != nil {
+		return err
+	}
+	if c.scans == nil {
+		c.scans = map[replica.Scan][]uint16{}
+	}
+	for i, found := range all {
 		for _, p := range found {
 			found = append(found, like[p]...)
 		}
 		slices.Sort(found)
-		if c.scans == nil {
-			c.scans = map[replica.Scan][]uint16{}
-		}
-		c.scans[x] = found
+		c.scans[todo[i]] = found
 	}
 	return nil
 }

@@ -219,7 +219,8 @@ func (t *traced) open(ns *netns.NS) error {
 	return err
 }
 
-// ruleOf returns the rule of an event in its chain, or a zero one after an error, which is in w.err.
+// ruleOf returns the rule of an event in its chain. After an error, which is in w.err, it returns a
+// zero one.
 func (w *watcher) ruleOf(e event) nft.Placed {
 	t, at := &w.spaces[e.space], [2]string{e.Table, e.Chain}
 	if _, known := t.placed[at]; !known {

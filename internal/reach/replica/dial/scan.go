@@ -24,6 +24,7 @@ import (
 type scanner struct {
 	net     *Net
 	from    *netns.NS
+	all     *scanners   // those of the same call of Net.Scan
 	ruled   []*netns.NS // others redirect no packets, and track no connections
 	raw     int
 	holder  int // socket that reserves the port
@@ -44,53 +45,67 @@ const (
 	scanCheck = 8192 // segments between two checks of connection tracking
 )
 
-// Scan returns, in order, the TCP ports of the address that answer a client or that rules redirect,
-// wherever they lead. ruled has the namespaces with rules. The Net must not be used concurrently.
-func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
-	ports []uint16, ruled []*netns.NS) ([]uint16, error) {
-	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
-	if err := n.prepare([]Call{c}); err != nil {
+// Scan returns for each call, in order, the TCP ports of its address that answer the client or that
+// rules redirect, wherever they lead. The calls' own ports do not matter. ruled has the namespaces
+// with rules. The Net must not be used concurrently.
+func (n *Net) Scan(ctx context.Context, calls []Call, ports []uint16, ruled []*netns.NS) (
+	out [][]uint16, err error) {
+	if err := n.prepare(calls); err != nil {
 		return nil, err
 	}
-	s := &scanner{net: n, from: from, addr: addr.Unmap(), six: addr.Unmap().Is6(), raw: -1, holder: -1,
-		ruled: ruled, open: map[uint16]bool{}, replied: map[uint16]bool{}}
-	defer s.close()
-	err := from.Do(func() error { return s.prepare(c) })
-	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("scan %s: %w", addr, err)
-	}
-	if n.dropped == nil {
-		if _, err := s.dropped(); err != nil {
-			return nil, err
+	all := &scanners{}
+	defer func() {
+		for _, s := range all.list {
+			s.close()
+		}
+	}()
+	for _, c := range calls {
+		addr := c.To.Addr().Unmap()
+		s := &scanner{net: n, from: c.From, addr: addr, six: addr.Is6(), raw: -1, holder: -1,
+			all: all, ruled: ruled, open: map[uint16]bool{}, replied: map[uint16]bool{}}
+		all.list = append(all.list, s)
+		if err := s.run(ctx, c, ports); err != nil {
+			return nil, fmt.Errorf("scan %s: %w", addr, err)
 		}
 	}
-	if err := s.scan(ctx, ports, scanWait); err != nil {
-		return nil, fmt.Errorf("scan %s: %w", addr, err)
+	if err := all.redirected(ruled); err != nil {
+		return nil, err
+	}
+	for _, s := range all.list {
+		out = append(out, slices.Sorted(maps.Keys(s.open)))
+	}
+	return out, nil
+}
+
+// run makes one scan, without what scanners.redirected adds.
+func (s *scanner) run(ctx context.Context, c Call, ports []uint16) error {
+	err := s.from.Do(func() error { return s.prepare(c) })
+	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
+		return nil
+	}
+	if err == nil && s.net.dropped == nil {
+		_, err = s.dropped()
+	}
+	if err == nil {
+		err = s.scan(ctx, ports, scanWait)
 	}
 	ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
-	if len(ports) > 0 {
-		dropped, err := s.dropped()
-		if err != nil {
-			return nil, err
-		}
-		// Segments are also lost, without being counted, while neighbours are resolved.
-		again := scanWait
-		if dropped { // because a queue or table was full
-			again = wait
-		}
-		if dropped || len(s.replied) > 0 {
-			if err := s.scan(ctx, ports, again); err != nil {
-				return nil, fmt.Errorf("scan %s: %w", addr, err)
-			}
-		}
+	if err != nil || len(ports) == 0 {
+		return err
 	}
-	if err := s.redirected(); err != nil {
-		return nil, err
+	dropped, err := s.dropped()
+	if err != nil {
+		return err
 	}
-	return slices.Sorted(maps.Keys(s.open)), nil
+	// Segments are also lost, without being counted, while neighbours are resolved.
+	again := scanWait
+	if dropped { // because a queue or table was full
+		again = wait
+	}
+	if dropped || len(s.replied) > 0 {
+		err = s.scan(ctx, ports, again)
+	}
+	return err
 }
 
 // prepare opens the sockets. It must be called in the client's thread.
@@ -205,7 +220,7 @@ func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) 
 			s.read()
 		}
 		if i%scanCheck == 0 {
-			if err := s.makeRoom(i > 0); err != nil {
+			if err := s.makeRoom(); err != nil {
 				return err
 			}
 		}
@@ -279,42 +294,57 @@ func (s *scanner) read() {
 	}
 }
 
+// scanners has the scans that one call makes.
+type scanners struct{ list []*scanner }
+
 // redirected finds the ports that rules redirect to a server that did not answer: to another
-// machine, or where nothing listens.
-func (s *scanner) redirected() error {
-	for _, ns := range s.ruled {
-		err := ns.Do(func() error {
-			_, err := conntrack.Translations("tcp", s.six, func(t conntrack.Translation) bool {
-				if t.From == s.source && t.To.Addr() == s.addr && t.Now != t.To {
-					s.open[t.To.Port()] = true
-				}
-				return false
+// machine, or where nothing listens. It asks once for all scans, because the kernel looks through
+// the connections of all namespaces.
+func (all *scanners) redirected(ruled []*netns.NS) error {
+	for _, six := range []bool{false, true} {
+		by := map[netip.AddrPort][]*scanner{}
+		for _, s := range all.list {
+			if s.six == six && s.source.IsValid() {
+				by[s.source] = append(by[s.source], s)
+			}
+		}
+		for _, ns := range ruled {
+			if len(by) == 0 {
+				break
+			}
+			err := ns.Do(func() error {
+				_, err := conntrack.Translations("tcp", six, func(t conntrack.Translation) bool {
+					for _, s := range by[t.From] {
+						if t.To.Addr() == s.addr && t.Now != t.To {
+							s.open[t.To.Port()] = true
+						}
+					}
+					return false
+				})
+				return err
 			})
-			return err
-		})
-		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
-			return err
+			if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// makeRoom empties connection tracking tables that this scan, if it has begun, or earlier ones may
-// have filled.
-func (s *scanner) makeRoom(begun bool) error {
-	if begun {
-		if err := s.redirected(); err != nil {
-			return err
-		}
-	}
+// makeRoom empties connection tracking tables that this scan or earlier ones may have filled.
+func (s *scanner) makeRoom() error {
 	for _, ns := range s.ruled {
+		full := false
 		err := ns.Do(func() error {
 			use, err := conntrack.Read()
-			if err == nil && use.Max > 0 && use.Entries+scanCheck > use.Max*3/4 {
-				err = conntrack.Flush()
-			}
+			full = err == nil && use.Max > 0 && use.Entries+scanCheck > use.Max*3/4
 			return err
 		})
+		if err == nil && full {
+			if err = s.all.redirected([]*netns.NS{ns}); err == nil {
+				err = ns.Do(conntrack.Flush)
+			}
+		}
 		if err != nil {
 			return err
 		}

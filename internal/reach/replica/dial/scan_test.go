@@ -28,6 +28,11 @@ func TestScanOfAllPorts(t *testing.T) {
 	for p := range 1<<16 - 1 {
 		all = append(all, uint16(p+1))
 	}
+	call := func(from *netns.NS, addr string) Call {
+		return Call{From: from, Proto: "tcp", To: netip.AddrPortFrom(ip(addr), 0)}
+	}
+	var calls []Call
+	var want [][]uint16
 	for _, test := range []struct {
 		name string
 		from *netns.NS
@@ -48,11 +53,16 @@ func TestScanOfAllPorts(t *testing.T) {
 		{"no route", l.other, "203.0.113.1", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := n.Scan(t.Context(), test.from, netip.Addr{}, ip(test.addr), all,
+			got, err := n.Scan(t.Context(), []Call{call(test.from, test.addr)}, all,
 				[]*netns.NS{l.machine})
-			if err != nil || !slices.Equal(got, test.want) {
+			if err != nil || !slices.Equal(got[0], test.want) {
 				t.Errorf("%d, %v, not %d", got, err, test.want)
 			}
 		})
+		calls, want = append(calls, call(test.from, test.addr)), append(want, test.want)
+	}
+	got, err := n.Scan(t.Context(), calls, all, []*netns.NS{l.machine})
+	if err != nil || !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("all at once: %d, %v, not %d", got, err, want)
 	}
 }
