@@ -135,7 +135,10 @@ func together(s *sample.Served) string {
 		say = append(say, fmt.Sprintf("%s had several statements, which the server answers together: "+
 			"each counts once", units.Plural(s.Together, "request")))
 	}
-	if s.Unread > 0 {
+	if s.Unread > 0 && s.UDP {
+		say = append(say, units.Plural(s.Unread, "request")+units.Agree(s.Unread, " is", " are")+
+			" not of DNS: each reply counts as that to the oldest request that waits for one")
+	} else if s.Unread > 0 {
 		say = append(say, fmt.Sprintf("the protocol of %s is not one that toll reads: all that a client "+
 			"sends after the server did counts as one request, with pauses and pipelined requests in it, and "+
 			"what a server sends unasked as a reply", units.Plural(s.Unread, "exchange")))
@@ -309,7 +312,7 @@ func incomplete(s *sample.Served) string {
 	if s.TwoWay > 0 {
 		say = append(say, units.Plural(s.TwoWay, "connection")+units.Agree(s.TwoWay, " was", " were")+
 			" left out, on which both sides send messages that answer nothing, as in AMQP, MQTT, NATS, "+
-			"WebSocket, publish/subscribe and replication")
+			"QUIC, WebSocket, publish/subscribe and replication")
 	}
 	if !s.Writes && s.Requests > 0 && s.UDP {
 		say = append(say, "when the server sent its replies could not be read, so its device's queue "+

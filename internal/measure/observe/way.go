@@ -167,6 +167,10 @@ func (y *Way) asked() (all []tokens.Exchange, err error) {
 		if n := y.Replies.Unanswered; len(all) == 0 && n > 0 {
 			return nil, fmt.Errorf("the client's %d datagrams there had no reply", n)
 		}
+		if len(all) == 0 && y.Replies.TwoWay > 0 {
+			return nil, errors.New("the client's datagrams there are of QUIC or WireGuard, in which both " +
+				"sides send what answers nothing")
+		}
 		if len(all) == 0 {
 			return nil, errSilent
 		}

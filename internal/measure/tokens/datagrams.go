@@ -18,6 +18,7 @@ type datagram struct {
 	head uint32 // its first four bytes, in which DNS has a message's number and flags
 	size int
 	dns  bool // it has the form of a message of DNS
+	both bool // its protocol is one in which both sides send what answers nothing
 }
 
 // Bits of the head of a message of DNS.
@@ -43,6 +44,9 @@ func datagramOf(p *capture.Packet) datagram {
 	d := datagram{at: p.At, sum: SumOf(p), size: p.Size}
 	if len(p.Payload) >= headSize {
 		d.head = binary.BigEndian.Uint32(p.Payload)
+	}
+	if d.both = areTwoWayPackets(p.Payload, p.Size); d.both {
+		return d
 	}
 	if len(p.Payload) < dnsHeader || d.head>>dnsOperation&0xf > mostDNS {
 		return d
@@ -90,7 +94,9 @@ type dialog struct {
 	queries []*query
 	waiting []*query // those without a reply
 	strays  int      // replies to no request
-	had     int64    // when the client had read all replies so far; 0: unknown
+	both    bool     // sides send what answers nothing
+	hides   hides
+	had     int64 // when the client had read all replies so far; 0: unknown
 }
 
 type dialogKey struct {
@@ -154,8 +160,11 @@ func (d *dialog) elsewhere(way, device int) bool {
 	return d.devices[way] != device
 }
 
+// note looks for protocols in which both sides send what answers nothing.
+func (d *dialog) note(x datagram) { d.both = d.both || x.both || d.hides.add(byte(x.head>>24)) }
+
 func (d *dialog) ask(device int, x datagram) {
-	if !d.elsewhere(0, device) {
+	if d.note(x); !d.elsewhere(0, device) {
 		q := &query{of: d, request: x}
 		d.queries, d.waiting = append(d.queries, q), append(d.waiting, q)
 	}
@@ -164,7 +173,7 @@ func (d *dialog) ask(device int, x datagram) {
 // answer finds the request that a reply is to: by its number if it is of DNS, and else the oldest
 // one that waits.
 func (d *dialog) answer(device int, x datagram) {
-	if d.elsewhere(1, device) {
+	if d.note(x); d.elsewhere(1, device) {
 		return
 	}
 	d.waiting = slices.DeleteFunc(d.waiting, func(q *query) bool { return q.lost(x.at) })

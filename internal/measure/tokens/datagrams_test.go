@@ -213,6 +213,11 @@ func TestFollowUDP(t *testing.T) {
 		math.Abs(got.MidMean-80e-6) > 1e-9 || len(got.Segments) != 8 {
 		t.Errorf("%+v", got)
 	}
+	w.request(quicOpens(1), []byte("reply"), []byte("reply"), true)
+	asked, replies = w.AskedUDP(Client{Dialled: []netip.AddrPort{udpRelay}}, 10)
+	if len(asked) != 0 || replies.TwoWay != 1 {
+		t.Errorf("of QUIC %+v, %+v", asked, replies)
+	}
 }
 
 // TestFollowUDPWithout lacks what BPF shows.
@@ -267,7 +272,8 @@ func FuzzDatagrams(f *testing.F) {
 			packets = append(packets, udpPacket(at, false, udpClient, udpServer, x),
 				udpPacket(at+500, true, udpServer, udpClient, c))
 		}
-		if e := servedBy(packets...); e.Requests+e.Unanswered != 3 || e.Requests+e.Unmatched != 3 {
+		e := servedBy(packets...)
+		if e.TwoWay == 0 && (e.Requests+e.Unanswered != 3 || e.Requests+e.Unmatched != 3) {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -358,6 +364,64 @@ func TestServedAskersUntilTheNext(t *testing.T) {
 		if c := e.Client; c == nil || c.Requests != 3 ||
 			math.Abs(c.Between.Mean-tt.mean*1e-6) > 1e-9 {
 			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+// quicOpens returns how a client opens a connection of QUIC.
+func quicOpens(version uint32) []byte {
+	b := make([]byte, 1200)
+	b[0], b[5] = 0xc3, 8
+	binary.BigEndian.PutUint32(b[1:], version)
+	return b
+}
+
+// TestServedTwoWayDatagrams leaves out QUIC, of which the watching may not see how the connection
+// opened, and WireGuard.
+func TestServedTwoWayDatagrams(t *testing.T) {
+	quic := func(i int) []byte { // five bits of the first byte are hidden
+		return []byte{0x40 | byte(i*11&0x1f), byte(i), 3, 4, 5, 6, 7, 8}
+	}
+	wireGuard := func(kind byte, size int) []byte { return append([]byte{kind}, make([]byte, size-1)...) }
+	for name, c := range map[string]struct {
+		first []byte // nil: none is special
+		next  func(int) []byte
+		left  bool
+		dns   bool
+	}{
+		"QUIC":              {first: quicOpens(1), next: quic, left: true},
+		"QUIC, version 2":   {first: quicOpens(0x6b3343cf), next: quic, left: true},
+		"QUIC that is open": {next: quic, left: true},
+		"WireGuard": {first: wireGuard(1, 148), left: true,
+			next: func(int) []byte { return wireGuard(4, 64) }},
+		"WireGuard that is open": {next: func(int) []byte { return wireGuard(4, 96) }, left: true},
+		"CoAP":                   {next: func(i int) []byte { return []byte{0x41 + byte(i&1), 1, 0, byte(i), 9} }},
+		"text":                   {next: func(i int) []byte { return []byte{'a' + byte(i%26), '=', '1', '2', '3', '4'} }},
+		"another version": {first: quicOpens(0x01020304),
+			next: func(i int) []byte { return []byte{9, 9, 9, byte(i)} }},
+		"DNS": {next: func(i int) []byte { return dnsMessage(uint16(i/2), -1+i&1) }, dns: true},
+	} {
+		const n = 50
+		var all []*capture.Packet
+		for i := range n {
+			at := udpStarted.UnixNano() + int64(i)*int64(time.Millisecond)
+			asks := c.next(2 * i)
+			if i == 0 && c.first != nil {
+				asks = c.first
+			}
+			all = append(all, udpPacket(at, false, udpClient, udpServer, asks),
+				udpPacket(at+1000, true, udpServer, udpClient, c.next(2*i+1)))
+		}
+		got, want := servedBy(all...), sample.Served{Requests: n, Unread: n}
+		switch {
+		case c.left:
+			want = sample.Served{TwoWay: 1}
+		case c.dns:
+			want.Unread = 0
+		}
+		if got.Requests != want.Requests || got.TwoWay != want.TwoWay || got.Unread != want.Unread {
+			t.Errorf("%s: %d requests, %d unread, %d connections left out", name, got.Requests,
+				got.Unread, got.TwoWay)
 		}
 	}
 }

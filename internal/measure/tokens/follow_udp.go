@@ -11,6 +11,7 @@ import (
 // Replies tells how the requests of a client over UDP were answered.
 type Replies struct {
 	Unanswered int
+	TwoWay     int            // connections on which both sides send what answers nothing
 	Errors     map[string]int // replies of DNS with an error, by its name
 }
 
@@ -30,6 +31,11 @@ func (l *Log) AskedUDP(by Client, slots int) (out []Exchange, r Replies) {
 		}
 		out = append(out, Exchange{Local: q.of.local.Port(), Sent: q.request.at, Read: q.reply.at})
 	}
+	for k, d := range l.dialogs {
+		if d.both && !k.served() && by.has(k.clientKey) {
+			r.TwoWay++
+		}
+	}
 	Slot(out, slots)
 	return out, r
 }
@@ -37,7 +43,7 @@ func (l *Log) AskedUDP(by Client, slots int) (out []Exchange, r Replies) {
 // queriesIn returns the queries of some dialogs by the time of their requests.
 func (l *Log) queriesIn(of func(dialogKey) bool) (out []*query) {
 	for k, d := range l.dialogs {
-		if of(k) {
+		if !d.both && of(k) {
 			out = append(out, d.queries...)
 		}
 	}

@@ -7,12 +7,18 @@ func (r *Requests) takeDatagrams(l *Log, at Place, before int64) {
 		if k.serves != at {
 			continue
 		}
+		of := key{Place: at, pair: k.pair}
+		if d.both || r.twoWay[of] {
+			r.twoWay[of] = true
+			delete(l.dialogs, k)
+			continue
+		}
 		var left []*query
 		for _, q := range d.queries {
 			switch {
 			case before != 0 && q.request.at >= before:
 			case q.reply.at != 0:
-				r.connections[key{Place: at, pair: k.pair}] = true
+				r.connections[of] = true
 				r.addQuery(l, q, used, len(left) == 0)
 			case before != 0 || q.lost(l.latest):
 				d.had = 0
@@ -47,6 +53,9 @@ func (r *Requests) addQuery(l *Log, q *query, used map[sentKey]int, alone bool) 
 	}
 	if code := q.reply.code(); code != "" {
 		r.codes[code]++
+	}
+	if !q.request.dns {
+		r.unread++
 	}
 	r.all, r.sum = append(r.all, one), r.sum+one.whole()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"slices"
 )
 
@@ -33,6 +34,47 @@ func areAMQP(b []byte) bool {
 	const performative = 8
 	return len(b) > performative+2 && int64(binary.BigEndian.Uint32(b)) <= int64(len(b)) && b[4] == 2 &&
 		b[5] <= 1 && b[performative] == 0 && b[performative+1] == 0x53
+}
+
+// areTwoWayPackets reports whether a datagram of a size begins like one of QUIC that opens a connection,
+// or of WireGuard.
+func areTwoWayPackets(b []byte, size int) bool {
+	const (
+		header              = 6 // of QUIC, up to the length of the connection's name
+		long, longest       = 0xc0, 20
+		first, second       = 1, 0x6b3343cf // versions
+		greeting, answer    = 148, 92       // bytes of WireGuard's packets
+		data, least, blocks = 4, 32, 16
+	)
+	if len(b) < header {
+		return false
+	}
+	switch version := binary.BigEndian.Uint32(b[1:]); {
+	case b[0]&long == long && b[header-1] <= longest:
+		return version == first || version == second
+	case version>>8 != 0:
+		return false
+	}
+	return b[0] == 1 && size == greeting || b[0] == 2 && size == answer ||
+		b[0] == data && size >= least && size%blocks == 0
+}
+
+// hides has the first bytes of datagrams, in which QUIC hides all but two or three bits.
+type hides struct {
+	seen uint64 // of those from 0x40 on
+	not  bool   // there was another one
+}
+
+// add adds a first byte. It reports whether the datagrams are of QUIC: their first bytes have the same
+// two bits, differ much, and are not all letters, as in protocols of text.
+func (h *hides) add(first byte) bool {
+	const fixed, differ, noLetters = 0x40, 16, 3
+	const letters = 0x07fffffe<<32 | 0x07fffffe
+	if h.not = h.not || first&0xc0 != fixed; h.not {
+		return false
+	}
+	h.seen |= 1 << (first - fixed)
+	return bits.OnesCount64(h.seen) >= differ && bits.OnesCount64(h.seen&^letters) >= noLetters
 }
 
 // areMQTT reports whether bytes are a client's greeting, its ping or an acknowledgement.

@@ -78,7 +78,7 @@ func TestServed(t *testing.T) {
 		"messages": {sample.Served{Server: server, Elapsed: 2, Open: new(0), TwoWay: 1}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s.
   1 connection was left out, on which both sides send messages that answer nothing, as in AMQP,
-    MQTT, NATS, WebSocket, publish/subscribe and replication.
+    MQTT, NATS, QUIC, WebSocket, publish/subscribe and replication.
 `},
 		"ended": {sample.Served{Server: server, Elapsed: 2, Open: new(0),
 			Successor: &sample.EvidenceHop{}}, `Where does the time of requests to postgres at port 5432 go?
@@ -102,7 +102,7 @@ func TestServed(t *testing.T) {
   No request was answered in 2 s.
   While it was watched, postgres stopped listening, and pgbouncer listens there now: the requests to
     both count; 1 connection was left out, on which both sides send messages that answer nothing, as
-    in AMQP, MQTT, NATS, WebSocket, publish/subscribe and replication.
+    in AMQP, MQTT, NATS, QUIC, WebSocket, publish/subscribe and replication.
 `},
 		"idle": {sample.Served{Server: server, Elapsed: 2, Open: new(500)}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s: 500 connections are open, and none carried any.
