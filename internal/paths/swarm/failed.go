@@ -61,7 +61,7 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	case gaveUp(t.Status):
 		return errGaveUp
 	}
-	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
+	return fmt.Errorf("node %s: its task is %s: %s", name, t.Status.State, said)
 }
 
 // archs has the words of swarms for Go's architectures.
