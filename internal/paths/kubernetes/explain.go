@@ -104,6 +104,9 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 		strings.Contains(words, "couldn't get version/kind") || errors.Is(err, errTooLong):
 		u.Missing = fmt.Sprintf("what answers at %s is not a Kubernetes API server", said(c.Server))
 		u.Remedy = "kubectl cluster-info; a proxy may have answered instead: HTTPS_PROXY, NO_PROXY"
+		if errors.Is(err, errTooLong) {
+			u.Err = errTooLong // client-go advises to retry
+		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
 		u.Missing = fmt.Sprintf("the API server at %s does not answer", said(c.Server))
 	}
