@@ -72,9 +72,11 @@ func TestPastaArgs(t *testing.T) {
 			"-t 8080:5201,8081:5202 -u none"},
 		{[]Port{{Host: 8080, Container: 5201, UDP: true}}, "-t none -u 8080:5201"},
 	} {
-		if got := strings.Join(PastaArgs("/run/ns", c.ports), " "); !strings.Contains(got,
-			c.want+" -T none -U none") {
-			t.Errorf("%+v: %q", c.ports, got)
+		want := "--config-net " + c.want +
+			" -T none -U none --no-map-gw --quiet --foreground --runas 0 " +
+			"--netns-only --netns /run/ns"
+		if got := strings.Join(PastaArgs("/run/ns", c.ports), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
