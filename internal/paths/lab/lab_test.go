@@ -130,13 +130,13 @@ func TestConformanceWithoutProxy(t *testing.T) {
 		}
 		pathtest.CarriesTwice(t, p)
 	}
-	for _, spec := range []path.Spec{{Mode: mode.Publish, From: mode.FromHost,
-		To: mode.ToLoopback6}, {Mode: mode.PublishProxy, From: mode.FromHost,
-		To: mode.ToLoopback}} {
+	for spec, want := range map[path.Spec]string{
+		{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}:     "with --proxy off the lab's Docker starts no docker-proxy",
+		{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}: "with --proxy off the lab's Docker starts no docker-proxy",
+	} {
 		var u *machine.UnsupportedError
-		if err := l.Check(t.Context(), spec); !errors.As(err, &u) ||
-			!strings.Contains(u.Missing, "--proxy off") {
-			t.Errorf("%s: %v", spec, err)
+		if err := l.Check(t.Context(), spec); !errors.As(err, &u) || u.Missing != want {
+			t.Errorf("%s: %q, want %q", spec, err, want)
 		}
 	}
 }
@@ -408,8 +408,9 @@ func TestBuildFailureUndoes(t *testing.T) {
 	before := openFiles(t)
 	_, err := l.Build(context.Background(),
 		path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback})
-	if err == nil || !strings.Contains(err.Error(), "start proxy /bin/false") {
-		t.Errorf("Build = %v", err)
+	if want := "build publish-proxy from host to loopback: start proxy /bin/false: wait for it to " +
+		"listen: EOF"; err == nil || err.Error() != want {
+		t.Errorf("Build = %q, want %q", err, want)
 	}
 	if after := openFiles(t); after > before {
 		t.Errorf("%d files were open before, %d after", before, after)

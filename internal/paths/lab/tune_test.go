@@ -363,50 +363,77 @@ func TestTunesAreRefused(t *testing.T) {
 		remedy string
 	}{
 		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress, Tune: "mtu=9000"},
-			"the path has no device except the wire", "--wire mtu=9000"},
+			"mtu=9000 has no effect: the path has no device except the wire", "--wire mtu=9000"},
 		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6,
-			Tune: "mtu=1000"}, "IPv6 needs at least 1280", "mtu=1280"},
+			Tune: "mtu=1000"}, "mtu=1000: IPv6 needs at least 1280", "mtu=1280"},
 		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"},
-			"no container veth pair", "a mode with a veth pair, such as bridge"},
+			"gro=on has no effect: the path has no container veth pair",
+			"a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "mtu=9000"}, "a larger MTU than its card, which has 1500", "--wire mtu=9000"},
+			Tune: "mtu=9000"}, "mtu=9000: a sub-interface cannot have a larger MTU than its " +
+			"card, which has " +
+			"1500", "--wire mtu=9000"},
 		{path.Spec{Mode: mode.Pipework, From: mode.FromRemote, To: mode.ToContainer,
-			Tune: "mtu=9000"}, "a switch drops frames that are larger than the wire's 1500",
+			Tune: "mtu=9000"}, "mtu=9000: a switch drops frames that are larger than the wire's " +
+			"1500",
 			"--wire mtu=9000"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "rps=on"}, "neither a veth pair of its own",
+			Tune: "rps=on"}, "rps=on has no effect: the path has neither a veth pair of its own " +
+			"nor a " +
+			"loopback device",
 			"a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
-			Tune: "threaded=on"}, "no NAPI without gro=on", "gro=on+threaded=on"},
+			Tune: "threaded=on"}, "threaded=on has no effect: a veth pair has no NAPI without " +
+			"gro=on", "gro=on+threaded=on"},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
-			Tune: "queues=4096"}, "a veth pair has at most",
+			Tune: "queues=4096"}, fmt.Sprintf("queues=4096: a veth pair has at most %d here", possibleCPUs(t)),
 			fmt.Sprintf("queues=%d", possibleCPUs(t))},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
-			Tune: "bigtcp-lo=180000"}, "does not cross a loopback device",
+			Tune: "bigtcp-lo=180000"}, "bigtcp-lo=180000 has no effect: the path does not cross " +
+			"a loopback device",
 			"a mode whose path crosses lo, such as host"},
 		{path.Spec{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer,
-			Tune: "bigtcp=180000"}, "no larger packets than on its VXLAN port",
+			Tune: "bigtcp=180000"}, "bigtcp=180000: on a bridge, the kernel permits no larger " +
+			"packets than on " +
+			"its VXLAN port",
 			"a mode without a tunnel, such as bridge"},
 		{path.Spec{Mode: mode.Overlay, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "bigtcp=180000"}, "no larger packets than on its VXLAN port",
+			Tune: "bigtcp=180000"}, "bigtcp=180000: on a bridge, the kernel permits no larger " +
+			"packets than on " +
+			"its VXLAN port",
 			"a mode without a tunnel, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "bigtcp=180000"}, "neither a bridge nor a container's pair",
+			Tune: "bigtcp=180000"}, "bigtcp=180000 has no effect: the path has neither a bridge " +
+			"nor a " +
+			"container's pair",
 			"a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+			Tune: "bridge-nf=off"}, "bridge-nf=off has no effect: no bridge of the path " +
+			"forwards frames from " +
+			"port to port", twoContainers},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
-			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+			Tune: "bridge-nf=off"}, "bridge-nf=off has no effect: no bridge of the path " +
+			"forwards frames from " +
+			"port to port", twoContainers},
 		{path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+			Tune: "bridge-nf=off"}, "bridge-nf=off has no effect: no bridge of the path " +
+			"forwards frames from " +
+			"port to port", twoContainers},
 		{path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress,
-			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+			Tune: "bridge-nf=off"}, "bridge-nf=off has no effect: no bridge of the path " +
+			"forwards frames from " +
+			"port to port", twoContainers},
 		{path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress,
-			Tune: "bridge-nf=off"}, "the mode's rules would not see", needsNoRules},
+			Tune: "bridge-nf=off"}, "bridge-nf=off: the mode's rules would not see the bridged " +
+			"frames that they " +
+			"must match", needsNoRules},
 		{path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "bridge-nf=off"}, "the mode's rules would not see", needsNoRules},
+			Tune: "bridge-nf=off"}, "bridge-nf=off: the mode's rules would not see the bridged " +
+			"frames that they " +
+			"must match", needsNoRules},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
-			Tune: "congestion=teleport"}, "cannot be chosen in a network namespace",
+			Tune: "congestion=teleport"},
+			"congestion control teleport cannot be chosen in a network namespace",
 			"one of those that can: " + allowedCongestion(t) +
 				", or add it to net.ipv4.tcp_allowed_congestion_control"},
 	} {
@@ -416,8 +443,8 @@ func TestTunesAreRefused(t *testing.T) {
 			if err := l.Check(context.Background(), tt.spec); !errors.As(err, &u) {
 				t.Fatalf("Check = %v", err)
 			}
-			if !strings.Contains(u.Missing, tt.reason) || u.Remedy != tt.remedy {
-				t.Errorf("missing %q, remedy %q", u.Missing, u.Remedy)
+			if u.Missing != tt.reason || u.Remedy != tt.remedy {
+				t.Errorf("remedy %q; missing %q, want %q", u.Remedy, u.Missing, tt.reason)
 			}
 		})
 	}

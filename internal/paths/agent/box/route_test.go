@@ -5,12 +5,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func TestRoutes(t *testing.T) {
@@ -66,21 +66,27 @@ func TestRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	during := routes()
-	for _, want := range []string{"198.18.4.0/22 via 192.0.2.2 dev card",
-		"fd00:1::/64 via 2001:db8::2 dev card", "198.51.100.0/24 via 192.0.2.2 dev card",
-		"203.0.113.2/32 dev card", "fd00:2::2/128 dev card"} {
-		if !strings.Contains(during, want) {
-			t.Errorf("%q is missing in\n%s", want, during)
+	for _, want := range []string{"198.18.4.0/22 via 192.0.2.2 dev card table 254 type 1",
+		"fd00:1::/64 via 2001:db8::2 dev card table 254 metric 1024 type 1",
+		"198.51.100.0/24 via 192.0.2.2 dev card table 254 type 1",
+		"203.0.113.2/32 dev card table 254 type 1 scope 253",
+		"fd00:2::2/128 dev card table 254 metric 1024 type 1"} {
+		if !testgolden.HasLine(during, want) {
+			t.Errorf("no line %q in %q", want, during)
 		}
 	}
 	journals, _ := filepath.Glob(dir + "/*")
 	if len(journals) != 1 {
 		t.Fatalf("journals %q", journals)
 	}
-	if text, err := os.ReadFile(journals[0]); err != nil ||
-		!strings.Contains(string(text), "route 198.18.4.0/22 192.0.2.2\n") ||
-		!strings.Contains(string(text), "route 203.0.113.2/32 dev card\n") {
-		t.Errorf("%s %v", text, err)
+	text, err := os.ReadFile(journals[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"route 198.18.4.0/22 192.0.2.2", "route 203.0.113.2/32 dev card"} {
+		if !testgolden.HasLine(string(text), want) {
+			t.Errorf("no line %q in %q", want, text)
+		}
 	}
 	err = ns.Do(func() error {
 		for _, l := range []link.Laid{own, gone} {
