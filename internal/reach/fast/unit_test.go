@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func TestUnit(t *testing.T) {
@@ -14,7 +16,7 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ended = "SuccessExitStatus=143" // after SIGTERM, which systemd sends to stop it
-	if !strings.Contains(string(b), "\n"+ended+"\n") {
+	if !testgolden.HasLine(string(b), ended) {
 		t.Errorf("without %s a unit that is stopped has failed", ended)
 	}
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 )
@@ -111,7 +111,7 @@ func TestWithoutUserNamespaces(t *testing.T) {
 		if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
 			t.Skip(err)
 		}
-		if err != nil || !strings.Contains(string(out), "--- PASS") {
+		if err != nil || !testgolden.HasLine(string(out), "PASS") {
 			t.Errorf("%v:\n%s", err, out)
 		}
 		return

@@ -83,7 +83,8 @@ func TestForgetRedirects(t *testing.T) {
 	defer made.Close()
 	c := made.(*machine)
 	redirected := func() bool {
-		return strings.Contains(s.in(c.spaces[1], "ip route show cache"), "172.17.0.3")
+		return slices.Contains(strings.Fields(s.in(c.spaces[1], "ip route show cache")),
+			"172.17.0.3")
 	}
 	testwait.Until(t, time.Minute, "the container is redirected", func() bool {
 		if _, err := c.Dial(t.Context(), []replica.Dial{{Client: replica.Client{Space: 1}, Proto: "udp",
@@ -124,7 +125,9 @@ func TestMoved(t *testing.T) {
 		{"ip neigh add 172.17.0.9 lladdr 02:00:00:00:00:99 nud stale dev docker0", true}} {
 		if !x.want { // the kernel removes this neighbour when the device goes down
 			testwait.Until(t, time.Minute, "br1 has reported its multicast groups", func() bool {
-				return strings.Contains(s.in(c.spaces[0], "ip neigh show nud noarp dev br1"), "224.0.0.22")
+				return slices.Contains(strings.Fields(s.in(c.spaces[0],
+					"ip neigh show nud noarp dev br1")),
+					"224.0.0.22")
 			})
 		}
 		before, err := c.watch([]int{0})

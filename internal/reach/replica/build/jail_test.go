@@ -21,6 +21,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -433,7 +434,7 @@ func TestJailOfUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+		if out, err := cmd.CombinedOutput(); err != nil || !testgolden.HasLine(string(out), "PASS") {
 			t.Errorf("%v:\n%s", err, out)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 // arrangement is what a machine's file systems look like, and what commands find then.
@@ -112,7 +113,8 @@ func TestJailOfMounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+			if out, err := cmd.CombinedOutput(); err != nil || !testgolden.HasLine(string(out),
+				"PASS") {
 				t.Errorf("%v:\n%s", err, out)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,7 +73,7 @@ func newSite(t *testing.T, settings ...string) *site {
 		s.container(i)
 	}
 	testwait.Until(t, time.Minute, "the other machine has its address", func() bool {
-		return !strings.Contains(s.in(s.other, "ip -6 -o addr"), "tentative")
+		return !slices.Contains(strings.Fields(s.in(s.other, "ip -6 -o addr")), "tentative")
 	})
 	return s
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -61,7 +62,7 @@ func TestUser(t *testing.T) {
 		const nobody = 65534
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+	if out, err := cmd.CombinedOutput(); err != nil || !testgolden.HasLine(string(out), "PASS") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
