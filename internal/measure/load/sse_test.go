@@ -106,20 +106,26 @@ func TestReaderOfOtherChunks(t *testing.T) {
 func TestReaderIsStrict(t *testing.T) {
 	good := string(response(1))
 	for _, tt := range []struct{ name, old, new, want string }{
-		{"status", "200 OK", "500 Oh", "500"},
-		{"no-cr", "OK\r\n", "OK\n", "without CR"},
+		{"status", "200 OK", "500 Oh", `the server answered "HTTP/1.1 500 Oh"`},
+		{"no-cr", "OK\r\n", "OK\n", `a line of HTTP ends without CR: "HTTP/1.1 200 OK"`},
 		{"content-length", "Transfer-Encoding: chunked", "Content-Length: 5",
-			"not a chunked stream"},
-		{"type", "text/event-stream", "text/plain", "not a chunked stream"},
-		{"size", "\r\n\r\n1", "\r\n\r\nx", "chunk size"},
-		{"long-chunk", "\r\n0\r\n", "\r\nzz\r\n", "chunk size"},
-		{"trailer", "0\r\n\r\n", "0\r\nA: b\r\n\r\n", "trailer"},
-		{"due", dueKey, `"dew_ns":"`, "without its due time"},
-		{"sent", sentKey, `","cent_ns":"`, "cannot be read"},
-		{"digits", dueKey + "0", dueKey + "x", "cannot be read"},
-		{"field", "data: {", "dada: {", "not an event's data"},
-		{"early-end", string(httpChunk("data: " + doneData + "\n\n")), "", "before its stream"},
-		{"endless-line", "no-cache", strings.Repeat("x", maxLine), "too long"},
+			"the response is not a chunked stream of events"},
+		{"type", "text/event-stream", "text/plain",
+			"the response is not a chunked stream of events"},
+		{"size", "\r\n\r\n1", "\r\n\r\nx", `chunk size "x17"`},
+		{"long-chunk", "\r\n0\r\n", "\r\nzz\r\n", `chunk size "zz"`},
+		{"trailer", "0\r\n\r\n", "0\r\nA: b\r\n\r\n", `the server sent a trailer: "A: b"`},
+		{"due", dueKey, `"dew_ns":"`, "a chunk without its due time: " +
+			`"{\"id\":\"chatcmpl-b2f0a7c1d49e4c5a8e6f3d21\",\"object\":\"chat.completion.chunk\",\"crea"`},
+		{"sent", sentKey, `","cent_ns":"`, "a chunk's times cannot be read: " +
+			`"0000000000000000001\",\"cent_ns\":\"0000000000000000011\"}}"`},
+		{"digits", dueKey + "0", dueKey + "x", "a chunk's times cannot be read: " +
+			`"x000000000000000001\",\"sent_ns\":\"0000000000000000011\"}}"`},
+		{"field", "data: {", "dada: {", `a line that is not an event's data: "dada: ` +
+			`{\"id\":\"chatcmpl-b2f0a7c1d49e4c5a8e6f3d21\",\"object\":\"chat.completion.chunk\""`},
+		{"early-end", string(httpChunk("data: " + doneData + "\n\n")), "",
+			"the response ended before its stream did"},
+		{"endless-line", "no-cache", strings.Repeat("x", maxLine), "a line is too long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(good, tt.old, tt.new, 1)
@@ -128,8 +134,8 @@ func TestReaderIsStrict(t *testing.T) {
 			}
 			var got seen
 			feed(new(streamReader), &got, []byte(text))
-			if !strings.Contains(got.err, tt.want) {
-				t.Errorf("%+v, want %q", got, tt.want)
+			if got.err != tt.want {
+				t.Errorf("%q, want %q", got.err, tt.want)
 			}
 		})
 	}
