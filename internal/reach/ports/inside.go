@@ -92,10 +92,11 @@ func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []P
 		}
 		return out, nil
 	}
-	for _, q := range f.Copy.asked {
+	for i := range f.Copy.asked { // thousands, for each of hundreds of ports
+		q := &f.Copy.asked[i]
 		if q.server == c && (q.service == x.service || q.kind == Itself && q.proto == x.proto &&
 			q.at == x.loopback) {
-			p, ok := f.Copy.path(q)
+			p, ok := f.Copy.path(*q)
 			if !ok {
 				continue
 			}

@@ -224,23 +224,25 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 	proxied.Remedy += ", or also publish on [::1]"
 	dropped := nothing
 	dropped.About.Code = Loopback6Lost
+	rowsOf := byService(rows)
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
+		var paths []Path // from ::1 to the port
+		for _, i := range rowsOf[portOfService(service{r.Proto, netip.AddrPortFrom(r.addr, r.Port)})] {
+			if p, ok := rows[i].Paths[Loopback6]; ok {
+				paths = append(paths, p)
+			}
+		}
 		// If all of the port's paths end there, the trap is PublishedNobody.
-		reported := slices.ContainsFunc(rows, func(o Row) bool {
-			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].nobody != ""
-		})
-		if r.Paths[Loopback].Answers() && !reported && !slices.ContainsFunc(rows, func(o Row) bool {
-			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].Answers()
+		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(paths, func(p Path) bool {
+			return p.nobody != "" || p.Answers()
 		}) {
 			at := "[::1]:" + strconv.Itoa(int(r.Port))
 			why, lost := Reason{Code: NoSocket, At: at}, false
-			for _, o := range rows {
-				if p, ok := o.Paths[Loopback6]; ok && o.Port == r.Port && o.Proto == r.Proto {
-					why, lost = p.Why, p.Kind == Blocked
-				}
+			if n := len(paths); n > 0 {
+				why, lost = paths[n-1].Why, paths[n-1].Kind == Blocked
 			}
 			of := &nothing // rules do not redirect what is sent to ::1
 			switch {

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -269,8 +270,20 @@ func (s *Space) Uncertain(macs map[string]bool) []xtables.Doubt {
 
 // TPROXY reports whether rules of the machine's own namespace lead packets to transparent sockets.
 func (m *Machine) TPROXY() bool {
-	return len(m.Spaces) > 0 && slices.ContainsFunc(m.Spaces[0].Uncertain(m.MACs()),
+	if len(m.Spaces) == 0 || !m.Spaces[0].mentions("TPROXY", "tproxy") {
+		return false
+	}
+	return slices.ContainsFunc(m.Spaces[0].Uncertain(m.MACs()),
 		func(d xtables.Doubt) bool { return d.Word == "TPROXY" })
+}
+
+// mentions reports whether the bytes of a rule contain one of the words.
+func (s *Space) mentions(words ...string) bool {
+	in := func(b []byte) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(b, []byte(w)) })
+	}
+	return slices.ContainsFunc(s.Nft.Messages, func(m raw.Message) bool { return in(m.Data) }) ||
+		slices.ContainsFunc(s.Legacy, func(t xtables.Saved) bool { return in(t.Entries) })
 }
 
 // Policy is the Doubt.Table of policy rules. Its chains are the families.

@@ -202,22 +202,22 @@ func (c *machine) namespace(settings ...[]setting) (*netns.NS, error) {
 }
 
 func (c *machine) makeSpaces() (err error) {
-	for i := range c.from.Spaces {
+	n := len(c.from.Spaces)
+	c.spaces, c.files = make([]*netns.NS, n), make([]int, n)
+	err = atOnce(n, func(i int) error {
 		ns, err := c.namespace(quick)
 		if err != nil {
 			return err
 		}
-		c.spaces = append(c.spaces, ns)
-		fd, err := c.open(ns)
-		if err != nil {
+		c.spaces[i] = ns
+		if c.files[i], err = c.open(ns); err != nil {
 			return err
 		}
-		c.files = append(c.files, fd)
 		// Devices that are made later inherit some of these. All are set again at the end.
-		err = ns.Do(func() error { sysctl.SetAll(c.inherited(i)); return nil })
-		if err != nil {
-			return err
-		}
+		return ns.Do(func() error { sysctl.SetAll(c.inherited(i)); return nil })
+	})
+	if err != nil {
+		return err
 	}
 	c.void, err = c.newWorld("", mute)
 	return err

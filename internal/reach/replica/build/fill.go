@@ -44,13 +44,20 @@ func apply(list []setting) {
 
 // inEach calls f in each of the namespaces, in as many at once as there are CPUs.
 func inEach(spaces []*netns.NS, f func(i int) error) error {
-	errs := make([]error, len(spaces))
+	return atOnce(len(spaces), func(i int) error {
+		return spaces[i].Do(func() error { return f(i) })
+	})
+}
+
+// atOnce calls f for 0 to n-1, as many at once as there are CPUs.
+func atOnce(n int, f func(i int) error) error {
+	errs := make([]error, n)
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
-	for i, ns := range spaces {
+	for i := range n {
 		free <- struct{}{}
 		all.Go(func() {
-			errs[i] = ns.Do(func() error { return f(i) })
+			errs[i] = f(i)
 			<-free
 		})
 	}
