@@ -185,6 +185,7 @@ var protocols = []struct{ begin, is string }{
 	{"+OK", "it speaks Redis or POP3"},
 	{"-ERR", "it speaks Redis or POP3"},
 	{"* OK", "it speaks IMAP"},
+	{"INFO {", "it speaks NATS"},
 	{"\x15\x03", "it speaks TLS only"},
 	{"E\x00\x00", "it speaks PostgreSQL"},
 	{"R\x00\x00", "it speaks PostgreSQL"},
@@ -201,6 +202,10 @@ func Speaks(wrote, read []byte) string {
 	if len(read) > 5 && read[2] == 0 && read[3] == 0 && read[4] == 10 && '0' <= read[5] &&
 		read[5] <= '9' {
 		return "it speaks MySQL"
+	}
+	if settings := "\x04\x00\x00\x00\x00\x00"; len(read) > 8 && read[0] == 0 && read[1] == 0 &&
+		string(read[3:9]) == settings {
+		return "it speaks h2c, as gRPC does"
 	}
 	if n := min(len(wrote), len(read)); n >= 8 && bytes.Equal(wrote[:n], read[:n]) {
 		return "it sends back what it gets"

@@ -50,6 +50,14 @@ func TestForeignServers(t *testing.T) {
 		_, _ = io.WriteString(c, "J\x00\x00\x00\n8.0.36\x00")
 		_, _ = io.Copy(io.Discard, c)
 	})
+	news := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = io.WriteString(c, "INFO {\"server_id\":\"A\"}\r\n")
+		_, _ = io.Copy(io.Discard, c)
+	})
+	streams := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) { // the settings of grpc-go
+		_, _ = io.WriteString(c, "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00@\x00")
+		_, _ = io.Copy(io.Discard, c)
+	})
 	locked := listen(t, "tcp", "127.0.0.1:0", redis("open"))
 	pages := refuses.Listener.Addr().String()
 	silent := listen(t, "tcp", "127.0.0.1:0", mute)
@@ -71,6 +79,8 @@ func TestForeignServers(t *testing.T) {
 			remedy.AsRoot("toll trace " + shell + " --client 'COMMAND {host} {port}'")},
 		{"https://" + pages, "the server does not answer such requests: it speaks HTTP",
 			remedy.AsRoot("toll trace http://" + pages + "/")},
+		{news, "the server does not answer such requests: it speaks NATS", "--client"},
+		{streams, "the server does not answer such requests: it speaks h2c, as gRPC does", "--client"},
 		{locked, "PING was answered \"-NOAUTH Authentication required.\"", "--secret-env VARIABLE"},
 		{silent, "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)",
 			"--client"},
@@ -93,6 +103,14 @@ func TestForeignServers(t *testing.T) {
 				t.Errorf("%v: hint %q", err, hint.Of(err))
 			}
 		})
+	}
+}
+
+// A server that says nothing may wait for another protocol.
+func TestLateHasHint(t *testing.T) {
+	err := noReply("HTTP", errLate)
+	if !errors.Is(err, errLate) || !strings.Contains(hint.Of(err), "--client") {
+		t.Errorf("%v: hint %q", err, hint.Of(err))
 	}
 }
 

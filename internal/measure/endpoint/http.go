@@ -159,7 +159,7 @@ func noReply(protocol string, err error) error {
 	case errors.As(err, &errno):
 		return unansweredError{"no reply: " + errno.Error(), errno}
 	case errors.Is(err, errLate):
-		return err
+		return unansweredError{errLate.Error(), errLate}
 	}
 	return unansweredError{text: fmt.Sprintf("no reply of %s: %s", protocol,
 		printable.Line(err.Error()))}
