@@ -29,6 +29,9 @@ func byClient(to string) string {
 
 func (f foreignError) Hint() string {
 	client := "let a client of that protocol make the requests: " + byClient(f.host)
+	if _, port, err := net.SplitHostPort(f.host); err == nil && strings.Contains(f.is, "h2c") {
+		return "watch the server while its clients run: " + remedy.AsRoot("toll trace --attach "+port)
+	}
 	if f.is == speaksTLS {
 		return "if it is HTTP, give its URL: " + remedy.AsRoot("toll trace https://"+f.host+"/") +
 			"; or " + client

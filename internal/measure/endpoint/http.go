@@ -144,8 +144,7 @@ func (u unansweredError) Error() string { return u.text }
 func (u unansweredError) Unwrap() error { return u.err }
 
 func (unansweredError) Hint() string {
-	return "let a client make the requests if the server speaks another protocol, such as HTTP/2 or gRPC: " +
-		byClient("HOST:PORT")
+	return "let a client make the requests if the server speaks another protocol: " + byClient("HOST:PORT")
 }
 
 var errEnded = errors.New("the server ended the connection instead of a reply")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -160,6 +161,18 @@ func (y *Way) capture(copies int, do func() ([]tokens.Exchange, error),
 	return then(all)
 }
 
+// streamsError is the refusal of a client of HTTP/2.
+type streamsError struct{}
+
+func (streamsError) Error() string {
+	return "the client speaks HTTP/2 without TLS, whose frames need not be of requests and replies"
+}
+
+func (streamsError) Hint() string {
+	return "watch the server while its clients run, which tells requests apart by their streams: " +
+		remedy.AsRoot("toll trace --attach PORT")
+}
+
 // asked returns the exchanges of a client of which only the packets are known.
 func (y *Way) asked() (all []tokens.Exchange, err error) {
 	if y.w.udp {
@@ -175,6 +188,9 @@ func (y *Way) asked() (all []tokens.Exchange, err error) {
 			return nil, errSilent
 		}
 		return all, nil
+	}
+	if y.w.log.Streams(y.r.client) {
+		return nil, streamsError{}
 	}
 	if all = y.w.log.Asked(y.r.client, y.Slots); len(all) == 0 {
 		return nil, errors.New("the client opened no TCP connection there that carried a request and " +

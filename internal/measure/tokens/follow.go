@@ -72,6 +72,16 @@ func (l *Log) Asked(by Client, slots int) (out []Exchange) {
 	return out
 }
 
+// Streams reports whether a client speaks h2c, of which Asked returns no exchanges.
+func (l *Log) Streams(by Client) bool {
+	for k, q := range l.asks {
+		if q.streams && by.has(k) {
+			return true
+		}
+	}
+	return false
+}
+
 // Slot divides exchanges evenly among at most n slots.
 func Slot(all []Exchange, n int) {
 	for i := range all {

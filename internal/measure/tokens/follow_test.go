@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -86,6 +87,23 @@ func TestFollowAsked(t *testing.T) {
 	if got.Trips != 36 || got.Followed != 36 || len(got.Segments) != len(want) ||
 		math.Abs(got.MidMean-290e-6) > 1e-12 || len(got.Slots) != 4 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAskedStreams has a client of h2c.
+func TestAskedStreams(t *testing.T) {
+	o := newOver()
+	o.open(0, 40000)
+	b := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+	o.both(1000*us, 0, 1, capture.Packet{Src: netip.AddrPortFrom(clientAt, 40000), Dst: relayAt,
+		Seq: o.base + 40000 + 1, Payload: b, Size: len(b)})
+	if all := o.log.Asked(theClient, 4); len(all) != 0 || !o.log.Streams(theClient) {
+		t.Errorf("%+v", all)
+	}
+	o = newOver()
+	play(o, 40, 200*us)
+	if o.log.Streams(theClient) {
+		t.Error("another protocol is taken for h2c")
 	}
 }
 

@@ -1,9 +1,14 @@
 package tokens
 
 import (
+	"bytes"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 )
+
+// http2Known is how much of the preface tells HTTP/2 from other protocols.
+const http2Known = len("PRI * HTTP/2.0")
 
 // mostTurns bounds the exchanges of one connection that are kept.
 const mostTurns = 20_000
@@ -24,6 +29,8 @@ type asks struct {
 	written writings // of a relay's socket
 	before  *asks    // of the connection from the same port before; nil: there was none
 	until   int64    // when the client used its port again; 0: it did not
+	// streams means that it speaks h2c. It has no turns: not each frame is of a request or reply.
+	streams bool
 }
 
 // ask handles a packet from a client. Bytes that follow a reply begin a request.
@@ -49,7 +56,8 @@ func (l *Log) ask(k clientKey, p *capture.Packet) {
 	if a := l.came[k]; a != nil {
 		top = a.top
 	}
-	if len(q.turns) == mostTurns {
+	q.streams = q.streams || before == 0 && bytes.HasPrefix(p.Payload, []byte(http2Preface[:http2Known]))
+	if q.streams || len(q.turns) == mostTurns {
 		return
 	}
 	q.turns = appendTurn(q.turns, p.At, before, top)
