@@ -202,6 +202,7 @@ func TestStreamSeesWhatAClientSees(t *testing.T) {
 				"\n\n") + "0\r\n\r\n"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			besideLabs(t) // it waits for tokens
 			direct := serveWrites(t, false, tt.writes)
 			relayed := relayTo(t, direct)
 			testwait.Unhindered(t, 2*patience, func(u testing.TB) {

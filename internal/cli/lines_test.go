@@ -21,9 +21,7 @@ import (
 // The first answer about a server is read on one screen of 80 columns, one about two routes to it
 // on less than two.
 func TestAnswersAboutServersAreShort(t *testing.T) {
-	bin := binary(t) // which sets the columns of other tests
-	t.Setenv(columnsEnv, "80")
-	t.Setenv("TOLL_HISTORY", "off")
+	bin := binary(t)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "hello")
 	}))
@@ -47,6 +45,9 @@ func TestAnswersAboutServersAreShort(t *testing.T) {
 			"postgres://app@%s/shop?sslmode=disable", []string{"sql", "--window", "50ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "sql" { // whose server sets variables of this process
+				besideLabs(t)
+			}
 			at := server.start(t)
 			relay := testnet.Serve(t, testnet.Relay(at, 0)).String()
 			routes := []string{"direct=" + fmt.Sprintf(server.route, at),
@@ -54,7 +55,7 @@ func TestAnswersAboutServersAreShort(t *testing.T) {
 			for n, most := range map[int]int{1: 24, 2: 40} {
 				args := slices.Concat(server.command, routes[:n],
 					[]string{"--rounds", "6", "--seed", "3"})
-				r := startToll(t, bin, nil, args...)
+				r := startToll(t, "env", nil, append([]string{columnsEnv + "=80", bin}, args...)...)
 				if code, _ := r.wait(t, 2*patience); code != exitOK {
 					t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 				}
