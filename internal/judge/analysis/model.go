@@ -296,6 +296,7 @@ func (r Ratio) String() string {
 
 // Even returns the ratio in %, without the unit, and the larger half of its interval, so that a
 // column of ratios has one form: "95 ±2", above 10 a factor, "12.2× ±0.3", "0.05–5.2" if it varies.
+// Where that half reaches 100 % although the verdict is clear, it has both ends: "227 (208–700)".
 func (r Ratio) Even() string {
 	const factor, percent = 10, 100
 	scale, unit := float64(percent), ""
@@ -310,7 +311,29 @@ func (r Ratio) Even() string {
 		return fmt.Sprintf("%.0f%s ±?", s.Median, unit)
 	}
 	decimals := min(coarse(s.HalfWidth()), digitsOf(0, s.Median))
-	return fmt.Sprintf("%.*f%s ±%.*f", decimals, s.Median, unit, decimals, s.HalfWidth())
+	return fmt.Sprintf("%.*f%s %s", decimals, s.Median, unit, r.evenly(s, scale, decimals))
+}
+
+// evenly returns the larger half of an interval, "±1.7", or its ends, "(0.7–4.2)", if it is uneven.
+func (r Ratio) evenly(s stats.Summary, none float64, decimals int) string {
+	if r.uneven(s, none) {
+		return ends(s, decimals)
+	}
+	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
+}
+
+// uneven reports whether the larger half of an interval contradicts a clear verdict: it reaches the
+// value that means no difference.
+func (r Ratio) uneven(s stats.Summary, none float64) bool {
+	return r.Verdict != stats.Unclear && (s.Low-none)*(s.High-none) > 0 &&
+		s.HalfWidth() >= math.Abs(s.Median-none)
+}
+
+func ends(s stats.Summary, decimals int) string {
+	if s.Low < 0 {
+		return fmt.Sprintf("(%.*f to %.*f)", decimals, s.Low, decimals, s.High)
+	}
+	return fmt.Sprintf("(%.*f–%.*f)", decimals, s.Low, decimals, s.High)
 }
 
 // Mark returns a sign of the verdict to follow Even: "=" for the same or nothing, "?" for unclear,
@@ -360,10 +383,8 @@ func enclosed(s stats.Summary, unit string, decimals int) string {
 		return text + " " + Interval(s, decimals)
 	case digits(s.Low) == digits(s.High):
 		return text
-	case s.Low < 0:
-		return fmt.Sprintf("%s (%.*f to %.*f)", text, decimals, s.Low, decimals, s.High)
 	}
-	return fmt.Sprintf("%s (%.*f–%.*f)", text, decimals, s.Low, decimals, s.High)
+	return text + " " + ends(s, decimals)
 }
 
 // Interval returns the text after a median with the given number of decimals: "±0.02", or
@@ -375,10 +396,7 @@ func Interval(s stats.Summary, decimals int) string {
 	case s.N < 2:
 		return "±?"
 	case math.Abs(up-down)*math.Pow10(decimals) > even:
-		if s.Low < 0 {
-			return fmt.Sprintf("(%.*f to %.*f)", decimals, s.Low, decimals, s.High)
-		}
-		return fmt.Sprintf("(%.*f–%.*f)", decimals, s.Low, decimals, s.High)
+		return ends(s, decimals)
 	}
 	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
 }

@@ -124,7 +124,8 @@ func digitsOf(uncertain, median float64) int {
 }
 
 // Even returns a signed time in µs or ms, without the unit, and the larger half of its interval, so
-// that a column of prices has one form: "+2.7 ±0.6". For a ratio it does what Ratio.Even does.
+// that a column of prices has one form: "+2.7 ±0.6". Where that half reaches 0 although the verdict
+// is clear, it has both ends: "+0.8 (0.7–4.2)". For a ratio it does what Ratio.Even does.
 func (p Price) Even(unit string) string {
 	if p.Unit == RatioUnit {
 		return p.Ratio().Even()
@@ -140,8 +141,12 @@ func (p Price) Even(unit string) string {
 	if s.N < 2 {
 		return p.Value()
 	}
-	digits := digitsOf(s.HalfWidth(), s.Median)
-	return fmt.Sprintf("%s ±%.*f", signed(s.Median, digits), digits, s.HalfWidth())
+	uncertain := s.HalfWidth()
+	if p.Ratio().uneven(s, 0) { // so that its nearer end is not rounded to 0
+		uncertain = min(uncertain, math.Abs(s.Low), math.Abs(s.High))
+	}
+	digits := digitsOf(uncertain, s.Median)
+	return signed(s.Median, digits) + " " + p.Ratio().evenly(s, 0, digits)
 }
 
 // signed returns a number with its sign, and 0 instead of -0.
