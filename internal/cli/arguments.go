@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -113,6 +114,9 @@ func asURLs(command string, words []string) string {
 		if strings.ContainsAny(w, "@?") { // it may have a secret, which is not repeated
 			return ""
 		}
+		if m := brokenScheme.FindStringSubmatch(w); m != nil {
+			w, found = m[1]+m[2]+"://"+m[3], true
+		}
 		name, scheme, host, port := addressIn(w)
 		if scheme == "" && host != "" {
 			found = true
@@ -136,6 +140,11 @@ func asURLs(command string, words []string) string {
 	}
 	return sample.CommandLine(args)
 }
+
+// brokenScheme matches a URL with a colon or a slash too few: "http//shop:80". A single colon may be
+// that of a port.
+var brokenScheme = regexp.MustCompile(
+	`^([\w.-]+=)?(https?|postgres|postgresql|mysql|sqlserver)(?://|:/|:)([^/\d].*|\d+\D.*)$`)
 
 // asRoutes returns the command line of toll run with [NAME=]HOST:PORT in place of URLs, or "" if a
 // word has no port. Without programs it has some that fit the first URL.

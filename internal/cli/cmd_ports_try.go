@@ -66,6 +66,9 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	if err == nil && len(b) > mostCommands {
 		err = fmt.Errorf("more than %d bytes of commands", mostCommands)
 	}
+	if err == nil && len(bytes.TrimSpace(b)) == 0 {
+		err = errors.New("there are no commands")
+	}
 	if err == nil && bytes.IndexByte(b, 0) >= 0 {
 		err = errors.New("it has a NUL byte, so it is no shell script in UTF-8")
 	}

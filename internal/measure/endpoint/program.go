@@ -90,6 +90,10 @@ func parseRoute(s string) (*route, error) {
 	}
 	host, word, err := net.SplitHostPort(s)
 	if err != nil {
+		end := max(0, strings.LastIndex(s, ":"))
+		if _, notIP := netip.ParseAddr(s[:end]); notIP == nil {
+			return nil, fmt.Errorf("an IPv6 address needs brackets: [%s]%s", s[:end], s[end:])
+		}
 		return nil, errors.New("must be HOST:PORT, with brackets around an IPv6 address")
 	}
 	port, err := strconv.ParseUint(word, 10, 16)

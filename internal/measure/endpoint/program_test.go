@@ -26,13 +26,15 @@ func TestParseRoutes(t *testing.T) {
 		{"near=db:5432", Families{Six: true}, "near=db:5432 {false true}"},
 		{"near=db:5432 a=127.0.0.1:1", Families{true, true},
 			"near-ipv4=db:5432 {true false}, near-ipv6=db:5432 {false true}, a=127.0.0.1:1 {false false}"},
-		{"::ffff:127.0.0.1:1", Families{}, "must be HOST:PORT"},
+		{"::ffff:127.0.0.1:1", Families{}, "needs brackets: [::ffff:127.0.0.1]:1"},
 		{"127.0.0.1:1", Families{Six: true}, "127.0.0.1 is not of the address family that -4 or " +
 			"-6 asks for"},
 		{"[::1]:1", Families{Four: true}, "::1 is not of the address family that -4 or -6 asks " +
 			"for"},
 		{"http://127.0.0.1:80/", Families{}, "give HOST:PORT, not a URL"},
 		{"127.0.0.1", Families{}, "must be HOST:PORT"},
+		{"::1:6379", Families{}, "an IPv6 address needs brackets: [::1]:6379"},
+		{"::1", Families{}, "must be HOST:PORT"},
 		{":80", Families{}, "neither a host name nor an address"},
 		{"a=", Families{}, "must be HOST:PORT"},
 		{"db:0", Families{}, "not from 1 to 65535"},
