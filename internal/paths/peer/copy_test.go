@@ -215,7 +215,7 @@ func TestForget(t *testing.T) {
 		s.say("forget\n")
 		s.hear(tt.want)
 		s.end()
-		if _, err := os.Stat(cache); (err == nil) != strings.Contains(tt.want, " not ") {
+		if _, err := os.Stat(cache); (err == nil) != (tt.mode == 0o770) {
 			t.Errorf("%s: %v", tt.want, err)
 		}
 	}

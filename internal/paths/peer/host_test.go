@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func TestParseHost(t *testing.T) {
@@ -130,17 +131,18 @@ func TestProgram(t *testing.T) {
 			"the peer is riscv64, this toll is for " + runtime.GOARCH},
 		{"other-machine-has-one", "riscv64", "Linux", strings.Repeat("0", 64), "", "", ""},
 		{"given", own, "Linux", "", "/proc/self/exe", local.Self, ""},
-		{"given-wrong", "riscv64", "Linux", "", "/proc/self/exe", "", "the peer is riscv64"},
-		{"given-no-program", own, "Linux", "", text, "", "is not a program"},
-		{"other-system", own, "Darwin", "", "", "", "the peer runs Darwin"},
+		{"given-wrong", "riscv64", "Linux", "", "/proc/self/exe", "", "/proc/self/exe is for " + f.Machine.String() + ", the peer is riscv64"},
+		{"given-no-program", own, "Linux", "", text, "",
+			"--peer-binary DIR/text is not a program (EOF)"},
+		{"other-system", own, "Darwin", "", "", "", "the peer runs Darwin, not Linux"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := (&Peer{Binary: tt.binary}).program(
 				have{System: tt.system, Machine: tt.machine, Sum: tt.sum})
 			if got != tt.want || (err == nil) != (tt.err == "") ||
-				err != nil && (!strings.Contains(err.Error(), tt.err) ||
+				err != nil && (testgolden.Stable(err.Error()) != tt.err ||
 					!errors.Is(err, machine.ErrUnsupported)) {
-				t.Errorf("%q, %v; want %q, %q", got, err, tt.want, tt.err)
+				t.Errorf("%s, want %s: %q, want %q", got, tt.want, err, tt.err)
 			}
 		})
 	}

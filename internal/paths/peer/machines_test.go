@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
@@ -292,7 +293,7 @@ func (p *pair) kept(t *testing.T) {
 	const dir = "/root/.cache/bridgetoll"
 	second := run("path", "native")
 	if code, said := p.toll(t, "known", "clean", "--peer", there); code != 0 ||
-		!strings.Contains(said, "removed "+dir+" on "+there) {
+		!testgolden.HasLine(said, "removed "+dir+" on "+there) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	if code, said := p.toll(t, "known", "clean", "--peer", there); code != 0 ||

@@ -136,7 +136,7 @@ func TestRefuses(t *testing.T) {
 		"port-in-use": {arguments("tcp", at, at),
 			"1\nlisten tcp4 127.0.0.1:PORT: bind: address already in use"},
 		"unknown-protocol": {arguments("sctp", at, at), "1\nunsupported protocol \"sctp\""},
-		"unknown-flag":     {[]string{"1\nflag provided but not defined: -x"}, "-x"},
+		"unknown-flag":     {[]string{"-x"}, "1\nflag provided but not defined: -x"},
 		"no-address": {append(arguments("tcp", at, at), "-container-ip", "nowhere:1"),
 			"1\nlookup nowhere:1: no such host"},
 	} {
