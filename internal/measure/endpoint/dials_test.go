@@ -125,7 +125,9 @@ func TestChatCountsFailedDials(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := visited(t, t.Context(), c, sample.Load{})
-	if wants(t, err, "connection refused"); v.Client.Counts[workload.CountRefused] != 1 {
+	if wants(t, err, "ask http://127.0.0.1:PORT/v1/chat/completions: dial tcp 127.0.0.1:PORT: "+
+		"connect: "+
+		"connection refused"); v.Client.Counts[workload.CountRefused] != 1 {
 		t.Errorf("counts %v", v.Client.Counts)
 	}
 }

@@ -96,16 +96,21 @@ func TestResolver(t *testing.T) {
 
 func TestResolverNames(t *testing.T) {
 	for text, want := range map[string]string{
-		"dns://h": "which name", "dns://h/": "which name", "dns://h/a/b": "which name",
-		"dns://h/a..b": "not a name", "dns://h/" + strings.Repeat("a", 64): "not a name",
-		"dns://h/a?type=X": "no type", "dns://h/a?x=A": "no option",
+		"dns://h":          "which name to ask for? dns://h/example.org",
+		"dns://h/":         "which name to ask for? dns://h/example.org",
+		"dns://h/a/b":      "which name to ask for? dns://h/example.org",
+		"dns://h/a..b":     `"a..b" is not a name of DNS`,
+		"dns://h/a?type=X": `"X" is no type of records that toll asks for`,
+		"dns://h/a?x=A":    `"x" is no option of dns://, only type is, as in ?type=AAAA`,
+		"dns://h/" + strings.Repeat("a", 64): `"` + strings.Repeat("a", 64) +
+			`" is not a name of DNS`,
 	} {
 		u, err := url.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newResolver(Address{}, u); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
+		if _, err := newResolver(Address{}, u); err == nil || err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
 		}
 	}
 }

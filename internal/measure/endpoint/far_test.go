@@ -82,7 +82,7 @@ func TestFar(t *testing.T) {
 		t.Errorf("%v, %d processes", err, b.started)
 	}
 	_ = b.last.Kill()
-	if err := ask(); err == nil || !strings.Contains(err.Error(), "peer box") {
+	if err := ask(); err == nil || !strings.HasPrefix(err.Error(), "peer box: the worker died: ") {
 		t.Errorf("of one that was killed: %v", err)
 	}
 	if err := ask(); err != nil || b.started != 2 {

@@ -15,6 +15,10 @@ import (
 )
 
 func TestParseRoutes(t *testing.T) {
+	const (
+		shape = "must be HOST:PORT, with brackets around an IPv6 address"
+		host  = "is neither a host name nor an address without a zone"
+	)
 	for _, tt := range []struct {
 		words  string
 		f      Families
@@ -26,29 +30,31 @@ func TestParseRoutes(t *testing.T) {
 		{"near=db:5432", Families{Six: true}, "near=db:5432 {false true}"},
 		{"near=db:5432 a=127.0.0.1:1", Families{true, true},
 			"near-ipv4=db:5432 {true false}, near-ipv6=db:5432 {false true}, a=127.0.0.1:1 {false false}"},
-		{"::ffff:127.0.0.1:1", Families{}, "needs brackets: [::ffff:127.0.0.1]:1"},
+		{"::ffff:127.0.0.1:1", Families{}, "an IPv6 address needs brackets: [::ffff:127.0.0.1]:1"},
 		{"127.0.0.1:1", Families{Six: true}, "127.0.0.1 is not of the address family that -4 or " +
 			"-6 asks for"},
 		{"[::1]:1", Families{Four: true}, "::1 is not of the address family that -4 or -6 asks " +
 			"for"},
 		{"http://127.0.0.1:80/", Families{}, "give HOST:PORT, not a URL"},
-		{"127.0.0.1", Families{}, "must be HOST:PORT"},
+		{"127.0.0.1", Families{}, shape},
 		{"::1:6379", Families{}, "an IPv6 address needs brackets: [::1]:6379"},
-		{"::1", Families{}, "must be HOST:PORT"},
-		{":80", Families{}, "neither a host name nor an address"},
-		{"a=", Families{}, "must be HOST:PORT"},
-		{"db:0", Families{}, "not from 1 to 65535"},
-		{"db:65536", Families{}, "not from 1 to 65535"},
-		{"db:http", Families{}, "not from 1 to 65535"},
-		{"$(reboot):80", Families{}, "neither a host name nor an address"},
-		{"-rf:80", Families{}, "neither a host name nor an address"},
-		{"a;b:80", Families{}, "neither a host name nor an address"},
-		{"[fe80::1%$(reboot)]:80", Families{}, "without a zone"},
-		{"[fe80::1%eth0]:80", Families{}, "without a zone"},
-		{"db:1 db:1", Families{}, "two routes are called db:1"},
-		{"a=db:1 a-ipv4=db:2", Families{true, true}, ""},
-		{"a=db:1 a=db:2", Families{}, "two routes are called a"},
-		{strings.Repeat("x", 300) + ":1", Families{}, "neither a host name nor an address"},
+		{"::1", Families{}, shape},
+		{":80", Families{}, `"" ` + host},
+		{"a=", Families{}, shape},
+		{"db:0", Families{}, `the port "0" is not from 1 to 65535`},
+		{"db:65536", Families{}, `the port "65536" is not from 1 to 65535`},
+		{"db:http", Families{}, `the port "http" is not from 1 to 65535`},
+		{"$(reboot):80", Families{}, `"$(reboot)" ` + host},
+		{"-rf:80", Families{}, `"-rf" ` + host},
+		{"a;b:80", Families{}, `"a;b" ` + host},
+		{"[fe80::1%$(reboot)]:80", Families{}, `"fe80::1%$(reboot)" ` + host},
+		{"[fe80::1%eth0]:80", Families{}, `"fe80::1%eth0" ` + host},
+		{"db:1 db:1", Families{}, "two routes are called db:1: name them, as in direct=db:1"},
+		{"a=db:1 a-ipv4=db:2", Families{true, true},
+			"a-ipv4=db:1 {true false}, a-ipv6=db:1 {false true}, a-ipv4-ipv4=db:2 {true " +
+				"false}, a-ipv4-ipv6=db:2 {false true}"},
+		{"a=db:1 a=db:2", Families{}, "two routes are called a: name them, as in direct=db:2"},
+		{strings.Repeat("x", 300) + ":1", Families{}, `"` + strings.Repeat("x", 300) + `" ` + host},
 	} {
 		at, err := ParseRoutes(strings.Fields(tt.words), tt.f)
 		var got []string
@@ -57,11 +63,10 @@ func TestParseRoutes(t *testing.T) {
 		}
 		text := strings.Join(got, ", ")
 		if err != nil {
-			text = err.Error()
+			text = strings.TrimPrefix(err.Error(), fmt.Sprintf("%.80q: ", tt.words))
 		}
-		if err != nil && !strings.Contains(text, tt.routes) ||
-			err == nil && tt.routes != "" && text != tt.routes {
-			t.Errorf("%q %v: %s", tt.words, tt.f, text)
+		if text != tt.routes {
+			t.Errorf("%s %v: %q, want %q", tt.words, tt.f, text, tt.routes)
 		}
 	}
 	var many []string
