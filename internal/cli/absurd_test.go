@@ -183,20 +183,21 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 			t.Errorf("--%s is for %v, its help says: %s", f.Name, loads, text)
 		}
 	}
-	for _, args := range [][]string{
-		{"scale", "bridge", "--connections", "4"},
-		{"ladder", "bridge", "--load", "rr", "--streams", "3"},
-		{"mesh", "--load", "rr", "--streams", "3"},
-		{"--load", "rr", "--streams", "3"},
+	for line, want := range map[string]string{
+		"scale bridge --connections 4 --dry-run": "toll: error: --connections is for rr, crr; the loads here are: bulk\ntoll: " +
+			"hint: leave --connections out, or add --load rr\n",
+		"ladder bridge --load rr --streams 3 --dry-run": "toll: error: --streams is for bulk, bulk-reverse, udp; the loads here are: " +
+			"rr\ntoll: hint: leave --streams out, or add --load bulk\n",
+		"mesh --load rr --streams 3 --dry-run": "toll: error: --streams is for bulk, bulk-reverse, udp; the loads here are: " +
+			"rr\ntoll: hint: leave --streams out, or add --load bulk\n",
+		"--load rr --streams 3 --dry-run": "toll: error: --streams is for bulk, bulk-reverse, udp; the loads here are: " +
+			"rr\ntoll: hint: leave --streams out, or add --load bulk\n",
+		// Under load, rr takes the stream's flags.
+		"compare nothing --load rr --under-load --write-size 4k": "toll: error: unknown mode \"nothing\"\ntoll: hint: toll modes lists all modes\n",
 	} {
-		if code, _, stderr := toll(t, append(args, "--dry-run")...); code != exitUsage ||
-			!strings.Contains(stderr, "; the loads here are: ") {
-			t.Errorf("toll %q: exit %d, %s", args, code, stderr)
+		if code, _, stderr := toll(t, strings.Fields(line)...); code != exitUsage || stderr != want {
+			t.Errorf("toll %s: exit %d, %q, want %q", line, code, stderr, want)
 		}
-	}
-	// Under load, rr takes the stream's flags.
-	if code, _, stderr := toll(t, "compare", "nothing", "--load", "rr", "--under-load", "--write-size", "4k"); !strings.Contains(stderr, `unknown mode "nothing"`) {
-		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
 
@@ -257,14 +258,14 @@ func TestSameFile(t *testing.T) {
 	if _, err := os.Stat(at("new")); !os.IsNotExist(err) {
 		t.Errorf("a file was made: %v", err)
 	}
-	for _, output := range []string{"other", "/dev/null", "/dev/stdout"} {
-		args := []string{"compare", "nothing", "--save", output, "--output", output}
-		if output == "other" {
-			args = []string{"report", at("run"), "--output", at(output)}
-		}
-		if code, _, stderr := toll(t, args...); code == exitOK != (output == "other") ||
-			strings.Contains(stderr, "same file") {
-			t.Errorf("toll %q: exit %d, %s", args, code, stderr)
+	if code, _, stderr := toll(t, "report", at("run"), "--output", at("other")); code != exitOK {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	for _, output := range []string{"/dev/null", "/dev/stdout"} {
+		code, _, stderr := toll(t, "compare", "nothing", "--save", output, "--output", output)
+		if want := "toll: error: unknown mode \"nothing\"\ntoll: hint: toll modes lists all " +
+			"modes\n"; code != exitUsage || stderr != want {
+			t.Errorf("exit %d, %q, want %q", code, stderr, want)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
@@ -75,8 +74,8 @@ func agentOf(t *testing.T, secret, bundle string, program ...string) {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(p.Out)
-	if err != nil || !strings.Contains(string(got), `unknown role`) {
-		t.Errorf("the worker says %q, %v", got, err)
+	if want := "TODO1"; err != nil || string(got) != want {
+		t.Errorf("%q, want %q; %v", got, want, err)
 	}
 	if err := p.Wait(); err != nil {
 		t.Error(err)

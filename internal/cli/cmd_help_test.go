@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func shownCommands(t *testing.T) (out []*cobra.Command) {
@@ -66,12 +69,12 @@ func TestFlagsHelpWidth(t *testing.T) {
 				}
 				wide := columns
 				if copied || strings.HasPrefix(line, "  ") &&
-					strings.Contains(c.Long, "\n"+line+"\n") ||
+					testgolden.HasLine(c.Long, line) ||
 					strings.HasPrefix(line, "  ") && c.Parent() != nil && !c.Runnable() ||
 					c.HasParent() && c.Parent().Name() == "completion" {
 					wide = helpWidth
 				}
-				if ansi.StringWidth(line) > wide && strings.Contains(strings.TrimSpace(line), " ") {
+				if ansi.StringWidth(line) > wide && len(strings.Fields(line)) > 1 {
 					t.Errorf("%s at %d columns: %q", c.CommandPath(), columns, line)
 				}
 				if strings.TrimRight(line, " ") != line {
@@ -145,7 +148,7 @@ func TestShortHelp(t *testing.T) {
 			t.Errorf("%s shows %d flags of %d:\n%s", c.CommandPath(), n, len(main), short)
 		}
 		for _, name := range all {
-			if !strings.Contains(long, "--"+name) {
+			if !slices.Contains(strings.Fields(long), "--"+name) {
 				t.Errorf("%s --help-all lacks --%s", c.CommandPath(), name)
 			}
 		}
@@ -155,7 +158,7 @@ func TestShortHelp(t *testing.T) {
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var out bytes.Buffer
-		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"completion", shell}); code != exitOK || !strings.Contains(out.String(), "__complete") {
+		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{"completion", shell}); code != exitOK || !slices.Contains(strings.Fields(out.String()), "__complete") {
 			t.Errorf("%s: exit code %d: %.300s", shell, code, &out)
 		}
 	}

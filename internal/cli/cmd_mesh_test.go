@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -152,15 +153,17 @@ func TestExitCodeOfPathsThatBroke(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		f := runFlags{writing: writing{out: outputFlags{format: formatFlag{name: "table"}}}}
+		f := runFlags{writing: writing{out: outputFlags{format: formatFlag{name: "json"}}}}
 		err = f.judge(context.Background(), env{stdout: &out, stderr: io.Discard}, records.Bytes(),
 			sample.End{}, nil)
 		got := &failure{code: exitOK}
 		if err != nil && !errors.As(err, &got) {
 			t.Fatal(err)
 		}
-		if got.code != want || strings.Contains(words(out.String()),
-			"did not come back") != (bad >= 3 && bad < rounds) {
+		lost := slices.ContainsFunc(readReport(t, out.Bytes()).Failed, func(f analysis.Failed) bool {
+			return strings.HasSuffix(f.Reason, " and did not come back")
+		})
+		if got.code != want || lost != (bad >= 3 && bad < rounds) {
 			t.Errorf("%d failed at the end: exit %d, want %d\n%s", bad, got.code, want,
 				out.String())
 		}

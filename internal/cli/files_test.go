@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -26,7 +25,7 @@ func TestWaitingForAWriter(t *testing.T) {
 		opened <- err
 	}()
 	text, err := bufio.NewReader(said).ReadString('\n')
-	if err != nil || !strings.Contains(text, "waiting for a program that writes to "+name) {
+	if err != nil || text != "toll: waiting for a program that writes to "+name+", a named pipe\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	w, err := os.OpenFile(name, os.O_WRONLY, 0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func TestFormatsAreTheRegistered(t *testing.T) {
@@ -27,7 +28,7 @@ func TestFormatsAreTheRegistered(t *testing.T) {
 		run(context.Background(), env{stdout: &out, stderr: &bytes.Buffer{}},
 			[]string{"__complete", c.Name(), "--format", ""})
 		for _, name := range words {
-			if !slices.Contains(all, name) || !strings.Contains("\n"+out.String(), "\n"+name+"\n") {
+			if !slices.Contains(all, name) || !testgolden.HasLine(out.String(), name) {
 				t.Errorf("%s: help has the format %q, registered are %v, the shell offers:\n%s",
 					c.Name(), name, all, out.String())
 			}

@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
@@ -189,7 +191,8 @@ func TestInterrupt(t *testing.T) {
 			besideLabs(t)
 			file := filepath.Join(openDir(t), "run.jsonl")
 			r := startToll(t, bin, c.user, append(
-				strings.Fields(c.args), "--window", "50ms", "--rounds", "1000", "--save", file)...)
+				strings.Fields(c.args), "--window", "50ms", "--rounds", "1000", "--format", "json",
+				"--save", file)...)
 			awaitVisits(t, file, 4)
 			if err := r.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -199,9 +202,9 @@ func TestInterrupt(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s", code, c.code, r.errOut.String())
 			}
 			t.Logf("it ended after %s", took)
-			if out := r.out.String(); !strings.Contains(out, "interrupted") ||
-				!strings.Contains(out, "bridge") {
-				t.Errorf("the table of what was measured is missing:\n%s", out)
+			report := readReport(t, r.out.Bytes())
+			if report.Plan.EndedBy != sample.EndedByInterrupt || len(report.Cells) == 0 {
+				t.Errorf("what was measured is missing:\n%s", r.out.String())
 			}
 			r.gone(t)
 		})
@@ -259,7 +262,7 @@ func TestKillToll(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
-			if _, err := ovs.Find("ovs-vswitchd"); err != nil && strings.Contains(c.args, "ovs") {
+			if _, err := ovs.Find("ovs-vswitchd"); err != nil && c.args == "compare ovs" {
 				pathtest.SkipOrFail(
 					t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
 			}
@@ -315,13 +318,11 @@ func TestKillParts(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
 		name, victims string
-		number        int    // of such processes
-		want          string // in the report
+		number        int // of such processes
 		code          int
 	}{
-		// both of each cell
-		{"workers", " worker", 6, "1 of 3 visits failed and is left out", exitOK},
-		{"proxy", "-container-ip", 1, `"reason": "the path broke in round `, exitCells},
+		{"workers", " worker", 6, exitOK}, // both of each cell
+		{"proxy", "-container-ip", 1, exitCells},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
@@ -338,7 +339,18 @@ func TestKillParts(t *testing.T) {
 					}
 				}
 				code, _ := r.wait(t, patience)
-				if code != c.code || !strings.Contains(r.out.String(), c.want) {
+				report := readReport(t, r.out.Bytes())
+				ok := slices.ContainsFunc(report.Failed, func(f analysis.Failed) bool {
+					return strings.HasPrefix(f.Reason, "the path broke in round ")
+				})
+				if c.code == exitOK {
+					ok = slices.ContainsFunc(report.Cells, func(c analysis.Cell) bool {
+						return slices.ContainsFunc(c.Warnings, func(w analysis.Warning) bool {
+							return w.Text == "1 of 3 visits failed and is left out"
+						})
+					})
+				}
+				if code != c.code || !ok {
 					u.Errorf("exit code %d\n%s\n%s", code, r.out.String(), r.errOut.String())
 				}
 				r.gone(t)
@@ -351,12 +363,14 @@ func TestOrdinaryUser(t *testing.T) {
 	inLabs(t)
 	r, code := runPatiently(t, binary(t), nobody, nil, "compare", "--from",
 		"host,container,remote,remote-container", "--load", "rr", "--rounds", "1", "--pin", "far",
-		"--window", "60ms")
+		"--window", "60ms", "--format", "json")
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
-	if !strings.Contains(r.out.String(), "every row was witnessed") {
-		t.Errorf("output:\n%s", r.out.String())
+	report := readReport(t, r.out.Bytes())
+	if len(report.Cells) == 0 || len(report.Failed) > 0 ||
+		slices.ContainsFunc(report.Cells, func(c analysis.Cell) bool { return !c.Witnessed }) {
+		t.Errorf("not every row was witnessed:\n%s", r.out.String())
 	}
 	r.gone(t)
 }
@@ -383,9 +397,7 @@ func TestUserNamespacesForbidden(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitNothing {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"toll: error:", "user.max_user_namespaces", "toll: hint:"} {
-		if !strings.Contains(errOut.String(), want) {
-			t.Errorf("no %q in %q", want, errOut.String())
-		}
+	if got, want := errOut.String(), "TODO1"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,9 +16,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
-
-var update = flag.Bool("update", false, "write the output of the manual's examples anew")
 
 func manual(t *testing.T) (pages map[string]string) {
 	t.Helper()
@@ -50,7 +48,7 @@ func TestManual(t *testing.T) {
 		pathtest.SkipOrFail(t, "network namespaces need root here")
 	}
 	bin := scripted
-	if *update {
+	if testgolden.Updating() {
 		bin = binary(t)
 		saveShop(t, bin)
 	}
@@ -59,7 +57,7 @@ func TestManual(t *testing.T) {
 		found := example.FindAllStringSubmatch(text, -1)
 		if examples += len(found); len(found) > 0 {
 			t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
-				if !*update {
+				if !testgolden.Updating() {
 					inLabs(t)
 				}
 				runPage(t, bin, page, text, found)
@@ -77,7 +75,7 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 		if _, err := exec.LookPath("redis-server"); err != nil && slices.Contains(args, "redis") {
 			continue
 		}
-		if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
+		if at := slices.Index(args, "--rounds") + 1; at > 0 && !testgolden.Updating() {
 			args[at] = "1" // more rounds only narrow figures and verdicts, which are not compared
 			if args[0] != "run" {
 				args = append(args, "--window", "60ms")
@@ -94,10 +92,10 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 			args = append(args, "--"+fromFileFlag, shop)
 		}
 		r, code := runPatiently(t, bin, nil, func(out string) bool {
-			return *update || differs(e[2], out) == ""
+			return testgolden.Updating() || differs(e[2], out) == ""
 		}, args...)
 		out := r.out.String()
-		if code == exitOK && differs(e[2], out) != "" && !*update && pathtest.TooBusy(out) {
+		if code == exitOK && differs(e[2], out) != "" && !testgolden.Updating() && pathtest.TooBusy(out) {
 			// Other columns are shown then, such as that of what limits a row.
 			t.Logf("%s: not compared: the machine was too busy in each of %d runs", e[1], tries)
 			continue
@@ -108,7 +106,7 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 		if said := beats.ReplaceAllString(r.errOut.String(), ""); code != exitOK || said != "" {
 			t.Errorf("%s: exit code %d, %s", e[1], code, said)
 		}
-		if *update {
+		if testgolden.Updating() {
 			text = strings.Replace(text, e[0], "```console\n$ "+e[1]+"\n"+recut(e[2], out)+"```", 1)
 			continue
 		}
@@ -116,7 +114,7 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 			t.Errorf("%s: -manual +output:\n%s\nof:\n%s", e[1], diff, out)
 		}
 	}
-	if *update {
+	if testgolden.Updating() {
 		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

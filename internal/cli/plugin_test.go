@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 )
 
 func TestAsPlugin(t *testing.T) {
@@ -237,8 +238,8 @@ func TestForKubectl(t *testing.T) {
 				f.Changed)
 		}
 	}
-	if _, out, _ := toll(t, "mesh", "--help"); !strings.Contains(out,
-		"kubectl toll mesh [[NAME=]MACHINE…] [flags]") {
+	if _, out, _ := toll(t, "mesh", "--help"); !testgolden.HasLine(out,
+		"  kubectl toll mesh [[NAME=]MACHINE…] [flags]") {
 		t.Errorf("the help of mesh does not say how it is called:\n%s", out)
 	}
 	if code, _, said := toll(t, "compare", "host", "--on", "lab", "--dry-run"); code != exitOK {

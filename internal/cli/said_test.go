@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestSaidWords(t *testing.T) {
 }
 
 func unlessForm(err error) error {
-	if err != nil && strings.Contains(err.Error(), "unknown tune") {
+	if u := (*suggest.UnknownError)(nil); errors.As(err, &u) && u.What == "tune" {
 		return err
 	}
 	return nil
