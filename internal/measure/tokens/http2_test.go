@@ -174,6 +174,35 @@ func TestDecodedStreams(t *testing.T) {
 	}
 }
 
+// However the bytes of both directions are divided among packets, the same is read.
+func FuzzStreams(f *testing.F) {
+	ask, _, _ := http2Of(1)
+	head := http2Message(http2Headers, 4, 1, "200")
+	end := http2Message(http2Data, http2Last, 1, "data: [DONE]\n\n")
+	f.Add([]byte(ask), []byte(head+http2Message(http2Data, 0, 1, says("one "))+end), uint8(3))
+	f.Add([]byte(ask), []byte(head+http2Message(http2Data, http2Padded, 1, "\x02"+says("one ")+
+		"\x00\x00")+end), uint8(7))
+	f.Add([]byte(ask), []byte(head+http2Message(http2Data, http2Padded, 1, "\xff")+end), uint8(1))
+	f.Add([]byte(ask), []byte(head+http2Message(http2Data, 0, 1, "\x1f\x8b\x08\x08a\x00")+end), uint8(1))
+	f.Fuzz(func(t *testing.T, asks, answers []byte, step uint8) {
+		read := func(size int) (all []*reply) {
+			s := newStreams(0, 0, mine, func(_ *request, r *reply) { all = append(all, r) })
+			s.asks.synced, s.answers.synced = true, true
+			for part := range slices.Chunk(asks, size) {
+				s.asks.feed(part)
+			}
+			for part := range slices.Chunk(answers, size) {
+				s.answers.feed(part)
+			}
+			return all
+		}
+		whole, _ := lengths(read(max(1, len(asks), len(answers))))
+		if parts, _ := lengths(read(max(1, int(step)))); !slices.Equal(whole, parts) {
+			t.Errorf("%v and %v", whole, parts)
+		}
+	})
+}
+
 // TestServedStreamsInPart captures 40 bytes of each packet: enough of a long frame, but not of several.
 // Cancelled requests do not count.
 func TestServedStreamsInPart(t *testing.T) {

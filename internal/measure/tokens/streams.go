@@ -1,10 +1,6 @@
 package tokens
 
-import (
-	"bytes"
-
-	"github.com/bridgetoll/bridgetoll/internal/measure/sse"
-)
+import "github.com/bridgetoll/bridgetoll/internal/measure/sse"
 
 // streams decodes the requests and replies of a connection of HTTP/2. It reads no headers: requests
 // have their marks in their bodies, and replies that are compressed by gzip begin so.
@@ -69,7 +65,8 @@ func (s *streams) reply(stream uint32, data []byte, end int64) {
 		x.reply.end(end)
 		s.ended(&x.request, x.reply)
 	default:
-		if x.reply.at == 0 && bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+		const gzipped = '\x1f' // with which no event begins
+		if x.reply.at == 0 && data[0] == gzipped {
 			x.reply.zipped = &gunzip{}
 		}
 		x.reply.body(data, end)
