@@ -68,8 +68,8 @@ func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []
 	}
 	err = n.err
 	if err == nil {
-		err = asking{read: n.machine.ReadText, start: n.ahead.Start, connected: n.rest,
-			meanwhile: func() (wait func()) {
+		err = asking{read: n.machine.ReadText, early: true, start: n.ahead.Start,
+			connected: n.rest, meanwhile: func() (wait func()) {
 				var checked sync.WaitGroup
 				if port != 0 {
 					r := ports.Judge(f, port)
@@ -103,6 +103,7 @@ type readText func(ctx context.Context, space int) error
 type asking struct {
 	start func(context.Context, *replica.Machine, []replica.Socket) (*replica.Session, error)
 	read  readText // nil: the machine was saved, with the rules' text or none
+	early bool     // read may be called while connections are made
 	// scanned is called once all scans are made; nil: it is not.
 	scanned func(*ports.Copy)
 	// connected is called once all connections are made; nil: it is not.
@@ -165,7 +166,13 @@ func (a asking) connect(ctx context.Context, f *ports.Facts, s *replica.Session,
 		}
 		c.Take(answers)
 		which, dials := c.Lost()
-		if answers, err = s.Dial(ctx, dials); err != nil {
+		var text sync.WaitGroup
+		if a.early && len(which) > 0 { // the rule that lost a packet is likely the machine's own
+			text.Go(func() { _ = a.read(ctx, 0) })
+		}
+		answers, err = s.Dial(ctx, dials)
+		text.Wait()
+		if err != nil {
 			return fmt.Errorf("follow packets: %w", err)
 		}
 		c.Explain(which, answers)

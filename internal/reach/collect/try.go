@@ -25,7 +25,7 @@ func Try(ctx context.Context, f *ports.Facts, n Network, port uint16, commands s
 	case n.machine == nil:
 		return nil, out, ErrRulesUnread
 	}
-	a := asking{read: n.machine.ReadText, start: n.ahead.Start, connected: n.rest}
+	a := asking{read: n.machine.ReadText, early: true, start: n.ahead.Start, connected: n.rest}
 	return a.try(ctx, f, n.machine, port, commands)
 }
 

@@ -72,7 +72,7 @@ func (n *Net) Close() error {
 }
 
 const (
-	firstWait = 100 * time.Millisecond // what is late is made again
+	firstWait = 50 * time.Millisecond // what is late is made again
 	scanWait  = 200 * time.Millisecond
 	wait      = 500 * time.Millisecond
 	together  = 64
