@@ -213,8 +213,9 @@ vulnerabilities: ## look for known vulnerabilities in what toll calls (govulnche
 FUZZTIME ?= 1m
 MACHINES ?= 50
 .PHONY: test-machines
-test-machines: deps ## compare on MACHINES random machines what toll ports dials once for many ports with each dialled by itself; make test has two
+test-machines: deps ## compare on MACHINES random machines what toll ports dials once for many ports with each dialled by itself; make test has two; try each oddity of other random machines alone
 	$(GO) test -count=1 -timeout 60m -run '^TestAlikeIsAsEach$$' ./internal/reach/replica/build -machines $(MACHINES)
+	$(GO) test -count=1 -timeout 60m -run '^TestEveryOddity$$' ./internal/reach/cases -oddities
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries

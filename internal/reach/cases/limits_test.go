@@ -17,6 +17,7 @@ func TestTryIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
 	}
+	t.Parallel()
 	m := start(t, &situation{cards: situations(t, "c01_hostport")[0].cards, setup: `docker0
 server web web tcp/0.0.0.0:80
 server machine own tcp/0.0.0.0:9100

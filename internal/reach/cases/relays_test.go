@@ -258,6 +258,7 @@ func forward(t *testing.T, socket string, requests ...string) {
 
 // A rootless Docker Engine is queried, or found by its processes alone.
 func TestRelaysOfDocker(t *testing.T) {
+	t.Parallel()
 	for _, e := range pathtest.Engines(t) {
 		t.Run(e.Name, func(t *testing.T) {
 			relaysOfDocker(t, e, "--userland-proxy=true", "web:7000 rootlesskit proxy",

@@ -125,6 +125,7 @@ func TestAgainst(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
 	}
+	t.Parallel()
 	toll := pathtest.Toll(t)
 	for _, s := range situations(t, "tries/*") {
 		if len(s.says) == 0 {
