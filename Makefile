@@ -48,18 +48,18 @@ test: deps ## install what the tests need and run all of them
 		test/summary "$$dir" $(AGAIN_MOST) && exit "$$(cat "$$dir/code")"
 
 # What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
-# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that internal/cli waits more than it works,
-# and bounds how many of its tests measure at once; the others take a minute, one package at a time.
+# instructions. Beside that what waits for daemons and namespaces, and after all of it what measures. Of that internal/cli waits more than
+# it works, and bounds how many of its tests measure at once; the others take a minute, one package at a time.
 IDLE = test-vm check
 LAST = test-toll test-loops
 .PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 6 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
+	$(MAKE) -j 7 --no-print-directory --output-sync=target $(LAST:%=last-%)
 
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
 
-$(LAST:%=last-%): last-%: test-places test-faults race
+$(LAST:%=last-%): last-%: test-places test-faults race $(IDLE:%=idle-%)
 	$(MAKE) --no-print-directory $*
 
 test-toll:
