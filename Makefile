@@ -8,7 +8,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build the static binary ./toll
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o toll ./cmd/toll
+	CGO_ENABLED=0 GOGC=400 $(GO) build -trimpath -ldflags '-s -w' -o toll ./cmd/toll
 
 # All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
 export CGO_ENABLED = 0
