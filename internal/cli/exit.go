@@ -96,8 +96,8 @@ func ownHint(err error) string {
 		return vantage.CheckName
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" &&
-		errors.Is(err, syscall.ECONNREFUSED) && strings.HasPrefix(op.Net, "tcp") {
-		return vantage.StartFirst
+		strings.HasPrefix(op.Net, "tcp") {
+		return vantage.DialHint(err)
 	}
 	return ""
 }

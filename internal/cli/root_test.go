@@ -73,6 +73,12 @@ func TestHintOfRefusals(t *testing.T) {
 	if got := hintOf(fmt.Errorf("cache: %w", err), nil); got != vantage.StartFirst {
 		t.Errorf("%v: hint %q", err, got)
 	}
+	for _, none := range []error{syscall.ENETUNREACH, syscall.EHOSTUNREACH} {
+		err := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", none)}
+		if got := hintOf(fmt.Errorf("direct: %w", err), nil); got != vantage.CheckAddress {
+			t.Errorf("%v: hint %q", err, got)
+		}
+	}
 	if _, err = net.Dial("unix", t.TempDir()+"/none"); err == nil || hintOf(err, nil) != "" {
 		t.Errorf("%v: hint %q", err, hintOf(err, nil))
 	}

@@ -24,7 +24,7 @@ func (e *NothingError) Hint() string { return e.skip.Remedy }
 // steps of a search may build more modes.
 func Measurable(p sample.Plan, on []string, asked []mode.Name) error {
 	if len(p.Cells) == 0 {
-		return nothing("nothing can be measured here: %s", p.Skipped[len(p.Skipped)-1])
+		return nothing("nothing can be measured here: %s", usual(p.Skipped))
 	}
 	has := func(is func(sample.Cell) bool) bool { return slices.ContainsFunc(p.Cells, is) }
 	for _, s := range p.Skipped {
@@ -46,7 +46,23 @@ func Measurable(p sample.Plan, on []string, asked []mode.Name) error {
 	}) {
 		return nil
 	}
-	return nothing("nothing can be measured here: %s", p.Skipped[len(p.Skipped)-1])
+	return nothing("nothing can be measured here: %s", usual(p.Skipped))
+}
+
+// usual returns the last skip with the reason that most skips have. Another one explains only why
+// its own mode is not measured.
+func usual(skips []sample.Skip) sample.Skip {
+	count := map[string]int{}
+	best := skips[0]
+	for _, s := range skips {
+		count[s.Reason]++
+	}
+	for _, s := range skips {
+		if count[s.Reason] >= count[best.Reason] {
+			best = s
+		}
+	}
+	return best
 }
 
 // nothing returns the error about a mode, whose name the format has.

@@ -137,7 +137,7 @@ func network(err error) (msg, hint string) {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused", vantage.StartFirst
 	case errors.As(err, &errno):
-		return errno.Error(), ""
+		return errno.Error(), vantage.DialHint(err)
 	}
 	return clean(err.Error()), ""
 }

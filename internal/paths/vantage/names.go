@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/exchange"
@@ -18,6 +19,20 @@ const maxFile = 1 << 20
 
 // StartFirst is the hint where connections to a server are refused.
 const StartFirst = "start the server first, or publish the container's port; toll ports PORT shows who listens"
+
+// CheckAddress is the hint for a server that no packet reaches from here.
+const CheckAddress = "check the address, and whether its machine runs; a container's address is reachable from its own machine only"
+
+// DialHint returns the hint for a connection that failed, or "".
+func DialHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return StartFirst
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return CheckAddress
+	}
+	return ""
+}
 
 // CheckName is the hint for a host that cannot be looked up.
 const CheckName = "check the name, or give an address; containers' names are known on their networks only"
