@@ -133,6 +133,9 @@ func (o *outputFlags) print(e env, d document.Document) error {
 		opts.Width = terminalWidth(e.stdout)
 	}
 	opts.Width = min(format.DefaultWidth, opts.Width)
+	if d.Page == nil {
+		d = typed(d, e)
+	}
 	printing(d)
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }

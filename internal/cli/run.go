@@ -295,12 +295,13 @@ func unknownPath(arg string) bool {
 
 // typed heads the document's page with the command as it was typed, without output flags.
 func typed(d document.Document, e env) document.Document {
-	if page := d.Page; page != nil {
-		d.Page = func() document.Page {
-			p := page()
-			p.Command = printable.Line(sample.CommandLine(withoutOutput(e)))
-			return p
+	page := d.Page
+	d.Page = func() (p document.Page) {
+		if page != nil {
+			p = page()
 		}
+		p.Command = printable.Line(sample.CommandLine(withoutOutput(e)))
+		return p
 	}
 	return d
 }

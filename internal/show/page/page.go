@@ -8,6 +8,7 @@
 package page
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -85,7 +86,7 @@ func viewOf(d document.Document) (v view, err error) {
 		Style: markup(asset("page.css")), Script: markup(asset("file.js"))}
 	if d.Page != nil {
 		p := d.Page()
-		v.Title, v.Command, v.Lede = p.Title, p.Command, p.Lede
+		v.Title, v.Command, v.Lede = cmp.Or(p.Title, v.Title), p.Command, p.Lede
 		v.Paths, v.Facts = p.Paths, p.Facts
 		v.Lead, v.Rest = arranged(d.Sections)
 		v.number(p.Groups)
