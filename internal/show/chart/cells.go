@@ -176,7 +176,7 @@ func stripChart(cells []analysis.Cell, metric, name string) (c document.Chart, o
 		spec.Baseline = ""
 	}
 	how := "A dot for each round. A change in all rows is the machine's drift; two levels in one row are two states of the machine."
-	if spec.Baseline != "" {
+	if spec.Baseline != "" && len(spec.Rows) > 1 {
 		how += " Dashed: " + spec.Baseline + "."
 	}
 	if spec.Top = topOf(medians, largest(highs...)); spec.Top != nil {

@@ -27,11 +27,10 @@ func tableOf(t document.Table) markup {
 		"</tbody>\n</table></div>"
 }
 
-// onlyWords reports whether a table has many columns and no numbers to compare down them. On narrow
-// screens its rows become blocks.
+// onlyWords reports whether a table has several columns and no numbers to compare down them. On
+// narrow screens its rows become blocks.
 func onlyWords(t document.Table) bool {
-	const few = 3 // columns, which fit
-	return len(t.Columns) > few && !slices.ContainsFunc(t.Columns, func(c document.Column) bool {
+	return len(t.Columns) > 1 && !slices.ContainsFunc(t.Columns, func(c document.Column) bool {
 		return c.Right
 	}) && !slices.ContainsFunc(t.Rows, func(r document.Row) bool {
 		return slices.ContainsFunc(r.Cells, func(c document.Cell) bool { return c.Number != nil })

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/testing/browsertest"
 )
@@ -88,6 +89,12 @@ func TestPagesAreLegible(t *testing.T) {
 		}
 		pages[name] = written(t, "html", d, format.Options{})
 	}
+	for name, d := range map[string]document.Document{"gate": Gate(gated(t)), "path": Path(witnessed()),
+		"history": History(past()), "trend": Trends(past(), nil, false),
+		"modes": Modes([]Mode{{Mode: "publish-nat", Paths: []ModePath{{From: "remote-container",
+			To: "address", Here: true}, {From: "host", To: "loopback", Missing: "no image"}}}})} {
+		pages[name] = written(t, "html", d, format.Options{})
+	}
 	for _, dark := range []bool{false, true} {
 		for _, what := range layoutFaults(t, pages, dark) {
 			t.Errorf("dark %t: %s", dark, what)
@@ -121,9 +128,11 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 			`</li></ul><svg width="90" height="20"><rect width="9" height="9" fill="blue"/></svg></div>`),
 		"empty": page(""),
 		"paper": page(`<style>@media print { p { color: #aaa } }</style><p>pale on paper</p>` +
-			`<div class="wide" tabindex="0" style="overflow-x: auto"><p style="margin-left: 1100px; width: 400px">` +
+			`<div class="wide" tabindex="0" style="overflow-x: auto; background: linear-gradient(red, red) ` +
+			`0 / 0 local"><p style="margin-left: 1100px; width: 400px">` +
 			`scrolled to</p></div>`),
 		"unkeyed": page(`<div style="overflow-x: auto"><p style="width: 1300px">scrolls</p></div>`),
+		"unseen":  page(`<div tabindex="0" style="overflow-x: auto"><p style="width: 1300px">scrolls</p></div>`),
 		"nameless": page(`<div tabindex="0" style="overflow-x: auto"><table style="width: 1300px"><tbody>` +
 			`<tr><th scope="row">bridge</th><td>1</td></tr></tbody></table></div>`),
 		"worded": page(`<div class="words" tabindex="0" style="overflow-x: auto">` +
@@ -133,6 +142,10 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 		"folded": page(`<details class="list"><summary>9 of them</summary><p>item</p></details>`),
 		"twice": page(`<figure><div class="drawing">chart</div><details open><table><tr><td>1</td>` +
 			`</tr></table></details></figure>`),
+		"dotted": svg(`<g aria-label="dot"><circle cx="30" cy="22" r="3"/></g>` +
+			`<text x="10" y="26">a label</text>`),
+		"scale": svg(`<g aria-label="x-axis tick label"><text x="90" y="12">0 %</text></g>` +
+			`<g aria-label="dot"><circle cx="30" cy="40" r="3"/><circle cx="60" cy="40" r="3"/></g>`),
 		"right": svg(`<text x="10" y="20">right</text>`),
 	}, false)
 	if !slices.Contains(found, "paper, 690 px: contrast 2.3: pale on paper ()") ||
@@ -144,8 +157,10 @@ func TestLayoutFaultsAreFound(t *testing.T) {
 		"pale": "contrast 2.3", "cut": "cut by its drawing", "line": "a line through",
 		"mark": "contrast", "base": "no label for the line",
 		"beyond": "a mark cut by its drawing", "alike": "labels cut to one", "key": "nothing has the key",
-		"empty": "no text", "unkeyed": "no key scrolls", "nameless": "a row's name scrolls out",
-		"worded": "words scroll out", "broken": "a broken word"} {
+		"empty": "no text", "dotted": "text over a dot", "scale": "one figure is no scale",
+		"unkeyed": "no key scrolls", "unseen": "nothing shows that it scrolls",
+		"nameless": "a row's name scrolls out", "worded": "words scroll out",
+		"broken": "a broken word"} {
 		if !slices.ContainsFunc(found, func(s string) bool {
 			return strings.HasPrefix(s, name+", 400 px: "+want)
 		}) {

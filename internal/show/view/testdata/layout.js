@@ -90,7 +90,11 @@
     frame.contentWindow.dispatchEvent(new Event("beforeprint"));
   }
 
-  // Marks of a drawing beyond it, and labels that differ only in what is cut off.
+  // spread reports whether a drawing's dots have more than one place on its x axis.
+  const spread = svg => new Set([...svg.querySelectorAll('[aria-label="dot"] > *')]
+    .map(m => Math.round(m.getBoundingClientRect().left))).size > 1;
+
+  // Marks of a drawing beyond it or below texts, an axis with a single figure, and labels that differ only in what is cut off.
   function marked(svg, labels, say) {
     const box = svg.getBoundingClientRect(), where = of({ e: svg });
     for (const m of svg.querySelectorAll("path, rect, circle, line")) {
@@ -99,6 +103,14 @@
           !(inside(b, box, 2) && b.top >= box.top - 2 && b.bottom <= box.bottom + 2)) {
         say("a mark cut by its drawing: " + (m.getAttribute("aria-label") ?? m.tagName) + where);
       }
+    }
+    for (const m of svg.querySelectorAll('[aria-label="dot"] > *')) { // of any symbol
+      const b = m.getBoundingClientRect();
+      const over = labels.find(t => b.width > 0 && overlap(t.r, b) > 2);
+      if (over) say("text over a dot: " + over.text + where);
+    }
+    for (const axis of svg.querySelectorAll('[aria-label$="axis tick label"]')) {
+      if (axis.children.length === 1 && spread(svg)) say("one figure is no scale: " + axis.textContent + where);
     }
     const cut = labels.filter(t => t.text.includes("…")).map(t => t.text);
     for (const text of new Set(cut.filter((t, i) => cut.indexOf(t) < i))) say("labels cut to one: " + text + where);
@@ -125,14 +137,18 @@
     }
   }
 
-  // What scrolls needs a key, its rows keep their names, and rows of words need not scroll on a phone.
+  // What scrolls shows that, and needs a key, its rows keep their names, and rows of words need not
+  // scroll on a phone.
   function scrolled(doc, say) {
     for (const e of doc.querySelectorAll("body *")) {
       if (e.scrollWidth <= e.clientWidth + 1 || !e.clientWidth) continue;
       if (!["auto", "scroll"].includes(doc.defaultView.getComputedStyle(e).overflowX)) continue;
       if (e.tabIndex < 0) say("no key scrolls: " + e.className + of({ e }));
+      if (!doc.defaultView.getComputedStyle(e).backgroundAttachment.includes("local")) {
+        say("nothing shows that it scrolls: " + e.className + of({ e }));
+      }
       if (doc.documentElement.clientWidth > 576) continue;
-      if (e.matches(".words")) say("words scroll out: " + e.textContent.trim().slice(0, 40) + of({ e }));
+      if (e.matches(".words") || !e.querySelector("data, .right, pre")) say("words scroll out: " + e.textContent.trim().slice(0, 40) + of({ e }));
       e.scrollLeft = e.scrollWidth;
       for (const name of e.querySelectorAll("tbody th[scope=row]")) {
         if (name.getBoundingClientRect().left < e.getBoundingClientRect().left - 1) {

@@ -30,7 +30,8 @@ export function interval(spec, width) {
   });
 }
 
-// around returns about so many round numbers of the domain, and the line, which none is close to.
+// around returns about so many round numbers of the domain, at least one, and the line, which none is
+// close to: a single figure is no scale.
 function around(line, [from, to], most) {
   const rough = (to - from) / most, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].findLast((n, i) => i === 0 || rough / power >= Math.sqrt([1, 1, 2, 5][i] * n));
@@ -40,7 +41,7 @@ function around(line, [from, to], most) {
     const x = first + n * step;
     if (Math.abs(x - line) > 0.6 * step) out.push(x);
   }
-  return out;
+  return out.length > 1 || most > 20 ? out : around(line, [from, to], most + 1);
 }
 
 // baseline draws the line. Below texts it has a stroke for each row, so that it crosses none of them.

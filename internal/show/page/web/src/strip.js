@@ -14,7 +14,7 @@ export function strip(spec, width) {
   const first = minOf(xs), last = maxOf(xs);
   const highest = maxOf(points.map((d) => d.y), 0);
   const lowest = minOf(points.map((d) => d.y), 0);
-  const each = 68; // room for three figures on the axis
+  const each = 74; // room for three figures on the axis
   return plot({
     width,
     height: 40 + spec.rows.length * each,
@@ -24,7 +24,7 @@ export function strip(spec, width) {
     marginBottom: 36,
     x: {domain: [first - 0.5, last + 0.5], label: spec.axis, labelArrow: "none",
       ticks: integers(first, last, thin ? 6 : 12), tickFormat: (x) => String(x), tickSize: 3},
-    y: {domain: [1.05 * lowest, 1.05 * highest || -0.05 * lowest || 1], ticks: 2, label: null, grid: true, tickFormat: figure, insetTop: 16},
+    y: {domain: [1.05 * lowest, 1.05 * highest || -0.05 * lowest || 1], ticks: 2, label: null, grid: true, tickFormat: figure, insetTop: 22},
     fy: {domain: spec.rows.map((r) => r.label), axis: null, padding: 0.08},
     marks: [
       Plot.frame({stroke: "var(--grid)"}),
