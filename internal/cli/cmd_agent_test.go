@@ -74,7 +74,7 @@ func agentOf(t *testing.T, secret, bundle string, program ...string) {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(p.Out)
-	if want := "TODO1"; err != nil || string(got) != want {
+	if want := `{"error":"unknown role \"nobody\""}` + "\n"; err != nil || string(got) != want {
 		t.Errorf("%q, want %q; %v", got, want, err)
 	}
 	if err := p.Wait(); err != nil {

@@ -18,17 +18,19 @@ import (
 
 func TestLimits(t *testing.T) {
 	have := regexp.MustCompile(`have \d+`) // other processes of the user count, too
+	threads := func(paths, need string) string {
+		return "toll: error: " + paths + ": not enough threads of this user: need about " + need +
+			", have N (ulimit -u is 20, and this user's other processes have N)\n" +
+			"toll: hint: measure less at a time, or ulimit -u " + need + "\n"
+	}
 	for _, tt := range []struct{ limit, args, want string }{
-		{"-u 20", "compare host bridge --rounds 1 --load rr",
-			"toll: error: 2 paths: not enough threads of this user: need about 48, have "},
-		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'",
-			"threads of this user: need about "},
-		{"-u 20", "path host",
-			"toll: error: 1 path: not enough threads of this user: need about 42, have "},
-		{"-u 20", "modes host",
-			"toll: error: 1 path: not enough threads of this user: need about "},
+		{"-u 20", "compare host bridge --rounds 1 --load rr", threads("2 paths", "48")},
+		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'", threads("1 path", "42")},
+		{"-u 20", "path host", threads("1 path", "42")},
+		{"-u 20", "modes host", threads("1 path", "42")},
 		{"-n 16", "compare host bridge --rounds 1 --load rr",
-			"open files: need about 24, have 16 (ulimit -n is 16)"},
+			"toll: error: 2 paths: not enough open files: need about 24, have N (ulimit -n is 16)\n" +
+				"toll: hint: measure less at a time, or ulimit -n 24\n"},
 	} {
 		t.Run(tt.limit+"-"+strings.Fields(tt.args)[0], func(t *testing.T) {
 			bash, err := exec.LookPath("bash") // other shells lack ulimit -u
@@ -46,8 +48,7 @@ func TestLimits(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err = cmd.Run()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != exitNothing ||
-				stdout.Len() > 0 {
+			if !errors.As(err, &exit) || exit.ExitCode() != exitNothing || stdout.Len() > 0 {
 				t.Errorf("%v: %.600s%.600s", err, &stdout, &stderr)
 			}
 			if got := have.ReplaceAllString(stderr.String(), "have N"); got != tt.want {

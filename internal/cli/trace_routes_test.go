@@ -75,7 +75,9 @@ func TestTraceClientElsewhere(t *testing.T) {
 	r := startToll(t, binary(t), nil, "trace", startLines(t), "--client", "true {addr}",
 		"--quiet")
 	code, _ := r.wait(t, 2*patience)
-	if got, want := testgolden.Stable(r.errOut.String()), "TODO1"; code != exitNothing || got != want {
+	const want = "toll: error: 127.0.0.1:PORT: the client opened no TCP connection there that carried " +
+		"a request and its reply\n"
+	if got := testgolden.Stable(r.errOut.String()); code != exitNothing || got != want {
 		t.Errorf("exit code %d, %q, want %q", code, got, want)
 	}
 	r.gone(t)

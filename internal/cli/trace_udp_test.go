@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
@@ -181,8 +180,9 @@ func TestTraceDNSClient(t *testing.T) {
 	r := startToll(t, bin, nil, "trace", "udp://127.0.0.1:"+port, "--client", "true {addr}",
 		"--quiet")
 	code, _ := r.wait(t, 2*patience)
-	if got, want := testgolden.Stable(r.errOut.String()), "TODO1"; code != exitNothing || got != want {
-		t.Errorf("exit code %d, %q, want %q", code, got, want)
+	if said := r.errOut.String(); code != exitNothing ||
+		!strings.Contains(said, "the client sent no datagram there") {
+		t.Errorf("exit code %d\n%s", code, said)
 	}
 	r.gone(t)
 }
@@ -232,8 +232,8 @@ func TestTraceAttachUDP(t *testing.T) {
 	r := startToll(t, bin, nil, "trace", "--attach", testnet.UDP(t).String()+"/udp", "--budget",
 		"1s")
 	code, took := r.wait(t, 2*patience)
-	if got, want := testgolden.Stable(r.errOut.String()), "TODO2"; code != exitNothing ||
-		took > time.Minute || got != want {
-		t.Errorf("exit code %d, %q, want %q", code, got, want)
+	if said := r.errOut.String(); code != exitNothing || took > time.Minute ||
+		!strings.Contains(said, "nothing receives datagrams there: connection refused") {
+		t.Errorf("exit code %d\n%s", code, said)
 	}
 }

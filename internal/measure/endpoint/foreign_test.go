@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,7 @@ func TestForeignServers(t *testing.T) {
 		return "let a client of that protocol make the requests: " +
 			remedy.AsRoot("toll trace "+at+" --client 'COMMAND {host} {port}'")
 	}
+	_, port, _ := net.SplitHostPort(streams)
 	const speaks = "the server does not answer such requests: it speaks "
 	for _, tt := range []struct{ url, err, hint string }{
 		{sealed, speaks + "TLS", "if it is HTTP, " + give("https://"+sealed+"/") + "; or " + let(sealed)},
@@ -80,12 +82,13 @@ func TestForeignServers(t *testing.T) {
 		{shell, speaks + "SSH", let(shell)},
 		{"https://" + pages, speaks + "HTTP", give("http://" + pages + "/")},
 		{news, speaks + "NATS", let(news)},
-		{streams, speaks + "h2c, as gRPC does", "TODO1"},
+		{streams, speaks + "h2c, as gRPC does", "watch the server while its clients run: " +
+			remedy.AsRoot("toll trace --attach "+port)},
 		{locked, "PING was answered \"-NOAUTH Authentication required.\"",
 			"put the password into an environment variable and name it: --secret-env VARIABLE"},
 		{silent, "no reply: connection reset by peer (it answers neither PING nor GET /: give a URL)",
-			"let a client make the requests if the server speaks another protocol, such as HTTP/2 " +
-				"or gRPC: " + remedy.AsRoot("toll trace HOST:PORT --client 'COMMAND {host} {port}'")},
+			"let a client make the requests if the server speaks another protocol: " +
+				remedy.AsRoot("toll trace HOST:PORT --client 'COMMAND {host} {port}'")},
 		{pages, "", ""},
 	} {
 		t.Run(tt.url, func(t *testing.T) {
