@@ -176,8 +176,12 @@ func (s *Session) Now(ctx context.Context) (*Machine, error) {
 	return m, nil
 }
 
-// ReadText reads the texts of a namespace's rules in the copy into m, which Now returned.
+// ReadText reads the texts of a namespace's rules in the copy into m, which Now returned, unless m
+// has them.
 func (s *Session) ReadText(ctx context.Context, m *Machine, space int) error {
+	if m.Spaces[space].Text != nil {
+		return nil
+	}
 	r, err := s.copies[0].ask(ctx, requestTimeout, request{Text: &space})
 	m.Spaces[space].Text = r.Text
 	return err
