@@ -56,6 +56,8 @@ LAST = test-toll test-loops
 test-linked:
 	$(MAKE) -j 7 --no-print-directory --output-sync=target $(LAST:%=last-%)
 
+# make test-kernels, which CI runs on main, has the conformance suite: the longest part of make test-vm.
+idle-test-vm: export RARE_TESTS = TestTunesOnEveryMode|TestIngress|TestWireIsDelayed|TestKernelOptionsAreNamed
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
 
@@ -112,7 +114,7 @@ packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1
 VM_TESTS ?= # a regexp; empty: modes of which kernels are built without parts
 .PHONY: test-vm
 test-vm: vm-deps ## run the modes that this kernel may lack under a kernel of Debian in qemu (KERNEL=bookworm-6.12)
-	@GO='$(GO)' test/vm/run $(if $(VM_TESTS),'$(VM_TESTS)',-r) || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
+	@GO='$(GO)' test/vm/run $(if $(VM_TESTS),'$(VM_TESTS)',-r '$(RARE_TESTS)') || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
 
 KERNELS ?= # names; empty: all that test/vm/kernel -l lists
 KERNEL_TESTS ?= TestConformance$$
