@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine/files"
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -308,6 +309,9 @@ func (f *portsFlags) saveMachine(c *cobra.Command, e env, facts *ports.Facts) er
 	var b bytes.Buffer
 	if err := collect.Save(c.Context(), &b, facts); err != nil {
 		return err
+	}
+	if !files.Direct(f.save) {
+		return unsaved("the machine", files.Replace(f.save, b.Bytes(), f.out.force))
 	}
 	w, closeFile, err := create(f.save, e.stdout, f.out.force)
 	if err == nil {

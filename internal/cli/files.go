@@ -127,8 +127,11 @@ func unsaved(what string, err error) error {
 		return nil
 	}
 	hint := "give --" + saveFlag + " a writable path"
-	if errors.Is(err, files.ErrTaken) {
+	switch {
+	case errors.Is(err, files.ErrTaken):
 		hint = "give --" + saveFlag + " another path"
+	case outOfSpace(err):
+		hint = "free some space, or give --" + saveFlag + " another path"
 	}
 	return &failure{exitFailed, fmt.Errorf("save %s: %w", what, err), hint}
 }

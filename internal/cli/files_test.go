@@ -45,3 +45,10 @@ func TestUnopened(t *testing.T) {
 		t.Error(hint)
 	}
 }
+
+func TestHintWhereTheDiskIsFull(t *testing.T) {
+	err := unsaved("the machine", &fs.PathError{Op: "write", Path: "m.json", Err: syscall.ENOSPC})
+	if hint := hintOf(err, err); hint != "free some space, or give --save another path" {
+		t.Errorf("%v: hint %q", err, hint)
+	}
+}
