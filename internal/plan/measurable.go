@@ -49,16 +49,23 @@ func Measurable(p sample.Plan, on []string, asked []mode.Name) error {
 	return nothing("nothing can be measured here: %s", usual(p.Skipped))
 }
 
-// usual returns the last skip with the reason that most skips have. Another one explains only why
-// its own mode is not measured.
+// usual returns the last skip with the reason that most skips have, of those by a backend if there
+// are any. Another one explains only why its own mode is not measured.
 func usual(skips []sample.Skip) sample.Skip {
 	count := map[string]int{}
 	best := skips[0]
+	rank := func(s sample.Skip) int {
+		n := count[s.Reason]
+		if s.On != "" {
+			n += len(skips)
+		}
+		return n
+	}
 	for _, s := range skips {
 		count[s.Reason]++
 	}
 	for _, s := range skips {
-		if count[s.Reason] >= count[best.Reason] {
+		if rank(s) >= rank(best) {
 			best = s
 		}
 	}

@@ -194,12 +194,12 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 				t.Fatal(r.err)
 			}
 			for _, v := range r.file.Visits {
-				switch {
-				case tt.want == "good":
+				switch tt.want {
+				case "good":
 					if v.Failure != "" || len(v.Machine) != 3 {
 						t.Errorf("visit %+v", v)
 					}
-				case tt.want == "":
+				case "":
 					if v.Failure != "" || len(v.Machine) > 0 || v.Elapsed != 0 ||
 						v.Machines[0].CPUs != 0 {
 						t.Errorf("visit %+v", v)
