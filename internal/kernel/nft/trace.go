@@ -278,14 +278,20 @@ func Placements(table, chain string) (map[uint64]Placed, error) {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	defer func() { _ = c.Close() }()
-	_, name, _ := strings.Cut(table, " ")
+	prefix, name, _ := strings.Cut(table, " ")
+	family := byte(unix.AF_UNSPEC) // of which the kernel lists only the first table with that name
+	for number, text := range familyNames {
+		if text == prefix {
+			family = number
+		}
+	}
 	of, err := encode(attributes{{unix.NFTA_RULE_TABLE, append([]byte(name), 0)},
 		{unix.NFTA_RULE_CHAIN, append([]byte(chain), 0)}})
 	if err != nil {
 		return nil, err
 	}
 	found, err := dump(c, unix.NFT_MSG_GETRULE,
-		append([]byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, 0}, of...))
+		append([]byte{family, unix.NFNETLINK_V0, 0, 0}, of...))
 	if err != nil {
 		return nil, fmt.Errorf("list nftables rules: %w", err)
 	}

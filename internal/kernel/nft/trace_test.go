@@ -96,3 +96,20 @@ func TestTracer(t *testing.T) {
 		return nil
 	})
 }
+
+// Docker's tables have the same names in both families.
+func TestPlacements(t *testing.T) {
+	ruleSets["families.nft"] = `table ip y { chain i { accept; }; }
+table ip6 y { chain i { counter; counter drop; }; chain j { drop; }; }
+`
+	netnstest.Do(t, func() error {
+		write(t, "families.nft")
+		for at, want := range map[[2]string]int{{"ip y", "i"}: 1, {"ip6 y", "i"}: 2, {"ip y", "j"}: 0,
+			{"ip6 y", "j"}: 1, {"inet y", "i"}: 0} {
+			if got, err := Placements(at[0], at[1]); err != nil || len(got) != want {
+				t.Errorf("%s: %v, %v", at, got, err)
+			}
+		}
+		return nil
+	})
+}
