@@ -10,7 +10,7 @@ import (
 type piece struct {
 	text   string // of the token; "": there is none
 	whole  bool   // the text is of a message, which has all so far if there were deltas
-	choice int    // of which the text is
+	choice int    // of which text and finish are
 	finish string // reason for the stop; "": none yet
 	tokens int    // so far, of all choices, as the server counts; 0: unknown
 	fault  string // server's error; "": none
@@ -81,22 +81,24 @@ func (u *usage) tokens() int {
 	return int(u.Tokens)
 }
 
-// said sets the piece's text to that of the first choice that has one.
-func (p *piece) said(all []choice) {
+// said sets what a choice brings: the one that is read or, without it, the first with a text.
+func (p *piece) said(all []choice, read int) {
 	for i, c := range all {
-		p.finish = cmp.Or(p.finish, c.Finish)
-		if p.text == "" {
-			p.text, p.whole = c.text()
-			p.choice = max(int(c.Index), i)
+		text, whole := c.text()
+		at := max(int(c.Index), i)
+		if at != read && i > 0 && (p.text != "" || text == "") {
+			continue
 		}
-	}
-	if p.text == "" {
-		p.choice = 0
+		p.text, p.whole, p.finish, p.choice = text, whole, c.Finish, at
+		if at == read {
+			return
+		}
 	}
 }
 
-// parseChunk returns what an event brings. It fails for data that begins like a chunk and is none.
-func parseChunk(data []byte) (piece, error) {
+// parseChunk returns what an event brings, of several choices that which is read; -1: any. It fails
+// for data that begins like a chunk and is none.
+func parseChunk(data []byte, read int) (piece, error) {
 	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
 		return piece{other: true}, nil
 	}
@@ -109,7 +111,7 @@ func parseChunk(data []byte) (piece, error) {
 	case bool(c.Error) || c.Object == "error": // vLLM
 		p.fault = faultText(data)
 	case len(c.Choices) > 0:
-		p.said(c.Choices)
+		p.said(c.Choices, read)
 	case c.Choices == nil && c.Usage == nil:
 		p.other = true
 	}

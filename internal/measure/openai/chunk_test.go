@@ -56,7 +56,7 @@ var chunks = []struct {
 	{"only-a-second-choice", `{"choices":[{"delta":{}},{"delta":{"content":"a"}}]}`,
 		piece{text: "a", choice: 1}},
 	{"two-choices", `{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":` +
-		`{"content":"b"},"finish_reason":"stop"}]}`, piece{text: "a", finish: "stop"}},
+		`{"content":"b"},"finish_reason":"stop"}]}`, piece{text: "a"}},
 	{"nothing", `{}`, piece{other: true}},
 	{"empty", "", piece{other: true}},
 	{"blank", " \r\n", piece{other: true}},
@@ -79,13 +79,13 @@ var chunks = []struct {
 
 func TestChunks(t *testing.T) {
 	for _, tt := range chunks {
-		got, err := parseChunk([]byte(tt.data))
+		got, err := parseChunk([]byte(tt.data), -1)
 		if err != nil || got != tt.want {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
 	for _, bad := range []string{"{", `{"choices":{}}`, `{"choices":[5]}`, `{}{}`} {
-		if p, err := parseChunk([]byte(bad)); err == nil {
+		if p, err := parseChunk([]byte(bad), -1); err == nil {
 			t.Errorf("%s: %+v", bad, p)
 		}
 	}
@@ -96,7 +96,7 @@ func FuzzChunk(f *testing.F) {
 		f.Add([]byte(tt.data))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := parseChunk(b)
+		p, err := parseChunk(b, -1)
 		if err != nil && p != (piece{}) {
 			t.Errorf("%+v beside %v", p, err)
 		}

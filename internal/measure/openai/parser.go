@@ -23,8 +23,8 @@ const (
 	seldom     = 32
 )
 
-// parse returns what an event brings, as parseChunk does.
-func (p *parser) parse(data []byte) (piece, error) {
+// parse returns what an event brings, as parseChunk does. Once a choice is read, it is always that.
+func (p *parser) parse(data []byte, read int) (piece, error) {
 	if p.known && len(data) > len(p.before)+len(p.after) && bytes.HasPrefix(data, p.before) &&
 		bytes.HasSuffix(data, p.after) {
 		if text := data[len(p.before) : len(data)-len(p.after)]; literal(text) {
@@ -34,17 +34,17 @@ func (p *parser) parse(data []byte) (piece, error) {
 			return out, nil
 		}
 	}
-	out, err := parseChunk(data)
+	out, err := parseChunk(data, read)
 	p.decoded++
 	if err == nil && (p.unused < mostUnused || p.decoded%seldom == 0) {
-		p.learn(data, out)
+		p.learn(data, out, read)
 	}
 	return out, err
 }
 
 // learn notes what is around the text of an event, if it is one string and all else is the same
 // with another string there.
-func (p *parser) learn(data []byte, x piece) {
+func (p *parser) learn(data []byte, x piece, read int) {
 	i := bytes.Index(data, []byte(`"`+x.text+`"`)) + 1
 	if x.text == "" || i == 0 || !literal([]byte(x.text)) {
 		return
@@ -54,7 +54,7 @@ func (p *parser) learn(data []byte, x piece) {
 	p.unused++
 	other := x
 	other.text += "."
-	got, err := parseChunk(slices.Concat(p.before, []byte(other.text), p.after))
+	got, err := parseChunk(slices.Concat(p.before, []byte(other.text), p.after), read)
 	p.like, p.known = x, err == nil && got == other
 }
 

@@ -40,8 +40,8 @@ func TestParser(t *testing.T) {
 	} {
 		var p parser
 		for i, e := range tt.events {
-			want, errWant := parseChunk([]byte(e))
-			got, err := p.parse([]byte(e))
+			want, errWant := parseChunk([]byte(e), -1)
+			got, err := p.parse([]byte(e), -1)
 			if got != want || (err == nil) != (errWant == nil) {
 				t.Errorf("%s: %s: %+v, %v, want %+v, %v", name, e, got, err, want, errWant)
 			}
@@ -56,7 +56,7 @@ func TestParser(t *testing.T) {
 func TestParserGivesUp(t *testing.T) {
 	var p parser
 	for i := range 10 {
-		if _, err := p.parse(fmt.Appendf(nil, odd, i)); err != nil {
+		if _, err := p.parse(fmt.Appendf(nil, odd, i), -1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ const odd = `{"id":%d,"choices":[{"delta":{"content":"a"}}]}`
 func TestParserLearnsLater(t *testing.T) {
 	var p parser
 	for i := range 10 * seldom {
-		if _, err := p.parse(fmt.Appendf(nil, odd, min(i, 2*mostUnused))); err != nil {
+		if _, err := p.parse(fmt.Appendf(nil, odd, min(i, 2*mostUnused)), -1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,9 +88,9 @@ func FuzzParser(f *testing.F) {
 		[]byte(`{"choices":[{"delta":{"content":"b"}}]}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		var p parser
-		_, _ = p.parse(a)
-		got, err := p.parse(b)
-		want, errWant := parseChunk(b)
+		_, _ = p.parse(a, -1)
+		got, err := p.parse(b, -1)
+		want, errWant := parseChunk(b, -1)
 		if got != want || (err == nil) != (errWant == nil) {
 			t.Errorf("%+v, %v, want %+v, %v", got, err, want, errWant)
 		}

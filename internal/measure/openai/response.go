@@ -139,7 +139,7 @@ func (st *stream) event(ev sse.Event) error {
 		return st.fault(cmp.Or(faultText(ev.Data), string(bytes.TrimSpace(ev.Data)),
 			"an event of the type error"))
 	}
-	p, err := st.parser.parse(ev.Data)
+	p, err := st.parser.parse(ev.Data, st.text.read())
 	switch {
 	case err != nil:
 		return fmt.Errorf("the server sent an event that is not a completion chunk: %s",
@@ -152,14 +152,13 @@ func (st *stream) event(ev sse.Event) error {
 	if p.tokens > 0 && !st.e.several {
 		st.r.Tokens = p.tokens
 	}
-	if p.finish != "" {
+	if read := st.text.read(); p.finish != "" && (read < 0 || read == p.choice) {
 		st.r.Finish = st.e.secrets.name(p.finish)
 	}
 	switch {
-	case p.text == "":
-	case st.text.new(p):
+	case p.text != "" && st.text.new(p):
 		return st.token(p.text)
-	default: // of another choice
+	case st.e.several: // another one may go on
 		st.patient()
 	}
 	return nil

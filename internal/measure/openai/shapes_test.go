@@ -204,6 +204,21 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// A choice is not complete because another one is.
+func TestChoiceBreaksOff(t *testing.T) {
+	for index, want := range map[int]string{0: "", 1: "ask http://server/v1/chat/completions: the server " +
+		"ended its response after 1 token without saying why: neither [DONE] nor a finish_reason came"} {
+		e := endpoint(t, "http://server", Options{Model: "m", Body: []byte(`{"n":2}`)})
+		piped(e, head+inChunks(`data: {"choices":[{"index":0,"delta":{"content":"a"}}]}`+"\n\n",
+			fmt.Sprintf("data: {\"choices\":[{\"index\":%d,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+				index)))
+		if _, err := session(t, e).Ask(t.Context()); err == nil && want != "" ||
+			err != nil && err.Error() != want {
+			t.Errorf("choice %d finished: %v, want %q", index, err, want)
+		}
+	}
+}
+
 // What cannot be read is quoted.
 func TestUnreadable(t *testing.T) {
 	const webServer = "toll stream needs an OpenAI-compatible server; any web server: toll run " +

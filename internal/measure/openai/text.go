@@ -33,7 +33,7 @@ type Reader struct {
 // Add appends the text that an event of a stream brings, also of another interface than OpenAI's.
 // It reports whether there was any.
 func (r *Reader) Add(data []byte) bool {
-	p, err := r.parser.parse(data)
+	p, err := r.parser.parse(data, r.read())
 	if err == nil && p.other {
 		p.text, p.choice = nativeText(data)
 	}
@@ -42,6 +42,14 @@ func (r *Reader) Add(data []byte) bool {
 	}
 	r.add(p.text)
 	return true
+}
+
+// read returns the choice that is read; -1: the next with a text.
+func (r *Reader) read() int {
+	if r.one || !r.begun {
+		return -1
+	}
+	return r.choice
 }
 
 // new reports whether a piece with a text is of the choice that is read, and is no message at the end

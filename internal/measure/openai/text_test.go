@@ -35,6 +35,11 @@ func TestText(t *testing.T) {
 			`{"choices":[{"index":0,"delta":{"content":"two "}},{"index":1,"delta":{"content":"deux"}}]}`,
 			`{"choices":[{"index":1,"delta":{"content":"trois"}}]}`,
 			`{"choices":[{"index":0,"delta":{"content":"three"}}]}`}, 3},
+		"two choices at once": {[]string{
+			`{"choices":[{"index":0,"delta":{"content":""}},{"index":1,"delta":{"content":"one "}}]}`,
+			`{"choices":[{"index":0,"delta":{"content":"un "}},{"index":1,"delta":{"content":"two "}}]}`,
+			`{"choices":[{"index":1,"delta":{"content":"three"}},{"index":0,"delta":{"content":"deux"}}]}`,
+			`{"choices":[{"index":0,"delta":{"content":"trois"}},{"index":1,"delta":{}}]}`}, 3},
 	} {
 		if got, said := textOf(tt.events...); got != whole || said != tt.said {
 			t.Errorf("%s: %+v of %d events, want %+v", name, got, said, whole)
