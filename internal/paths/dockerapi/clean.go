@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -237,11 +238,19 @@ func (c *Clean) once(ctx context.Context, of server, made []Entry, j judge) (rem
 	return s.removed, s.spared, errors.Join(append(s.errs, withoutURL(err))...)
 }
 
-// withoutURL removes the URL of the request from a client's error: its host is a socket's escaped
-// path.
+// withoutURL leaves the request's URL out of a client's error: its host is a socket's escaped path.
 func withoutURL(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
+	e, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err
 	}
-	return err
+	return urlless{err, strings.Replace(err.Error(), e.Error(), e.Err.Error(), 1)}
 }
+
+type urlless struct {
+	error
+	text string
+}
+
+func (u urlless) Error() string { return u.text }
+func (u urlless) Unwrap() error { return u.error }

@@ -1,10 +1,12 @@
 package dockerapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -336,5 +338,15 @@ func TestCleanRemovesImagesOfPodman(t *testing.T) {
 		if got := len(deleted()) == 1; err != nil || got != want {
 			t.Errorf("%s: removed %t, %v", tag, got, err)
 		}
+	}
+}
+
+func TestWithoutURL(t *testing.T) {
+	err := fmt.Errorf("list: %w; and so on", &url.Error{Op: "Get", URL: "http://%2Fs/v1",
+		Err: context.DeadlineExceeded})
+	got := withoutURL(err)
+	if got.Error() != "list: context deadline exceeded; and so on" ||
+		!errors.Is(got, context.DeadlineExceeded) {
+		t.Errorf("%v", got)
 	}
 }
