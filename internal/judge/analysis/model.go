@@ -311,6 +311,9 @@ func (r Ratio) Even() string {
 		return fmt.Sprintf("%.0f%s ±?", s.Median, unit)
 	}
 	decimals := min(coarse(s.HalfWidth()), digitsOf(0, s.Median))
+	if r.uneven(s, scale) { // its nearer end is not rounded to no difference
+		decimals = max(decimals, coarse(min(math.Abs(s.Low-scale), math.Abs(s.High-scale))))
+	}
 	return fmt.Sprintf("%.*f%s %s", decimals, s.Median, unit, r.evenly(s, scale, decimals))
 }
 

@@ -47,16 +47,17 @@ func TestLevelsAgree(t *testing.T) {
 
 func TestEven(t *testing.T) {
 	for want, r := range map[string]analysis.Ratio{
-		"95 ±2":         {Median: 0.95, Low: 0.93, High: 0.96, N: 9},
-		"118 ±17":       {Median: 1.18, Low: 1.03, High: 1.35, N: 9},
-		"12.2× ±0.3":    {Median: 12.2, Low: 11.9, High: 12.4, N: 9},
-		"0.100 ±0.010":  {Median: 0.001, Low: 0.0009, High: 0.00105, N: 9},
-		"100.0 ±0.1":    {Median: 1, Low: 0.999, High: 1.001, N: 9},
-		"227 (208–700)": {Median: 2.27, Low: 2.08, High: 7, N: 9},
-		"60 (20–90)":    {Median: 0.6, Low: 0.2, High: 0.9, N: 9},
-		"82 ±21":        {Median: 0.82, Low: 0.61, High: 0.92, N: 9, Verdict: stats.Unclear},
-		"86 ±?":         {Median: 0.86, Low: 0.86, High: 0.86, N: 1},
-		"0.05–5.2":      {Median: 0.02, Low: 0.0005, High: 0.052, N: 9, Varies: true},
+		"95 ±2":               {Median: 0.95, Low: 0.93, High: 0.96, N: 9},
+		"118 ±17":             {Median: 1.18, Low: 1.03, High: 1.35, N: 9},
+		"12.2× ±0.3":          {Median: 12.2, Low: 11.9, High: 12.4, N: 9},
+		"0.100 ±0.010":        {Median: 0.001, Low: 0.0009, High: 0.00105, N: 9},
+		"100.0 ±0.1":          {Median: 1, Low: 0.999, High: 1.001, N: 9},
+		"227 (208–700)":       {Median: 2.27, Low: 2.08, High: 7, N: 9},
+		"104.0 (100.3–109.0)": {Median: 1.04, Low: 1.003, High: 1.09, N: 9},
+		"60 (20–90)":          {Median: 0.6, Low: 0.2, High: 0.9, N: 9},
+		"82 ±21":              {Median: 0.82, Low: 0.61, High: 0.92, N: 9, Verdict: stats.Unclear},
+		"86 ±?":               {Median: 0.86, Low: 0.86, High: 0.86, N: 1},
+		"0.05–5.2":            {Median: 0.02, Low: 0.0005, High: 0.052, N: 9, Varies: true},
 	} {
 		if got := r.Even(); got != want {
 			t.Errorf("%+v: %q, want %q", r, got, want)
