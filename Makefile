@@ -51,18 +51,17 @@ test: deps ## install what the tests need and run all of them
 # instructions. Beside that what waits for daemons and namespaces, and after all of it what measures. Of that internal/cli waits more than
 # it works, and bounds how many of its tests measure at once; the others take a minute, one package at a time.
 IDLE = test-vm check
+FIRST = test-places test-faults race $(IDLE:%=idle-%)
 LAST = test-toll test-loops
-.PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
+TOGETHER = $(MAKE) -k --no-print-directory --output-sync=target
+.PHONY: test-linked $(IDLE:%=idle-%) $(LAST)
 test-linked:
-	$(MAKE) -j 7 --no-print-directory --output-sync=target $(LAST:%=last-%)
+	@code=0; $(TOGETHER) -j 7 $(FIRST) || code=$$?; $(TOGETHER) -j 2 $(LAST) || code=$$?; exit $$code
 
 # make test-kernels, which CI runs on main, has the conformance suite: the longest part of make test-vm.
 idle-test-vm: export RARE_TESTS = TestTunesOnEveryMode|TestIngress|TestWireIsDelayed|TestKernelOptionsAreNamed
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
-
-$(LAST:%=last-%): last-%: test-places test-faults race $(IDLE:%=idle-%)
-	$(MAKE) --no-print-directory $*
 
 test-toll:
 	$(call again,./internal/cli,-parallel 32 -timeout 20m -skip '$(FAKE)')
