@@ -158,7 +158,7 @@ func (st *stream) event(ev sse.Event) error {
 	switch {
 	case p.text != "" && st.text.new(p):
 		return st.token(p.text)
-	case st.e.several: // another one may go on
+	case p.text != "" && st.e.several: // another one goes on
 		st.patient()
 	}
 	return nil
