@@ -45,15 +45,12 @@ func datagramOf(p *capture.Packet) datagram {
 	if len(p.Payload) >= headSize {
 		d.head = binary.BigEndian.Uint32(p.Payload)
 	}
-	if d.both = areTwoWayPackets(p.Payload, p.Size); d.both {
-		return d
+	if len(p.Payload) >= dnsHeader && d.head>>dnsOperation&0xf <= mostDNS {
+		questions := binary.BigEndian.Uint16(p.Payload[4:])
+		answers := binary.BigEndian.Uint16(p.Payload[6:])
+		d.dns = questions == 1 && answers == 0 || questions <= 1 && d.head&dnsReply != 0
 	}
-	if len(p.Payload) < dnsHeader || d.head>>dnsOperation&0xf > mostDNS {
-		return d
-	}
-	questions := binary.BigEndian.Uint16(p.Payload[4:])
-	answers := binary.BigEndian.Uint16(p.Payload[6:])
-	d.dns = questions == 1 && answers == 0 || questions <= 1 && d.head&dnsReply != 0
+	d.both = !d.dns && areTwoWayPackets(p.Payload, p.Size)
 	return d
 }
 
@@ -161,7 +158,9 @@ func (d *dialog) elsewhere(way, device int) bool {
 }
 
 // note looks for protocols in which both sides send what answers nothing.
-func (d *dialog) note(x datagram) { d.both = d.both || x.both || d.hides.add(byte(x.head>>24)) }
+func (d *dialog) note(x datagram) {
+	d.both = d.both || x.both || !x.dns && d.hides.add(byte(x.head>>24))
+}
 
 func (d *dialog) ask(device int, x datagram) {
 	if d.note(x); !d.elsewhere(0, device) {
