@@ -21,7 +21,10 @@ import (
 func (w *Watch) listens(h *hop) error {
 	h.about = sample.EvidenceHop{Port: h.to.Port(), NetNS: w.spaces[h.space].ID}
 	if h.protocol == tokens.HTTP2 {
-		h.about.Unread = "answers over HTTP/2 with something else than events or their gzip"
+		h.about.Unread = "is asked over HTTP/2"
+	}
+	if h.protocol == tokens.HTTP2 && !w.anyBytes { // events are followed
+		h.about.Unread = "may answer over HTTP/2 with something else than events or their gzip"
 	}
 	var all listeners
 	err := w.spaces[h.space].Visit(func() (err error) {

@@ -103,7 +103,7 @@ func TestHTTP2(t *testing.T) {
 			})
 			k := follow(t, m, "http://127.0.0.1:7002", n)
 			if coding == "hex" {
-				unread(t, k, 7001, "answers over HTTP/2 with something else than events or their gzip")
+				unread(t, k, 7001, "may answer over HTTP/2 with something else than events or their gzip")
 				return
 			}
 			testwait.Unhindered(t, patience, func(u testing.TB) {
