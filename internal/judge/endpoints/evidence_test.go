@@ -257,7 +257,7 @@ func TestEvidence(t *testing.T) {
 		"nothing seen": {&sample.Evidence{Responses: 1, Tokens: 24}, nil,
 			"Over r, the captured packets allow no verdict: no stream was seen at the " +
 				"server, which may be asked for whole responses, or over another protocol " +
-				"than HTTP.\nDetails:"},
+				"than HTTP/1.1 and HTTP/2.\nDetails:"},
 		"no token read": {&sample.Evidence{Responses: 3, ByID: 3}, nil,
 			"Over r, the captured packets allow no verdict: no token could be read at the " +
 				"server, which may compress its responses.\nDetails:"},

@@ -106,8 +106,12 @@ func noClient(s *sample.Served) string {
 	const shown = 3
 	switch n := len(s.Dialled); {
 	case n == 0:
-		return "what clients do could not be recorded (that needs BPF, and Linux 6.16 or a kernel with " +
-			"CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)"
+		since := "6.16"
+		if s.UDP {
+			since = "6.3"
+		}
+		return "what clients do could not be recorded (that needs BPF, and Linux " + since +
+			" or an earlier one with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS)"
 	case n > shown:
 		return fmt.Sprintf("no program of this machine that dials port %d, or another one of %d that lead "+
 			"there, was seen to send the requests and read the replies", s.Server.Port, n)
@@ -312,7 +316,7 @@ func incomplete(s *sample.Served) string {
 	if s.TwoWay > 0 {
 		say = append(say, units.Plural(s.TwoWay, "connection")+units.Agree(s.TwoWay, " was", " were")+
 			" left out, on which both sides send messages that answer nothing, as in AMQP, MQTT, NATS, "+
-			"QUIC, WebSocket, publish/subscribe and replication")
+			"QUIC, SSH, WebSocket, WireGuard, publish/subscribe and replication")
 	}
 	if !s.Writes && s.Requests > 0 && s.UDP {
 		say = append(say, "when the server sent its replies could not be read, so its device's queue "+

@@ -232,7 +232,7 @@ func (e *Evidence) Clear() (why string, ok bool) {
 	switch {
 	case len(e.Parts) == 0 || e.Matched == 0:
 		return "no stream was seen at the server, which may be asked for whole responses, or over " +
-			"another protocol than HTTP", false
+			"another protocol than HTTP/1.1 and HTTP/2", false
 	case float64(e.Matched) < least*float64(e.Tokens):
 		return fmt.Sprintf("only %d of %d tokens were seen at every hop", e.Matched, e.Tokens),
 			false

@@ -78,7 +78,7 @@ func TestServed(t *testing.T) {
 		"messages": {sample.Served{Server: server, Elapsed: 2, Open: new(0), TwoWay: 1}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s.
   1 connection was left out, on which both sides send messages that answer nothing, as in AMQP,
-    MQTT, NATS, QUIC, WebSocket, publish/subscribe and replication.
+    MQTT, NATS, QUIC, SSH, WebSocket, WireGuard, publish/subscribe and replication.
 `},
 		"ended": {sample.Served{Server: server, Elapsed: 2, Open: new(0),
 			Successor: &sample.EvidenceHop{}}, `Where does the time of requests to postgres at port 5432 go?
@@ -102,7 +102,7 @@ func TestServed(t *testing.T) {
   No request was answered in 2 s.
   While it was watched, postgres stopped listening, and pgbouncer listens there now: the requests to
     both count; 1 connection was left out, on which both sides send messages that answer nothing, as
-    in AMQP, MQTT, NATS, QUIC, WebSocket, publish/subscribe and replication.
+    in AMQP, MQTT, NATS, QUIC, SSH, WebSocket, WireGuard, publish/subscribe and replication.
 `},
 		"idle": {sample.Served{Server: server, Elapsed: 2, Open: new(500)}, `Where does the time of requests to postgres at port 5432 go?
   No request was answered in 2 s: 500 connections are open, and none carried any.
@@ -143,7 +143,7 @@ The slowest requests
   88700 requests over 4 connections in 10 s, 8870 a second: 130 µs each at the server's network
     device, the server with its TCP 90.0 µs.
   The clients, and what is between them and that device, are not in it: what clients do could not be
-    recorded (that needs BPF, and Linux 6.16 or a kernel with
+    recorded (that needs BPF, and Linux 6.16 or an earlier one with
     CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS).
   The capture lost 12 packets or writes: the figures are of the others; the clock was set: the
     requests of about a second are left out; 1000 requests could not be divided, because packets or
