@@ -226,11 +226,8 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 // judge returns the report on the machine as it is.
 func (f *portsFlags) judge(c *cobra.Command, e env, client netip.Addr,
 	port uint16) (*ports.Report, error) {
-	facts, m, network, err := f.machine(c, e)
+	facts, m, network, err := f.machine(c, e, client)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.about(facts, client); err != nil {
 		return nil, err
 	}
 	var checks []ports.Check
@@ -255,8 +252,8 @@ func (f *portsFlags) judge(c *cobra.Command, e env, client netip.Addr,
 }
 
 // machine returns the facts and the network of the saved machine m or, if m is nil, of this one.
-func (f *portsFlags) machine(c *cobra.Command, e env) (facts *ports.Facts, m *replica.Machine,
-	network collect.Network, err error) {
+func (f *portsFlags) machine(c *cobra.Command, e env, client netip.Addr) (facts *ports.Facts,
+	m *replica.Machine, network collect.Network, err error) {
 	switch {
 	case f.reread != "":
 		facts, m, err = loadMachine(e, fromFileFlag, f.reread, c.InOrStdin())
@@ -265,6 +262,11 @@ func (f *portsFlags) machine(c *cobra.Command, e env) (facts *ports.Facts, m *re
 			byRoot(e)}
 	default:
 		facts, network, err = collect.Read(c.Context())
+	}
+	if err == nil {
+		if err = f.about(facts, client); err != nil {
+			err = errors.Join(err, network.Close())
+		}
 	}
 	return facts, m, network, err
 }

@@ -85,11 +85,8 @@ func (f *portsFlags) tryCommands(c *cobra.Command, e env, client netip.Addr,
 	if err != nil {
 		return nil, err
 	}
-	facts, m, network, err := f.machine(c, e)
+	facts, m, network, err := f.machine(c, e, client)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.about(facts, client); err != nil {
 		return nil, err
 	}
 	var r *ports.Report

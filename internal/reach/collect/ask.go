@@ -25,9 +25,12 @@ type Network struct {
 	ahead *replica.Ahead
 }
 
+// Close ends what Read began, unless Ask or Try was called.
+func (n Network) Close() error { return n.ahead.Close() }
+
 // Read reads the facts about this machine and, as root, at the same time its network. What proxies
-// use is measured until Ask or Try has returned, of which the caller calls one, once. Read returns
-// an error only if it cannot read the sockets.
+// use is measured until Ask or Try has returned, of which the caller calls one, once, or Close. Read
+// returns an error only if it cannot read the sockets.
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
 	var network sync.WaitGroup
