@@ -144,7 +144,7 @@ func asURLs(command string, words []string) string {
 // brokenScheme matches a URL with a colon or a slash too few: "http//shop:80". A single colon may be
 // that of a port.
 var brokenScheme = regexp.MustCompile(
-	`^([\w.-]+=)?(https?|postgres|postgresql|mysql|sqlserver)(?://|:/|:)([^/\d].*|\d+\D.*)$`)
+	`^([\w.-]+=)?(https?|postgres|postgresql|mysql|sqlserver)(?://|:/|:)([^/\d].*|\d+\.\d.*)$`)
 
 // asRoutes returns the command line of toll run with [NAME=]HOST:PORT in place of URLs, or "" if a
 // word has no port. Without programs it has some that fit the first URL.
