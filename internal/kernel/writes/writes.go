@@ -141,7 +141,8 @@ const (
 	needed = "Linux 6.16 or later, or an earlier one with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"
 )
 
-// uses says what the programs record. Those at functions are for kernels that lack a tracepoint.
+// uses says what the programs record. Those at functions are for kernels that lack a tracepoint;
+// those that read have the flags of Linux 5.19 and later, and need 5.17.
 var uses = map[string]struct {
 	tcp, udp, runs, reads bool
 	lacks                 string // tracepoint
