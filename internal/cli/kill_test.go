@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -388,9 +389,9 @@ func TestUserNamespacesForbidden(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitNothing {
 		t.Errorf("exit code %d", code)
 	}
-	const want = "toll: error: make a user namespace: /proc/sys/user/max_user_namespaces is 0: enter a " +
+	want := "toll: error: make a user namespace: /proc/sys/user/max_user_namespaces is 0: enter a " +
 		"user namespace: fork/exec /proc/self/exe: no space left on device\n" +
-		"toll: hint: sysctl -w user.max_user_namespaces=15000\n"
+		"toll: hint: " + remedy.AsRoot("sysctl -w user.max_user_namespaces=15000") + "\n"
 	if got := errOut.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

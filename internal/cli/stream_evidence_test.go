@@ -18,7 +18,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
+	kernelwrites "github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/testing/gatewaytest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
@@ -218,9 +218,12 @@ func TestKillStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wait(t, patience)
-	has, err := bpf.Tracepoints()
-	if writes := err == nil && has("tcp_sendmsg_locked"); len(had.sockets) == 0 ||
-		writes && (len(had.links) == 0 || len(had.programs) == 0 || len(had.maps) == 0) {
+	recorder, err := kernelwrites.Open(kernelwrites.Of{Local: []uint16{1}})
+	if err == nil {
+		err = recorder.Close()
+	}
+	if len(had.sockets) == 0 ||
+		err == nil && (len(had.links) == 0 || len(had.programs) == 0 || len(had.maps) == 0) {
 		t.Fatalf("it captured nothing: %+v", had)
 	}
 	t.Logf("it had %+v", had)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -161,8 +162,8 @@ func TestWireIsDelayed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := u.Missing+"; "+u.Remedy,
-			"the kernel cannot give the wire a delay (CONFIG_NET_SCH_NETEM); modprobe "+
-				"sch_netem, or leave delay out of --wire"; got != want {
+			"the kernel cannot give the wire a delay (CONFIG_NET_SCH_NETEM); "+
+				remedy.Modprobe("sch_netem")+", or leave delay out of --wire"; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		if !kernelLacks(u) {
