@@ -56,7 +56,7 @@ LAST = test-toll test-loops
 TOGETHER = $(MAKE) -k --no-print-directory --output-sync=target
 .PHONY: test-linked $(IDLE:%=idle-%) $(LAST)
 test-linked:
-	@code=0; $(TOGETHER) -j 7 $(FIRST) || code=$$?; $(TOGETHER) -j 2 $(LAST) || code=$$?; exit $$code
+	+@code=0; $(TOGETHER) -j 7 $(FIRST) || code=$$?; $(TOGETHER) -j 2 $(LAST) || code=$$?; exit $$code
 
 # make test-kernels, which CI runs on main, has the conformance suite: the longest part of make test-vm.
 idle-test-vm: export RARE_TESTS = TestTunesOnEveryMode|TestIngress|TestWireIsDelayed|TestKernelOptionsAreNamed
