@@ -3,7 +3,7 @@
 # four of them, as three retries are its default; requests, which is built on it, ends at once with
 # what the server has said.
 #
-# An answer of 503, 429 or 413 with `Retry-After: 3` takes 9 s: urllib3 sleeps for as long as the
+# An answer of 503 with `Retry-After: 3` takes 9 s: urllib3 sleeps for as long as the
 # server says, three times, and the timeout is that of each attempt. The server gets four requests,
 # and may ask for an hour. The same goes for what is built on urllib3 without requests: Kubernetes'
 # client for Python, with _request_timeout=1.
