@@ -241,8 +241,8 @@ func TestDialogues(t *testing.T) {
 		l.Close()
 		six = "http://" + listen(t, "tcp", "[::1]:0", web(0, "page")) + "/"
 	}
-	others := "let a client make the requests if the server speaks another protocol, such as " +
-		"HTTP/2 or gRPC: " + remedy.AsRoot("toll trace HOST:PORT --client 'COMMAND {host} {port}'")
+	others := "let a client make the requests if the server speaks another protocol: " +
+		remedy.AsRoot("toll trace HOST:PORT --client 'COMMAND {host} {port}'")
 	for _, tt := range []struct {
 		url, password string
 		words         string
