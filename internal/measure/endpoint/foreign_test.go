@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestForeignServers(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(streams)
 	const speaks = "the server does not answer such requests: it speaks "
-	for _, tt := range []struct{ url, err, hint string }{
+	for i, tt := range []struct{ url, err, hint string }{
 		{sealed, speaks + "TLS", "if it is HTTP, " + give("https://"+sealed+"/") + "; or " + let(sealed)},
 		{"http://" + sealed, speaks + "TLS",
 			"if it is HTTP, " + give("https://"+sealed+"/") + "; or " + let(sealed)},
@@ -91,7 +92,7 @@ func TestForeignServers(t *testing.T) {
 				remedy.AsRoot("toll trace HOST:PORT --client 'COMMAND {host} {port}'")},
 		{pages, "", ""},
 	} {
-		t.Run(tt.url, func(t *testing.T) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			s, err := speakerOf(Address{URL: tt.url}, "")
 			if err != nil {
 				t.Fatal(err)
