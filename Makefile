@@ -96,14 +96,14 @@ STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
 # The longest, which waits for namespaces, is not left for the end.
 RACED = $(addprefix ./internal/,reach/replica/build) $(filter-out %/replica/build,$(filter $(STARTING),$(OTHERS)))
-# Tests that work long in one goroutine. Others of their packages show the detector the same code.
-SINGLE = ^(FuzzLoadMachine|TestLoadGrown|TestScanOfAllPorts)$$
+# Tests that work long in one goroutine or in programs of their own. Others of their packages show the detector the same code.
+SINGLE = ^(FuzzLoadMachine|TestLoadGrown|TestScanOfAllPorts|TestHostile|TestJail|TestJailOfUser|TestRunForgets)$$
 .PHONY: race race-starting race-single race-others
 race: race-starting race-single race-others ## run the packages that are in no list; those that start goroutines with the race detector
 race-starting:
 	nice env $(RACE) $(call again,$(RACED),-race -timeout 20m -parallel 4 -skip '$(SINGLE)')
 race-single:
-	nice $(call again,./internal/reach/collect ./internal/reach/replica/dial,-timeout 20m -run '$(SINGLE)')
+	nice $(call again,$(addprefix ./internal/reach/,replica/build collect replica/dial),-timeout 20m -run '$(SINGLE)')
 race-others:
 	nice $(call again,$(filter-out $(STARTING),$(OTHERS)),-timeout 20m -parallel 4)
 
