@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"io"
+	"iter"
 	"net"
 	"net/netip"
 	"os"
@@ -24,6 +25,11 @@ const patience = time.Minute
 // exchange sends words from a client to a server on the namespace's loopback device.
 func exchange(t *testing.T, at string, words ...string) (server, client netip.AddrPort) {
 	t.Helper()
+	return exchangeAll(t, at, slices.Values(words))
+}
+
+func exchangeAll(t *testing.T, at string, words iter.Seq[string]) (server, client netip.AddrPort) {
+	t.Helper()
 	l, err := net.Listen("tcp", at)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +45,7 @@ func exchange(t *testing.T, at string, words ...string) (server, client netip.Ad
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, w := range words {
+	for w := range words {
 		if _, err := io.WriteString(c, w); err != nil {
 			t.Fatal(err)
 		}
@@ -200,8 +206,12 @@ func TestLargeRingBridgesASecond(t *testing.T) {
 		}
 		defer r.Close()
 		// Each word is seen twice, as it leaves and as it comes, and so is its acknowledgement.
-		const words = packets / 4
-		exchange(t, at.String(), slices.Repeat([]string{strings.Repeat("x", size)}, words)...)
+		word, words, begun := strings.Repeat("x", size), 0, time.Now()
+		exchangeAll(t, at.String(), func(yield func(string) bool) {
+			for words < packets/4 && time.Since(begun) < time.Second && yield(word) {
+				words++
+			}
+		})
 		got := 0
 		testwait.Until(t, patience, "the last packet has come", func() bool {
 			r.Read(func(p *Packet) {
