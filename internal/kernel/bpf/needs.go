@@ -35,15 +35,12 @@ func Check() error {
 // Tracepoints returns a function that reports whether this kernel has a tracepoint. Its errors are
 // those of Check, and of reading the kernel's BTF.
 func Tracepoints() (has func(tracepoint string) bool, err error) {
-	named, err := kernelHas()
+	named, err := Functions()
 	return func(tracepoint string) bool { return named("btf_trace_" + tracepoint) }, err
 }
 
 // Functions is Tracepoints for the kernel's functions. The kernel may still refuse programs at them.
-func Functions() (has func(function string) bool, err error) { return kernelHas() }
-
-// kernelHas returns a function that reports whether the kernel's BTF has a name.
-func kernelHas() (has func(name string) bool, err error) {
+func Functions() (has func(function string) bool, err error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
