@@ -24,10 +24,17 @@ func Slow(gap, pace time.Duration) bool {
 // Sums collects the rows of a visit's responses.
 type Sums struct {
 	relays    int
-	responses [][]Row
-	held      []int64 // by relays, of each response's request, ns
+	responses []response
 	waits     map[string]sample.EvidenceWait
 }
+
+type response struct {
+	rows []Row
+	held int64 // by relays, of the request, ns
+}
+
+// last returns when the last token was read, in ns.
+func (r response) last() int64 { return r.rows[len(r.rows)-1].total() }
 
 // NewSums returns sums of responses that came over n relays.
 func NewSums(n int) *Sums { return &Sums{relays: n, waits: map[string]sample.EvidenceWait{}} }
@@ -35,7 +42,7 @@ func NewSums(n int) *Sums { return &Sums{relays: n, waits: map[string]sample.Evi
 // Add adds the rows of a response, whose request relays held for a time, in ns.
 func (s *Sums) Add(rows []Row, held int64) {
 	if len(rows) > 0 {
-		s.responses, s.held = append(s.responses, rows), append(s.held, held)
+		s.responses = append(s.responses, response{rows, held})
 	}
 }
 
@@ -69,22 +76,16 @@ func (s *Sums) middle() *sample.EvidenceResponse {
 	if len(s.responses) == 0 {
 		return nil
 	}
-	order := make([]int, len(s.responses))
-	for i := range order {
-		order[i] = i
-	}
-	last := func(i int) int64 {
-		rows := s.responses[i]
-		return rows[len(rows)-1].total()
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(last(a), last(b)) })
-	at := order[len(order)/2]
-	rows := s.responses[at]
+	sorted := slices.SortedStableFunc(slices.Values(s.responses), func(a, b response) int {
+		return cmp.Compare(a.last(), b.last())
+	})
+	of := sorted[len(sorted)/2]
+	rows := of.rows
 	points := min(len(rows), sample.MostTokenPoints)
 	r := &sample.EvidenceResponse{Tokens: len(rows), Read: make([]float64, points)}
 	for i := range points {
 		row := rows[r.Token(i)-1]
-		r.Written = append(r.Written, seconds(row[Request]+s.held[at]+row[Server]))
+		r.Written = append(r.Written, seconds(row[Request]+of.held+row[Server]))
 		r.Read[i] = seconds(row.total())
 	}
 	for _, ns := range rows[len(rows)-1] {
@@ -102,7 +103,8 @@ func (s *Sums) NoteParts(e *sample.Evidence) {
 			p.Hop = i - relays + 1
 		}
 		var each []int64
-		for _, rows := range s.responses {
+		for _, of := range s.responses {
+			rows := of.rows
 			p.First += seconds(rows[0][i]) / float64(len(s.responses))
 			p.Last += seconds(rows[len(rows)-1][i]) / float64(len(s.responses))
 			for _, r := range rows {
@@ -132,8 +134,8 @@ func (s *Sums) NoteEpochs(e *sample.Evidence) {
 		p.Epochs = make([]float64, k)
 		for i := range k {
 			epoch := s.responses[i*n/k : (i+1)*n/k]
-			for _, rows := range epoch {
-				p.Epochs[i] += seconds(rows[len(rows)-1][part]) / float64(len(epoch))
+			for _, of := range epoch {
+				p.Epochs[i] += seconds(of.rows[len(of.rows)-1][part]) / float64(len(epoch))
 			}
 		}
 	}
@@ -166,7 +168,8 @@ func ofClient(g gap) int64 { return g.whole }
 func ofServer(g gap) int64 { return g.parts[Server] }
 
 func (s *Sums) gaps() (out []gap) {
-	for _, rows := range s.responses {
+	for _, of := range s.responses {
+		rows := of.rows
 		for i := 1; i < len(rows); i++ {
 			g := gap{whole: rows[i].total() - rows[i-1].total(), parts: slices.Clone(rows[i])}
 			for p := range g.parts {
