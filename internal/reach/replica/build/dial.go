@@ -319,16 +319,19 @@ func (c *machine) Scan(ctx context.Context, scans []replica.Scan) (out [][]uint1
 		return nil, err
 	}
 	var todo []replica.Scan
+	var calls []dial.Call
 	for _, x := range scans {
 		if _, known := c.scans[x]; known {
 			continue
 		}
-		if _, _, nowhere := c.place(x.Client, x.To); nowhere == nil {
+		if ns, source, nowhere := c.place(x.Client, x.To); nowhere == nil {
 			todo = append(todo, x)
+			calls = append(calls, dial.Call{From: ns, Source: source, Proto: "tcp",
+				To: netip.AddrPortFrom(x.To, 1)})
 		}
 	}
 	if len(todo) > 0 {
-		err = c.unfiltered(func() error { return c.scan(ctx, todo) })
+		err = c.unfiltered(func() error { return c.scan(ctx, todo, calls) })
 	}
 	for _, x := range scans {
 		out = append(out, c.scans[x])
@@ -336,22 +339,13 @@ func (c *machine) Scan(ctx context.Context, scans []replica.Scan) (out [][]uint1
 	return out, err
 }
 
-// scan makes scans, whose results it adds to c.scans.
-func (c *machine) scan(ctx context.Context, todo []replica.Scan) error {
+// scan makes scans by their calls, and adds the results to c.scans.
+func (c *machine) scan(ctx context.Context, todo []replica.Scan, calls []dial.Call) error {
 	var ruled []*netns.NS
 	for i, s := range c.from.Spaces {
 		if len(s.Nft.Messages)+len(s.Legacy) > 0 {
 			ruled = append(ruled, c.spaces[i])
 		}
-	}
-	calls := make([]dial.Call, len(todo))
-	for i, x := range todo {
-		ns, source, err := c.place(x.Client, x.To)
-		if err != nil {
-			return err
-		}
-		calls[i] = dial.Call{From: ns, Source: source, Proto: "tcp",
-			To: netip.AddrPortFrom(x.To, 1)}
 	}
 	first, like := c.same().ports(c.ports())
 	all, err := c.net.Scan(ctx, calls, first, ruled)
