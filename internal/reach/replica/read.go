@@ -39,7 +39,7 @@ func Read(ctx context.Context) (*Machine, error) {
 // read reads the machine whose namespace is the first of found.
 func read(ctx context.Context, found []netns.Found) (*Machine, error) {
 	nodes := make([]node, len(found))
-	err := each(ctx, len(found), func(i int) error {
+	err := Each(ctx, len(found), func(i int) error {
 		err := found[i].Visit(func() error { return nodes[i].read(found, i) })
 		if i > 0 { // the namespace may have ended, or may not be linked to the machine
 			return nil
@@ -53,7 +53,7 @@ func read(ctx context.Context, found []netns.Found) (*Machine, error) {
 	linked := linkedTo(nodes)
 	loaded, names := readModules(), netns.Names()
 	m.Spaces = make([]Space, len(linked))
-	err = each(ctx, len(linked), func(i int) error {
+	err = Each(ctx, len(linked), func(i int) error {
 		n := linked[i]
 		s := &m.Spaces[i]
 		*s = nodes[n].Space
@@ -83,8 +83,8 @@ func spaceOf(linked []int, ids map[int]int, id int) int {
 	return link.Elsewhere
 }
 
-// each calls f for 0 to n-1, a few concurrently, and joins the errors.
-func each(ctx context.Context, n int, f func(i int) error) error {
+// Each calls f for 0 to n-1, as many at once as there are CPUs, until ctx ends, and joins the errors.
+func Each(ctx context.Context, n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))

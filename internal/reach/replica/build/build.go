@@ -13,6 +13,7 @@
 package build
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -204,7 +205,7 @@ func (c *machine) namespace(settings ...[]setting) (*netns.NS, error) {
 func (c *machine) makeSpaces() (err error) {
 	n := len(c.from.Spaces)
 	c.spaces, c.files = make([]*netns.NS, n), make([]int, n)
-	err = atOnce(n, func(i int) error {
+	err = replica.Each(context.Background(), n, func(i int) error {
 		ns, err := c.namespace(quick)
 		if err != nil {
 			return err

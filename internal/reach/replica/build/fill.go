@@ -1,10 +1,8 @@
 package build
 
 import (
-	"errors"
-	"runtime"
+	"context"
 	"strings"
-	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -44,25 +42,9 @@ func apply(list []setting) {
 
 // inEach calls f in each of the namespaces, in as many at once as there are CPUs.
 func inEach(spaces []*netns.NS, f func(i int) error) error {
-	return atOnce(len(spaces), func(i int) error {
+	return replica.Each(context.Background(), len(spaces), func(i int) error {
 		return spaces[i].Do(func() error { return f(i) })
 	})
-}
-
-// atOnce calls f for 0 to n-1, as many at once as there are CPUs.
-func atOnce(n int, f func(i int) error) error {
-	errs := make([]error, n)
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var all sync.WaitGroup
-	for i := range n {
-		free <- struct{}{}
-		all.Go(func() {
-			errs[i] = f(i)
-			<-free
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // fill makes a namespace's addresses, routes and rules. It must be called in the namespace.
