@@ -66,6 +66,9 @@ func CheckClock() error {
 	return nil
 }
 
+// notSupported is the kernel's ENOTSUPP, its answer to programs at functions that it cannot patch.
+const notSupported = unix.Errno(524)
+
 // Explain explains an error of loading or attaching programs. It returns a
 // *machine.UnsupportedError if the user lacks permission, or if the kernel refuses the programs.
 // remedy tells which kernel they need.
@@ -77,7 +80,8 @@ func Explain(err error, remedy string) error {
 			Missing: "this user may not load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
 			// The library's error suggests causes in older kernels.
 			Remedy: "run toll as root of the machine itself, not of a container", Err: unix.EPERM}
-	case errors.As(err, &v), errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL):
+	case errors.As(err, &v), errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL),
+		errors.Is(err, notSupported):
 		return &machine.UnsupportedError{Missing: "this kernel refuses the BPF programs",
 			Remedy: remedy, Err: err}
 	}

@@ -127,8 +127,7 @@ func Open(of Of) (*Recorder, error) {
 		of.Reads = false
 		return Open(of)
 	case atFunctions:
-		err = &machine.UnsupportedError{Missing: "the kernel lacks tracepoint " + locked +
-			", and refuses a program at the function", Remedy: needed, Err: err}
+		err = bpf.Explain(err, needed)
 	default:
 		err = bpf.Explain(err, "a kernel with BTF")
 	}
