@@ -19,6 +19,7 @@ type datagram struct {
 	size int
 	dns  bool // it has the form of a message of DNS
 	both bool // its protocol is one in which both sides send what answers nothing
+	seal seal
 }
 
 // Bits of the head of a message of DNS.
@@ -50,7 +51,9 @@ func datagramOf(p *capture.Packet) datagram {
 		answers := binary.BigEndian.Uint16(p.Payload[6:])
 		d.dns = questions == 1 && answers == 0 || questions <= 1 && d.head&dnsReply != 0
 	}
-	d.both = !d.dns && areTwoWayPackets(p.Payload, p.Size)
+	if !d.dns {
+		d.both, d.seal = opensQUIC(p.Payload), sealOf(p.Payload, p.Size)
+	}
 	return d
 }
 
@@ -93,7 +96,8 @@ type dialog struct {
 	strays  int      // replies to no request
 	both    bool     // sides send what answers nothing
 	hides   hides
-	had     int64 // when the client had read all replies so far; 0: unknown
+	seals   [2]seal // the last ones of each way
+	had     int64   // when the client had read all replies so far; 0: unknown
 }
 
 type dialogKey struct {
@@ -158,12 +162,14 @@ func (d *dialog) elsewhere(way, device int) bool {
 }
 
 // note looks for protocols in which both sides send what answers nothing.
-func (d *dialog) note(x datagram) {
-	d.both = d.both || x.both || !x.dns && d.hides.add(byte(x.head>>24))
+func (d *dialog) note(way int, x datagram) {
+	d.both = d.both || x.both || x.seal.follows(d.seals[way]) ||
+		!x.dns && d.hides.add(byte(x.head>>24))
+	d.seals[way] = x.seal
 }
 
 func (d *dialog) ask(device int, x datagram) {
-	if d.note(x); !d.elsewhere(0, device) {
+	if d.note(0, x); !d.elsewhere(0, device) {
 		q := &query{of: d, request: x}
 		d.queries, d.waiting = append(d.queries, q), append(d.waiting, q)
 	}
@@ -172,7 +178,7 @@ func (d *dialog) ask(device int, x datagram) {
 // answer finds the request that a reply is to: by its number if it is of DNS, and else the oldest
 // one that waits.
 func (d *dialog) answer(device int, x datagram) {
-	if d.note(x); d.elsewhere(1, device) {
+	if d.note(1, x); d.elsewhere(1, device) {
 		return
 	}
 	d.waiting = slices.DeleteFunc(d.waiting, func(q *query) bool { return q.lost(x.at) })

@@ -36,27 +36,41 @@ func areAMQP(b []byte) bool {
 		b[5] <= 1 && b[performative] == 0 && b[performative+1] == 0x53
 }
 
-// areTwoWayPackets reports whether a datagram of a size begins like one of QUIC that opens a connection,
-// or of WireGuard.
-func areTwoWayPackets(b []byte, size int) bool {
+// opensQUIC reports whether a datagram begins like one of QUIC that opens a connection.
+func opensQUIC(b []byte) bool {
 	const (
-		header              = 6 // of QUIC, up to the length of the connection's name
-		long, longest       = 0xc0, 20
-		first, second       = 1, 0x6b3343cf // versions
-		greeting, answer    = 148, 92       // bytes of WireGuard's packets
-		data, least, blocks = 4, 32, 16
+		header        = 6 // up to the length of the connection's name
+		long, longest = 0xc0, 20
+		first, second = 1, 0x6b3343cf // versions
 	)
-	if len(b) < header {
+	if len(b) < header || b[0]&long != long || b[header-1] > longest {
 		return false
 	}
-	switch version := binary.BigEndian.Uint32(b[1:]); {
-	case b[0]&long == long && b[header-1] <= longest:
-		return version == first || version == second
-	case version>>8 != 0:
-		return false
+	version := binary.BigEndian.Uint32(b[1:])
+	return version == first || version == second
+}
+
+// seal is what WireGuard's data say in clear.
+type seal struct {
+	session uint32
+	number  uint64 // from 1 on; 0: the datagram has another form
+}
+
+func sealOf(b []byte, size int) seal {
+	const data, header, block = 4, 16, 16
+	if len(b) < header || size < header+block || size%block != 0 ||
+		binary.LittleEndian.Uint32(b) != data {
+		return seal{}
 	}
-	return b[0] == 1 && size == greeting || b[0] == 2 && size == answer ||
-		b[0] == data && size >= least && size%blocks == 0
+	return seal{binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:]) + 1}
+}
+
+// follows reports whether data come next, or after a few that are lost, to earlier ones. A single
+// datagram of another protocol may look like data; two of them do not count on.
+func (s seal) follows(earlier seal) bool {
+	const lost = 64
+	return earlier.number != 0 && s.session == earlier.session &&
+		s.number > earlier.number && s.number-earlier.number <= lost
 }
 
 // hides has the first bytes of datagrams, in which QUIC hides all but two or three bits.
