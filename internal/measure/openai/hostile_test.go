@@ -185,7 +185,7 @@ func TestHostileResponses(t *testing.T) {
 }
 
 func TestHostileWaits(t *testing.T) {
-	varies := map[*regexp.Regexp]string{regexp.MustCompile(`\d+ bytes came`): "N bytes came",
+	varies := map[*regexp.Regexp]string{regexp.MustCompile(`\d{3,} bytes came`): "N bytes came",
 		regexp.MustCompile(`(no){2,}n?…?$`):          "nono…",
 		regexp.MustCompile(`(: keep-alive ){2,}.*$`): ": keep-alive …"}
 	const brief = 400 * time.Millisecond // a busy machine gets more
@@ -215,7 +215,7 @@ func TestHostileWaits(t *testing.T) {
 		{"head-drips", drip("HTTP/1.1 200 OK\r\nA: ", "x"),
 			"the response header did not end within {timeout}: N bytes came"},
 		{"status-stalls", stall("HTTP/1.1 2"),
-			"the response header did not end within {timeout}: N bytes came"},
+			"the response header did not end within {timeout}: 10 bytes came"},
 		{"status-drips", drip("", "HTTP/1.1 2"),
 			"the response header did not end within {timeout}: N bytes came"},
 		{"hints-drip", drip("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
