@@ -79,8 +79,7 @@ func (m Machine) obstacles() []obstacle {
 			"/proc/sys/user/max_net_namespaces is 0",
 			remedy.AsRoot("sysctl -w user.max_net_namespaces=15000")},
 		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
-			"the container's seccomp profile forbids it, as Docker's default does",
-			"run toll outside the container, or the container with --privileged"},
+			"the container's seccomp profile forbids it, as Docker's default does", m.Uncontained()},
 		{denied, m.bareRoot,
 			"root has no CAP_SETFCAP here, and may therefore map no root into one",
 			"run toll with root's capabilities, or as another user, who needs none"},
@@ -129,6 +128,8 @@ type namespaceError struct {
 func (e *namespaceError) Error() string {
 	return fmt.Sprintf("make a user namespace: %s: %v", e.reason, e.cause)
 }
+
+func (e *namespaceError) Is(target error) bool { return target == ErrUnsupported }
 
 func (e *namespaceError) Unwrap() error { return e.cause }
 

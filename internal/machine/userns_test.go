@@ -60,8 +60,25 @@ func TestExplainUserNamespace(t *testing.T) {
 			"use a kernel with CONFIG_NET_NS=y"},
 		{"seccomp", map[string]string{"/.dockerenv": "", "/proc/self/status": "Seccomp:\t2\n"},
 			syscall.EPERM, "the container's seccomp profile forbids it, as Docker's default does",
-			"run toll outside the container, or the container with " +
-				"--privileged"},
+			"run toll outside the container, or the container with --security-opt " +
+				"seccomp=unconfined --security-opt systempaths=unconfined"},
+		{"seccomp and AppArmor", map[string]string{"/.dockerenv": "",
+			"/proc/self/status":       "Seccomp:\t2\n",
+			"/proc/self/attr/current": "docker-default (enforce)\n"},
+			syscall.EPERM, "the container's seccomp profile forbids it, as Docker's default does",
+			"run toll outside the container, or the container with --security-opt " +
+				"seccomp=unconfined --security-opt systempaths=unconfined --security-opt " +
+				"apparmor=unconfined"},
+		{"seccomp of Podman", map[string]string{"/run/.containerenv": "",
+			"/proc/self/status":       "Seccomp:\t2\n",
+			"/proc/self/attr/current": "unconfined\n"},
+			syscall.EPERM, "the container's seccomp profile forbids it, as Docker's default does",
+			"run toll outside the container, or the container with --security-opt " +
+				"seccomp=unconfined --security-opt unmask=ALL"},
+		{"seccomp in a pod", map[string]string{"/proc/1/cgroup": "0::/kubepods/x\n",
+			"/proc/self/status": "Seccomp:\t2\n"},
+			syscall.EPERM, "the container's seccomp profile forbids it, as Docker's default does",
+			"run toll outside the container, or the container with --privileged"},
 		{"seccomp-no-container", map[string]string{"/proc/self/status": "Seccomp:\t2\n"},
 			syscall.EPERM, "no known setting forbids it", "run toll as root"},
 		{"chroot", map[string]string{"/proc/self/mountinfo": "31 22 0:5 / /proc rw - proc " +

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"os"
 	"slices"
 	"strings"
 )
@@ -77,6 +78,38 @@ func firmware(vendor, product string) string {
 		}
 	}
 	return ""
+}
+
+// Uncontained returns what to do where the container that this process is in keeps it from making
+// namespaces and setting what they need. Without more privileges on the machine, a container gets
+// its own from what these options turn off: filters of system calls and mounts over parts of /proc.
+func (m Machine) Uncontained() string {
+	const outside, option = "run toll outside the container, or the container with ", "--security-opt "
+	var options string
+	switch m.container() {
+	case "Docker":
+		options = option + "seccomp=unconfined " + option + "systempaths=unconfined"
+	case "Podman":
+		options = option + "seccomp=unconfined " + option + "unmask=ALL"
+	default:
+		return outside + "--privileged"
+	}
+	if strings.HasSuffix(m.text("/proc/self/attr/current"), "(enforce)") {
+		options += " " + option + "apparmor=unconfined"
+	}
+	return outside + options
+}
+
+// Contained returns the kind of the container whose own network this process is in, such as
+// "Docker" or "Kubernetes"; "": it is in none, or that is not known.
+func (m Machine) Contained() string {
+	own, err := os.Readlink(m.path("/proc/self/ns/net"))
+	first, errFirst := os.Readlink(m.path("/proc/1/ns/net"))
+	// Only the machine's first network namespace has this setting.
+	if err != nil || errFirst != nil || own != first || m.exists("/proc/sys/net/core/netdev_max_backlog") {
+		return ""
+	}
+	return m.container()
 }
 
 func (m Machine) container() string {

@@ -1,6 +1,44 @@
 package machine
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Containers with the machine's network, and processes in a network that was made in one, are not
+// meant.
+func TestContained(t *testing.T) {
+	const backlog = "/proc/sys/net/core/netdev_max_backlog"
+	for name, c := range map[string]struct {
+		own, first string
+		files      map[string]string
+		want       string
+	}{
+		"its own network":     {"net:[2]", "net:[2]", map[string]string{"/.dockerenv": ""}, "Docker"},
+		"the machine's":       {"net:[1]", "net:[1]", map[string]string{"/.dockerenv": "", backlog: "1000\n"}, ""},
+		"one made in it":      {"net:[3]", "net:[2]", map[string]string{"/.dockerenv": ""}, ""},
+		"the first is hidden": {"net:[2]", "", map[string]string{"/.dockerenv": ""}, ""},
+		"a machine's other":   {"net:[2]", "net:[2]", nil, ""},
+	} {
+		m := tree(t, c.files)
+		for of, id := range map[string]string{"self": c.own, "1": c.first} {
+			dir := filepath.Join(m.Root, "proc", of, "ns")
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if id == "" {
+				continue
+			}
+			if err := os.Symlink(id, filepath.Join(dir, "net")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := m.Contained(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
 
 func TestVirtualization(t *testing.T) {
 	const guest, metal, arm = "flags\t: fpu hypervisor sse\n", "flags\t: fpu sse\n",
