@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/text/hint"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -48,8 +49,8 @@ their paths.`,
 			if err := pathHeadroom(); err != nil {
 				return err
 			}
-			return f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
-				list := checkModes(c.Context(), b[0], names)
+			list := func(b path.Builder) error {
+				list := checkModes(c.Context(), b, names)
 				if stop := interrupted(c.Context()); stop != nil {
 					return stop
 				}
@@ -57,7 +58,14 @@ their paths.`,
 					return out.print(e, view.Modes(list))
 				}
 				return out.print(e, view.ModeLines(list))
+			}
+			err = f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
+				return list(b[0])
 			})
+			if on == sample.Lab && errors.Is(err, machine.ErrUnsupported) {
+				return list(refusing{err: err})
+			}
+			return err
 		},
 	}
 	f.addBuilder(c.Flags(), checksPaths)
@@ -65,6 +73,14 @@ their paths.`,
 	out.add(c.Flags(), document.ModeList)
 	return c
 }
+
+// refusing is a lab that cannot be had here.
+type refusing struct {
+	path.Builder
+	err error
+}
+
+func (r refusing) Check(context.Context, path.Spec) error { return r.err }
 
 // checkModes returns the named modes, or all if none is named, with what can be built here. It
 // returns an incomplete list once ctx has ended.
@@ -86,11 +102,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []view.M
 				ri.Or = slices.Clone(ways[1].Hops)
 			}
 			if err := b.Check(ctx, path.Spec{Mode: m.Name, From: r.From, To: r.To}); err != nil {
-				ri.Here, ri.Missing = false, path.OneLine(err)
-				var u *machine.UnsupportedError
-				if errors.As(err, &u) {
-					ri.Remedy = u.Remedy
-				}
+				ri.Here, ri.Missing, ri.Remedy = false, path.OneLine(err), hint.Of(err)
 			}
 			info.Paths = append(info.Paths, ri)
 		}

@@ -16,9 +16,13 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/remedy"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
@@ -394,5 +398,22 @@ func TestUserNamespacesForbidden(t *testing.T) {
 		"toll: hint: " + remedy.AsRoot("sysctl -w user.max_user_namespaces=15000") + "\n"
 	if got := errOut.String(); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestModesWithoutLab lists the modes where the lab cannot be had, and the reason once.
+func TestModesWithoutLab(t *testing.T) {
+	cause := &machine.UnsupportedError{Missing: "no namespaces", Remedy: "leave the jail"}
+	list := checkModes(t.Context(), refusing{err: cause}, nil)
+	if len(list) != len(mode.All()) {
+		t.Errorf("%d modes", len(list))
+	}
+	d := view.ModeLines(list)
+	var why []string
+	for _, b := range d.Sections[1].Blocks {
+		why = append(why, b.(document.Paragraph).Text.String())
+	}
+	if want := []string{"all: no namespaces; hint: leave the jail"}; !slices.Equal(why, want) {
+		t.Errorf("%q, want %q", why, want)
 	}
 }

@@ -80,7 +80,11 @@ func ModeLines(list []Mode) document.Document {
 	if len(missing) > 0 {
 		not := document.Section{Title: document.Strongly("Not here")}
 		for _, r := range missing {
-			not.Add(paragraph(1, printable.List(r.of)+": "+r.why))
+			of := printable.List(r.of)
+			if len(list) > 1 && len(r.of) == len(list) {
+				of = "all"
+			}
+			not.Add(paragraph(1, of+": "+r.why))
 		}
 		d.Add(not)
 	}

@@ -77,4 +77,9 @@ func TestModeLines(t *testing.T) {
 	if !slices.Equal(missing, lacks) {
 		t.Errorf("%q, want %q", missing, lacks)
 	}
+	d = ModeLines([]Mode{{Mode: "host", Paths: []ModePath{{Missing: far}}},
+		{Mode: "bridge", Paths: []ModePath{{Missing: far}, {Missing: far}}}})
+	if got := d.Sections[1].Blocks[0].(document.Paragraph).Text.String(); got != "all: "+far {
+		t.Errorf("%q", got)
+	}
 }
