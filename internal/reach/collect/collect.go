@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -23,6 +23,10 @@ import (
 // returns an error only if it cannot read the sockets.
 func readFacts(ctx context.Context) (f *ports.Facts, rest func(), err error) {
 	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0}
+	if c.f.Contained = (machine.Machine{}).Contained(); c.f.Contained != "" {
+		c.missing("who gets to this network", "toll runs in a "+c.f.Contained+" container, and reads "+
+			"that container's network only", "run toll ports on the machine")
+	}
 	c.processes()
 	rest = c.proxyUse()
 	if err := c.sockets(); err != nil {
@@ -141,12 +145,7 @@ func (c *collector) readAttached() (err error) {
 // unrouted returns why packets to a loopback address are not delivered, or "" if they are.
 func (c *collector) unrouted() string {
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		here := slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
-			return d.Kind == "loopback" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool {
-				return p.Addr() == a
-			})
-		})
-		if !here {
+		if !c.f.HasLoopback(a) {
 			continue
 		}
 		if err := link.LocalRoute(a); err != nil {

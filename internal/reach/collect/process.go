@@ -41,6 +41,7 @@ func (c *collector) processes() {
 		return
 	}
 	open := map[int]map[uint32]bool{} // sockets' inodes by PID
+	var around string                 // the container that this process is in
 	for _, proc := range all {
 		pid := proc.PID
 		args, err := proc.CmdLine()
@@ -51,6 +52,9 @@ func (c *collector) processes() {
 			Container: containerID(proc)}, parent: parent(proc)}
 		if p.parent == os.Getpid() && len(args) > 1 && args[1] == replica.Arg {
 			continue // of the copy that is to be made
+		}
+		if c.f.Contained != "" && pid == 1 {
+			around = p.Container
 		}
 		p.space, _ = netns.ID(pid)
 		if id, called, ok := starterArgs(args); ok {
@@ -65,6 +69,11 @@ func (c *collector) processes() {
 		}
 		if open[pid], err = sock.Inodes(pid); errors.Is(err, fs.ErrPermission) {
 			c.hidden = append(c.hidden, p.Process)
+		}
+	}
+	for i := range c.procs {
+		if p := &c.procs[i]; p.Container == around {
+			p.Container = ""
 		}
 	}
 	// a container's first process first

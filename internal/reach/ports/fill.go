@@ -293,7 +293,7 @@ func (f *Facts) supposeFrom(r *Row, six bool) {
 		to   netip.Addr
 		from place
 		ok   bool
-	}{{first, loop, place{kind: OwnAddr}, true}, {OwnAddr, own, place{kind: OwnAddr}, true},
+	}{{first, loop, place{kind: OwnAddr}, f.HasLoopback(loop)}, {OwnAddr, own, place{kind: OwnAddr}, true},
 		{Neighbour, own, place{kind: Neighbour, bridge: bridge}, bridge != ""},
 		{Remote, own, place{kind: Remote}, card != ""}} {
 		if !x.ok || !x.to.IsValid() {

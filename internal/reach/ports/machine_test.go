@@ -2,6 +2,7 @@ package ports
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -246,6 +247,49 @@ func proxyOff(f *Facts) {
 	f.Listeners = f.Listeners[:2]
 	f.Containers[0].Published = f.Containers[0].Published[:1]
 	f.Switches.BridgeNF = true
+}
+
+// Where IPv6 is turned off, lo has no ::1, which a socket of both families would have.
+func TestNoLoopback6(t *testing.T) {
+	f := healthy()
+	f.Devices[0].Addrs = f.Devices[0].Addrs[:1]
+	for name, r := range map[string]*Report{"supposed": Judge(f, 8080), "in a copy": try(f, 8080)} {
+		paths := find(t, r, "::", 8080).Paths
+		if p, ok := paths[Loopback6]; ok {
+			t.Errorf("%s: %+v", name, p)
+		}
+		if _, ok := find(t, r, "0.0.0.0", 8080).Paths[Loopback]; !ok {
+			t.Errorf("%s: 127.0.0.1 is not dialled", name)
+		}
+	}
+}
+
+// TestContained has the network of a container, which a machine that is not known is around.
+func TestContained(t *testing.T) {
+	f := healthy()
+	f.Contained = "Docker"
+	around := func(r Reason) bool { return r.Code == AroundIt && r.Of == "Docker" }
+	doubts := func(paths map[Client]Path, dials []Path) (out []Client) {
+		for _, p := range append(slices.Collect(maps.Values(paths)), dials...) {
+			if slices.ContainsFunc(p.Doubt, around) {
+				out = once(out, p.Client)
+			}
+		}
+		return out
+	}
+	r := try(f, 8080)
+	row := find(t, r, "0.0.0.0", 8080)
+	if got := doubts(row.Paths, row.Dials); !slices.Equal(got, []Client{Remote}) {
+		t.Errorf("in doubt: %v", got)
+	}
+	if in := try(f, 80).Inside[0]; !slices.Equal(doubts(in.Paths, in.Dials), []Client{Remote}) {
+		t.Errorf("inside: %v", in.Dials)
+	}
+	lost := try(f, 8080, losing("machine", replica.Lost{Why: replica.Localnet}))
+	if row = find(t, lost, "0.0.0.0", 8080); row.Paths[Remote].Kind != Blocked ||
+		doubts(row.Paths, row.Dials) != nil {
+		t.Errorf("what the container itself drops is in doubt: %+v", row.Paths)
+	}
 }
 
 // route_localnet has no effect on ::1.

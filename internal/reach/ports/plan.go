@@ -58,7 +58,9 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 			if six {
 				loop, kind = netip.IPv6Loopback(), Loopback6
 			}
-			add(column, kind, loop)
+			if c.f.HasLoopback(loop) {
+				add(column, kind, loop)
+			}
 			add(column, OwnAddr, primary)
 			for _, a := range named {
 				if a.IsLoopback() && a != loop {

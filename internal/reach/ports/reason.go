@@ -77,6 +77,7 @@ const (
 	DialsOnly     Code = "dials-only"     // By dials At, the only address of Of
 	TaskAnswers   Code = "task-answers"
 	ProxyOnDemand Code = "proxy-on-demand"
+	AroundIt      Code = "around-it" // the container of Of's that toll is in
 )
 
 // The codes of why a client gained or lost an answer, or gets another one.

@@ -38,6 +38,7 @@ func Judge(f *Facts, port uint16) *Report {
 	}
 	for i := range rows {
 		f.settle(&rows[i])
+		f.doubtOutside(rows[i].Paths, rows[i].Dials)
 	}
 	for _, row := range rows {
 		if port == 0 || row.Port == port && f.about(row.Proto) {
@@ -56,6 +57,9 @@ func Judge(f *Facts, port uint16) *Report {
 		r.Containers, r.Networks = f.homes(), f.Networks
 	}
 	r.Inside = slices.DeleteFunc(f.insides(port), func(in Inside) bool { return !f.about(in.Proto) })
+	for _, in := range r.Inside {
+		f.doubtOutside(in.Paths, in.Dials)
+	}
 	r.Exposure = r.exposure()
 	r.Answer = r.answer()
 	return r
@@ -112,6 +116,35 @@ func (f *Facts) onDemand(r *Row) {
 	}
 	for i, p := range r.Dials {
 		r.Dials[i] = change(p)
+	}
+}
+
+// HasLoopback reports whether a loopback address is one of the machine's: with IPv6 turned off, ::1 is
+// not. It is supposed if the loopback device is not known.
+func (f *Facts) HasLoopback(a netip.Addr) bool {
+	i := slices.IndexFunc(f.Devices, func(d Device) bool { return d.Kind == "loopback" })
+	return i < 0 || slices.ContainsFunc(f.Devices[i].Addrs, func(p netip.Prefix) bool {
+		return p.Addr() == a
+	})
+}
+
+// doubtOutside allows for the machine around a container, whose network is all that is known: who
+// gets to that network is decided outside of it.
+func (f *Facts) doubtOutside(paths map[Client]Path, dials []Path) {
+	if f.Contained == "" {
+		return
+	}
+	doubt := func(p Path) Path {
+		if p.Client == Remote && p.Kind != Blocked && p.Kind != Nothing {
+			p.Doubt = once(p.Doubt, Reason{Code: AroundIt, Of: f.Contained})
+		}
+		return p
+	}
+	for c, p := range paths {
+		paths[c] = doubt(p)
+	}
+	for i, p := range dials {
+		dials[i] = doubt(p)
 	}
 }
 

@@ -58,6 +58,8 @@ var ofPorts = map[ports.Code]string{
 	ports.TaskAnswers:   "whether any of the service's tasks answers",
 	ports.ProxyOnDemand: "dockerd has the socket, no docker-proxy runs for it, and no rule redirects " +
 		"127.0.0.1: it answers only if this engine starts docker-proxy for the first client",
+	ports.AroundIt: "which ports of this {of} container the machine around it publishes, and what it " +
+		"lets through",
 
 	ports.ItIsLost:      "it is {lost}",
 	ports.NotServed:     "nothing serves it any more",
