@@ -12,6 +12,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 )
 
 // linux/netfilter/nfnetlink_hook.h
@@ -35,7 +37,7 @@ type hook struct {
 
 // hooks lists the programs in the packet filters of the calling thread's network namespace.
 func hooks() (map[hook]bool, error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func Save() (out []raw.Message, err error) {
 	if _, err := os.Stat("/sys/module/ip_set"); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("read ipsets: %w", err)
 	}
@@ -210,7 +210,7 @@ func Restore(saved []raw.Message) (refused []raw.Refused, err error) {
 	if len(saved) == 0 {
 		return nil, nil
 	}
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("write ipsets: %w", err)
 	}

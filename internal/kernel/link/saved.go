@@ -11,6 +11,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -222,7 +223,7 @@ func marshal(list ...netlink.Attribute) []byte {
 // rawDump returns the answers to a request for a list, the last one if all were interrupted: see
 // Interrupted.
 func rawDump(t uint16, header []byte) (out [][]byte, err error) {
-	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+	c, err := raw.Dial(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, err
 	}
@@ -251,12 +252,8 @@ func rawDump(t uint16, header []byte) (out [][]byte, err error) {
 type sender struct{ *netlink.Conn }
 
 func openSender() (sender, error) {
-	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
-	if err != nil {
-		return sender{}, err
-	}
-	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // reasons in words, Linux 4.12
-	return sender{c}, nil
+	c, err := raw.Dial(unix.NETLINK_ROUTE)
+	return sender{c}, err
 }
 
 // sendOne sends one message.

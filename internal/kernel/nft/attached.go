@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 )
 
 // Attached is a chain at a hook outside of IP, which Read leaves out: of netdev, bridge, or inet's
@@ -21,7 +21,7 @@ type Attached struct {
 // ListAttached lists the chains of netdev, bridge and inet's ingress that have rules or a dropping
 // policy.
 func ListAttached() ([]Attached, error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"github.com/google/nftables/xt"
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 )
 
 // The library leaves out unknown expressions, and fails at those for one direction of a connection.
@@ -38,7 +39,7 @@ func (r rawRule) comment() string {
 type opaque string
 
 func listRules(ch *nftables.Chain) ([]rawRule, error) {
-	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	conn, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 )
 
 // Listed is a chain, a table or a flow table of any family.
@@ -24,7 +26,7 @@ type Listed struct {
 
 // List lists the packet filters of all programs, including those that Read cannot represent.
 func List() ([]Listed, error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
@@ -63,7 +65,7 @@ func chainOf(family byte, a attributes) string {
 // if the change is undone. It returns 0 without nf_tables.
 func Generation() (uint32, error) {
 	const header, genID = 4, 1 // struct nfgenmsg, NFTA_GEN_ID
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return 0, fmt.Errorf("open nftables: %w", err)
 	}

@@ -15,7 +15,7 @@ var errBusy = errors.New("the rules keep changing")
 
 // Save reads all rules, or none if the kernel lacks nf_tables.
 func Save() (Saved, error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return Saved{}, fmt.Errorf("open nftables: %w", err)
 	}

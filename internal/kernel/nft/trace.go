@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
@@ -273,7 +273,7 @@ type Placed struct {
 // Placements returns the rules of a chain of the calling thread's namespace by their handles, as an
 // Event has them. The table's name is like "ip filter".
 func Placements(table, chain string) (map[uint64]Placed, error) {
-	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	c, err := raw.Dial(unix.NETLINK_NETFILTER)
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
