@@ -69,7 +69,7 @@ func (s Saved) Random() bool {
 			bytes.IndexByte(list, byte(expr.MetaKeyPRANDOM)) < 0) {
 			continue
 		}
-		for _, e := range expressions(r.attrs) {
+		for _, e := range r.expressions() {
 			switch {
 			case e.name == "numgen", e.name == "hash", xtables.RandomMatch(e.xt()):
 				return true
@@ -89,7 +89,7 @@ func (s Saved) Untracks() bool {
 			"notrack")...) {
 			continue
 		}
-		if slices.ContainsFunc(expressions(r.attrs), func(e expression) bool {
+		if slices.ContainsFunc(r.expressions(), func(e expression) bool {
 			return e.name == "notrack" || slices.Contains(xtables.Untracking, e.xt())
 		}) {
 			return true

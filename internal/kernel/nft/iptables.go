@@ -15,7 +15,7 @@ func (s Saved) Options() map[Place][]string {
 	out := map[Place][]string{}
 	for r := range s.eachRule() {
 		six := r.header[0] == unix.NFPROTO_IPV6
-		if o, ok := (&iptablesRule{six: six}).read(expressions(r.attrs)); ok {
+		if o, ok := (&iptablesRule{six: six}).read(r.expressions()); ok {
 			out[Place{r.table, r.chain, r.number}] = o
 		}
 	}

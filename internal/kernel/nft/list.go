@@ -260,8 +260,7 @@ type attributes []attribute
 var errAttributes = errors.New("damaged netlink attributes")
 
 // decode returns attributes whose data are parts of b.
-func decode(b []byte) (out attributes, err error) {
-	const flags = unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER
+func decode(b []byte) (attributes, error) {
 	n := 0
 	for rest := b; len(rest) > 0; n++ {
 		size, err := sizeOf(rest)
@@ -270,17 +269,22 @@ func decode(b []byte) (out attributes, err error) {
 		}
 		rest = rest[min(len(rest), aligned(size)):]
 	}
-	out = make(attributes, 0, n)
+	return make(attributes, 0, n).decode(b)
+}
+
+// decode appends attributes whose data are parts of b.
+func (a attributes) decode(b []byte) (attributes, error) {
+	const flags = unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER
 	for len(b) > 0 {
 		size, err := sizeOf(b)
 		if err != nil {
-			return out, err
+			return a, err
 		}
-		out = append(out, attribute{binary.NativeEndian.Uint16(b[2:]) &^ flags,
+		a = append(a, attribute{binary.NativeEndian.Uint16(b[2:]) &^ flags,
 			b[unix.NLA_HDRLEN:size:size]})
 		b = b[min(len(b), aligned(size)):]
 	}
-	return out, nil
+	return a, nil
 }
 
 // sizeOf returns the size of the first attribute, with its header.

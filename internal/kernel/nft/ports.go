@@ -39,7 +39,7 @@ func (s Saved) PortUse() (out PortUse, ok bool) {
 	sets := s.setWords()
 	others := map[string]int{} // rules for any port, by chain
 	for r := range s.eachRule() {
-		r.exprs = expressions(r.attrs)
+		r.exprs = r.expressions()
 		p := portReader{rule: r, sets: sets, use: &out}
 		if !p.read() {
 			return out, false

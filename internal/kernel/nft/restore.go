@@ -298,15 +298,57 @@ type expression struct {
 }
 
 // expressions decodes a rule's expressions; a damaged one has no name.
-func expressions(rule attributes) (out []expression) {
-	list, _ := decode(rule.get(unix.NFTA_RULE_EXPRESSIONS))
-	for _, x := range list {
+func expressions(rule attributes) []expression { return (&decoder{}).expressions(rule) }
+
+// decoder decodes one rule after the other into the same memory.
+type decoder struct {
+	rule, list, all attributes
+	exprs           []expression
+}
+
+// expressions is like the function. What it returned before changes.
+func (d *decoder) expressions(rule attributes) []expression {
+	d.list, _ = d.list[:0].decode(rule.get(unix.NFTA_RULE_EXPRESSIONS))
+	d.exprs, d.all = d.exprs[:0], d.all[:0]
+	for _, x := range d.list {
 		e := expression{list: x}
-		if a, err := decode(x.data); err == nil {
-			e.name = a.text(unix.NFTA_EXPR_NAME)
-			e.attrs, _ = decode(a.get(unix.NFTA_EXPR_DATA))
+		n := len(d.all)
+		if both, err := d.all.decode(x.data); err == nil {
+			e.name = expressionNames.of(both[n:].get(unix.NFTA_EXPR_NAME))
+			d.all, _ = d.all.decode(both[n:].get(unix.NFTA_EXPR_DATA))
+			e.attrs = d.all[n:len(d.all):len(d.all)]
 		}
-		out = append(out, e)
+		d.exprs = append(d.exprs, e)
+	}
+	return d.exprs
+}
+
+// words has strings, so that those of thousands of rules are not allocated again for each.
+type words map[string]string
+
+var expressionNames = func() words {
+	out := words{}
+	for _, name := range slices.Concat(harmless, []string{"counter", "immediate", "target", "nat",
+		"masq", "redir", "reject", "notrack", "objref"}) {
+		out[name] = name
 	}
 	return out
+}()
+
+// of returns the text of an attribute, like text.
+func (w words) of(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	if s, ok := w[string(b)]; ok {
+		return s
+	}
+	return string(b)
+}
+
+// keep is like of, and remembers the string.
+func (w words) keep(b []byte) string {
+	s := w.of(b)
+	w[s] = s
+	return s
 }

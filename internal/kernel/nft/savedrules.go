@@ -28,6 +28,7 @@ func (s Saved) HasRules(table string) bool {
 }
 
 type savedRule struct {
+	decoder      *decoder
 	at           int // in the messages
 	header       []byte
 	table, chain string
@@ -49,12 +50,17 @@ type setSize struct{ key, data uint32 }
 // inRules has the messages that eachRule needs.
 var inRules = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWSET, unix.NFT_MSG_NEWRULE}
 
-// eachRule yields the rules, in order, one after the other, because a machine may have tens of
-// thousands: without what decoded adds, and without idle, which needs the later rules of the chain.
+// eachRule yields the rules, in order, one after the other in the same memory, because a machine may
+// have tens of thousands: without what decoded adds, and without idle, which needs the later rules of
+// the chain.
 func (s Saved) eachRule() iter.Seq[*savedRule] {
 	return func(yield func(*savedRule) bool) {
 		numbers := map[[2]string]int{}
 		objects, sets := map[string]map[string]string{}, map[string]map[string]setSize{}
+		known := words{}
+		var table, name string // of the last message
+		var family byte
+		r, d := &savedRule{}, decoder{}
 		for i, m := range s.Messages {
 			if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || len(m.Data) < headerSize {
 				continue
@@ -63,11 +69,15 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 			if !slices.Contains(inRules, kind) {
 				continue
 			}
-			a, err := decode(m.Data[headerSize:])
-			if err != nil {
+			a, err := d.rule[:0].decode(m.Data[headerSize:])
+			if d.rule = a; err != nil {
 				continue
 			}
-			table := familyName(m.Data[0]) + " " + a.text(unix.NFTA_RULE_TABLE)
+			of := known.keep(a.get(unix.NFTA_RULE_TABLE))
+			if table == "" || of != name || family != m.Data[0] {
+				name, family = of, m.Data[0]
+				table = familyName(family) + " " + name
+			}
 			if objects[table] == nil {
 				objects[table], sets[table] = map[string]string{}, map[string]setSize{}
 			}
@@ -82,8 +92,8 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 					a.number(unix.NFTA_SET_DATA_LEN)}
 				continue
 			}
-			r := &savedRule{at: i, header: m.Data[:headerSize], table: table,
-				chain: a.text(unix.NFTA_RULE_CHAIN), attrs: a, limits: objects[table],
+			*r = savedRule{decoder: &d, at: i, header: m.Data[:headerSize], table: table,
+				chain: known.keep(a.get(unix.NFTA_RULE_CHAIN)), attrs: a, limits: objects[table],
 				sets: sets[table]}
 			numbers[[2]string{table, r.chain}]++
 			r.number = numbers[[2]string{table, r.chain}]
@@ -94,12 +104,15 @@ func (s Saved) eachRule() iter.Seq[*savedRule] {
 	}
 }
 
-// decoded yields the rules with what word needs.
+// expressions decodes the rule's expressions, until the next rule.
+func (r *savedRule) expressions() []expression { return r.decoder.expressions(r.attrs) }
+
+// decoded yields the rules, like eachRule, with what word needs.
 func (s Saved) decoded(known xtables.Known) iter.Seq[*savedRule] {
 	return func(yield func(*savedRule) bool) {
 		updated := s.updated()
 		for r := range s.eachRule() {
-			r.known, r.exprs, r.updated = known, expressions(r.attrs), updated[r.table]
+			r.known, r.exprs, r.updated = known, r.expressions(), updated[r.table]
 			if !yield(r) {
 				return
 			}
@@ -138,7 +151,7 @@ func (s Saved) Filled() (out []uint16) {
 		if !mentions(r.attrs.get(unix.NFTA_RULE_EXPRESSIONS), "SET") {
 			continue
 		}
-		for _, e := range expressions(r.attrs) {
+		for _, e := range r.expressions() {
 			if e.name == "target" {
 				out = append(out, xtables.Filled(e.xt(), byte(e.attrs.number(unix.NFTA_TARGET_REV)),
 					e.attrs.get(unix.NFTA_TARGET_INFO))...)
@@ -167,10 +180,13 @@ func (s Saved) each(kind uint16, words ...string) iter.Seq2[uint8, attributes] {
 func (s Saved) rules(known xtables.Known) []*savedRule {
 	var out []*savedRule
 	chains := map[[2]string][]*savedRule{}
-	for r := range s.decoded(known) {
+	for each := range s.decoded(known) {
+		r := *each
+		r.attrs = slices.Clone(r.attrs)
+		r.exprs = expressions(r.attrs)
 		key := [2]string{r.table, r.chain}
-		chains[key] = append(chains[key], r)
-		out = append(out, r)
+		chains[key] = append(chains[key], &r)
+		out = append(out, &r)
 	}
 	for _, rules := range chains {
 		last := true

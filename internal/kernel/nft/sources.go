@@ -33,7 +33,7 @@ func (s Saved) Sources(out *xtables.Sources) {
 	parts := map[string]map[keyPart]bool{}
 	for r := range s.eachRule() {
 		if !nat[r.table] {
-			r.exprs = expressions(r.attrs)
+			r.exprs = r.expressions()
 			r.sources(out, parts)
 		}
 	}
