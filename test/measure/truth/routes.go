@@ -20,9 +20,6 @@ import (
 const (
 	routeLimit = 0.2e-6 // s; how far another part of a request may move
 	wakeLimit  = 0.5e-6 // the same of a part in which a process is woken up
-	// sideShare is the share of what is planted by which another part may move: a server that has slept
-	// finds its caches cold.
-	sideShare = 0.05
 )
 
 // plantedRoute is a difference between two routes to servers that are otherwise alike.
@@ -42,49 +39,60 @@ type routeKind struct {
 	spin    time.Duration // of the relay, each way
 	rules   int           // in FORWARD
 	bridges int
-	limited bool // the server's CPU time
+	period  time.Duration // of which the server may have limitedTo of CPU time; 0: it has no limit
 }
 
 const (
 	routeSpin  = 20 * time.Microsecond
 	routeSleep = time.Millisecond
 	large      = 1 << 20
+	rules      = 100
+	limitedTo  = 2 * time.Millisecond
+	period     = 10 * time.Millisecond
 )
 
+// Both routes have what is planted, and one of them twice of it. A route without it would differ in
+// other parts, too: a server that never sleeps finds its caches warm, and one that needs less CPU
+// time than its client takes the CPU from it as soon as a request comes.
 var plantedRoutes = []plantedRoute{
 	{name: "a server that spins", what: routeSpin.String(), row: "server", part: "its own CPU time",
-		planted: routeKind{answer: answering{Spin: routeSpin}}, known: routeSpin},
+		plain:   routeKind{answer: answering{Spin: routeSpin}},
+		planted: routeKind{answer: answering{Spin: 2 * routeSpin}}, known: routeSpin},
 	{name: "a server that sleeps", what: routeSleep.String(), row: "server", part: "asleep",
-		planted: routeKind{answer: answering{Sleep: routeSleep}}, known: routeSleep},
+		plain:   routeKind{answer: answering{Sleep: routeSleep}},
+		planted: routeKind{answer: answering{Sleep: 2 * routeSleep}}, known: routeSleep},
 	{name: "a relay that spins", what: spin.String() + " each way", row: "relay",
-		part: "its own CPU time", plain: routeKind{relay: true},
-		planted: routeKind{relay: true, spin: spin}, known: 2 * spin},
+		part: "its own CPU time", plain: routeKind{relay: true, spin: spin},
+		planted: routeKind{relay: true, spin: 2 * spin}, known: 2 * spin},
 	{name: "a long reply", what: "1 MiB", row: "transfer", also: "client",
-		planted: routeKind{answer: answering{Size: large}}},
-	{name: "rules in FORWARD", what: "100 rules", row: "network", planted: routeKind{rules: 100}},
+		plain:   routeKind{answer: answering{Size: large}},
+		planted: routeKind{answer: answering{Size: 2 * large}}},
+	{name: "rules in FORWARD", what: strconv.Itoa(rules), row: "network",
+		plain: routeKind{rules: rules}, planted: routeKind{rules: 2 * rules}},
 	{name: "a second bridge", what: "behind the first", row: "network",
 		planted: routeKind{bridges: 2}},
-	{name: "a CPU quota", what: "2 of each 10 ms, of which a reply takes 2", row: "server",
-		part: "waiting for a CPU", plain: routeKind{answer: answering{Burn: 2 * time.Millisecond}},
-		planted: routeKind{answer: answering{Burn: 2 * time.Millisecond}, limited: true}},
+	{name: "a CPU quota", what: fmt.Sprintf("%v in a period of %v", limitedTo, period), row: "server",
+		part:    "waiting for a CPU",
+		plain:   routeKind{answer: answering{Burn: limitedTo}, period: period},
+		planted: routeKind{answer: answering{Burn: limitedTo}, period: 2 * period}},
 }
 
 // routes shows that toll trace ADDRESS finds, and sizes, what is planted in a route to a server.
 func (t *trial) routes(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of routes: planted differences",
 		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces "+
-			"behind bridges, %d traces of %s each. What the planted costs is known, or is "+
-			"measured for %s by clients of this program, without toll. All run on one CPU, so that "+
-			"wake-ups take the same time with and without it. A row holds if the right "+
-			"part moves by that amount ±%.0f %%, and no other by more than %.1f µs, %.1f µs of "+
-			"one with a wake-up, or %.0f %% of the planted, which has side effects. A part that "+
-			"moved farther, but whose interval over rounds is not all beyond that, is too wide to "+
-			"tell. Of a long reply, which the client goes on reading once all of it has come, the "+
-			"client's part counts, too. The last row is a server that answers 300 clients one after another, on all CPUs: `--attach` must say what "+
-			"these measure themselves, less what it says that following slows.",
+			"behind bridges, %d traces of %s each. Both have what is planted, and one of them twice "+
+			"of it. What that costs is known, or is measured for %s by clients of this program, "+
+			"without toll. All run on one CPU, so that wake-ups take the same time with and without "+
+			"it. A row holds if the right part moves by that amount ±%.0f %%, and no other by more "+
+			"than %.1f µs, or %.1f µs of one with a wake-up. It is unclear if an interval over "+
+			"rounds has values on both sides of a limit. Of a long reply, which the client goes on "+
+			"reading once all of it has come, the client's part counts, too. The last row is a "+
+			"server that answers 300 clients one after another, on all CPUs: `--attach` must say "+
+			"what these measure themselves, less what it says that following slows.",
 			t.scale.tracePlant.n, t.scale.tracePlant.each, t.scale.traceReference,
-			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond, percent*sideShare),
-		head: []string{"planted", "is", "costs", "the part moved by", "the farthest other"}}
+			percent*plantedShare, routeLimit/microsecond, wakeLimit/microsecond),
+		head: []string{"planted", "is", "costs", "the part moved by", "others that moved, or may have"}}
 	for _, d := range plantedRoutes {
 		v, cells, err := t.findInRoute(ctx, d)
 		if ctx.Err() != nil {
@@ -145,8 +153,8 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 		t.say("trace-routes: %s: run %d of %d: %s; others: %s", d.name, i+1, t.scale.tracePlant.n,
 			m.right[i], m.last())
 	}
-	return m.verdict(known, limitsFor(known)), []string{known.String(), mean(m.right).String(),
-		m.text()}, nil
+	return m.verdict(known, routeLimits), []string{known.String(), mean(m.right).String(),
+		m.text(routeLimits)}, nil
 }
 
 // addRoute adds a trace of the routes "plain" and "planted".
@@ -216,16 +224,12 @@ func wakes(row string) bool {
 		!strings.HasPrefix(row, "server's")
 }
 
-// limitsFor returns how far a row that is not meant to may move, in s, if what is planted moves its
-// row by a known amount.
-func limitsFor(known amount) func(row string) float64 {
-	side := sideShare * math.Abs(known.at)
-	return func(row string) float64 {
-		if wakes(row) {
-			return max(wakeLimit, side)
-		}
-		return max(routeLimit, side)
+// routeLimits returns how far a row that is not meant to may move, in s.
+func routeLimits(row string) float64 {
+	if wakes(row) {
+		return wakeLimit
 	}
+	return routeLimit
 }
 
 // traceArgs returns the arguments that trace a plain route and another one.

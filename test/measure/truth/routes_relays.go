@@ -37,9 +37,8 @@ func (t *trial) sums(ctx context.Context) (table, error) {
 		text: fmt.Sprintf("`toll trace plain=… published=…` to a server beside the client, and to "+
 			"one in a container behind a published port of the lab, %d traces of %s each. A trace "+
 			"agrees if the interval of what it cannot attribute has 0 in it. A row holds if as "+
-			"many do as 95 %% intervals let, but for a chance of %.1f %%, and their mean is known "+
-			"to within %.0f %% of what the route "+
-			"adds.", t.scale.tracePlant.n, t.scale.tracePlant.each, percent*missRisk,
+			"many do as 95 %% intervals let, but for a chance of %.1f %%. It is unclear if their mean "+
+			"is not known to within %.0f %% of what the route adds.", t.scale.tracePlant.n, t.scale.tracePlant.each, percent*missRisk,
 			percent*plantedShare),
 		head: []string{"over", "adds, µs", "not attributed, µs", "agree"}}
 	for _, m := range relayedModes {
@@ -89,7 +88,7 @@ func (s *summed) add(r *judged.Report) error {
 func (s *summed) verdict() verdict {
 	v := holdsIf(len(s.rest) > 0 && s.agree >= least(len(s.rest), stats.Confidence, missRisk))
 	if mean(s.rest).half > plantedShare*math.Abs(mean(s.adds).at) {
-		v = worst(v, tooWide)
+		v = worst(v, unclear)
 	}
 	return v
 }

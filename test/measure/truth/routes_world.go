@@ -145,8 +145,8 @@ func (w *routeWorld) serve(ns *netns.NS, k routeKind, at string) error {
 		return err
 	}
 	enter := ""
-	if k.limited {
-		group, err := w.limited()
+	if k.period > 0 {
+		group, err := w.limited(k.period)
 		if err != nil {
 			return err
 		}
@@ -165,12 +165,14 @@ func (w *routeWorld) serve(ns *netns.NS, k routeKind, at string) error {
 	return err
 }
 
-// limited makes a control group that may use 2 of each 10 ms of CPU time.
-func (w *routeWorld) limited() (dir string, err error) {
+// limited makes a control group that may use limitedTo of CPU time in each period.
+func (w *routeWorld) limited(period time.Duration) (dir string, err error) {
+	quota, of := strconv.FormatInt(limitedTo.Microseconds(), 10),
+		strconv.FormatInt(period.Microseconds(), 10)
 	parent := "/sys/fs/cgroup/cpu"
-	files := map[string]string{"cpu.cfs_period_us": "10000", "cpu.cfs_quota_us": "2000"}
+	files := map[string]string{"cpu.cfs_period_us": of, "cpu.cfs_quota_us": quota}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // version 2
-		parent, files = "/sys/fs/cgroup", map[string]string{"cpu.max": "2000 10000"}
+		parent, files = "/sys/fs/cgroup", map[string]string{"cpu.max": quota + " " + of}
 	}
 	if dir, err = os.MkdirTemp(parent, "toll-truth-"); err != nil {
 		return "", err
@@ -288,7 +290,7 @@ func sizeOf(b []byte) (int, error) {
 // turn has a connection of its own, as each of toll's visits has: a long reply takes longer on one whose
 // windows are still small.
 func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) {
-	buffer := make([]byte, large+1<<10)
+	buffer := make([]byte, 2*large+1<<10)
 	var by []float64
 	for until := time.Now().Add(during); time.Now().Before(until) || len(by) < 2; {
 		var middle [2]float64

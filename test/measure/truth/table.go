@@ -11,7 +11,8 @@ const (
 	yes     verdict = "yes"
 	no      verdict = "**no**"
 	tooWide verdict = "**no**: too wide to tell"
-	noWord  verdict = "" // the row only informs
+	unclear verdict = "unclear" // neither that it holds nor that it does not
+	noWord  verdict = ""        // the row only informs
 )
 
 func holdsIf(ok bool) verdict {
@@ -35,14 +36,14 @@ type row struct {
 
 func (t *table) add(v verdict, cells ...string) { t.rows = append(t.rows, row{cells, v}) }
 
-// holds returns false if no row has a verdict.
+// holds returns false if no row is known to hold.
 func (t *table) holds() bool {
 	said := false
 	for _, r := range t.rows {
 		switch r.holds {
 		case yes:
 			said = true
-		case noWord:
+		case noWord, unclear:
 		default:
 			return false
 		}

@@ -34,6 +34,8 @@ func TestHolds(t *testing.T) {
 		{"all", []verdict{noWord, yes, yes}, true},
 		{"one-not", []verdict{yes, no, yes}, false},
 		{"too-wide", []verdict{yes, tooWide}, false},
+		{"unclear", []verdict{yes, unclear}, true},
+		{"all-unclear", []verdict{unclear}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out table

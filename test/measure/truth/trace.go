@@ -56,9 +56,20 @@ func (a amount) near(limit float64) verdict {
 	return no
 }
 
-// worst returns no before tooWide before yes.
+// within tests whether the amount is within the limit of 0: all of its interval, or none of it.
+func (a amount) within(limit float64) verdict {
+	switch {
+	case math.Abs(a.at)+a.half <= limit:
+		return yes
+	case math.Abs(a.at)-a.half > limit:
+		return no
+	}
+	return unclear
+}
+
+// worst returns no before tooWide before unclear before yes.
 func worst(a, b verdict) verdict {
-	for _, v := range []verdict{no, tooWide} {
+	for _, v := range []verdict{no, tooWide, unclear} {
 		if a == v || b == v {
 			return v
 		}

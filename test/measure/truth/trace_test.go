@@ -150,8 +150,9 @@ func TestMoved(t *testing.T) {
 		{"too-little", 0.05, 3, known, no},
 		{"too-much", 0.05, 5, known, no},
 		{"another-moves", -0.2, 4, known, no},
-		{"another-hardly-moves", -0.09, 4, known, yes},
-		{"amount-unknown", 0.05, 4, amount{4e-6, 1e-6}, tooWide},
+		{"another-hardly-moves", -0.05, 4, known, yes},
+		{"another-may-move", -0.09, 4, known, unclear},
+		{"amount-unknown", 0.05, 4, amount{4e-6, 1e-6}, unclear},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := moved{others: map[string][]amount{}}
@@ -164,8 +165,8 @@ func TestMoved(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := m.verdict(c.known, func(string) float64 { return otherLimit }); got != c.want {
-				t.Errorf("%q: %s, %s", got, mean(m.right), m.text())
+			if got := m.verdict(c.known, partLimits); got != c.want {
+				t.Errorf("%q: %s, %s", got, mean(m.right), m.text(partLimits))
 			}
 		})
 	}
