@@ -146,6 +146,7 @@ const (
 	TooFew   Blame = "too few rounds"
 	NoOther  Blame = "one route" // no other route to compare with
 	Held     Blame = "held back" // the same, but tokens arrive together
+	Together Blame = "together"  // tokens arrive together over every route
 )
 
 func accuse(r *analysis.Report, all []Culprit) (out []analysis.Finding) {
@@ -154,7 +155,7 @@ func accuse(r *analysis.Report, all []Culprit) (out []analysis.Finding) {
 		code  string
 	}{{Network, BlameNetwork}, {Both, BlameBoth}, {Server, BlameModel}, {Nobody, BlameNobody},
 		{NotKnown, BlameUnclear}, {TooFew, BlameTooFew}, {Held, BlameHeld},
-		{NoOther, BlameOneRoute}} {
+		{Together, BlameTogether}, {NoOther, BlameOneRoute}} {
 		f := analysis.Finding{Code: x.code}
 		for _, c := range all {
 			at := slices.IndexFunc(r.Cells, func(o analysis.Cell) bool {

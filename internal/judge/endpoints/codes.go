@@ -17,11 +17,12 @@ const (
 	// By the gaps between tokens, of the steadiest route; Values has its SlowGaps.
 	SteadiestAlone  = "steadiest-alone" // there is no other route
 	Steadiest       = "steadiest"
-	SteadiestUnheld = "steadiest-unheld" // of those that do not hold tokens back
+	SteadiestUnheld = "steadiest-unheld" // of those that neither hold tokens back nor take longer
 
 	// Why a route, the first of Cells, is blamed in comparison with the steadiest one. What is the
-	// Blame, Why that by the gaps alone, Prices the excess of its slow gaps and, if it is certain, of
-	// its first token. Values has OtherX for the steadiest route's X.
+	// Blame, Why that by the gaps alone, Prices the excess of its slow gaps and, as far as they are
+	// certain, of the times in Names. Values has OtherX for the steadiest route's X. N is the number of
+	// other routes whose gaps exceed the median gap less.
 	RouteBlamed   = "route-blamed"
 	RouteHolds    = "route-holds-tokens" // more than the steadiest one
 	TooFewToBlame = "too-few-rounds-to-blame"
@@ -34,6 +35,7 @@ const (
 	BlameUnclear  = "blame-unclear"
 	BlameTooFew   = "blame-too-few-rounds"
 	BlameHeld     = "blame-held"
+	BlameTogether = "blame-together"
 	BlameOneRoute = "blame-one-route"
 
 	NetworkBetter = "network-better" // these routes are better than the baseline

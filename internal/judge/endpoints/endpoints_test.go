@@ -179,7 +179,8 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 	if f := finding(t, got, "Is it the network or the model? "); f !=
 		"Is it the network or the model? Over near the slowest tenth of the gaps "+
 			"between tokens is 4.0 ms longer than the median gap, less than over any other "+
-			"route that does not hold tokens back: that much is the server's own." {
+			"route that neither holds tokens back nor takes longer: that much comes from the "+
+			"server, or from what the routes share." {
 		t.Errorf("%q", f)
 	}
 	if f := finding(t, got, "gateway: "); !strings.HasPrefix(f, "gateway: the network: ") ||
@@ -196,6 +197,62 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 		if !testgolden.HasLine(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
+	}
+}
+
+// No route is the steady one by its gaps alone, and none is blamed by them alone: a gateway may be
+// steady because it delays tokens, or slow and steady, and all routes may share what is slow.
+func TestRoutesBesideGaps(t *testing.T) {
+	const ms = time.Millisecond
+	set := func(r routesRun, glued int64, response float64, gaps map[time.Duration]int64) {
+		v := &r.File.Visits[len(r.File.Visits)-1]
+		v.Client.Counts["glued"] = glued
+		v.Times["gap"] = r.histogram(gaps)
+		v.Values["response"] = response
+	}
+	for name, tt := range map[string]struct {
+		visit func(r routesRun, round, cell int)
+		want  []string // in the answer
+		no    string
+	}{
+		"smoothed": {func(r routesRun, round, cell int) {
+			if r.chatted(round, cell, 50*ms, 60*ms); cell == 2 {
+				set(r, 0, 4.05, map[time.Duration]int64{27 * ms: 100})
+			}
+		}, []string{"The network, over gateway.", "Over gateway, against direct: its median gap is 7.00 ms longer; " +
+			"its responses take 1.400 s longer."}, "over direct."},
+		"slow for each token": {func(r routesRun, round, cell int) {
+			if r.chatted(round, cell, 50*ms, 0); cell == 2 {
+				set(r, 0, 4.55, map[time.Duration]int64{45 * ms: 100})
+			}
+		}, []string{"The network, over gateway.", "Over gateway, against direct: its median gap is 25.02 ms longer; " +
+			"its responses take 2.500 s longer; its slow gaps are 25.01 ms longer."}, "steadily"},
+		"all at the end": {func(r routesRun, round, cell int) {
+			r.chatted(round, cell, 560*ms, 0)
+			set(r, 100, 0.561, map[time.Duration]int64{0: 100})
+		}, []string{"The server, or something before all routes, sends its tokens together."}, "steadily"},
+		"a shared stall": {func(r routesRun, round, cell int) { r.chatted(round, cell, 50*ms, 60*ms) },
+			[]string{"The model, or what the routes share, over gateway.",
+				"Over every route the slowest tenth of the gaps is at least 60 ms longer than the median gap."},
+			"steadily"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoutes(t, "chat", "direct", "gateway")
+			for round := range 8 {
+				for cell := range 3 {
+					tt.visit(r, round, cell)
+				}
+			}
+			said := strings.Join(judged(r.File).Answer.Text, "\n")
+			for _, want := range tt.want {
+				if !testgolden.HasLine(said, want) {
+					t.Errorf("no %q in\n%s", want, said)
+				}
+			}
+			if strings.Contains(said, tt.no) {
+				t.Errorf("%q in\n%s", tt.no, said)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,9 @@ const (
 	// fewShare the server is to blame, and from mostShare on the route.
 	fewShare  = 0.25
 	mostShare = 0.5
+	// slowerShare is the share of a time from which on a route that takes longer than another one may
+	// be steady because it delays tokens.
+	slowerShare = LittleShare
 	// steadyShare is the largest excess of the slow gaps, as a share of the median gap, for which
 	// nothing is to blame.
 	steadyShare = 0.5
@@ -31,9 +34,9 @@ func slowness(s *analysis.Series) float64 {
 }
 
 // networkOrModel returns the findings on slow tokens, the culprit for each route, and whether there
-// are several routes. What the slow gaps of all routes have in common comes from the server, and the
-// steadiest route shows it. Another route's excess over that in the same rounds comes from the
-// route.
+// are several routes. What the slow gaps of all routes have in common comes from the server, or from
+// what the routes share, and the steadiest route shows it. Another route's excess over that in the
+// same rounds comes from the route.
 func (j study) networkOrModel(r *analysis.Report) (said []analysis.Finding, culprits []Culprit,
 	several bool) {
 	var routes []int
@@ -61,14 +64,27 @@ func (j study) networkOrModel(r *analysis.Report) (said []analysis.Finding, culp
 		f.Code = SteadiestAlone
 		return append(said, f), []Culprit{{Route: analysis.Label(best.Cell), Blame: NoOther}}, several
 	}
-	if slices.ContainsFunc(routes, func(i int) bool { return heldBeyond(j.Series[i], best) }) {
-		f.Code = SteadiestUnheld
+	if said == nil && !slices.ContainsFunc(routes, func(i int) bool { return !glued(j.Series[i]) }) {
+		for _, i := range routes {
+			culprits = append(culprits, Culprit{Route: analysis.Label(j.Series[i].Cell), Blame: Together})
+		}
+		return nil, culprits, several
+	}
+	others := 0 // with fewer slow gaps, or none
+	for _, i := range routes {
+		if heldBeyond(j.Series[i], best) || slowness(j.Series[i]) < slowness(best) {
+			others++
+			f.Code = SteadiestUnheld
+		}
 	}
 	for _, i := range routes {
 		if i == steadiest || judged(i) {
 			continue
 		}
 		if c, ok := j.blame(r, i, steadiest); ok {
+			if c.Why != nil {
+				c.Why.N = others
+			}
 			culprits = append(culprits, c)
 		}
 	}
@@ -77,16 +93,40 @@ func (j study) networkOrModel(r *analysis.Report) (said []analysis.Finding, culp
 
 // steadiest returns the route whose slow gaps exceed its median gap the least. It passes over a
 // route that holds more tokens back than another one, because tokens that arrive together have no
-// gaps between them.
+// gaps between them, and over one that is slower: it may be steady because it delays tokens.
 func (j study) steadiest(routes []int) int {
 	best := routes[0]
 	for _, i := range routes[1:] {
 		a, b := j.Series[i], j.Series[best]
-		if heldBeyond(b, a) || !heldBeyond(a, b) && slowness(a) < slowness(b) {
+		better := slowness(a) < slowness(b)
+		switch slow, bestSlow := j.slower(i, best), j.slower(best, i); {
+		case heldBeyond(a, b) || heldBeyond(b, a):
+			better = heldBeyond(b, a)
+		case slow != bestSlow:
+			better = bestSlow
+		}
+		if better {
 			best = i
 		}
 	}
 	return best
+}
+
+// ranks are the times of a response, beside its slow gaps, that a route may make longer.
+var ranks = []string{workload.FirstTokenP50, workload.GapP50, workload.ResponseTime}
+
+// slower reports whether route i certainly takes longer than route b.
+func (j study) slower(i, b int) bool {
+	return slices.ContainsFunc(ranks, func(metric string) bool {
+		p := j.Added(i, b, metric)
+		return p != nil && p.Verdict == stats.Costs && p.Low > slowerShare*median(j.Series[i], metric)
+	})
+}
+
+// glued reports whether most tokens of a route certainly arrived together.
+func glued(s *analysis.Series) bool {
+	m, _ := s.Metric(workload.Glued)
+	return m.Low > mostShare
 }
 
 // blame compares route i with the steadiest one. ok is false if they have no round in common.
@@ -109,15 +149,21 @@ func (j study) blame(r *analysis.Report, i, steadiest int) (c Culprit, ok bool) 
 	if held {
 		f.Code = RouteHolds
 	}
-	first := j.Added(i, steadiest, workload.FirstTokenP50)
-	late := first != nil && first.Verdict == stats.Costs
-	if late {
-		f.Prices = append(f.Prices, *first)
+	much := false
+	for _, metric := range ranks {
+		p := j.Added(i, steadiest, metric)
+		if p == nil || p.Verdict != stats.Costs {
+			continue
+		}
+		long := p.Low > fewShare*median(s, metric)
+		if much = much || long; long || metric == workload.FirstTokenP50 {
+			f.Names, f.Prices = append(f.Names, metric), append(f.Prices, *p)
+		}
 	}
-	switch most := late && first.Low > mostShare*median(s, workload.FirstTokenP50); {
-	case held || most && (c.Blame == Nobody || c.Blame == NotKnown):
+	switch {
+	case held || much && (c.Blame == Nobody || c.Blame == NotKnown):
 		c.Blame = Network
-	case most && c.Blame == Server:
+	case much && c.Blame == Server:
 		c.Blame = Both
 	}
 	f.What = string(c.Blame)

@@ -24,7 +24,7 @@ func (w *writer) why(fs []analysis.Finding) string {
 	case held && len(proof) == 1: // which is that tokens are held back
 		gaps = ""
 	case held:
-		gaps = proof[1] + "."
+		gaps = strings.Join(proof[1:], "; ") + "."
 	case f.Why == string(endpoints.NotKnown):
 		gaps = strings.Join(proof, "; ") + "."
 	default:
@@ -49,15 +49,19 @@ func (w *writer) gaps(f analysis.Finding) string {
 
 func (w *writer) steadiest(f analysis.Finding) string { return w.r.Cells[f.Cells[1]].Label() }
 
-// proofs returns that tokens are held back and that the first one comes late, as far as that is so.
+// later says of a time of a response by how much it is longer.
+var later = map[string]string{workload.FirstTokenP50: "its first token comes %s later",
+	workload.GapP50: "its median gap is %s longer", workload.ResponseTime: "its responses take %s longer"}
+
+// proofs returns that tokens are held back, and which times are longer, as far as that is so.
 func (w *writer) proofs(f analysis.Finding) (out []string) {
 	if f.Code == endpoints.RouteHolds {
 		out = append(out, fmt.Sprintf("%.0f %% of its tokens came together with another one (over %s "+
 			"%.0f %%): something on the path holds them back", 100*f.Values[workload.Glued],
 			w.steadiest(f), 100*f.Values[endpoints.Other+workload.Glued]))
 	}
-	if len(f.Prices) > 1 {
-		out = append(out, fmt.Sprintf("its first token comes %s later", f.Prices[1].Amount()))
+	for i, metric := range f.Names {
+		out = append(out, fmt.Sprintf(later[metric], f.Prices[i+1].Amount()))
 	}
 	return out
 }
@@ -66,8 +70,13 @@ func (w *writer) proofs(f analysis.Finding) (out []string) {
 func (w *writer) proof(fs []analysis.Finding) string {
 	f := fs[0]
 	if f.What == string(endpoints.Server) {
-		return fmt.Sprintf("Over every route the slowest tenth of the gaps is at least %s longer than "+
-			"the median gap.", workload.Milliseconds(f.Values[endpoints.Other+endpoints.SlowGaps]))
+		slow, over := f.Values[endpoints.Other+endpoints.SlowGaps], "every route"
+		if f.N > 0 {
+			slow = min(slow, f.Values[endpoints.SlowGaps])
+			over = w.r.Cells[f.Cells[0]].Label() + " and " + w.steadiest(f)
+		}
+		return fmt.Sprintf("Over %s the slowest tenth of the gaps is at least %s longer than the median "+
+			"gap.", over, workload.Milliseconds(slow))
 	}
 	say := w.proofs(f)
 	if f.Prices[0].Verdict == stats.Costs && f.Code != endpoints.RouteHolds {

@@ -66,7 +66,9 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		f := valued(code, 1, 0)
 		f.What, f.Why = string(who), string(endpoints.Both)
 		f.Prices = []analysis.Price{{Unit: "s", Median: 0.09, Low: 0.08, High: 0.1, N: 9,
-			Verdict: stats.Costs}, {Unit: "s", Median: 0.3, Low: 0.29, High: 0.31, N: 9}}
+			Verdict: stats.Costs}, {Unit: "s", Median: 0.3, Low: 0.29, High: 0.31, N: 9},
+			{Unit: "s", Median: 0.7, Low: 0.6, High: 0.8, N: 9}}
+		f.Names = []string{workload.FirstTokenP50, workload.ResponseTime}
 		return f
 	}
 	loaded := func(code, load string, cell int) analysis.Finding {
@@ -108,19 +110,18 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"from the server's: give another route to the same server."},
 		{valued(endpoints.Steadiest, 0),
 			"Is it the network or the model? Over a the slowest tenth of the gaps between tokens " +
-				"is 100 ms longer than the median gap, less than over any other route: " +
-				"that much is " +
-				"the server's own."},
+				"is 100 ms longer than the median gap, less than over any other route: that much comes from the " +
+				"server, or from what the routes share."},
 		{valued(endpoints.SteadiestUnheld, 0),
 			"Is it the network or the model? Over a the slowest tenth of the gaps between tokens " +
 				"is 100 ms longer than the median gap, less than over any other route " +
-				"that does not " +
-				"hold tokens back: that much is the server's own."},
+				"that neither holds tokens back nor takes longer: that much comes from the server, or from what the " +
+				"routes share."},
 		{blamed(endpoints.RouteBlamed, endpoints.Network),
-			"Over b, against a: its first token comes 300 ms (290–310) later; its slow gaps are " +
-				"90 ms (80–100) longer; 1 stall (over a 0).\nb: the network: its " +
+			"Over b, against a: its first token comes 300 ms (290–310) later; its responses take " +
+				"700 ms (600–800) longer; its slow gaps are 90 ms (80–100) longer; 1 stall (over a 0).\nb: the network: its " +
 				"first token comes " +
-				"300 ms (290–310) later; its slow gaps are 100 ms longer than its " +
+				"300 ms (290–310) later; its responses take 700 ms (600–800) longer; its slow gaps are 100 ms longer than its " +
 				"median gap, +90 ms " +
 				"(+80 to +100) of that beyond a's. 25 % of its tokens arrived together " +
 				"with another " +
@@ -129,9 +130,9 @@ func TestTemplatesOfRoutes(t *testing.T) {
 		{blamed(endpoints.RouteHolds, endpoints.Network),
 			"Over b, against a: 25 % of its tokens came together with another one (over a 2 %): " +
 				"something on the path holds them back; its first token comes 300 ms " +
-				"(290–310) later; " +
+				"(290–310) later; its responses take 700 ms (600–800) longer; " +
 				"1 stall (over a 0).\nb: the network: its first token comes 300 ms " +
-				"(290–310) later. " +
+				"(290–310) later; its responses take 700 ms (600–800) longer. " +
 				"25 % of its tokens arrived together with another one: they were " +
 				"held back on the " +
 				"path. 1 of its gaps was a stall."},
@@ -141,7 +142,7 @@ func TestTemplatesOfRoutes(t *testing.T) {
 				"address as another route to see which of the two holds them back."},
 		{of(endpoints.BlameNetwork, 0, 1), "The network, over a and b."},
 		{of(endpoints.BlameBoth, 0), "Both, over a."},
-		{of(endpoints.BlameModel, 0), "The model, over a."},
+		{of(endpoints.BlameModel, 0), "The model, or what the routes share, over a."},
 		{of(endpoints.BlameNobody, 0), "Neither, over a: the tokens come steadily."},
 		{of(endpoints.BlameUnclear, 0),
 			"Unclear over a: measure longer, or with more --tokens."},
@@ -150,6 +151,8 @@ func TestTemplatesOfRoutes(t *testing.T) {
 			"Neither the wire nor the model's speed, over a: the server, or a " +
 				"gateway in front of " +
 				"it, holds tokens back."},
+		{of(endpoints.BlameTogether, 0, 1),
+			"The server, or something before all routes, sends its tokens together."},
 		{of(endpoints.BlameOneRoute, 0),
 			"With one route, a, path and server cannot be told apart: give another route to the " +
 				"same server."},

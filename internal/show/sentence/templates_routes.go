@@ -9,6 +9,7 @@ const (
 	networkOrModel = "Is it the network or the model?"
 	steadiest      = networkOrModel + " Over {cell} the slowest tenth of the gaps between tokens is " +
 		"{slow} longer than the median gap"
+	ofAll     = "comes from the server, or from what the routes share."
 	suspects  = "suspects"
 	listed    = "Other suspects: "
 	buffering = " its buffering: option http-no-delay in HAProxy, proxy_buffering off in nginx, no " +
@@ -33,10 +34,10 @@ var ofRoutes = []template{
 	{code: endpoints.GPUBusy, text: "{gpus}", most: all},
 	{code: endpoints.SteadiestAlone, text: steadiest + ". With one route, the path's part cannot be " +
 		"told from the server's: give another route to the same server.", details: 2},
-	{code: endpoints.Steadiest, text: steadiest + ", less than over any other route: that much is " +
-		"the server's own.", details: 2},
-	{code: endpoints.SteadiestUnheld, text: steadiest + ", less than over any other route that does " +
-		"not hold tokens back: that much is the server's own.", details: 2},
+	{code: endpoints.Steadiest, text: steadiest + ", less than over any other route: that much " +
+		ofAll, details: 2},
+	{code: endpoints.SteadiestUnheld, text: steadiest + ", less than over any other route that neither " +
+		"holds tokens back nor takes longer: that much " + ofAll, details: 2},
 	{code: endpoints.RouteBlamed, text: "{proof}", detail: "{cell}: {what}: {why}", most: all,
 		details: 2},
 	{code: endpoints.RouteHolds, text: "{proof}", detail: "{cell}: {what}: {why}", most: all,
@@ -50,8 +51,8 @@ var ofRoutes = []template{
 		question: networkOrModel},
 	{code: endpoints.BlameBoth, text: "Both, over {labels}.", most: all, item: "blames",
 		question: networkOrModel},
-	{code: endpoints.BlameModel, text: "The model, over {labels}.", most: all, item: "blames",
-		question: networkOrModel},
+	{code: endpoints.BlameModel, text: "The model, or what the routes share, over {labels}.",
+		most: all, item: "blames", question: networkOrModel},
 	{code: endpoints.BlameNobody, text: "Neither, over {labels}: the tokens come steadily.",
 		most: all, item: "blames", question: networkOrModel},
 	{code: endpoints.BlameUnclear, text: "Unclear over {labels}: measure longer, or with more " +
@@ -61,6 +62,8 @@ var ofRoutes = []template{
 	{code: endpoints.BlameHeld, text: "Neither the wire nor the model's speed, over {labels}: the " +
 		"server, or a gateway in front of it, holds tokens back.", most: all, item: "blames",
 		question: networkOrModel},
+	{code: endpoints.BlameTogether, text: "The server, or something before all routes, sends its " +
+		"tokens together.", most: all, item: "blames", question: networkOrModel},
 	{code: endpoints.BlameOneRoute, text: "With one route, {labels}, path and server cannot be told " +
 		"apart: give another route to the same server.", most: all, item: "blames",
 		question: networkOrModel},
