@@ -473,6 +473,32 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
+// After a loss the server's congestion window is small: its tokens wait for acknowledgements, though
+// it sets TCP_NODELAY.
+func TestFullWindow(t *testing.T) {
+	const n = 40
+	client, server := joined(t)
+	err := server.Do(func() error { return sysctl.Set("net.ipv4.tcp_congestion_control", "reno") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log truth
+	pad := ": " + strings.Repeat("x", 8000) + "\n\n"
+	server.serve(t, "10.9.0.2:7001", fat(&log, steady(4*ms), false, pad))
+	filtered(t, client, `table ip t { chain i { type filter hook input priority 0;
+		tcp sport 7001 numgen random mod 12 == 0 drop; }; }`)
+	k := followWrites(t, client, "http://10.9.0.2:7001", n)
+	testwait.Unhindered(t, patience, func(u testing.TB) {
+		e, _ := k.visit(u, 1, 2)
+		if why, ok := e.Clear(); !ok {
+			u.Fatalf("%s: %+v", why, e)
+		}
+		if window, others := waits(e, sample.WaitCongestion); window < n/10 || others > window/4 {
+			u.Errorf("%+v", e.Waits)
+		}
+	})
+}
+
 // waits returns the number of tokens that waited in the server's TCP for a cause, and for others
 // but those of a busy machine.
 func waits(e *sample.Evidence, cause string) (tokens, others int) {

@@ -82,6 +82,8 @@ const (
 	leastWait = int64(time.Millisecond)
 	// release is the longest time from what lets TCP send until it sends.
 	release = int64(300 * time.Microsecond)
+	// leastQueued is the time in a device from which on its queue holds a packet up.
+	leastQueued = int64(100 * time.Microsecond)
 )
 
 // why returns the cause for which bytes that were written at a time left TCP later, or "" if they
@@ -96,7 +98,7 @@ func (c *connection) why(w writing, wrote, sent int64) string {
 	switch {
 	case int64(w.Unacked)+int64(w.Len) > int64(w.Window):
 		return sample.WaitWindow
-	case departed > 0 && sent-marks[departed-1].at <= release:
+	case departed > 0 && sent-marks[departed-1].at <= release && c.queued(marks[departed-1]):
 		return sample.WaitQueue
 	case w.Unacked == 0, acked == 0, acked > 0 && sent-c.acked[acked-1] > release:
 		return sample.WaitOther
@@ -104,4 +106,11 @@ func (c *connection) why(w writing, wrote, sent int64) string {
 		return sample.WaitNagle
 	}
 	return sample.WaitCongestion
+}
+
+// queued reports whether a packet waited in its device, or that is unknown. The packets that one
+// acknowledgement lets TCP send follow each other without.
+func (c *connection) queued(m mark) bool {
+	t, ok := covering(c.written.sends, m.end)
+	return !ok || m.at-t.At > leastQueued
 }

@@ -24,16 +24,19 @@ func TestWhy(t *testing.T) {
 		acked, earlier int64 // before sent, in µs; 0: never
 		sent           int64
 		want           string
+		queued         int64 // how long the earlier packet was in the device, in µs; 0: unknown
 	}{
-		"at once":         {full, 100, 100, wrote + 500*microsecond, ""},
-		"Nagle":           {with(func(e *writes.Event) { e.Nagle = true }), 100, 40_000, sent, sample.WaitNagle},
-		"a full queue":    {full, 0, 100, sent, sample.WaitQueue},
-		"and its ACK":     {with(func(e *writes.Event) { e.Nagle = true }), 50, 100, sent, sample.WaitQueue},
-		"congestion":      {full, 100, 40_000, sent, sample.WaitCongestion},
-		"the reader":      {with(func(e *writes.Event) { e.Window = 1050 }), 100, 40_000, sent, sample.WaitWindow},
-		"nothing unacked": {with(func(e *writes.Event) { e.Unacked = 0 }), 100, 40_000, sent, sample.WaitOther},
-		"nothing before":  {full, 0, 0, sent, sample.WaitOther},
-		"long before":     {full, 5_000, 5_000, sent, sample.WaitOther},
+		"at once":         {full, 100, 100, wrote + 500*microsecond, "", 0},
+		"Nagle":           {with(func(e *writes.Event) { e.Nagle = true }), 100, 40_000, sent, sample.WaitNagle, 0},
+		"a full queue":    {full, 0, 100, sent, sample.WaitQueue, 0},
+		"and its ACK":     {with(func(e *writes.Event) { e.Nagle = true }), 50, 100, sent, sample.WaitQueue, 0},
+		"a burst":         {full, 100, 20, sent, sample.WaitCongestion, 5},
+		"a burst, queued": {full, 100, 20, sent, sample.WaitQueue, 600},
+		"congestion":      {full, 100, 40_000, sent, sample.WaitCongestion, 0},
+		"the reader":      {with(func(e *writes.Event) { e.Window = 1050 }), 100, 40_000, sent, sample.WaitWindow, 0},
+		"nothing unacked": {with(func(e *writes.Event) { e.Unacked = 0 }), 100, 40_000, sent, sample.WaitOther, 0},
+		"nothing before":  {full, 0, 0, sent, sample.WaitOther, 0},
+		"long before":     {full, 5_000, 5_000, sent, sample.WaitOther, 0},
 	} {
 		c := &connection{}
 		if tt.acked > 0 {
@@ -44,6 +47,10 @@ func TestWhy(t *testing.T) {
 				{end: 1, at: tt.sent - tt.earlier*microsecond},
 				{end: 101, at: tt.sent},
 			}
+		}
+		if tt.queued > 0 {
+			at := c.out.marks[0].at - tt.queued*microsecond
+			c.written.sends = []writing{{start: 0, end: 1, Event: writes.Event{At: at}}}
 		}
 		if got := c.why(writing{Event: tt.write}, wrote, tt.sent); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
