@@ -51,6 +51,9 @@ func newChat(at []Address, o openai.Options,
 	if c.watch, c.unwatched = observe.New(); c.unwatched != nil && beyond != nil {
 		c.watch = observe.NewBlind()
 	}
+	if c.watch != nil {
+		c.watch.Several = openai.Several(o.Body)
+	}
 	for _, w := range at {
 		if c.watch != nil {
 			o.Mark = c.watch.Marker(w.Name)

@@ -100,12 +100,12 @@ func (d *distant) close() {
 // look calls ask while the observer looks for marked requests, if there is an observer. It returns
 // what that saw, with its machine's clock. full means that its rings lost packets. unseen is why it
 // saw nothing.
-func (d *distant) look(ctx context.Context, base uint32, ask func() error) (seen []sighting,
+func (d *distant) look(ctx context.Context, o lookOrder, ask func() error) (seen []sighting,
 	full bool, unseen, err error) {
 	if d == nil {
 		return nil, false, nil, ask()
 	}
-	if _, unseen = d.do(ctx, order{Look: &lookOrder{base}}); unseen != nil {
+	if _, unseen = d.do(ctx, order{Look: &o}); unseen != nil {
 		return nil, false, unseen, ask()
 	}
 	err = ask()

@@ -24,7 +24,8 @@ func (w *Watch) listens(h *hop) error {
 		h.about.Unread = "is asked over HTTP/2"
 	}
 	if h.protocol == tokens.HTTP2 && !w.anyBytes { // events are followed
-		h.about.Unread = "may answer over HTTP/2 with something else than events or their gzip"
+		h.about.Unread = "may answer over HTTP/2 with something else than events, lines of " +
+			"JSON or their gzip"
 	}
 	var all listeners
 	err := w.spaces[h.space].Visit(func() (err error) {

@@ -28,6 +28,8 @@ type order struct {
 // lookOrder makes it look for a marked request in all network namespaces, until Found.
 type lookOrder struct {
 	Base uint32 `json:"base"` // the marks are above it
+	// Several is as in a Watch.
+	Several bool `json:"several,omitempty"`
 }
 
 // takeOrder tells it the hops of a route on its machine.

@@ -27,6 +27,9 @@ import (
 
 // Watch follows requests of this process. Not for concurrent use, except for its marks.
 type Watch struct {
+	// Several means that the requests ask for several choices, of which the client reads one.
+	Several bool
+
 	base   uint32 // the marks are above it
 	marks  atomic.Uint32
 	spaces []netns.Found // which the routes cross
@@ -254,7 +257,7 @@ func (w *Watch) newLog() map[int][]uint16 {
 	default:
 		w.log = tokens.NewLog(w.ours)
 	}
-	w.holes = false
+	w.log.Several, w.holes = w.Several, false
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
 		for _, h := range r.near() {

@@ -44,7 +44,12 @@ func inPieces(log *truth, pause time.Duration, pieces func(token string) []strin
 // before it and behind it.
 func TestPieces(t *testing.T) {
 	const n = 12
+	number := 0
 	for name, pieces := range map[string]func(string) []string{
+		"numbered, as by TGI before 1.4.4": func(token string) []string {
+			number++
+			return []string{chunkOf(strings.Replace(token, "[{", fmt.Sprintf("[{\"index\":%d,", number), 1))}
+		},
 		"chunks of a byte": func(token string) (out []string) {
 			for i := range len(token) {
 				out = append(out, chunkOf(token[i:i+1]))

@@ -110,7 +110,8 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 	)
 	w.asking = name
 	seen, full, unseen, err := w.look(ctx, busy, w.markedNext(), func() (err error) {
-		there, fullThere, unseenThere, err = w.far.look(ctx, w.base, func() (err error) {
+		look := lookOrder{w.base, w.Several}
+		there, fullThere, unseenThere, err = w.far.look(ctx, look, func() (err error) {
 			facts, err = ask()
 			return err
 		})

@@ -107,7 +107,7 @@ func (o *observer) obey(ctx context.Context, x order) (n news, err error) {
 	}
 	switch {
 	case x.Look != nil && o.found == nil:
-		o.look(ctx, x.Look.Base)
+		o.look(ctx, x.Look)
 		return n, nil
 	case x.Found && o.found != nil:
 		return o.sights()
@@ -131,8 +131,8 @@ func (o *observer) obey(ctx context.Context, x order) (n news, err error) {
 }
 
 // look begins to look for marked requests, and returns once the captures are open.
-func (o *observer) look(ctx context.Context, base uint32) {
-	o.w.base = base
+func (o *observer) look(ctx context.Context, x *lookOrder) {
+	o.w.base, o.w.Several = x.Base, x.Several
 	open := make(chan struct{})
 	o.asked, o.found = make(chan struct{}), make(chan looked, 1)
 	go func() {

@@ -69,7 +69,7 @@ func TestUnreadCoding(t *testing.T) {
 // read: if the content has another coding than gzip, there is no verdict.
 func TestHTTP2(t *testing.T) {
 	const n = 12
-	for _, coding := range []string{"", "gzip", "hex"} {
+	for _, coding := range []string{"", "gzip", "lines", "hex"} {
 		t.Run("coding "+coding, func(t *testing.T) {
 			m := newMachine(t)
 			var server truth
@@ -103,7 +103,8 @@ func TestHTTP2(t *testing.T) {
 			})
 			k := follow(t, m, "http://127.0.0.1:7002", n)
 			if coding == "hex" {
-				unread(t, k, 7001, "may answer over HTTP/2 with something else than events or their gzip")
+				unread(t, k, 7001, "may answer over HTTP/2 with something else than events, lines of JSON or "+
+					"their gzip")
 				return
 			}
 			testwait.Unhindered(t, patience, func(u testing.TB) {
@@ -145,15 +146,20 @@ func serveHTTP2(t *testing.T, m *machine, n int, coding string, log *truth) *htt
 		case "hex":
 			to = hex.NewEncoder(w)
 		}
+		one, last := event, ending
+		if coding == "lines" { // of JSON
+			one = func(s string) string { return fmt.Sprintf("{\"message\":{\"content\":%q}}\n", s) }
+			last = "{\"done\":true}\n"
+		}
 		var at []int64
 		for i := range n {
 			time.Sleep(5 * ms)
 			at = append(at, time.Now().UnixNano())
-			_, _ = io.WriteString(to, event(fmt.Sprintf("t%d ", i)))
+			_, _ = io.WriteString(to, one(fmt.Sprintf("t%d ", i)))
 			flush()
 		}
 		log.note(p.Seed, at)
-		_, _ = io.WriteString(to, ending)
+		_, _ = io.WriteString(to, last)
 		flush()
 	}
 	server := &http.Server{Protocols: &protocols, ReadHeaderTimeout: patience,

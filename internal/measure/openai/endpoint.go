@@ -94,7 +94,6 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 		}
 		o.Model, o.MaxTokens = cmp.Or(o.Model, model), tokens
 	}
-	several := choices(o.Body) > 1
 	o.Key = strings.TrimSpace(o.Key)
 	if strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, errors.New("the API key has characters that a header may not contain")
@@ -108,7 +107,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 		url:     u,
 		legacy:  !strings.HasSuffix(u.Path, chatPath),
 		secrets: newSecrets(o.Key, u, o.Model),
-		several: several,
+		several: Several(o.Body),
 
 		mostTokens: maxTokens,
 		mostBytes:  maxBody,

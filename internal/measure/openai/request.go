@@ -119,14 +119,14 @@ func CheckBody(body []byte) (model string, tokens int, err error) {
 	return model, tokens, nil
 }
 
-// choices returns how many choices a request's body asks for, 0 or 1 if one.
-func choices(body []byte) int {
+// Several reports whether a request's body asks for several choices.
+func Several(body []byte) bool {
 	var n struct {
 		N    count `json:"n"`
 		Cmpl count `json:"n_cmpl"` // llama.cpp
 	}
 	_ = json.Unmarshal(body, &n)
-	return int(max(n.N, n.Cmpl))
+	return max(n.N, n.Cmpl) > 1
 }
 
 func (e *Endpoint) chatRequest(tokens int, stream bool, mark uint32) ([]byte, error) {

@@ -74,7 +74,7 @@ func (s *Session) collect(a *answer, most int) (*Response, error) {
 		Began:    a.begun,
 		Local:    a.conn.local(),
 		Mark:     a.mark,
-	}, text: Reader{one: !s.e.several}}
+	}, text: NewReader(s.e.several)}
 	st.events.Unknown = st.unknown
 	for !st.done {
 		n, err := content.Read(s.buf)

@@ -30,6 +30,9 @@ type Reader struct {
 	deltas bool // a whole message repeats what came
 }
 
+// NewReader returns a reader of responses with one choice, or several.
+func NewReader(several bool) Reader { return Reader{one: !several} }
+
 // Add appends the text that an event of a stream brings, also of another interface than OpenAI's.
 // It reports whether there was any.
 func (r *Reader) Add(data []byte) bool {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 )
 
 // Seen is a request and its response as a server or relay had them. Times are CLOCK_REALTIME, ns.
@@ -84,6 +85,10 @@ type portIn struct {
 // Log keeps what captures saw of the connections to some ports. Payload is decoded at once, and
 // only lengths and hashes of texts are kept. Not for concurrent use.
 type Log struct {
+	// Several means that the requests ask for several choices. Without it, an event is of the only one
+	// whatever its index is.
+	Several bool
+
 	ours    func(mark uint32) bool // nil: nothing is decoded
 	joins   bool                   // connections that are older than the log are followed
 	servers map[portIn][]server    // by ports
@@ -166,6 +171,9 @@ func (l *Log) begin(k key) *connection {
 	return c
 }
 
+// text returns what reads the events of a reply.
+func (l *Log) text() openai.Reader { return openai.NewReader(l.Several) }
+
 // decode makes a connection's streams be decoded.
 func (l *Log) decode(c *connection) {
 	var heads []bool // of the requests whose reply has not begun
@@ -178,7 +186,7 @@ func (l *Log) decode(c *connection) {
 		}
 		return yes
 	}
-	answering := replies(headed, func(r *reply) { c.replies = append(c.replies, r) })
+	answering := replies(headed, l.text(), func(r *reply) { c.replies = append(c.replies, r) })
 	c.asking = func(b []byte) {
 		c.greeting.feed(b)
 		if c.http2 != nil {
@@ -202,7 +210,7 @@ func (l *Log) decode(c *connection) {
 
 // speakHTTP2 makes a connection be decoded as HTTP/2 from an offset of its requests on.
 func (l *Log) speakHTTP2(c *connection, asked int64) {
-	c.http2 = newStreams(asked, c.out.end, l.ours, func(q *request, r *reply) {
+	c.http2 = newStreams(asked, c.out.end, l.ours, l.text(), func(q *request, r *reply) {
 		c.requests, c.replies = append(c.requests, q), append(c.replies, r)
 	})
 }

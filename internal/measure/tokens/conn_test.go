@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -117,5 +118,24 @@ func TestTakeOfOtherRequests(t *testing.T) {
 	s.pass(c, benchServer, asked, replied, capture.RST, "")
 	if s.log.Take(benchPlace); len(s.log.conns) != 0 {
 		t.Error("the connection is not over")
+	}
+}
+
+// Of one choice, each event is read, whatever its index is. Of several, those of one are.
+func TestTakeOfChoices(t *testing.T) {
+	for several, want := range map[bool]int{false: 4, true: 2} {
+		l := NewLog(mine)
+		l.Several = several
+		l.Serve(theServer, nil)
+		c := &conversation{log: l, asked: 100, replied: 9000, client: netip.AddrPortFrom(relayAt2, 41000)}
+		c.send(false, benchRequest)
+		c.send(true, chunks)
+		for i := range 4 {
+			c.send(true, chunk(strings.Replace(says("x"), "{\"delta", fmt.Sprintf("{\"index\":%d,\"delta", i%2), 1)))
+		}
+		c.send(true, ended)
+		if seen := l.Take(theServer); len(seen) != 1 || len(seen[0].Events) != want {
+			t.Errorf("several %t: %+v, want %d events", several, seen, want)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 )
 
 const (
@@ -37,7 +39,7 @@ func lengths(all []*reply) (out [][2]int64, done []bool) {
 }
 
 func decoded(pieces ...string) (all []*reply, err error) {
-	m := replies(func() bool { return false }, func(r *reply) { all = append(all, r) })
+	m := replies(func() bool { return false }, openai.NewReader(false), func(r *reply) { all = append(all, r) })
 	for _, p := range pieces {
 		m.feed([]byte(p))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -166,7 +167,15 @@ func TestDecodedStreams(t *testing.T) {
 			seen[0].Events[1].Len != len("one two ") {
 			t.Errorf("%s: %+v", name, seen)
 		}
-		c.send(true, body(1, "data: [DONE]\n\n")) // 100
+		c.send(false, head(11), body(11, "{}"), head(13), body(13, "1234567890"))
+		const line = `{"message":{"content":"x"}}`
+		c.send(true, head(11), data(11, line+"\n"+line+"\n{}\n"), body(11, ""))
+		c.send(true, head(13), body(13, line)) // in one piece
+		if seen := l.Take(theServer); len(seen) != 2 || len(seen[0].Events) != 2 || seen[0].Reply != Streamed ||
+			seen[1].Mark != theMark || seen[1].Reply != Plain {
+			t.Errorf("%s: %+v", name, seen)
+		}
+		c.send(true, body(1, "data: [DONE]\n\n"))
 		if seen := l.Take(theServer); len(seen) != 1 || seen[0].Mark != 0 || seen[0].Came != 10*us ||
 			!slices.Equal(seen[0].Departed, []int64{50 * us, 90 * us}) || seen[0].Events[1].Len != len("xy") {
 			t.Errorf("%s: %+v", name, seen)
@@ -186,7 +195,7 @@ func FuzzStreams(f *testing.F) {
 	f.Add([]byte(ask), []byte(head+http2Message(http2Data, 0, 1, "\x1f\x8b\x08\x08a\x00")+end), uint8(1))
 	f.Fuzz(func(t *testing.T, asks, answers []byte, step uint8) {
 		read := func(size int) (all []*reply) {
-			s := newStreams(0, 0, mine, func(_ *request, r *reply) { all = append(all, r) })
+			s := newStreams(0, 0, mine, openai.NewReader(false), func(_ *request, r *reply) { all = append(all, r) })
 			s.asks.synced, s.answers.synced = true, true
 			for part := range slices.Chunk(asks, size) {
 				s.asks.feed(part)

@@ -24,6 +24,7 @@ type reply struct {
 	size   int64 // offset behind it, once it has ended
 
 	at     int64        // offset behind the line that is read
+	lines  int          // of JSON, which Ollama sends
 	parsed *sse.Decoder // nil: nothing is read any more
 	text   openai.Reader
 	zipped *gunzip // nil: the content is not compressed
@@ -31,9 +32,21 @@ type reply struct {
 
 const gzipCoding = "gzip"
 
-// newReply returns the reply that a header begins.
-func newReply(lines []string, status string) *reply {
-	r := &reply{failed: status[0] != '2', parsed: &sse.Decoder{}}
+// newReply returns a reply whose content has no coding. text reads its events.
+func newReply(text openai.Reader) *reply {
+	r := &reply{parsed: &sse.Decoder{}, text: text}
+	r.parsed.Unknown = func(name, value []byte) error {
+		if name[0] == '{' {
+			r.lines++
+		}
+		return r.add(slices.Concat(name, []byte{':'}, value))
+	}
+	return r
+}
+
+// begin reads the reply's header.
+func (r *reply) begin(lines []string, status string) {
+	r.failed = status[0] != '2'
 	switch coding := openai.Coding(field(lines, "Content-Encoding")); coding {
 	case "":
 	case gzipCoding:
@@ -41,13 +54,6 @@ func newReply(lines []string, status string) *reply {
 	default:
 		r.coding, r.parsed = coding, nil
 	}
-	// Ollama sends lines of JSON. An only one is a response in one piece.
-	if r.parsed != nil && !strings.HasPrefix(field(lines, "Content-Type"), "application/json") {
-		r.parsed.Unknown = func(name, value []byte) error {
-			return r.add(slices.Concat(name, []byte{':'}, value))
-		}
-	}
-	return r
 }
 
 func (r *reply) add(data []byte) error {
@@ -95,12 +101,15 @@ func (r *reply) end(at int64) {
 	if r.parsed != nil && r.parsed.Pending() {
 		r.line([]byte("\n\n"), at)
 	}
+	if len(r.events) == 1 && r.lines == 1 { // a response in one piece
+		r.events = nil
+	}
 	r.parsed, r.ended, r.size = nil, true, at
 }
 
 // replies decodes a server's side of a connection. headed reports whether the next reply is to a
-// HEAD, so that it has no body, whatever its length is.
-func replies(headed func() bool, begun func(*reply)) *messages {
+// HEAD, so that it has no body, whatever its length is. text reads the events of each.
+func replies(headed func() bool, text openai.Reader, begun func(*reply)) *messages {
 	var r *reply
 	m := &messages{}
 	m.head = func(lines []string) (int64, error) {
@@ -111,7 +120,8 @@ func replies(headed func() bool, begun func(*reply)) *messages {
 		if status[0] == '1' {
 			return noBody, nil
 		}
-		r = newReply(lines, status)
+		r = newReply(text)
+		r.begin(lines, status)
 		begun(r)
 		if headed() || strings.HasPrefix(status, "204") || strings.HasPrefix(status, "304") {
 			return 0, nil

@@ -1,12 +1,13 @@
 package tokens
 
-import "github.com/bridgetoll/bridgetoll/internal/measure/sse"
+import "github.com/bridgetoll/bridgetoll/internal/measure/openai"
 
 // streams decodes the requests and replies of a connection of HTTP/2. It reads no headers: requests
 // have their marks in their bodies, and replies that are compressed by gzip begin so.
 type streams struct {
 	asks, answers *http2
 	ours          func(mark uint32) bool
+	text          openai.Reader // of the events of each reply
 	ended         func(*request, *reply)
 	under         map[uint32]*underWay // requests whose replies have not ended, by their streams
 }
@@ -19,9 +20,9 @@ type underWay struct {
 
 // newStreams returns the decoder of a connection, whose next bytes are at offsets of requests and
 // replies. ended is called at the end of each reply.
-func newStreams(asked, answered int64, ours func(uint32) bool, ended func(*request,
-	*reply)) *streams {
-	s := &streams{ours: ours, ended: ended, under: map[uint32]*underWay{}}
+func newStreams(asked, answered int64, ours func(uint32) bool, text openai.Reader,
+	ended func(*request, *reply)) *streams {
+	s := &streams{ours: ours, text: text, ended: ended, under: map[uint32]*underWay{}}
 	s.asks, s.answers = pairHTTP2()
 	s.asks.at, s.answers.at = asked, answered
 	s.asks.to, s.answers.to = s.request, s.reply
@@ -36,7 +37,7 @@ func (s *streams) request(stream uint32, data []byte, end int64) {
 	}
 	x := s.under[stream]
 	if x == nil {
-		x = &underWay{reply: &reply{parsed: &sse.Decoder{}}}
+		x = &underWay{reply: newReply(s.text)}
 		s.under[stream] = x
 	}
 	note := func(n uint64) {
