@@ -95,8 +95,7 @@ func TestStreamThroughHTTP2(t *testing.T) {
 		if g.Program != "HAProxy" {
 			continue
 		}
-		at := g.Start(t, g.Installed(t), "default-server proto h2\n  option http-no-delay",
-			server.Listener.Addr().String())
+		at := g.Start(t, g.Installed(t), g.HTTP2.Text, server.Listener.Addr().String())
 		testwait.Unhindered(t, 2*patience, func(u testing.TB) {
 			r := startToll(t, bin, nil, "stream", "gateway=http://"+at, "--tokens", "8", "--sessions", "3",
 				"--rounds", "4", "--quiet", "--details")

