@@ -40,6 +40,12 @@ func TestEvidence(t *testing.T) {
 		"a bursty server": {judgetest.Evidence(quick, fine, [7]float64{1: 234}), nil,
 			"The server, over r: of 540 ms to the last token (mean) the server needs 540 " +
 				"ms.\nOver r, slow gaps add 234 ms a response: server 234 ms.\n…"},
+		"a gateway that asks over TLS": {judgetest.Evidence(quick, fine, [7]float64{1: 234}),
+			func(e *sample.Evidence) { e.Hops[0].Asks = "10.0.0.9:443" },
+			"Vllm or what it asks over TLS, over r: of 540 ms to the last token (mean) vllm or what it " +
+				"asks over TLS needs 540 ms.\nOver r, slow gaps add 234 ms a response: vllm or what it asks " +
+				"over TLS 234 ms; vllm at port 8000 sends TLS to 10.0.0.9:443 meanwhile: the tokens may come " +
+				"from a server there.\n…"},
 		"a server with a CPU limit": {judgetest.Evidence(quick, fine, [7]float64{1: 234}),
 			func(e *sample.Evidence) { e.Window, e.Hops[0].Stopped = 0.55, 0.200 },
 			"The server's CPU limit, over r: of 540 ms to the last token (mean) the server " +

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 )
 
 // sender is the socket that sent a packet, by the packet's addresses in its namespace.
@@ -19,31 +22,40 @@ type sender struct {
 // senders looks for the processes that sent packets, beside the captures: that may take long on a
 // machine of many connections. Not for concurrent use.
 type senders struct {
-	w     *Watch // nil: nothing is looked for
-	known map[sender]bool
-	next  []sender                   // those that no look is for yet
-	by    map[sender]map[uint32]bool // the sockets of their processes
-	looks int
-	found chan map[sender]map[uint32]bool // nil: nobody looks
+	w      *Watch       // nil: nothing is looked for
+	marked map[int]bool // namespaces in which a request was seen
+	known  map[sender]bool
+	next   []sender                   // those that no look is for yet
+	by     map[sender]map[uint32]bool // the sockets of their processes
+	looks  int
+	found  chan map[sender]map[uint32]bool // nil: nobody looks
 }
 
 // senders returns those of a request whose hops are being found on this machine.
 func (w *Watch) senders() *senders {
-	l := &senders{known: map[sender]bool{}, by: map[sender]map[uint32]bool{}}
+	l := &senders{marked: map[int]bool{}, known: map[sender]bool{}, by: map[sender]map[uint32]bool{}}
 	if w.asking != "" && !w.udp {
 		l.w = w
 	}
 	return l
 }
 
-// look looks for the senders of those of some sightings that have a mark and leave a socket. While
-// nobody can look, they wait for the next call or for note.
+// seals reports whether a packet that leaves is the first one of its socket with TLS since a request
+// was seen in the namespace. greets means that TLS begins with it.
+func (l *senders) seals(space int, p *capture.Packet, greets bool) bool {
+	const most = 1000 // sockets
+	return l.w != nil && p.Out && l.marked[space] && (greets || tokens.Sealed(p.Payload)) &&
+		!l.known[sender{space, p.Src, p.Dst}] && len(l.known) < most
+}
+
+// look looks for the senders of those of some sightings that have a mark, or TLS, and leave a socket.
+// While nobody can look, they wait for the next call or for note.
 func (l *senders) look(all []sighting) {
 	if l.w == nil {
 		return
 	}
 	for _, s := range all {
-		if at := (sender{s.space, s.src, s.dst}); s.marks && s.out && !l.known[at] {
+		if at := (sender{s.space, s.src, s.dst}); (s.marks || s.seals) && s.out && !l.known[at] {
 			l.known[at], l.next = true, append(l.next, at)
 		}
 	}
@@ -153,6 +165,20 @@ func (h hop) asked(o hop) bool {
 		}
 	}
 	return false
+}
+
+// asks returns where else than to the route's hops and clients a hop's process sent TLS while a
+// request waited, or "".
+func (r *route) asks(h hop) string {
+	for _, s := range r.sealed {
+		within := slices.ContainsFunc(r.hops, func(o hop) bool {
+			return s.dst == o.to || s.space == o.space && s.src.Port() == o.to.Port()
+		})
+		if !within && h.asked(hop{by: s.by}) {
+			return s.dst.String()
+		}
+	}
+	return ""
 }
 
 // forked returns a clause on a hop that asks several others about a request, of those that tokens

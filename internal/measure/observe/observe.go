@@ -77,6 +77,8 @@ type route struct {
 	client tokens.Client
 	server Server // if it is on another machine
 	unsure bool   // it may lack hops, because captures lost packets
+	// sealed are where sockets sent TLS while a request waited for its first token.
+	sealed []sighting
 }
 
 type hop struct {

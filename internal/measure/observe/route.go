@@ -31,6 +31,7 @@ type sighting struct {
 	sum      uint64 // of a UDP packet
 	protocol string // of a request's packet; "": HTTP/1.1, or unknown
 	marks    bool   // it has a request's mark
+	seals    bool   // its socket's first one with TLS after a mark came, which leaves
 	// by are the sockets of the processes that sent it; nil: unknown.
 	by map[uint32]bool
 }
@@ -143,6 +144,9 @@ func (w *Watch) follow(ctx context.Context, name string, from int, busy []int, a
 		}
 		return nil, full, err, nil
 	}
+	r.sealed = slices.DeleteFunc(seen, func(s sighting) bool {
+		return !s.seals || s.at > facts.First.UnixNano()
+	})
 	return r, full, nil, nil
 }
 
@@ -202,6 +206,9 @@ func (w *Watch) describe(r *route) {
 		if slices.ContainsFunc(r.hops[i+1:], func(h hop) bool { return h.place() == r.hops[i].place() }) {
 			r.hops = slices.Delete(r.hops, i, i+1)
 		}
+	}
+	for i := range r.hops {
+		r.hops[i].about.Asks = r.asks(r.hops[i])
 	}
 }
 
@@ -312,11 +319,13 @@ func (w *Watch) during(ctx context.Context, rings []*ring, marked func(*capture.
 				opens := p.Flags&(capture.SYN|capture.ACK) == capture.SYN
 				marks := marked != nil && marked(p)
 				hello, _, greets := tokens.HelloOf(p.Payload)
-				if opens || marks || greets && marked != nil {
+				seals := from.seals(r.space, p, greets)
+				if opens || marks || seals || greets && marked != nil {
 					seen = append(seen, sighting{opens, hello, r.space, p.Out, p.Src, p.Dst, p.Seq,
-						p.At, sumOf(p), protocolOf(p), marks, nil})
+						p.At, sumOf(p), protocolOf(p), marks, seals, nil})
 				}
 				if marks {
+					from.marked[r.space] = true
 					last, found = time.Now(), true
 				}
 			})
@@ -352,8 +361,8 @@ func routeOf(seen []sighting, client int, sealed uint16) (*route, error) {
 	var order []uint32
 	packets := map[uint32][]sighting{}
 	for _, s := range forward(seen) {
-		if s.opens || s.hello != (tokens.Hello{}) && s.hello != hello ||
-			tokens.IsStore(s.protocol) {
+		greets := s.hello != (tokens.Hello{})
+		if s.opens || greets && s.hello != hello || s.seals && !greets || tokens.IsStore(s.protocol) {
 			continue
 		}
 		if packets[s.seq] == nil {

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +116,34 @@ func TestHTTP2(t *testing.T) {
 				}
 				like(u, e, divided(u, all, &server, g.log), 5)
 			})
+		})
+	}
+}
+
+// A gateway that asks its server over TLS counts as the server, and says so.
+func TestAsksOverTLS(t *testing.T) {
+	const n = 12
+	m := newMachine(t)
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	config := &tls.Config{Certificates: s.TLS.Certificates}
+	answer := model(&truth{}, steady(5*ms), false)
+	m.serve(t, "127.0.0.1:7443", func(c net.Conn) { answer(tls.Server(c, config)) })
+	m.serve(t, "127.0.0.1:7001", answer)
+	for at, asks := range map[string]string{"127.0.0.1:7443": "127.0.0.1:7443", "127.0.0.1:7001": ""} {
+		t.Run(at, func(t *testing.T) {
+			c, _, err := m.dial(t.Context(), "tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asks != "" {
+				c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+			}
+			k := gatewayAt(t, m, n, &gateway{kept: &upstream{Conn: c, br: bufio.NewReader(c)}})
+			e, _ := k.visit(t, 1, 1)
+			if why, ok := e.Clear(); !ok || e.Hops[0].Asks != asks || len(e.Hops) > 1 != (asks == "") {
+				t.Errorf("%s: %+v", why, e)
+			}
 		})
 	}
 }

@@ -29,6 +29,9 @@ func HelloOf(b []byte) (h Hello, at int, ok bool) {
 	return h, 0, false
 }
 
+// Sealed reports whether a packet begins with a record of TLS that has data.
+func Sealed(b []byte) bool { return bytes.HasPrefix(b, []byte{0x17, 3, 3}) }
+
 // mayGreet reports whether a connection may begin with such a message.
 func mayGreet(b []byte) bool {
 	return len(b) > 0 && (mayBegin(b, "\x16\x03") || mayBegin(b, proxyV1) || mayBegin(b, proxyV2))

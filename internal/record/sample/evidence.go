@@ -121,6 +121,9 @@ type EvidenceHop struct {
 	// Unread is why its tokens cannot be read, as a clause about it, such as "compresses its responses
 	// with br"; "": they can.
 	Unread string `json:"unread,omitempty"`
+	// Asks is where its process sent TLS while a request waited for its first token, as a gateway does
+	// that asks its server over HTTPS; "": nowhere, or unknown.
+	Asks string `json:"asks,omitempty"`
 	// Stopped is for how long a CPU limit stopped its cgroup during the window.
 	Stopped float64 `json:"stopped_s,omitempty"`
 }

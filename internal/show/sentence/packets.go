@@ -189,6 +189,10 @@ func (w parts) figures(pooled map[string]string) string {
 	}
 	say = append(say, w.waits("token", w.Responses)...)
 	say = append(say, w.limits()...)
+	if len(w.Hops) > 0 && w.Hops[0].Asks != "" {
+		say = append(say, w.Hops[0].Place()+" sends TLS to "+w.Hops[0].Asks+" meanwhile: the tokens may "+
+			"come from a server there")
+	}
 	if w.HopsUnsure {
 		say = append(say, "the server may be a relay to another one, because captures lost packets "+
 			"while toll looked for it")
@@ -296,6 +300,9 @@ func (w parts) list(of func(sample.EvidencePart) float64,
 func (w parts) short(p sample.EvidencePart) string {
 	switch p.Part {
 	case sample.EvidenceServer:
+		if len(w.Hops) > 0 && w.Hops[0].Asks != "" {
+			return cmp.Or(w.Hops[0].Process, "a program") + " or what it asks over TLS"
+		}
 		if !w.Writes {
 			return "the server with its TCP"
 		}
