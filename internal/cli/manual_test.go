@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -11,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
@@ -121,13 +124,23 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 	}
 }
 
-var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
-
-// shellWords returns the words of a command line, which may be in single quotes.
-func shellWords(line string) []string {
-	words := shellWord.FindAllString(line, -1)
-	for i := range words {
-		words[i] = strings.Trim(words[i], "'")
+// shellWords returns the words of a command line up to a pipe, a redirection or a further command.
+// Only quotes are special in it.
+func shellWords(line string) (words []string) {
+	word, quote := "", rune(0)
+	for _, r := range line + " " {
+		switch {
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote = r
+		case r == quote:
+			quote = 0
+		case quote != 0 || !unicode.IsSpace(r):
+			word += string(r)
+		case slices.Contains([]string{"|", ">", ">>", "&&", "#"}, word):
+			return words
+		case word != "":
+			words, word = append(words, word), ""
+		}
 	}
 	return words
 }
@@ -217,45 +230,101 @@ func TestManualNamesFlagsThatExist(t *testing.T) {
 	}
 }
 
+// Each command line that the manual shows is accepted, as far as --dry-run or its flags tell.
 func TestManualCommands(t *testing.T) {
 	pages := manual(t)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages["README.md"] = string(readme)
 	t.Chdir(t.TempDir()) // for the files that they write
-	remark := regexp.MustCompile(`\s{3,}.*`)
 	checked := 0
 	for page, text := range pages {
-		for _, b := range plainBlocks(text) {
-			for l := range strings.Lines(b) {
-				l = remark.ReplaceAllString(strings.TrimSpace(l), "")
-				l = strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "sudo ")
-				args := strings.Fields(l)
-				if len(args) == 0 || args[0] != "toll" || strings.ContainsAny(l, "…·'|<>()") ||
-					strings.HasSuffix(l, "\\") {
-					continue // a shell's syntax, or shortened
-				}
-				c, rest, err := newRoot(env{}).Find(args[1:])
-				if err != nil {
-					t.Errorf("%s: %s: %v", page, l, err)
-					continue
-				}
-				checked++
-				// Not every format can print a plan, and toll fast on has one of its ports only.
-				if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") ||
-					c.Name() == "on" {
-					if err := c.ParseFlags(rest); err != nil {
-						t.Errorf("%s: %s: %v", page, l, err)
-					}
-					continue
-				}
-				var out bytes.Buffer
-				if code := run(context.Background(), env{stdout: &out, stderr: &out}, append(args[1:], "--dry-run")); code == exitUsage {
-					t.Errorf("%s: %s: %s", page, l, &out)
-				}
+		for _, l := range tollLines(text) {
+			if err := accepted(shellWords(l)[1:]); err != nil {
+				t.Errorf("%s: %s: %v", page, l, err)
 			}
+			checked++
 		}
 	}
-	if checked < 30 {
+	if checked < 400 {
 		t.Errorf("only %d command lines", checked)
 	}
+}
+
+var (
+	codeSpan = regexp.MustCompile("`((?:sudo )?toll [^`]+)`")
+	remark   = regexp.MustCompile(`[^ ]\s{3,}.*`)
+	// placeholder matches words that stand for others, such as PORT, [MODE…] and "…".
+	placeholder = regexp.MustCompile(`^(NAME=)?[A-Z][A-Z]+$|HOST|…|^\[`)
+)
+
+// tollLines returns the command lines of toll in a page: those of blocks, of which a line may go on
+// behind a backslash or in a quote, and code spans. They are without prompts, sudo and remarks.
+func tollLines(text string) (out []string) {
+	add := func(l string) {
+		if l = strings.TrimPrefix(l, "sudo "); strings.HasPrefix(l, "toll ") &&
+			!strings.HasPrefix(l, "toll ·") {
+			out = append(out, l)
+		}
+	}
+	for _, b := range plainBlocks(text) {
+		whole := ""
+		for l := range strings.Lines(b) {
+			l = strings.TrimPrefix(strings.TrimSpace(l), "$ ")
+			whole += " " + remark.ReplaceAllStringFunc(l, func(s string) string { return s[:1] })
+			if more, ok := strings.CutSuffix(whole, "\\"); ok {
+				whole = more
+			} else if strings.Count(whole, "'")%2 == 0 {
+				add(whole[1:])
+				whole = ""
+			}
+		}
+		text = strings.Replace(text, b, "", 1)
+	}
+	for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
+		add(strings.Join(strings.Fields(m[1]), " "))
+	}
+	return out
+}
+
+// accepted returns why a command line is refused. Of one with a word that stands for others, only
+// the command's name is tried, and so it is if the line ends with a flag that needs a value.
+func accepted(args []string) error {
+	c, rest, err := newRoot(env{}).Find(args)
+	if err != nil || len(rest) == 0 || slices.ContainsFunc(rest, placeholder.MatchString) {
+		return err
+	}
+	if f := c.Flags().Lookup(strings.TrimPrefix(rest[len(rest)-1], "--")); f != nil &&
+		(f.NoOptDefVal == "" || c.Flags().Lookup("dry-run") == nil || len(rest) == 1) {
+		return nil
+	}
+	var out bytes.Buffer
+	said := env{stdout: &out, stderr: &out}
+	switch {
+	case c.Name() == "gate":
+		for _, sentence := range slices.DeleteFunc(rest[1:], func(w string) bool {
+			return !strings.ContainsAny(w, "<>")
+		}) {
+			if _, err := gate.Parse(sentence, gate.Words{}); err != nil {
+				return err
+			}
+		}
+	case c.Name() == "explain":
+		if run(context.Background(), said, args) != exitOK {
+			return errors.New(out.String())
+		}
+		return nil
+	}
+	// Not every format can print a plan, and toll fast on has one of its ports only.
+	if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") || c.Name() == "on" {
+		return c.ParseFlags(rest)
+	}
+	if run(context.Background(), said, append(args, "--dry-run")) == exitUsage {
+		return errors.New(out.String())
+	}
+	return nil
 }
 
 func plainBlocks(text string) (out []string) {
