@@ -107,7 +107,8 @@ var recipes = []Recipe{
 	},
 	{
 		Name: "netperf", What: "TCP request/response of one byte (TCP_RR)",
-		Needs:  []Need{{"netserver", "netperf (non-free)"}, {"netperf", "netperf (non-free)"}},
+		Needs: []Need{{"netserver", "netperf (Debian 12: non-free)"},
+			{"netperf", "netperf (Debian 12: non-free)"}},
 		Server: "exec netserver -D -p {port}",
 		Client: "exec netperf -H {host} -p {port} -t TCP_RR -l {seconds} -- -P ,{port2} -k THROUGHPUT,MEAN_LATENCY,P50_LATENCY,P99_LATENCY",
 		Ready:  ReadyTCP,

@@ -141,8 +141,9 @@ func (s *site) tryOVS() error {
 			Remedy: remedy.Install("openvswitch-switch"), Err: err}
 	case err != nil:
 		return &machine.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
-			Remedy: remedy.Start("openvswitch-switch") + "; --on lab has one of its own",
-			Err:    err}
+			Remedy: remedy.Start("openvswitch-switch", "openvswitch", "ovs-vswitchd") +
+				"; --on lab has one of its own",
+			Err: err}
 	}
 	return s.addSwitch(deviceName+dockerapi.NewID(), &s.path.Undo)
 }
