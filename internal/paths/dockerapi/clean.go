@@ -101,7 +101,7 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 		some, err := c.until(ctx, s, made[k], js.judge)
 		removed = append(removed, some...)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("clean the %s at %s: %w", s.what, s.host, err))
+			errs = append(errs, s.failed(err))
 			for _, file := range files[k] {
 				kept[file] = true
 			}
@@ -126,6 +126,14 @@ func services(getenv func(string) string) (all []server) {
 		all = append(all, server{podmanService, host})
 	}
 	return all
+}
+
+// failed says at which daemon cleaning failed, unless err does.
+func (s server) failed(err error) error {
+	if strings.Contains(err.Error(), strings.TrimPrefix(s.host, "unix://")) {
+		return fmt.Errorf("clean: %w", err)
+	}
+	return fmt.Errorf("clean the %s at %s: %w", s.what, s.host, err)
 }
 
 func (s server) listens() bool {

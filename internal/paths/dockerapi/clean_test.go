@@ -217,9 +217,7 @@ func TestCleanOfHostileDaemon(t *testing.T) {
 		h     http.HandlerFunc
 	}{
 		{"clean the Docker daemon at unix://DIR/s: it does not answer within 200ms", brief, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
-		{"clean the Docker daemon at unix://DIR/s: the Docker daemon at unix://DIR/s did not " +
-			"answer " +
-			"within 200ms", brief, func(w http.ResponseWriter, r *http.Request) {
+		{"clean: the Docker daemon at unix://DIR/s did not answer within 200ms", brief, func(w http.ResponseWriter, r *http.Request) {
 			if !ping(w, r) {
 				<-r.Context().Done()
 			}
@@ -270,10 +268,8 @@ func TestCleanOfDaemonThatHangsLater(t *testing.T) {
 	if removals.Load() != 1 || len(removed) > 0 {
 		t.Errorf("%d requests, removed %q", removals.Load(), removed)
 	}
-	if got, want := testgolden.Stable(fmt.Sprint(err)), "clean the Docker daemon at "+
-		"unix://DIR/s: remove container c0: the Docker daemon at unix://DIR/s did not answer "+
-		"within "+
-		"500ms"; got != want {
+	if got, want := testgolden.Stable(fmt.Sprint(err)), "clean: remove container c0: "+
+		"the Docker daemon at unix://DIR/s did not answer within 500ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
