@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
@@ -82,9 +83,9 @@ func loneReason(x difference.Reason) string {
 // Unusual says how a baseline's figure differs from its usual one.
 func Unusual(x trend.Moved) string {
 	by, unit := legible(x.Unit)
-	return fmt.Sprintf("%s has %s %s from %s, %s, usually %s", x.Label, units.Digits(by*x.Median),
-		unit, mode.Placement(x.From).Words(), strings.TrimSpace(measured(x.Quantity)+" "+x.Pin),
-		units.Digits(by*x.Usual))
+	return fmt.Sprintf("%s has %s %s from %s, %s%s, usually %s", x.Label, units.Digits(by*x.Median),
+		unit, mode.Placement(x.From).Words(), measured(x.Quantity),
+		told(x.Pin != "", ", on "+analysis.PinWords(x.Pin)), units.Digits(by*x.Usual))
 }
 
 // measured returns the load's name, or for programs the metric and the program.

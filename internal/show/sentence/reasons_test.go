@@ -58,7 +58,7 @@ func TestUnusual(t *testing.T) {
 		"host has 57.0 Gbit/s from the machine itself, bulk, usually 45.5": {
 			Base: trend.Base{Quantity: trend.Quantity{Label: "host", From: "host",
 				Load: workload.Bulk}, Unit: "bit/s", Median: 57e9}, Usual: 45.5e9},
-		"host has 29934 /s from the machine itself, requests of redis far, usually 21106": {
+		"host has 29934 /s from the machine itself, requests of redis, on own CPUs, usually 21106": {
 			Base: trend.Base{Quantity: trend.Quantity{Label: "host", From: "host",
 				Load: workload.Exec, Work: "redis, 10 s", Pin: "far", Metric: "requests"},
 				Unit: "1/s", Median: 29934}, Usual: 21106},

@@ -88,7 +88,7 @@ func outcomeText(x gate.Rule) string {
 	out := []string{string(x.Outcome)}
 	for _, c := range x.Checks {
 		if c.Outcome != gate.Holds && c.Median != nil {
-			out = append(out, fmt.Sprintf("%s from %s %s %s: %s", c.Label, c.From, c.Load, c.Pin,
+			out = append(out, fmt.Sprintf("%s from %s %s: %s", c.Label, c.From, measuredBy(c),
 				figureText(c, *c.Median)))
 		}
 	}
@@ -103,7 +103,7 @@ func checkTable(cs []gate.Check) document.Table {
 		{Head: [2]string{"", "certainly in"}}, texts("", "outcome")}}
 	for _, c := range cs {
 		row := document.Row{Cells: append(document.Texts(
-			c.Label, string(c.From), strings.TrimSpace(c.Load+" "+c.Pin)), nothing, nothing,
+			c.Label, string(c.From), measuredBy(c)), nothing, nothing,
 			document.Cell{Text: string(c.Outcome)}),
 			Style: outcomeStyles[c.Outcome]}
 		if c.Median != nil {
@@ -117,6 +117,14 @@ func checkTable(cs []gate.Check) document.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// measuredBy returns the check's load, and its CPU placement if the run has several.
+func measuredBy(c gate.Check) string {
+	if c.Pin == "" {
+		return c.Load
+	}
+	return c.Load + ", " + analysis.PinWords(c.Pin)
 }
 
 func figureText(c gate.Check, x float64) string {
