@@ -58,8 +58,10 @@ func Prediction(r *predict.Prediction) document.Document {
 		items = append(items, "the other modes: "+r.Baseline+"'s, and what each has over it")
 	}
 	items = append(items,
-		"Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time of pages is that of the whole machine, for both "+
-			"ends of a connection, that of tokens is the client's, server's and proxy's. ≤: nothing measurable, at most this much. ?: unclear; measure longer, or on a quieter machine.")
+		"Computed per round, differences per slice where the file has slices. ≈: each figure here is a "+
+			"median of the rounds. CPU time of pages is that of the whole machine, for both ends of a "+
+			"connection, that of tokens is the client's, server's and proxy's. ≤: nothing "+
+			"measurable, at most this much. ?: unclear; measure longer, or on a quieter machine.")
 	d.Add(list(document.Notes, "Arithmetic", append(items, r.Notes...)))
 	return d
 }
@@ -193,7 +195,7 @@ func arithmetic(w predict.Workload, x predict.Row) string {
 		if x.Extra > 0 && rate > 0 {
 			bytes = fmt.Sprintf(" + %.0f B / %s Gbit/s", x.Extra, units.Digits(rate*giga))
 		}
-		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) = %s ms", w.Queries,
+		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) ≈ %s ms", w.Queries,
 			units.Digits(trip*micro), bytes, units.Digits(x.Page.Median*milli)))
 	}
 	if cpu, ok := x.Costs[workload.CPUPerTrip]; ok && x.CPU != nil {
@@ -201,11 +203,11 @@ func arithmetic(w predict.Workload, x predict.Row) string {
 		if b := x.Costs[workload.CPUPerByte]; x.Extra > 0 && b > 0 {
 			bytes = fmt.Sprintf(" + %.0f B × %s s/GB", x.Extra, units.Digits(b*perGB))
 		}
-		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS,
+		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) ≈ %s %%", w.QPS,
 			units.Digits(cpu*micro), bytes, units.Digits(x.CPU.Median*percent)))
 	}
 	if token, ok := x.Costs[workload.CPUPerToken]; ok && x.StreamCPU != nil {
-		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens,
+		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs ≈ %s %%", w.Tokens,
 			units.Digits(token*micro), units.Digits(x.StreamCPU.Median*percent)))
 	}
 	return strings.Join(parts, "; ")
