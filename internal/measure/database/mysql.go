@@ -61,7 +61,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Clone()
 			c.DialFunc = l.dial
-			c.TLS = l.noteTLS(c.TLS)
+			l.noteTLS(c.TLS)
 			l.hostile = manyColumns
 			if guarded {
 				l.leaks = tellsMySQL

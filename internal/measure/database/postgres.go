@@ -60,9 +60,9 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		connector: func(l *link) (driver.Connector, error) {
 			c := cfg.Copy()
 			c.DialFunc = l.dial
-			c.TLSConfig = l.noteTLS(c.TLSConfig)
+			l.noteTLS(c.TLSConfig)
 			for _, f := range c.Fallbacks {
-				f.TLSConfig = l.noteTLS(f.TLSConfig)
+				l.noteTLS(f.TLSConfig)
 			}
 			return postgresDriver{c, mode}, nil
 		},
@@ -120,11 +120,12 @@ func alwaysTLS(cfg *pgconn.Config) bool {
 		func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }
 
-func (l *link) noteTLS(c *tls.Config) *tls.Config {
+// noteTLS makes connections with c, which may be nil, tell the link their TLS version. c is changed,
+// because pgx finds the client's certificate by the pointer.
+func (l *link) noteTLS(c *tls.Config) {
 	if c == nil {
-		return nil
+		return
 	}
-	c = c.Clone()
 	before := c.VerifyConnection
 	c.VerifyConnection = func(s tls.ConnectionState) error {
 		l.mu.Lock()
@@ -135,5 +136,4 @@ func (l *link) noteTLS(c *tls.Config) *tls.Config {
 		}
 		return nil
 	}
-	return c
 }

@@ -72,7 +72,7 @@ func postgres(t *testing.T) (port, dir string) {
 	port = strconv.Itoa(int(testnet.TCP(t).Port()))
 	cert, key := certificate(t, dir)
 	server := run("postgres", "-D", data, "-c", "ssl=on", "-c", "ssl_cert_file="+cert, "-c",
-		"ssl_key_file="+key, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c",
+		"ssl_key_file="+key, "-c", "ssl_ca_file="+cert, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c",
 		"fsync=off", "-c", "shared_buffers=16MB")
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
@@ -177,6 +177,9 @@ func TestPostgres(t *testing.T) {
 			{"?sslmode=disable", ""},
 			{"?sslmode=verify-full&sslrootcert=" + url.QueryEscape(filepath.Join(dir, "cert.pem")),
 				"TLS 1.3"},
+			{"?sslmode=require&sslcertmode=require&sslcert=" +
+				url.QueryEscape(filepath.Join(dir, "cert.pem")) + "&sslkey=" +
+				url.QueryEscape(filepath.Join(dir, "key.pem")), "TLS 1.3"},
 		} {
 			d, err := New(base+tt.option, Options{Queries: 2, Password: testPassword})
 			if err != nil {

@@ -52,7 +52,8 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 		noVerify:  "TrustServerCertificate=true",
 		connector: func(l *link) (driver.Connector, error) {
 			p := cfg
-			p.TLSConfig = l.noteTLS(p.TLSConfig)
+			p.TLSConfig = p.TLSConfig.Clone()
+			l.noteTLS(p.TLSConfig)
 			c := mssql.NewConnectorConfig(p)
 			c.Dialer = hostDialer{l, p.Host}
 			if guarded && p.Encryption != msdsn.EncryptionDisabled {
