@@ -110,9 +110,9 @@ func TestTerminalIsRestored(t *testing.T) {
 		t.Errorf("the terminal's modes are %+v, they were %+v", after, before)
 	}
 	s.waits(t, "\x1b[?1049l")
-	if text := s.text(); strings.Count(text, "\x1b[?1049h") != 1 ||
-		!strings.Contains(text, "\x1b[?25h") {
-		t.Errorf("drawn: %q", text)
+	const want = "\x1b[?1049h\x1b[?25l\x1b[2J\x1b[?2026l\x1b[m\x1b[?25h\x1b[?1049l"
+	if got := s.text(); got != want {
+		t.Errorf("drawn: %q, want %q", got, want)
 	}
 }
 
@@ -133,10 +133,10 @@ func TestDrawsWhatDiffers(t *testing.T) {
 	before := len(s.text())
 	draw("first", "second", "third")
 	draw("first", "other", "third")
-	s.waits(t, "other")
-	if more := s.text()[before:]; strings.Contains(more, "first") ||
-		strings.Contains(more, "third") || strings.Count(more, "\x1b[?2026h") != 1 {
-		t.Errorf("drawn again: %q", more)
+	const end = "\x1b[?2026l"
+	s.waits(t, "other\x1b[m\x1b[K"+end)
+	if got, want := s.text()[before:], "\x1b[?2026h\x1b[2;1Hother\x1b[m\x1b[K"+end; got != want {
+		t.Errorf("drawn again: %q, want %q", got, want)
 	}
 }
 
