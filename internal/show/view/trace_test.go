@@ -142,9 +142,13 @@ func TestTrace(t *testing.T) {
 	})
 	t.Run("openmetrics", func(t *testing.T) {
 		b := written(t, "openmetrics", Report(traced()), format.Options{})
-		for _, metric := range []string{"bridge", "bridge: hook FORWARD", "in the path"} {
-			if !strings.Contains(b, `metric="`+metric+`",against="host",stat="low"`) {
-				t.Errorf("no %s in\n%s", metric, b)
+		for metric, low := range map[string]string{"bridge": "3.999999999999999e-06",
+			"bridge: hook FORWARD": "4.2999999999999996e-07", "in the path": "3.2e-06"} {
+			want := `toll_part_seconds{study="trace",mode="bridge",from="host",to="container",on="lab",` +
+				`load="rr",point="",pin="",tune="",shape="",metric="` + metric +
+				`",against="host",stat="low"} ` + low
+			if !testgolden.HasLine(b, want) {
+				t.Errorf("no %s in\n%s", want, b)
 			}
 		}
 	})
