@@ -262,6 +262,15 @@ func TestNoLoopback6(t *testing.T) {
 			t.Errorf("%s: 127.0.0.1 is not dialled", name)
 		}
 	}
+	f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+	if traps := try(f, 8080).Traps; len(traps) > 0 {
+		t.Errorf("%+v", traps)
+	}
+	f = healthy()
+	f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+	if traps := try(f, 8080).Traps; len(traps) != 1 || traps[0].Code != Loopback6Nothing {
+		t.Errorf("with ::1: %+v", traps)
+	}
 }
 
 // TestContained has the network of a container, which a machine that is not known is around.

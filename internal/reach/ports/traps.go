@@ -218,6 +218,9 @@ func (f *Facts) localnet(rows []Row) []Trap {
 }
 
 func (f *Facts) loopback6(rows []Row) []Trap {
+	if !f.HasLoopback(netip.IPv6Loopback()) { // localhost is 127.0.0.1 alone
+		return nil
+	}
 	nothing := about(Loopback6Nothing)
 	nothing.Remedy = "dial 127.0.0.1 instead of localhost"
 	proxied := nothing
