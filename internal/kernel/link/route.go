@@ -61,12 +61,12 @@ func route(to netip.Addr, o *netlink.RouteGetOptions) (out Route, err error) {
 	return out, nil
 }
 
-// AddRouteOnlink adds a route over the device to a gateway that need not be in the device's network
+// AddRouteOnlink adds or replaces a route over the device to a gateway that need not be in the device's network
 // (onlink).
 func AddRouteOnlink(to netip.Prefix, gateway netip.Addr, name string) error {
 	what := fmt.Sprintf("add route to %s by %s and %s", to, gateway, name)
 	return change(name, what, func(l netlink.Link) error {
-		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), Gw: gateway.AsSlice(),
+		return netlink.RouteReplace(&netlink.Route{Dst: ipNet(to), Gw: gateway.AsSlice(),
 			LinkIndex: l.Attrs().Index, Flags: int(netlink.FLAG_ONLINK)})
 	})
 }

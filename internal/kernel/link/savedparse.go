@@ -115,6 +115,18 @@ func ToInternet(m raw.Message) bool {
 	return ok && r.Table != unix.RT_TABLE_LOCAL && anywhere(int(r.Dst_len), r.Family)
 }
 
+// Target returns the network, of so many bits, to which a route or a policy rule leads packets, unless
+// it is the namespace's own, and whether m has one.
+func Target(m raw.Message) (address []byte, bits int, ok bool) {
+	const atBits, atKind = 1, 7 // in struct rtmsg, struct fib_rule_hdr
+	f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
+	if err != nil || m.Type == unix.RTM_NEWROUTE && slices.Contains([]byte{unix.RTN_LOCAL,
+		unix.RTN_BROADCAST, unix.RTN_ANYCAST, unix.RTN_MULTICAST}, m.Data[atKind]) {
+		return nil, 0, false
+	}
+	return f[unix.RTA_DST], int(m.Data[atBits]), f.has(unix.RTA_DST) // FRA_DST
+}
+
 func unicast(m raw.Message) (r *nl.RtMsg, ok bool) {
 	if m.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg {
 		return nil, false

@@ -154,6 +154,13 @@ func (c *Copy) container(socket int) (x Container, ok bool) {
 	return *s.container, true
 }
 
+func loopback(six bool) netip.Addr {
+	if six {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
 // maxScans is the most scans that are made.
 const maxScans = 16
 
@@ -163,7 +170,7 @@ func (c *Copy) Scans() (out []replica.Scan) {
 	if c.port != 0 || len(c.Machine.Spaces) == 0 {
 		return nil
 	}
-	if s := c.Machine.Spaces[0]; len(s.Nft.Messages)+len(s.Legacy) == 0 {
+	if s := c.Machine.Spaces[0]; len(s.Nft.Messages)+len(s.Legacy) == 0 && !c.f.Changed {
 		return nil
 	}
 	var rest []replica.Scan
@@ -172,7 +179,7 @@ func (c *Copy) Scans() (out []replica.Scan) {
 		if !own.IsValid() {
 			continue
 		}
-		out = append(out, replica.Scan{To: own})
+		out = append(out, replica.Scan{To: own}, replica.Scan{To: loopback(six)})
 		far := c.f.machines(six)
 		for i, p := range far {
 			if i > 0 {

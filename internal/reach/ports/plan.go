@@ -54,10 +54,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 			}
 		}
 		if p.kind == OwnAddr {
-			loop, kind := netip.AddrFrom4([4]byte{127, 0, 0, 1}), Loopback
-			if six {
-				loop, kind = netip.IPv6Loopback(), Loopback6
-			}
+			loop, kind := loopback(six), map[bool]Client{false: Loopback, true: Loopback6}[six]
 			if c.f.HasLoopback(loop) {
 				add(column, kind, loop)
 			}

@@ -10,7 +10,8 @@ import (
 
 // Singled returns the indexes of the namespaces whose packets may be treated differently from those
 // of new containers in the same network: rules compare the source with one of their addresses, or
-// with the port of a bridge, or that port has other settings than the bridge's first or is blocked.
+// with the port of a bridge, or a route leads to one of them alone, or that port has other settings
+// than the bridge's first or is blocked.
 // Tables that only translate addresses do not count.
 func (m *Machine) Singled() (out []int) {
 	if m.singled != nil {
@@ -54,6 +55,11 @@ func (s *Space) sources(out *xtables.Sources) {
 		address, bits, device := link.PolicySource(m)
 		out.AddNet(address, bits)
 		out.AddName(device)
+	}
+	for _, m := range slices.Concat(s.Routes, s.Policy) { // of answers
+		if address, bits, ok := link.Target(m); ok {
+			out.AddNet(address, bits)
+		}
 	}
 }
 

@@ -219,24 +219,24 @@ func (s *Session) uncertain(ctx context.Context, space int, meets func(xtables.D
 		_ = s.machine.ReadText(ctx, space) // after an error, rules are described by number
 	}
 	for _, d := range s.rules[space] {
-		if leave(d) {
-			continue
+		if !leave(d) {
+			text := of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number})
+			out = append(out, fmt.Sprintf("%s (%s cannot be copied)", cmp.Or(text, placeOf(d)), d.Word))
 		}
-		text := fmt.Sprintf("policy rule %d", d.Number)
-		if d.Table != Policy {
-			text = cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
-				fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
-		}
-		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
 	}
 	for _, d := range s.added[space] {
 		if !leave(d) {
-			out = append(out, fmt.Sprintf(
-				"rule %d of chain %s in table %s (%s cannot be tried in a copy)",
-				d.Number, d.Chain, d.Table, d.Word))
+			out = append(out, fmt.Sprintf("%s (%s cannot be tried in a copy)", placeOf(d), d.Word))
 		}
 	}
 	return out
+}
+
+func placeOf(d xtables.Doubt) string {
+	if d.Table == Policy {
+		return fmt.Sprintf("policy rule %d", d.Number)
+	}
+	return fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table)
 }
 
 // Uncertain lists the rules that may match other packets in a copy, which has devices with the

@@ -76,12 +76,14 @@ type survey struct {
 	roots    map[device]device // by device, the one with the addresses; see root
 	segments []*segment
 	own      map[device][]netip.Prefix
-	taken    map[netip.Addr]bool // addresses of the machine, its containers and routers
+	gates    map[device][]netip.Addr // see segment
+	taken    map[netip.Addr]bool     // addresses of the machine, its containers and routers
 }
 
 func surveyed(m *replica.Machine) *survey {
 	s := &survey{roles: map[device]role{}, roots: map[device]device{},
-		own: map[device][]netip.Prefix{}, taken: map[netip.Addr]bool{}}
+		own: map[device][]netip.Prefix{}, gates: map[device][]netip.Addr{},
+		taken: map[netip.Addr]bool{}}
 	for i := range m.Spaces {
 		for _, l := range m.Spaces[i].Links {
 			s.roles[device{i, l.Index}] = roleOf(m, i, l)
@@ -92,7 +94,6 @@ func surveyed(m *replica.Machine) *survey {
 			s.roots[device{i, l.Index}] = s.root(m, i, l)
 		}
 	}
-	gates := map[device][]netip.Addr{}
 	for i := range m.Spaces {
 		for _, a := range m.Spaces[i].Addresses {
 			if at, ok := link.ParseAddress(a); ok {
@@ -101,7 +102,7 @@ func surveyed(m *replica.Machine) *survey {
 				s.taken[at.Prefix.Addr()] = true
 				if at.Peer.IsValid() {
 					s.taken[at.Peer] = true
-					gates[on] = append(gates[on], at.Peer)
+					s.gates[on] = append(s.gates[on], at.Peer)
 				}
 			}
 		}
@@ -110,13 +111,13 @@ func surveyed(m *replica.Machine) *survey {
 				if h.Gateway.IsValid() {
 					on := s.roots[device{i, h.Index}]
 					s.taken[h.Gateway] = true
-					gates[on] = append(gates[on], h.Gateway)
+					s.gates[on] = append(s.gates[on], h.Gateway)
 				}
 			}
 		}
 	}
 	for i := range m.Spaces {
-		s.findSegments(m, i, gates)
+		s.findSegments(m, i)
 	}
 	return s
 }
@@ -140,7 +141,7 @@ func (s *survey) root(m *replica.Machine, space int, l link.Saved) device {
 	return device{space, l.Index}
 }
 
-func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]netip.Addr) {
+func (s *survey) findSegments(m *replica.Machine, space int) {
 	cards := map[device][]link.Saved{}
 	for _, l := range m.Spaces[space].Links {
 		if s.roles[device{space, l.Index}] == card {
@@ -157,7 +158,7 @@ func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]
 			return cmp.Compare(rankOf(a, m.Spaces[space].Blocks(a)), rankOf(b, m.Spaces[space].Blocks(b)))
 		})
 		s.add(&segment{space: space, cards: cards[on][:1], roots: []device{on},
-			own: s.own[on], gates: gates[on]})
+			own: s.own[on], gates: s.gates[on]})
 	}
 }
 

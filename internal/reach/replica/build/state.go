@@ -56,17 +56,42 @@ func (c *machine) reread(ctx context.Context, which, moved []int) error {
 			c.scans = nil
 		}
 		c.from.Spaces[i].Sysctls = settings[k]
-		if !changed {
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	return c.surveyAgain()
+}
+
+// surveyAgain gives the other machines the networks that commands made, and the routers that new
+// routes name.
+func (c *machine) surveyAgain() error {
+	now := surveyed(c.from)
+	maps.Copy(now.taken, c.survey.taken)
+	now.segments = c.survey.segments
+	c.survey = now
+	for _, s := range now.segments {
+		own, gates := s.own, s.gates
+		s.roots, s.own, s.gates = nil, nil, nil
+		for i, card := range s.cards {
+			links := c.from.Spaces[s.space].Links
+			at := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == card.Index })
+			if at < 0 {
+				continue
+			}
+			s.cards[i] = links[at]
+			root := now.roots[device{s.space, card.Index}]
+			if slices.Contains(s.roots, root) {
+				continue
+			}
+			s.roots = append(s.roots, root)
+			s.own, s.gates = append(s.own, now.own[root]...), append(s.gates, now.gates[root]...)
+		}
+		if len(s.roots) == 0 || slices.Equal(own, s.own) && slices.Equal(gates, s.gates) {
 			continue
 		}
-		for _, l := range c.from.Spaces[i].Links {
-			own := c.from.Spaces[i].Prefixes(l.Index)
-			if l.Kind == "bridge" { // new containers join it
-				c.survey.own[device{i, l.Index}] = own
-			}
-			for _, p := range own {
-				c.survey.taken[p.Addr()] = true
-			}
+		if err := c.settle(s); err != nil {
+			return fmt.Errorf("give other machines the network of %s: %w", s.cards[0].Name, err)
 		}
 	}
 	return nil
@@ -112,11 +137,11 @@ func (c *machine) Doubts() (out []replica.Doubts, err error) {
 		return nil, err
 	}
 	macs := c.from.MACs()
-	for _, i := range slices.Sorted(maps.Keys(read)) {
+	for i := range c.from.Spaces {
 		s := &c.from.Spaces[i]
 		rules := slices.DeleteFunc(s.Uncertain(macs), func(d xtables.Doubt) bool {
-			if d.Table == replica.Policy {
-				return true
+			if d.Table == replica.Policy { // those of the machine are replaced when they are read again
+				return !slices.Contains(c.changed, i)
 			}
 			if slices.ContainsFunc(s.Legacy, func(t xtables.Saved) bool { return t.Table() == d.Table }) {
 				return !read[i].legacy
@@ -145,6 +170,11 @@ func (c *machine) Assume(v replica.Variant) error {
 		rules, legacy := s.Assume(v, macs)
 		err := c.spaces[i].Do(func() error {
 			_, err := rules.Replace()
+			if slices.Contains(c.changed, i) {
+				for _, r := range link.MakePolicy(s.AssumePolicy(v)) {
+					err = errors.Join(err, r.Err)
+				}
+			}
 			for _, t := range legacy {
 				_, errLegacy := t.Restore()
 				err = errors.Join(err, errLegacy)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
@@ -95,7 +97,10 @@ func (w *world) routeBack(s *segment) (err error) {
 		case !by.IsValid():
 			continue
 		case slices.ContainsFunc(s.cards, func(l link.Saved) bool { return l.NoARP }):
-			err = errors.Join(err, link.AddDeviceRoute(to, w.device))
+			add := link.AddDeviceRoute(to, w.device)
+			if !errors.Is(add, unix.EEXIST) { // else it is there since before commands
+				err = errors.Join(err, add)
+			}
 		default:
 			err = errors.Join(err, link.AddRouteOnlink(to, by, w.device))
 		}
