@@ -218,8 +218,8 @@ func (l *lure) probes() []struct{ script, want string } {
 		{"ls /dev /run /home /root /var/lib | grep -vE '^(fd|full|null|random|shm|std.*|urandom|zero|" +
 			"lock|netns|toll|/.*:|)$'", ""},
 		{"ls -d /proc/[0-9]* | grep -c '/2000[0-9]$'", strconv.Itoa(len(l.Machine.Spaces))},
-		{"env | cut -d= -f1 | sort | tr '\\n' ' '", "HOME LC_ALL LOGNAME OLDPWD PATH PWD TERM USER|" +
-			"HOME LC_ALL LOGNAME PATH PWD TERM USER"},
+		{"env | cut -d= -f1 | sort | tr '\\n' ' '", "HOME LC_ALL LOGNAME OLDPWD PATH PWD RES_OPTIONS TERM USER|" +
+			"HOME LC_ALL LOGNAME PATH PWD RES_OPTIONS TERM USER"},
 		{"ls /proc/self/fd", "0 1 2 3"},
 		{"grep -E '^(CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status | tr '\\t' ' '",
 			"CapPrm: 0000000000203000 CapEff: 0000000000203000 CapBnd: 0000000000203000 " +

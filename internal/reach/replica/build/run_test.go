@@ -56,6 +56,19 @@ func TestRunBytes(t *testing.T) {
 	if out = s.run(r, 0, "set -e\nfalse\necho on"); out.Code != 1 || out.Text != "" {
 		t.Errorf("%+v", out)
 	}
+	for script, want := range map[string]string{ // as if the script's file was run
+		"#!/bin/bash\na=(1 2)\necho ${#a[@]} $#\nfalse\necho on":   "2 0\non\n",
+		"#! /bin/sh -e\necho one\nfalse\necho on":                  "one\n",
+		"#!/usr/sbin/nft -f\nadd table inet ran\nlist tables inet": "table inet ran\n",
+	} {
+		if out = s.run(r, 0, script); out.Text != want {
+			t.Errorf("%s: %+v", script, out)
+		}
+	}
+	out = s.run(r, 0, "#!/none/such\necho on")
+	if out.Code != 127 || !strings.HasSuffix(out.Text, ": /none/such: not found\n") {
+		t.Errorf("%+v", out)
+	}
 	if out = s.run(r, 0, "kill -TERM $$"); out.Code != 128+15 {
 		t.Errorf("%+v", out)
 	}

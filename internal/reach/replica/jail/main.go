@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,7 +89,8 @@ func runScript(o order, dir string) (int, error) {
 	if err := confine(grants); err != nil {
 		return 0, err
 	}
-	shell, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", evaluate}, &syscall.ProcAttr{
+	run := append([]string{"sh", "-c", evaluate, "sh"}, interpreter(o.Script)...)
+	shell, err := syscall.ForkExec("/bin/sh", run, &syscall.ProcAttr{
 		Dir: dir, Env: environment(), Files: []uintptr{null.Fd(), textFD, textFD, script},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -112,8 +114,23 @@ func runScript(o order, dir string) (int, error) {
 }
 
 // evaluate runs the script of descriptor 3, which may be longer than an argument, with at most 1
-// GiB of data for each process.
-const evaluate = `ulimit -d 1048576 || exit; eval "$(cat <&3)" 3<&-`
+// GiB of data for each process: as commands of the shell, or by the interpreter in its arguments.
+const evaluate = `ulimit -d 1048576 || exit; ` +
+	`[ $# -eq 0 ] || exec "$@" /proc/self/fd/3; eval "$(cat <&3)" 3<&-`
+
+// interpreter returns the program, with its argument, that a script's first line names after "#!".
+func interpreter(script []byte) (out []string) {
+	line, _, _ := bytes.Cut(script, []byte("\n"))
+	named, ok := bytes.CutPrefix(line, []byte("#!"))
+	program, argument, _ := strings.Cut(strings.TrimSpace(string(named)), " ")
+	if !ok || program == "" {
+		return nil
+	}
+	if out = []string{program}; argument != "" {
+		out = append(out, strings.TrimSpace(argument))
+	}
+	return out
+}
 
 // memoryFile returns the descriptor of a file without a name that has the content.
 func memoryFile(content []byte) (uintptr, error) {
@@ -130,7 +147,7 @@ func memoryFile(content []byte) (uintptr, error) {
 func environment() []string {
 	return []string{"PATH=" + programs + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:" +
 		"/sbin:/bin:/run/current-system/sw/bin", "HOME=/root", "USER=root", "LOGNAME=root",
-		"LC_ALL=C", "TERM=dumb"}
+		"LC_ALL=C", "TERM=dumb", "RES_OPTIONS=timeout:1 attempts:1"} // no name server answers
 }
 
 // capabilities are what a script needs: rules, routes and devices; raw sockets; setns.
