@@ -61,8 +61,8 @@ func route(to netip.Addr, o *netlink.RouteGetOptions) (out Route, err error) {
 	return out, nil
 }
 
-// AddRouteOnlink adds or replaces a route over the device to a gateway that need not be in the device's network
-// (onlink).
+// AddRouteOnlink adds or replaces a route over the device to a gateway that need not be in the
+// device's network (onlink).
 func AddRouteOnlink(to netip.Prefix, gateway netip.Addr, name string) error {
 	what := fmt.Sprintf("add route to %s by %s and %s", to, gateway, name)
 	return change(name, what, func(l netlink.Link) error {

@@ -151,14 +151,16 @@ func (e *Expectation) excludes(o Expectation) bool {
 func parseWho(words []string, client netip.Addr) (who, network string, err error) {
 	text := strings.Join(words, " ")
 	switch {
-	case text == machines, text == nobodyOutside, client.IsValid() && text == client.String():
+	case text == machines, text == nobodyOutside:
 		return machines, "", nil
 	case text == containers, text == here:
 		return text, "", nil
 	case len(words) > 2 && words[0] == containers && words[1] == "on":
 		return containers, strings.Join(words[2:], " "), nil
 	}
-	if a, err := netip.ParseAddr(text); err == nil {
+	if a, err := netip.ParseAddr(text); err == nil && client.IsValid() && a.Unmap() == client.Unmap() {
+		return machines, "", nil
+	} else if err == nil {
 		return "", "", fmt.Errorf("%s is judged only with --client %s", a, a)
 	}
 	return "", "", meaning(fmt.Errorf("%q is not one of: other machines, containers, "+

@@ -226,9 +226,12 @@ func TestExpectationsAreRefused(t *testing.T) {
 			t.Errorf("%q, want %q", err, says)
 		}
 	}
-	client := netip.MustParseAddr("192.0.2.1")
-	if _, err := ParseExpectations(strings.NewReader("192.0.2.1 reaches 80/tcp"), client); err != nil {
-		t.Error(err)
+	for client, line := range map[string]string{"192.0.2.1": "::ffff:192.0.2.1 reaches 80/tcp",
+		"2001:db8::1": "2001:DB8:0::1 reaches 80/tcp"} {
+		_, err := ParseExpectations(strings.NewReader(line), netip.MustParseAddr(client))
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
