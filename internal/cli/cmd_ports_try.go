@@ -54,6 +54,10 @@ func (t *tryFlags) file() string {
 // read returns the commands.
 func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	name := t.file()
+	if name == "" && strings.TrimSpace(t.commands) == "" {
+		return "", usage(errors.New("--try: there are no commands"),
+			"toll ports --try 'iptables -P INPUT DROP'")
+	}
 	if name == "" {
 		return t.commands, nil
 	}
@@ -72,8 +76,13 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	if err == nil && bytes.IndexByte(b, 0) >= 0 {
 		err = errors.New("it has a NUL byte, so it is no shell script in UTF-8")
 	}
+	hint := ""
+	if err == nil && bytes.Contains(b, []byte("\r\n")) {
+		err = errors.New("its lines end as on Windows, and a shell takes such ends for parts of words")
+		hint = `sed -i 's/\r$//' FILE mends it`
+	}
 	if err != nil {
-		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), ""}
+		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
 	}
 	return string(b), nil
 }
@@ -134,7 +143,7 @@ func (t *tryFlags) failed(r *ports.Report) error {
 		return nil
 	case len(r.Changes.Lost) > 0:
 		return &failure{code: exitWorse}
-	case r.Changes.Open+len(r.Tried.Daemons) > 0:
+	case r.Changes.Open > 0 || r.Tried.Unknown():
 		return &failure{code: exitUnclear}
 	}
 	return nil
@@ -153,7 +162,7 @@ func toFind(names []string) string {
 	var packages []string
 	for _, name := range names {
 		switch file, err := exec.LookPath(name); {
-		case err == nil && inCopy(file):
+		case err == nil && replica.InCopy(file):
 			return "is the program installed that the first line of " + filepath.Base(name) + " names?"
 		case err == nil:
 			return "a copy has this machine's programs and the current directory, but not /home, " +
@@ -167,21 +176,4 @@ func toFind(names []string) string {
 		return ""
 	}
 	return remedy.Install(packages...)
-}
-
-// inCopy reports whether a copy of the machine has the file.
-func inCopy(file string) bool {
-	resolve := func(name string) (string, error) {
-		name, err := filepath.EvalSymlinks(name)
-		if err != nil {
-			return "", err
-		}
-		return filepath.Abs(name)
-	}
-	file, err := resolve(file)
-	return err == nil && slices.ContainsFunc([]string{".", "/bin", "/etc", "/gnu", "/nix", "/opt",
-		"/sbin", "/usr", "/usr/local"}, func(dir string) bool {
-		dir, err := resolve(dir)
-		return err == nil && strings.HasPrefix(file, dir+"/")
-	})
 }

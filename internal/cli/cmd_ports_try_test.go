@@ -36,6 +36,21 @@ func TestTryOfFile(t *testing.T) {
 	}
 }
 
+// A shell would run other commands than those that an editor on Windows wrote.
+func TestTryOfWindowsFile(t *testing.T) {
+	for text, ok := range map[string]bool{"true\r\nfalse\r\n": false, "printf 'a\\r\\n'\n": true} {
+		file := filepath.Join(t.TempDir(), "firewall.sh")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&tryFlags{commands: "@" + file}).read(env{}, nil)
+		f, failed := errors.AsType[*failure](err)
+		if ok != (err == nil && got == text) || failed && (f.code != exitBadFile || f.hint == "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
 // Commands that need a daemon leave it open whether a line holds, and what was lost is lost.
 func TestTryWithDaemon(t *testing.T) {
 	line := func() []ports.Expectation {

@@ -53,6 +53,12 @@ R`})
 			[]string{"This may admit ", "(not tried: "}},
 		{"a remedy without /proc", places["no /proc"] + "toll ports 9100", 4,
 			[]string{"This may admit ", "(not tried: "}},
+		{"a file that a copy has not", "toll ports --try 'cat /run/machine.json; true'", 7,
+			[]string{"A command may have failed only because it ran in a copy: cat: /run/machine.json: ",
+				"What the commands printed"}},
+		{"a file that a copy has not, and lines", "echo other machines reach no port >/run/lines; " +
+			"toll ports --try 'cat /run/machine.json; true' --expect /run/lines", 7,
+			[]string{"?: other machines reach no port: a command may have failed only because it "}},
 		{"some rules, as a user", "sed s/RULES/100/ /run/many >/run/some; " + saved +
 			"/run/some", 0, []string{"Nobody would gain or lose a port."}},
 		{"many rules, as a user", "sed s/RULES/2000/ /run/many >/run/all; " + saved +

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
@@ -77,6 +78,12 @@ func (a asking) try(ctx context.Context, f *ports.Facts, m *replica.Machine, por
 	}
 	r = ports.Judge(after, port)
 	_ = s.ReadText(ctx, now, 0) // after an error, no chain of Docker's is named
-	r.Try(was, ports.NewTried(commands, out, now.Spaces[0].Text))
+	r.Try(was, ports.NewTried(commands, out, now.Spaces[0].Text, hidden))
 	return r, out, nil
+}
+
+// hidden reports whether this machine has the file, and a copy has not.
+func hidden(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil && !replica.InCopy(name)
 }

@@ -18,6 +18,9 @@ type Changes struct {
 	Elsewhere bool     `json:"elsewhere,omitempty"`
 	Gained    []Change `json:"gained"`
 	Lost      []Change `json:"lost"`
+	// Moved lists ports that answer as before, but by another server, or with another address of the
+	// client.
+	Moved []Change `json:"moved"`
 	// Same is the number of connections that end as before, Open of those about which one of the
 	// reports is not certain.
 	Same int `json:"same"`
@@ -26,6 +29,8 @@ type Changes struct {
 	Doubts []Reason `json:"not_certain_because,omitempty"`
 	// Changed is the number of connections that were gained or lost.
 	Changed int `json:"changed"`
+
+	moved int // number of connections in Moved
 }
 
 // Change is a port whose answers clients gained or lost.
@@ -122,8 +127,9 @@ func (c Client) kin() string {
 // Since compares the report with an older one, of the file since.
 func (r *Report) Since(old *Report, since string) {
 	ours := func(card string) bool { return slices.Contains(r.cards, card) }
-	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}, Elsewhere: since != "" &&
-		len(old.cards) > 0 && len(r.cards) > 0 && !slices.ContainsFunc(old.cards, ours)}
+	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}, Moved: []Change{},
+		Elsewhere: since != "" && len(old.cards) > 0 && len(r.cards) > 0 &&
+			!slices.ContainsFunc(old.cards, ours)}
 	before, was := old.outcomes()
 	order, is := r.outcomes()
 	for _, k := range before {
@@ -141,6 +147,9 @@ func (r *Report) Since(old *Report, since string) {
 		case len(a.path.Doubt)+len(b.path.Doubt) > 0 && a.path.Kind != b.path.Kind:
 			c.Open++
 			doubts = append(append(doubts, b.path.Doubt...), a.path.Doubt...)
+		case moved(a, b).Code != "":
+			c.Moved = addChange(c.Moved, k, b, false, moved(a, b))
+			c.moved++
 		case a.path.Answers() == b.path.Answers():
 			c.Same++
 		case b.path.Answers() && a.path.Kind == "" && had[k.at(b.server)] > 0: // at another address
@@ -172,8 +181,33 @@ func (r *Report) Since(old *Report, since string) {
 	}
 	join(c.Gained, order)
 	join(c.Lost, order)
+	join(c.Moved, order)
 	c.Doubts = joinRoutes(doubts)
 	r.Changes = c
+}
+
+// moved returns how an answered connection differs from before. The code is "" if it does not, or
+// if that is not certain.
+func moved(a, b outcomeOf) Reason {
+	hidden := func(p Path) string {
+		if p.Masqueraded {
+			return p.Seen
+		}
+		return ""
+	}
+	switch {
+	case !a.path.Answers() || !b.path.Answers() || len(a.path.Doubt)+len(b.path.Doubt) > 0:
+		return Reason{}
+	case a.server != b.server:
+		return Reason{Code: OtherServer, Of: b.server, By: a.server}
+	case hidden(a.path) == hidden(b.path):
+		return Reason{}
+	case b.path.Masqueraded && b.path.Seen != "":
+		return Reason{Code: SeenAs, At: b.path.Seen}
+	case b.path.Masqueraded:
+		return Reason{Code: NoLongerSeen}
+	}
+	return Reason{Code: SeenItself}
 }
 
 // joinRoutes returns the reasons, each once, and one for all addresses to which there may be no
@@ -376,7 +410,17 @@ func (c *Changes) Text() (out []string) {
 	if len(c.Gained)+len(c.Lost) == 0 {
 		out = append(out, "Nobody gained or lost a port.")
 	}
+	out = append(out, c.otherwise()...)
 	return append(out, units.Plural(c.Same, "connection")+" as before"+c.notCertain()+".")
+}
+
+// otherwise returns a sentence for each port that answers otherwise.
+func (c *Changes) otherwise() (out []string) {
+	for _, x := range c.Moved {
+		out = append(out, fmt.Sprintf("%s from %s: %s.", exposedNames([]Exposed{{Port: x.Port,
+			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because.Words))
+	}
+	return out
 }
 
 // notCertain returns the words for connections about which a report is not certain, with the first

@@ -29,6 +29,8 @@ func TestSince(t *testing.T) {
 	renumbered.Devices[1].Addrs = []netip.Prefix{netip.MustParsePrefix("198.18.0.9/24")}
 	down.Devices[1].Up = false
 	bare.Devices = slices.Delete(bare.Devices, 1, 2)
+	renamed := healthy()
+	renamed.Listeners[0].Owners[0].Name = "other"
 	const rest = "connections as before."
 	for name, c := range map[string]struct {
 		old, now *Report
@@ -45,6 +47,9 @@ func TestSince(t *testing.T) {
 			"(web:80) by a machine behind eth0's router: no-default-route."}},
 		"a default route": {try(alone, 0), open(), []string{"Gained: 22/tcp (sshd) and 8080/tcp " +
 			"(web:80) by a machine behind eth0's router: before, no-default-route-led."}},
+		"another server": {open(), try(renamed, 0), []string{"Nobody gained or lost a port.",
+			"22/tcp (other) from other machines, a container on bridge and this machine: " +
+				"other-server other sshd."}},
 		"a new address": {open(), try(moved, 0), []string{"Nobody gained or lost a port."}},
 		"the machine's": {open(), try(renumbered, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
 			"(web:80) at 198.18.0.1 by other machines, a container on bridge and this machine: " +

@@ -2,6 +2,7 @@ package ports
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -59,4 +60,43 @@ func withoutTexts(commands string) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+var (
+	// hinders matches what programs print about what a copy does not permit, or does not have: other
+	// machines and daemons. Nobody reaches another port by the settings that irrelevant matches.
+	hinders = regexp.MustCompile(`(?i)operation not permitted|permission denied|` +
+		`read-only file system|address family not supported|no space left on device|/dev/net/tun|` +
+		`cannot connect to the docker daemon|failed to connect to (\w+ )*bus|` +
+		`not been booted with systemd|firewalld is not running|` +
+		`host/network .* not found|failure in name resolution|could not resolve|` +
+		`name or service not known|unable to resolve`)
+	irrelevant = regexp.MustCompile(`(key "|/proc/sys/)(kernel|vm|fs|dev|user|` +
+		`net[./](core|netfilter|ipv4[./](tcp|udp)_))`)
+	// absent matches what programs print about a file that they do not find.
+	absent = regexp.MustCompile(`(?i)no such file|(cannot|can't|could not|unable to) ` +
+		`(open|read|find)|not found|does not exist`)
+	fileName = regexp.MustCompile("/[^\\s\"'`:;,()]+")
+	// complains matches what programs print about what they did not do.
+	complains = regexp.MustCompile(`(?i)\b(errors?|fail(ed|s|ure)?|cannot|can't|could not|unable|` +
+		`invalid|bad|unknown|unrecognized|denied|refused|no such|no (chain|rule)|warn(ing)?|usage|` +
+		`not (found|permitted|supported|allowed|running)|(does not|doesn't|already|file) exists?)\b`)
+)
+
+// hinderedBy returns the lines of commands' output about what may have failed only because they ran
+// in a copy. hidden reports whether this machine has a file, and a copy has not.
+func hinderedBy(output string, hidden func(name string) bool) (out []string) {
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		file := absent.MatchString(line) && slices.ContainsFunc(fileName.FindAllString(line, -1), hidden)
+		if (file || hinders.MatchString(line)) && !irrelevant.MatchString(line) {
+			out = once(out, line)
+		}
+	}
+	return out
+}
+
+// Complain reports whether the commands printed something that the user should read.
+func (t *Tried) Complain() bool {
+	return t.Output != "" && (t.Code != 0 || t.Unknown() || complains.MatchString(t.Output))
 }

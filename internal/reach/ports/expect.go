@@ -74,8 +74,8 @@ func (r *Report) Expect(all []Expectation) {
 	r.Expected = []Expectation{}
 	for _, e := range all {
 		e.judge(r)
-		if r.Tried != nil && len(r.Tried.Daemons) > 0 {
-			e.fall(Maybe, Reason{Code: DaemonsAsked, Of: strings.Join(r.Tried.Daemons, ", ")})
+		if r.Tried != nil && r.Tried.Unknown() {
+			e.fall(Maybe, r.Tried.unknown())
 		}
 		i := slices.IndexFunc(all, func(o Expectation) bool { return o.excludes(e) || e.excludes(o) })
 		if e.Holds == No && i >= 0 {

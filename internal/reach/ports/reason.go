@@ -117,6 +117,7 @@ const (
 	ReachUnknown     Code = "reach-unknown"     // of Of, At; followed by the reasons
 	GetsNoAnswer     Code = "gets-no-answer"    // Of, at At; followed by the reason
 	DaemonsAsked     Code = "daemons-asked"     // by programs Of, which a copy does not have
+	CommandHindered  Code = "command-hindered"  // as it says in Text
 )
 
 // Loss is where and why packets were lost. Its zero value is none.
@@ -209,12 +210,10 @@ func (r *Report) Say(w Words) {
 	if r.Changes != nil {
 		sayChanges(w, r.Changes.Gained)
 		sayChanges(w, r.Changes.Lost)
+		sayChanges(w, r.Changes.Moved)
 		for i := range r.Changes.Doubts {
 			r.Changes.Doubts[i].say(w)
 		}
-	}
-	if r.Tried != nil {
-		sayChanges(w, r.Tried.Moved)
 	}
 }
 

@@ -25,16 +25,14 @@ type Tried struct {
 	NotFound []string `json:"not_found,omitempty"`
 	// Daemons lists the programs among the commands that ask a daemon, which no copy has.
 	Daemons []string `json:"daemons,omitempty"`
+	// Hindered lists lines of the output about what may have failed only because it ran in a copy.
+	Hindered []string `json:"hindered,omitempty"`
 	// Modules lists the modules that the kernel loaded on the machine itself meanwhile.
 	Modules []string `json:"modules,omitempty"`
-	// Moved lists ports that answer as before, but by another server, or with another address of the
-	// client. Changes has those gained and lost.
-	Moved []Change `json:"moved"`
 	// Still lists the ports that other machines reach before and after. Those that are not Sure may be
 	// reached.
 	Still []Exposed `json:"still"`
 
-	moved  int      // number of connections in Moved
 	others string   // words for other machines
 	kept   []Change // who reaches which port before and after
 	one    bool     // the report is about one port
@@ -44,14 +42,16 @@ type Tried struct {
 	dockerUser bool // there is Docker's chain for the user's rules
 }
 
-// NewTried returns the result of commands. after has the machine's rules after them.
-func NewTried(commands string, out replica.Output, after []replica.RuleText) *Tried {
+// NewTried returns the result of commands. after has the machine's rules after them. hidden reports
+// whether this machine has a file, and a copy has not.
+func NewTried(commands string, out replica.Output, after []replica.RuleText,
+	hidden func(name string) bool) *Tried {
 	t := &Tried{Commands: commands, Code: out.Code, Output: printable.Text(out.Text), Cut: out.Cut,
 		TimedOut: out.TimedOut, Modules: out.Modules}
 	for _, m := range notFound.FindAllStringSubmatch(out.Text, -1) {
 		t.NotFound = once(t.NotFound, printable.Words(m[1]))
 	}
-	t.Daemons = askDaemons(commands)
+	t.Daemons, t.Hindered = askDaemons(commands), hinderedBy(t.Output, hidden)
 	t.dockerUser = slices.ContainsFunc(after, inDockerUser)
 	return t
 }
@@ -203,7 +203,7 @@ func uplinks(s *replica.Space) map[route]bool {
 func (r *Report) Try(before *Report, t *Tried) {
 	r.Since(before, "")
 	r.Tried = t
-	t.Moved, t.Still = []Change{}, []Exposed{}
+	t.Still = []Exposed{}
 	t.others, t.one = cmp.Or(r.Client, machines), r.Port != 0
 	_, was := before.outcomes()
 	order, is := r.outcomes()
@@ -229,12 +229,7 @@ func (r *Report) Try(before *Report, t *Tried) {
 			partly := has[k.at(b.server)] < had[k.at(a.server)]
 			t.kept = addChange(t.kept, k, b, partly, Reason{})
 		}
-		if because := moved(a, b); because.Code != "" {
-			t.moved++
-			t.Moved = addChange(t.Moved, k, b, false, because)
-		}
 	}
-	join(t.Moved, order)
 	join(t.kept, order)
 }
 
@@ -259,27 +254,6 @@ func (t *Tried) keeps(x Exposed, dial string) {
 	}
 }
 
-// moved returns how an answered connection differs from before. The code is "" if it does not.
-func moved(a, b outcomeOf) Reason {
-	hidden := func(p Path) string {
-		if p.Masqueraded {
-			return p.Seen
-		}
-		return ""
-	}
-	switch {
-	case a.server != b.server:
-		return Reason{Code: OtherServer, Of: b.server, By: a.server}
-	case hidden(a.path) == hidden(b.path):
-		return Reason{}
-	case b.path.Masqueraded && b.path.Seen != "":
-		return Reason{Code: SeenAs, At: b.path.Seen}
-	case b.path.Masqueraded:
-		return Reason{Code: NoLongerSeen}
-	}
-	return Reason{Code: SeenItself}
-}
-
 // Text returns the sentences about what the commands would change. c compares with the report
 // before them.
 func (t *Tried) Text(c *Changes) (out []string) {
@@ -300,9 +274,18 @@ func (t *Tried) Text(c *Changes) (out []string) {
 			strings.Join(t.Daemons, ", ")+". What they would change is not known: try the rules that "+
 			"the daemon writes.")
 	}
+	if n := len(t.Hindered); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" (and %d more)", n-1)
+		}
+		out = append(out, "A command may have failed only because it ran in a copy: "+
+			cut(t.Hindered[0])+more+". What it would change is not known.")
+	}
 	if t.byOwner() {
-		out = append(out, "A copy has no user but root, and there iptables takes no rule by another one "+
-			"(-m owner), although it would on this machine. Rules of nft (meta skuid) can be tried.")
+		out = append(out, "A copy has no user but root, and there iptables and ip take no rule by "+
+			"another one (-m owner, uidrange), although they would on this machine. Rules of nft "+
+			"(meta skuid) can be tried.")
 	}
 	lost := conditional("lose", c.Lost, "")
 	gained := conditional("gain", c.Gained, "before, ")
@@ -316,11 +299,7 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	default:
 		out = append(append(out, lost...), gained...)
 	}
-	for _, x := range t.Moved {
-		out = append(out, fmt.Sprintf("%s from %s: %s.", exposedNames([]Exposed{{Port: x.Port,
-			Proto: x.Proto, Server: x.Server}})[0], printable.List(x.Who), x.Because.Words))
-	}
-	out = append(out, t.rest(c))
+	out = append(append(out, c.otherwise()...), t.rest(c))
 	if len(t.redirected) > 0 && t.onlyInput() {
 		text := "INPUT does not filter what rules redirect to containers, such as " +
 			few(exposedNames(t.redirected)) + ": FORWARD does"
@@ -354,9 +333,11 @@ func (t *Tried) onlyInput() bool {
 
 // byOwner reports whether a command may have failed only because a copy has no users but root.
 func (t *Tried) byOwner() bool {
-	return t.Code != 0 && strings.Contains(t.Output, "Invalid argument") &&
-		(strings.Contains(t.Commands, "-owner") || strings.Contains(t.Output, "-owner"))
+	return strings.Contains(t.Output, "Invalid argument") &&
+		byUser.MatchString(t.Commands+"\n"+t.Output)
 }
+
+var byUser = regexp.MustCompile(`-owner|\buidrange\b`)
 
 // mostLines is how many lines of the commands' output are shown, and mostRunes how much of each.
 const mostLines, mostRunes = 20, 300
@@ -366,12 +347,33 @@ func (t *Tried) Lines() []string {
 	all := strings.Split(strings.TrimSpace(t.Output), "\n")
 	all = all[max(0, len(all)-mostLines):]
 	for i, line := range all {
-		if r := []rune(line); len(r) > mostRunes {
-			all[i] = string(r[:mostRunes]) + "…"
-		}
+		all[i] = cut(line)
 	}
 	return all
 }
+
+func cut(line string) string {
+	if r := []rune(line); len(r) > mostRunes {
+		return string(r[:mostRunes]) + "…"
+	}
+	return line
+}
+
+// unknown returns why it is not known what all commands would change. The code is "" if it is.
+func (t *Tried) unknown() Reason {
+	switch {
+	case len(t.Daemons) > 0:
+		return Reason{Code: DaemonsAsked, Of: strings.Join(t.Daemons, ", ")}
+	case len(t.Hindered) > 0:
+		return Reason{Code: CommandHindered, Text: cut(t.Hindered[0])}
+	case t.byOwner():
+		return Reason{Code: CommandHindered, Text: "Invalid argument"}
+	}
+	return Reason{}
+}
+
+// Unknown reports whether it is not known what all commands would change.
+func (t *Tried) Unknown() bool { return t.unknown().Code != "" }
 
 // rest says what stays as it is: in the list for containers only if they would lose a port.
 func (t *Tried) rest(c *Changes) string {
@@ -406,8 +408,8 @@ func (t *Tried) rest(c *Changes) string {
 		all = append(all, fmt.Sprintf("%s would still reach %s.", printable.Capital(g.who),
 			strings.Join(of, ", ")))
 	}
-	text := fmt.Sprintf("%d of %s would be as before", c.Same-t.moved,
-		units.Plural(c.Same+c.Changed+c.Open, "connection"))
+	text := fmt.Sprintf("%d of %s would be as before", c.Same,
+		units.Plural(c.Same+c.moved+c.Changed+c.Open, "connection"))
 	return strings.Join(append(all, text+c.notCertain()+"."), " ")
 }
 

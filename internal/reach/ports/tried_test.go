@@ -38,6 +38,8 @@ func TestTry(t *testing.T) {
 	fewer.Listeners[0].Owners[0].Name = "other"
 	open, shut := func() *Report { return try(healthy(), 0) },
 		func() *Report { return try(healthy(), 0, drop) }
+	const noUsers = "A copy has no user but root, and there iptables and ip take no rule by another one " +
+		"(-m owner, uidrange), although they would on this machine. Rules of nft (meta skuid) can be tried."
 	for name, c := range map[string]struct {
 		before, after *Report
 		out           replica.Output
@@ -72,9 +74,12 @@ func TestTry(t *testing.T) {
 		"by owner": {open(), open(), replica.Output{Code: 4, Text: "RULE_APPEND failed (Invalid " +
 			"argument): -A OUTPUT -m owner --uid-owner 7"}, []string{
 			"The commands failed with exit code 4. What follows is what they changed nevertheless.",
-			"A copy has no user but root, and there iptables takes no rule by another one (-m owner), " +
-				"although it would on this machine. Rules of nft (meta skuid) can be tried.",
+			noUsers,
 			"Nobody would gain or lose a port.",
+			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 " +
+				"connections would be as before."}},
+		"by user, in the middle": {open(), open(), replica.Output{Text: "RTNETLINK answers: Invalid " +
+			"argument\nuidrange\n"}, []string{noUsers, "Nobody would gain or lose a port.",
 			"Other machines would still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 " +
 				"connections would be as before."}},
 		"too long": {open(), open(), replica.Output{Code: 124, TimedOut: true}, []string{
@@ -129,7 +134,7 @@ func TestTry(t *testing.T) {
 				"Nobody would gain a port.",
 				"No client would reach it. 0 of 8 connections would be as before."}},
 	} {
-		c.after.Try(c.before, NewTried("true", c.out, nil))
+		c.after.Try(c.before, NewTried("true", c.out, nil, nowhere))
 		c.after.Say(coded{})
 		if diff := cmp.Diff(c.want, c.after.Tried.Text(c.after.Changes)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
@@ -138,11 +143,11 @@ func TestTry(t *testing.T) {
 }
 
 func TestTriedLines(t *testing.T) {
-	tried := NewTried("", replica.Output{Text: "a\x1b[2J\nb\n"}, nil)
+	tried := NewTried("", replica.Output{Text: "a\x1b[2J\nb\n"}, nil, nowhere)
 	if got := tried.Lines(); !slices.Equal(got, []string{`a\x1b[2J`, "b"}) {
 		t.Errorf("%q", got)
 	}
-	tried = NewTried("", replica.Output{Text: "a\n" + strings.Repeat("é", 1<<15) + "\n"}, nil)
+	tried = NewTried("", replica.Output{Text: "a\n" + strings.Repeat("é", 1<<15) + "\n"}, nil, nowhere)
 	if got := tried.Lines(); got[0] != "a" || got[1] != strings.Repeat("é", mostRunes)+"…" {
 		t.Errorf("%q", got)
 	}
@@ -181,7 +186,7 @@ func TestTriedPrograms(t *testing.T) {
 		{"docker=br0; ip link set dev docker0 up; ip link show docker", "", nil, nil},
 		{"ip link set docker up && nft add table service", "", nil, nil},
 	} {
-		got := NewTried(c.commands, replica.Output{Text: c.output}, nil)
+		got := NewTried(c.commands, replica.Output{Text: c.output}, nil, nowhere)
 		if !slices.Equal(got.NotFound, c.notFound) || !slices.Equal(got.Daemons, c.daemons) {
 			t.Errorf("%s: %q, %q", c.commands, got.NotFound, got.Daemons)
 		}
@@ -190,6 +195,40 @@ func TestTriedPrograms(t *testing.T) {
 			if !strings.Contains(text, name) {
 				t.Errorf("%s: %q is not in %s", c.commands, name, text)
 			}
+		}
+	}
+}
+
+func nowhere(string) bool { return false }
+
+// What a copy does not permit or have may make a command fail, also one in the middle.
+func TestTriedHindered(t *testing.T) {
+	for output, hindered := range map[string]bool{
+		"iptables: Bad rule (does a matching rule exist in that chain?).\n":             false,
+		"net.ipv4.ip_forward = 1\n":                                                     false,
+		"Error: Could not process rule: No such file or directory\ndelete table x\n":    false,
+		"sysctl: permission denied on key \"kernel.pid_max\"\n":                         false,
+		"sysctl: permission denied on key \"net.netfilter.nf_conntrack_max\"\n":         false,
+		"sysctl: cannot stat /proc/sys/net/ipv4/tcp_mem: No such file or directory\n":   false,
+		"cat: /root/none: No such file or directory\n":                                  false,
+		"sh: 1: cannot open /root/rules.v4: No such file\n":                             true,
+		"Can't open /root/rules.v4: No such file or directory\n":                        true,
+		"a: Error: Could not open file \"/root/rules.v4\": No such file or directory\n": true,
+		"modprobe: ERROR: could not insert 'br_netfilter': Operation not permitted\n":   true,
+		"iptables v1.8.9 (nf_tables): host/network `a.example' not found\n":             true,
+		"Failed to connect to bus: No such file or directory\n":                         true,
+		"System has not been booted with systemd as init system (PID 1).\n":             true,
+		"touch: cannot touch '/usr/x': Read-only file system\n":                         true,
+	} {
+		got := NewTried("true", replica.Output{Text: "one\n" + output + "two\n"}, nil,
+			func(name string) bool { return name == "/root/rules.v4" || strings.HasPrefix(name, "/proc/") })
+		if line := strings.TrimSpace(output); hindered != slices.Equal(got.Hindered, []string{line}) ||
+			hindered != got.Unknown() {
+			t.Errorf("%s: %q", output, got.Hindered)
+		}
+		said := strings.Contains(strings.Join(got.Text(&Changes{}), "\n"), "because it ran in a copy")
+		if printed := output != "net.ipv4.ip_forward = 1\n"; said != hindered || got.Complain() != printed {
+			t.Errorf("%s: said %t, printed %t", output, said, got.Complain())
 		}
 	}
 }
@@ -272,7 +311,7 @@ func TestTriedInput(t *testing.T) {
 	} {
 		for chain, says := range map[string]string{"DOCKER-USER": says,
 			"NETAVARK_FORWARD": strings.TrimSuffix(says, ", and there Docker's chain DOCKER-USER.") + "."} {
-			x := NewTried(commands, replica.Output{}, []replica.RuleText{{Chain: chain}})
+			x := NewTried(commands, replica.Output{}, []replica.RuleText{{Chain: chain}}, nowhere)
 			x.redirected = []Exposed{{Port: 8080, Proto: "tcp", Server: "web:80"}}
 			if got := slices.Contains(x.Text(&Changes{}), says); got != want {
 				t.Errorf("%q with %s: %t", commands, chain, got)

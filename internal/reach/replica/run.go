@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -199,4 +200,21 @@ func loaded() (out []string) {
 		out = append(out, name)
 	}
 	return out
+}
+
+// InCopy reports whether commands that run in a copy find the file of this machine.
+func InCopy(file string) bool {
+	resolve := func(name string) (string, error) {
+		name, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return "", err
+		}
+		return filepath.Abs(name)
+	}
+	file, err := resolve(file)
+	return err == nil && slices.ContainsFunc([]string{".", "/bin", "/etc", "/gnu", "/nix", "/opt",
+		"/sbin", "/usr", "/usr/local"}, func(dir string) bool {
+		dir, err := resolve(dir)
+		return err == nil && strings.HasPrefix(file, dir+"/")
+	})
 }

@@ -75,9 +75,9 @@ var ofPorts = map[ports.Code]string{
 	ports.DeviceWasDown: "device {of} was down",
 	ports.NotRedirected: "no rule redirects it any more, and no socket listens{on}",
 	ports.OtherServer:   "answered by {of} instead of {by}",
-	ports.SeenAs:        "the server would see the client as {at}",
-	ports.NoLongerSeen:  "the server would no longer see the client's address",
-	ports.SeenItself:    "the server would see the client's own address",
+	ports.SeenAs:        "the server sees the client as {at}",
+	ports.NoLongerSeen:  "the server no longer sees the client's address",
+	ports.SeenItself:    "the server sees the client's own address",
 
 	ports.NetworkUnknown:   "whether a container is on {of} is not known: " + notCopied,
 	ports.NobodyOnNetwork:  "no container is on {of} (line {n})",
@@ -93,6 +93,7 @@ var ofPorts = map[ports.Code]string{
 	ports.ReachUnknown:     "whether {of} reaches {at} is not known",
 	ports.GetsNoAnswer:     "{of} gets no answer at {at}",
 	ports.DaemonsAsked:     "what {of} would change is not known: a copy has no daemon",
+	ports.CommandHindered:  "a command may have failed only because it ran in a copy: {text}",
 }
 
 // ofTraps are the sentences of traps, by what they are about.

@@ -120,7 +120,7 @@ func comparedSections(r *ports.Report) (out []document.Section) {
 	case r.Tried != nil:
 		out = append(out, list(document.Answer, "What would change? Tried in a copy; this machine is "+
 			"unchanged.", r.Tried.Text(r.Changes)))
-		if r.Tried.Code != 0 && r.Tried.Output != "" {
+		if r.Tried.Complain() {
 			out = append(out, list(document.Notes, "What the commands printed", r.Tried.Lines()))
 		}
 	case r.Changes != nil && r.Expected == nil:
