@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
@@ -105,6 +106,15 @@ func randomSituation(t *testing.T, n int) *situation {
 	r := rand.New(rand.NewPCG(uint64(n), 582))
 	s := plainSituation(t, r)
 	s.name = fmt.Sprint(n)
+	s.setup += someOddities(r, someClients)
+	return s
+}
+
+// someClients has addresses that clients may have.
+var someClients = []string{"192.0.2.20", "203.0.113.1", "198.51.100.20", "172.17.0.3", "192.0.2.10"}
+
+// someOddities returns a few oddities' commands. They may single out the clients.
+func someOddities(r *rand.Rand, clients []string) string {
 	var odd []int
 	for len(odd) < 2+r.IntN(6) {
 		if i := r.IntN(len(oddities)); !slices.Contains(odd, i) {
@@ -114,21 +124,20 @@ func randomSituation(t *testing.T, n int) *situation {
 	slices.Sort(odd)
 	var b strings.Builder
 	for _, i := range odd { // others may have made one impossible: see TestEveryOddity
-		fmt.Fprintf(&b, "(%s) || true\n", oddity(i, r))
+		fmt.Fprintf(&b, "(%s) || true\n", oddity(i, r, clients))
 	}
-	s.setup += b.String()
-	return s
+	return b.String()
 }
 
 // oddity returns the commands with values for their variables.
-func oddity(i int, r *rand.Rand) string {
+func oddity(i int, r *rand.Rand, clients []string) string {
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
 	to := r.IntN(4)
 	return strings.NewReplacer("$P", one("9000", "9001", "9002"),
 		"$Q", one("8080", "8081", "8082"),
 		"$C", []string{"172.17.0.2", "172.17.0.3", "172.18.0.2", "172.17.0.2"}[to],
 		"$D", []string{"80", "81", "80", "83"}[to], "$S", one("0", "1", "2"),
-		"$N", one("192.0.2.20", "203.0.113.1", "198.51.100.20", "172.17.0.3", "192.0.2.10")).
+		"$N", one(clients...)).
 		Replace(oddities[i])
 }
 
@@ -204,7 +213,7 @@ func TestEveryOddity(t *testing.T) {
 	plain := plainSituation(t, r)
 	slots := make(chan struct{}, 4)
 	for i := range oddities {
-		commands := oddity(i, r)
+		commands := oddity(i, r, someClients)
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			slots <- struct{}{}
@@ -241,6 +250,56 @@ func TestRandomMachines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRandomTries compares what toll ports --try says about odd commands with what clients get after
+// the commands.
+func TestRandomTries(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+	}
+	for n := range *randomMachines {
+		r := rand.New(rand.NewPCG(uint64(*firstRandom+n), 583))
+		s := plainSituation(t, r)
+		s.lenient = true
+		t.Run(fmt.Sprint(*firstRandom+n), func(t *testing.T) {
+			t.Parallel()
+			m := start(t, s)
+			// Of the other machines at a card, a report says what any of them gets.
+			s.try = someOddities(r, []string{"192.0.2.0/24", "203.0.113.1", "198.51.100.0/24"})
+			for name, pid := range m.places() {
+				s.try = strings.ReplaceAll(s.try, "at "+name+" ", "nsenter -t "+pid+" -n ")
+			}
+			report, _ := m.tried(s)
+			m.sh(s.try)
+			for i, got := range unanswered(m.dial(s)) {
+				if _, got, _ = strings.Cut(got, ": "); comparable(report, s.dials[i]) {
+					s.compareReport(t, "the try", report, s.dials[i], got)
+				}
+			}
+			if t.Failed() {
+				t.Log(s.setup, s.try)
+			}
+		})
+	}
+}
+
+// comparable reports whether a client of the report stands for the dial's: not for a server's
+// container itself, nor for a machine behind a router to which no route leads.
+func comparable(r *ports.Report, d dial) bool {
+	routed := d.source != anybody
+	for _, row := range r.Ports {
+		for _, p := range row.Dials {
+			if p.Dial == d.to.String() && row.Server.Name == ports.NameOf(d.from) {
+				return false
+			}
+			routed = routed || isFrom(r, p, d, true)
+		}
+	}
+	return routed && !slices.ContainsFunc(r.Inside, func(in ports.Inside) bool {
+		return in.Server.Name == ports.NameOf(d.from) && slices.ContainsFunc(in.Dials,
+			func(p ports.Path) bool { return p.Dial == d.to.String() })
+	})
 }
 
 // unanswered replaces "unreachable", which clients get late or not at all where no machine has the
