@@ -311,7 +311,7 @@ func (r *Report) shut(w Words) (out []string) {
 				if p.Kind != Blocked && p.Kind != Held {
 					continue
 				}
-				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Kind, !p.certain()}
+				x := reason{row.name(), p.cause(), p.Kind, !p.certain()}
 				if p.Kind == Held {
 					x.why = p.Why
 				}

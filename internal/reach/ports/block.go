@@ -35,8 +35,8 @@ func (o *outcome) blocked(to netip.AddrPort) Reason {
 	if l.Reply = b.Reply; b.Where != here {
 		l.Where = b.Where
 	}
-	o.out.lost = Reason{Code: Lost, Lost: l}
-	return o.out.lost
+	o.out.lost = &l
+	return o.out.cause()
 }
 
 // here is the Where of a Block outside containers.

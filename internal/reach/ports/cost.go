@@ -14,7 +14,7 @@ func cellOf(c Client, p Path) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host",
 		Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
-	if p.proxy.Rootless && p.Kind == ByProxy {
+	if p.rootless() && p.Kind == ByProxy {
 		if from == "container" {
 			return cell{}
 		}
@@ -32,6 +32,9 @@ func cellOf(c Client, p Path) cell {
 	}
 	return cell{}
 }
+
+// rootless reports whether a relay of a rootless engine took the connection.
+func (p *Path) rootless() bool { return p.proxy != nil && p.proxy.Rootless }
 
 // mode returns the lab's mode of a rootless port, or "" if the lab has none or it is unknown.
 func (p Proxy) mode() string {

@@ -223,10 +223,19 @@ func (e *Expectation) judgePort(at []reached, guessed bool) {
 	}
 }
 
+// cause returns where and why packets were lost, without what sent them there, or else why the path
+// ends where it does.
+func (p *Path) cause() Reason {
+	if p.lost != nil {
+		return Reason{Code: Lost, Lost: *p.lost}
+	}
+	return p.Why
+}
+
 // reason returns why the path ends without a server.
 func (p Path) reason() Reason {
-	if p.lost.Code != "" {
-		return Reason{Code: ItIsLost, Lost: p.lost.Lost}
+	if p.lost != nil {
+		return Reason{Code: ItIsLost, Lost: *p.lost}
 	}
 	return p.Why
 }

@@ -12,6 +12,7 @@ func (c *Copy) fill(rows []Row) []Row {
 		rows[i].Paths = map[Client]Path{}
 	}
 	at := byService(rows)
+	c.makeRoom(rows, at)
 	for _, q := range c.asked {
 		if q.server != nil || q.bridge != "" {
 			continue
@@ -60,6 +61,21 @@ func (c *Copy) fill(rows []Row) []Row {
 	return rows
 }
 
+// makeRoom makes room for the connections to rows: thousands, each of a kilobyte.
+func (c *Copy) makeRoom(rows []Row, at map[service][]int) {
+	n := map[service]int{}
+	for i := range c.asked {
+		if q := &c.asked[i]; q.server == nil && q.bridge == "" {
+			n[portOfService(q.service)]++
+		}
+	}
+	for k, here := range at {
+		for _, i := range here {
+			rows[i].Dials = make([]Path, 0, n[k]/len(here))
+		}
+	}
+}
+
 // byService returns the indexes of rows by protocol and port.
 func byService(rows []Row) map[service][]int {
 	at := map[service][]int{}
@@ -76,9 +92,9 @@ func portOfService(s service) service {
 
 // spread adds a path to all rows of a port, whose sockets are on other addresses.
 func spread(rows []Row, p Path, s service) []Row {
-	if p.lost.Code != "" {
-		p.Why = Reason{Code: LostBesides, At: p.Dial, Lost: p.lost.Lost}
-		p.lost, p.Remedy, p.vain = Reason{}, "", true
+	if p.lost != nil {
+		p.Why = Reason{Code: LostBesides, At: p.Dial, Lost: *p.lost}
+		p.lost, p.Remedy, p.vain = nil, "", true
 		p.Trial = nil
 	}
 	for i := range rows {
@@ -119,8 +135,7 @@ func rowOf(rows []Row, here []int, q asked, p Path) int {
 		switch {
 		case r.instead || !r.concerns(q.at.Addr().Is6()):
 			continue
-		case p.socket.Inode != 0 && r.addr == p.socket.Addr.Addr() &&
-			p.socket.Addr.Port() == r.Port:
+		case p.inode != 0 && r.addr == p.socket.Addr() && p.socket.Port() == r.Port:
 			score = 4
 		case r.addr.Unmap() == q.at.Addr():
 			score = 3
@@ -146,7 +161,7 @@ func (r *Row) add(p Path) {
 // replaced reports whether rules redirect connections to another server than the row's.
 func (r *Row) replaced(p Path) bool {
 	led := p.Kind == ByNAT || p.Kind == Hairpin || r.passed(p) ||
-		p.moved && (p.socket.Addr.Port() != r.Port || p.socket.Addr.Addr() != r.addr)
+		p.moved && (p.socket.Port() != r.Port || p.socket.Addr() != r.addr)
 	if r.found || !led || p.server.Kind == "" || r.Holder.Kind == "unknown" ||
 		slices.Contains(p.Servers, r.Server.describe()) {
 		return false
@@ -185,12 +200,24 @@ func replacement(q asked, p Path, at netip.Addr) Row {
 // dropAlike removes the paths of a server's own container that do not differ from those of other
 // containers to the same address.
 func (r *Row) dropAlike() {
-	others := slices.DeleteFunc(slices.Clone(r.Dials), func(p Path) bool { return p.self })
-	r.Dials = slices.DeleteFunc(r.Dials, func(p Path) bool {
-		return p.self && slices.ContainsFunc(others, func(o Path) bool {
-			return o.Client == Neighbour && o.Dial == p.Dial && o.Answers() == p.Answers()
-		})
-	})
+	alike := func(p *Path) bool {
+		for i := range r.Dials {
+			if o := &r.Dials[i]; !o.self && o.Client == Neighbour && o.Dial == p.Dial &&
+				o.Answers() == p.Answers() {
+				return true
+			}
+		}
+		return false
+	}
+	var drop []int
+	for i := range r.Dials {
+		if p := &r.Dials[i]; p.self && alike(p) {
+			drop = append(drop, i)
+		}
+	}
+	for _, i := range slices.Backward(drop) {
+		r.Dials = slices.Delete(r.Dials, i, i+1)
+	}
 }
 
 // atItsAddress makes the paths to the row's own address, if it has one, those of its clients.

@@ -23,7 +23,7 @@ func measures(rows []Row) []Measure {
 			p, ok := row.Paths[c]
 			want := cellOf(c, p)
 			if !ok || want.mode == "" || row.Server.Kind == "service" ||
-				p.proxy.Rootless && (row.Proto != "tcp" || c == Loopback6 && p.proxy.no6()) {
+				p.rootless() && (row.Proto != "tcp" || c == Loopback6 && p.proxy.no6()) {
 				continue
 			}
 			i := slices.IndexFunc(out, func(m Measure) bool {
@@ -119,7 +119,7 @@ func (f *Facts) routesTo(rows []Row, proto string) (routes []serverRoute, server
 		for _, row := range rows {
 			p, ok := row.Paths[c]
 			if !ok || row.Proto != proto || !p.Answers() || row.Server.Kind != "container" ||
-				p.proxy.Rootless || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
+				p.rootless() || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
 				continue
 			}
 			if len(routes) == 0 {

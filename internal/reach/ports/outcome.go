@@ -43,7 +43,7 @@ func (c *Copy) path(q asked) (Path, bool) {
 		o.lost()
 	}
 	if in := c.f.Ingress.Addr; in.IsValid() && got.Got != replica.Connected &&
-		(o.destination().Addr() == in || o.out.proxy.Container.Addr() == in) {
+		(o.destination().Addr() == in || o.out.proxy != nil && o.out.proxy.Container.Addr() == in) {
 		o.ingress()
 	}
 	if o.out.Answers() && q.kind == Remote && !c.f.faces(q) {
@@ -109,7 +109,8 @@ func (o *outcome) answered(got replica.Outcome) {
 	if !relayed {
 		at = s
 	}
-	o.out.server, o.out.socket = o.c.serverOf(s), at.listener
+	o.out.server = o.c.serverOf(s)
+	o.out.took(at.listener)
 	if at.container != nil { // no proxy of an engine inside the container
 		o.out.server = o.c.serverOf(at)
 	}
@@ -211,8 +212,11 @@ func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
 	return px, at, ok
 }
 
+// took notes the machine's socket that took the connection.
+func (p *Path) took(l Listener) { p.socket, p.inode = l.Addr, l.Inode }
+
 func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
-	o.out.Kind, o.out.proxy = ByProxy, px
+	o.out.Kind, o.out.proxy = ByProxy, &px
 	if o.out.Masqueraded = px.hides(o.q.kind, o.q.at.Addr()); o.out.Masqueraded && px.Rootless {
 		o.out.Seen = "" // the copy has nothing behind a relay
 	}

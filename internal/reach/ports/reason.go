@@ -1,7 +1,6 @@
 package ports
 
 import (
-	"cmp"
 	"encoding"
 	"slices"
 	"time"
@@ -234,7 +233,7 @@ func (p *Path) say(w Words) {
 		p.Doubt[i].say(w)
 	}
 	if p.Block != nil && p.Block.Chain == "" {
-		p.Block.Cause = w.Cause(cmp.Or(p.lost, p.Why).Lost)
+		p.Block.Cause = w.Cause(p.cause().Lost)
 	}
 }
 

@@ -166,10 +166,11 @@ type Path struct {
 	Tried string `json:"tried,omitempty"`
 
 	target     netip.AddrPort // address in the container's network
-	proxy      Proxy
-	server     Server   // the server that answered
-	socket     Listener // the machine's socket that took the connection
-	lost       Reason   // Lost, without what sent the packet there; zero: no packet was lost
+	proxy      *Proxy         // that relays the connection; nil: none
+	server     Server         // the server that answered
+	socket     netip.AddrPort // address of the machine's socket that took the connection
+	inode      uint32         // of that socket; 0: none, or not known
+	lost       *Loss          // without what sent the packet there; nil: no packet was lost
 	candidates []Command
 	vain       bool           // nothing listens on the target either
 	nobody     string         // the container in which nothing listens

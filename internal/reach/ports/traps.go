@@ -134,8 +134,8 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		}
 		p := r.Paths[clients[i]]
 		c, known := f.at(p.target.Addr())
-		if p.proxy.PID != 0 {
-			c, known = f.behind(p.proxy)
+		if p.proxy != nil && p.proxy.PID != 0 {
+			c, known = f.behind(*p.proxy)
 		}
 		said, of := sight{why: p.Why}, traps
 		text := Reason{Code: PublishedNobody, Of: p.nobody}

@@ -307,7 +307,7 @@ func (c *Copy) Admitted(i int, commands []Command, n int, effects ...Effect) {
 	causes := map[int]Reason{}
 	for _, j := range gained {
 		p, _ := c.path(c.asked[j])
-		causes[j] = cmp.Or(p.lost, p.Why)
+		causes[j] = p.cause()
 	}
 	same, groups := c.causeOf(i), map[Reason]*Trial{}
 	own := func(j int) bool { // whether the command is one for the connection's own cause

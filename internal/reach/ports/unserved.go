@@ -30,7 +30,7 @@ func (o *outcome) accepted(got replica.Outcome) {
 		o.end(Held, Reason{Code: NotAnswered})
 		return
 	}
-	o.out.socket = at.listener
+	o.out.took(at.listener)
 	o.proxied(px, at.listener.Addr)
 	o.out.target = px.Container
 	name := px.Container.String()
@@ -134,7 +134,7 @@ func (o *outcome) ingress() {
 	o.out.target = netip.AddrPortFrom(o.f.Ingress.Addr, to.Port())
 	o.out.nobody, o.out.Block, o.out.candidates = "", nil, nil
 	o.out.server = o.f.Ingress.server(o.q.proto, to.Port())
-	if o.out.Kind = ByProxy; o.out.proxy.PID == 0 {
+	if o.out.Kind = ByProxy; o.out.proxy == nil || o.out.proxy.PID == 0 {
 		o.out.Kind = ByNAT
 	}
 	o.out.Why = Reason{}

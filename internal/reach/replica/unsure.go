@@ -150,23 +150,25 @@ func (s *Session) undecided(met map[int]func(xtables.Doubt) bool) bool {
 
 // relays reports whether a docker-proxy in a namespace may have connected further.
 func (s *Session) relays(space int, a Answer) bool {
-	relays := s.sockets
+	is := func(x *Socket) bool { return x.Space == space && x.Relay.IsValid() }
 	if len(a.Outcomes) > 0 && !slices.ContainsFunc(a.Outcomes, Outcome.Doubtful) {
-		relays = s.passed(a)
+		return slices.ContainsFunc(s.passed(a), is)
 	}
-	return slices.ContainsFunc(relays, func(x Socket) bool {
-		return x.Space == space && x.Relay.IsValid()
-	})
+	return slices.ContainsFunc(s.sockets, func(x Socket) bool { return is(&x) })
 }
 
 // passed returns the sockets of the relays and servers that connections reached.
-func (s *Session) passed(a Answer) (out []Socket) {
-	for _, o := range a.Outcomes {
-		for _, i := range append(slices.Clone(o.Relays), o.Socket) {
-			if i >= 0 && i < len(s.sockets) {
-				out = append(out, s.sockets[i])
-			}
+func (s *Session) passed(a Answer) (out []*Socket) {
+	add := func(i int) {
+		if i >= 0 && i < len(s.sockets) {
+			out = append(out, &s.sockets[i])
 		}
+	}
+	for _, o := range a.Outcomes {
+		for _, i := range o.Relays {
+			add(i)
+		}
+		add(o.Socket)
 	}
 	return out
 }

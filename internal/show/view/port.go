@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -30,7 +31,7 @@ func explain(r *ports.Report, details bool) []document.Section {
 		s := document.Section{Blocks: []document.Block{
 			document.Paragraph{Text: document.Strongly(portName(row)+" on "+bracketed(row.Address)).Then(
 				": "+served, document.Plain)}}}
-		for _, dials := range alike(dialsOf(row)) {
+		for _, dials := range alike(slices.Collect(dialsOf(row))) {
 			s.Add(d.routes(dials, clientsText(dials, r.Client)).Blocks...)
 		}
 		out = append(out, s)
@@ -118,16 +119,18 @@ func tried(r *ports.Report) bool {
 
 func isUntried(d ports.Reason) bool { return d.Code == ports.Untried }
 
-func dialsOf(r ports.Row) []dial {
-	var out []dial
-	for _, p := range r.Dials {
-		if of := r.Paths[p.Client]; p.Cost == nil && p.Kind == of.Kind {
-			p.Cost = of.Cost
+func dialsOf(r ports.Row) iter.Seq[dial] {
+	return func(yield func(dial) bool) {
+		for _, p := range r.Dials {
+			if of := r.Paths[p.Client]; p.Cost == nil && p.Kind == of.Kind {
+				p.Cost = of.Cost
+			}
+			p.Depends = nil // the others are here
+			if !yield(dial{p.Client, p}) {
+				return
+			}
 		}
-		p.Depends = nil // the others are here
-		out = append(out, dial{p.Client, p})
 	}
-	return out
 }
 
 // alike groups dials whose routes differ only in arrival.

@@ -238,7 +238,7 @@ func reasons(r *ports.Report) []document.Section {
 		if i == 0 || name != portName(r.Ports[i-1]) {
 			all++
 		}
-		for _, d := range dialsOf(row) {
+		for d := range dialsOf(row) {
 			switch p := d.path; {
 			case p.Block != nil:
 				add(reason{name, string(p.Kind) + ", " + p.Why.Words}, name, d)

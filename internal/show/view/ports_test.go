@@ -424,7 +424,7 @@ func TestUnservedAddressesAreOneLine(t *testing.T) {
 	row := ports.Row{Dials: []ports.Path{nothing(ports.OwnAddr, "192.0.2.1:80", ""),
 		nothing(ports.Neighbour, "192.0.2.1:80", "a container on br0"),
 		nothing(ports.Neighbour, "10.0.0.1:80", "a container on br0"), blocked}}
-	groups := alike(dialsOf(row))
+	groups := alike(slices.Collect(dialsOf(row)))
 	if len(groups) != 2 || len(groups[0]) != 3 {
 		t.Fatalf("%v", groups)
 	}
