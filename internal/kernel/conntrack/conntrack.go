@@ -103,34 +103,38 @@ type Flow struct {
 
 // Flows lists connections whose destination NAT has changed (of TCP only established ones), and
 // those UDP connections without NAT that pick accepts.
-func Flows(pick func(Flow) bool) ([]Flow, error) {
-	var out []Flow
-	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
-		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
-		if err != nil {
-			return out, fmt.Errorf("list conntrack's table: %w", err)
+func Flows(pick func(Flow) bool) (out []Flow, err error) {
+	flows, err := table(unix.AF_UNSPEC)
+	for _, f := range flows {
+		from, okF := netip.AddrFromSlice(f.Forward.SrcIP)
+		to, okT := netip.AddrFromSlice(f.Forward.DstIP)
+		now, okN := netip.AddrFromSlice(f.Reverse.SrcIP)
+		proto := map[uint8]string{unix.IPPROTO_TCP: "tcp",
+			unix.IPPROTO_UDP: "udp"}[f.Forward.Protocol]
+		if ended(f) || !okF || !okT || !okN || proto == "" {
+			continue
 		}
-		for _, f := range flows {
-			from, okF := netip.AddrFromSlice(f.Forward.SrcIP)
-			to, okT := netip.AddrFromSlice(f.Forward.DstIP)
-			now, okN := netip.AddrFromSlice(f.Reverse.SrcIP)
-			proto := map[uint8]string{unix.IPPROTO_TCP: "tcp",
-				unix.IPPROTO_UDP: "udp"}[f.Forward.Protocol]
-			if ended(f) {
-				continue
-			}
-			if !okF || !okT || !okN || proto == "" {
-				continue
-			}
-			c := Flow{proto, from.Unmap(), f.Forward.SrcPort,
-				netip.AddrPortFrom(to.Unmap(), f.Forward.DstPort),
-				netip.AddrPortFrom(now.Unmap(), f.Reverse.SrcPort)}
-			if c.To != c.Now || proto == "udp" && pick(c) {
-				out = append(out, c)
-			}
+		c := Flow{proto, from.Unmap(), f.Forward.SrcPort,
+			netip.AddrPortFrom(to.Unmap(), f.Forward.DstPort),
+			netip.AddrPortFrom(now.Unmap(), f.Reverse.SrcPort)}
+		if c.To != c.Now || proto == "udp" && pick(c) {
+			out = append(out, c)
 		}
 	}
-	return out, nil
+	return out, err
+}
+
+// table lists the connections of an address family, AF_UNSPEC is all, or none if there are none: to
+// list a namespace's few connections, the kernel walks the whole machine's table.
+func table(family netlink.InetFamily) ([]*netlink.ConntrackFlow, error) {
+	if use, err := Read(); err == nil && use.Max > 0 && use.Entries == 0 {
+		return nil, nil
+	}
+	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
+	if err != nil {
+		err = fmt.Errorf("list conntrack's table: %w", err)
+	}
+	return flows, err
 }
 
 func ended(f *netlink.ConntrackFlow) bool {

@@ -24,29 +24,19 @@ func translation(f *netlink.ConntrackFlow) Translation {
 
 // Translations lists the connections of a protocol and address family that pick accepts, whether
 // they got an answer or not. A connection that a rule dropped is not in the table.
-func Translations(proto string, six bool, pick func(Translation) bool) ([]Translation, error) {
-	// To list a namespace's few connections, the kernel walks the whole machine's table.
-	if use, err := Read(); err == nil && use.Max > 0 && use.Entries == 0 {
-		return nil, nil
-	}
-	return list(proto, six, pick)
-}
-
-func list(proto string, six bool, pick func(Translation) bool) (out []Translation, err error) {
+func Translations(proto string, six bool, pick func(Translation) bool) (out []Translation,
+	err error) {
 	number, ok := protocols[proto]
 	if !ok {
 		return nil, fmt.Errorf("list connections: unknown protocol %q", proto)
 	}
-	flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family(six))
-	if err != nil {
-		return nil, fmt.Errorf("list conntrack's table: %w", err)
-	}
+	flows, err := table(family(six))
 	for _, f := range flows {
 		if x := translation(f); f.Forward.Protocol == number && pick(x) {
 			out = append(out, x)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 func family(six bool) netlink.InetFamily {
@@ -81,7 +71,7 @@ func Take(proto string, six bool, pick func(Translation) bool) (open, ended []Tr
 			return nil, ended, fmt.Errorf("remove from conntrack's table: %w", err)
 		}
 	}
-	open, err = list(proto, six, pick)
+	open, err = Translations(proto, six, pick)
 	return open, ended, err
 }
 
