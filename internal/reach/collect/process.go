@@ -63,7 +63,7 @@ func (c *collector) processes() {
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(args); ok {
-			c.ancestors[pid], c.uid[pid] = ancestors(proc), user(proc)
+			c.uid[pid] = user(proc)
 			px.PID, px.Command, px.Space = pid, args, p.space
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
@@ -78,17 +78,26 @@ func (c *collector) processes() {
 	}
 	// a container's first process first
 	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID })
+	parents := c.parents()
+	for pid := range c.uid {
+		c.ancestors[pid] = ancestors(pid, parents)
+	}
 	c.setContainers()
 	c.setOwners(open)
+}
+
+func (c *collector) parents() map[int]int {
+	out := map[int]int{}
+	for _, p := range c.procs {
+		out[p.PID] = p.parent
+	}
+	return out
 }
 
 // setContainers sets the containers of processes without a control group of their own: those of
 // their nearest ancestor that starts containers.
 func (c *collector) setContainers() {
-	parents := map[int]int{}
-	for _, p := range c.procs {
-		parents[p.PID] = p.parent
-	}
+	parents := c.parents()
 	c.contained = map[int]bool{}
 	for i := range c.procs {
 		p := &c.procs[i]
@@ -141,17 +150,11 @@ func user(p procfs.Proc) uint32 {
 
 const nobody = 1<<32 - 1 // no user's number
 
-func ancestors(p procfs.Proc) (out []int) {
-	for {
-		stat, err := p.Stat()
-		if err != nil || stat.PPID == 0 || slices.Contains(out, stat.PPID) {
-			return out
-		}
-		out = append(out, stat.PPID)
-		if p, err = procfs.NewProc(stat.PPID); err != nil {
-			return out
-		}
+func ancestors(pid int, parents map[int]int) (out []int) {
+	for at := parents[pid]; at != 0 && !slices.Contains(out, at); at = parents[at] {
+		out = append(out, at)
 	}
+	return out
 }
 
 func name(p procfs.Proc) string {
