@@ -261,6 +261,9 @@ func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 		if slices.ContainsFunc(s.own, func(p netip.Prefix) bool { return p.Addr() == source }) {
 			return source, fmt.Errorf("%s is the machine's own address", source)
 		}
+		if w.added[source] && s.routes(source) {
+			return source, nil
+		}
 		err := w.ns.Do(func() error {
 			err := w.add(netip.PrefixFrom(source, source.BitLen()))
 			if err == nil && !s.routes(source) {
