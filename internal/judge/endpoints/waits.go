@@ -17,7 +17,9 @@ var causes = map[string]struct{ waits, blames string }{
 	sample.WaitCongestion: {"for acknowledgements, with a full congestion window",
 		"the network, which delays or loses packets"},
 	sample.WaitWindow: {"for a reader that does not read", "a reader that does not read"},
-	sample.WaitOther:  {"for an unknown cause", "the server's TCP"},
+	sample.WaitMore: {"for the rest, which the server had announced (MSG_MORE, TCP_CORK)",
+		"the server, which writes in pieces"},
+	sample.WaitOther: {"for an unknown cause", "the server's TCP"},
 }
 
 // Waited returns a clause on what waited for a cause: noun is "token" or "reply".

@@ -80,11 +80,14 @@ func (s *study) bias(i int, p part) float64 {
 	return 0
 }
 
+// rowsOf returns the names of the rows in which trips of one of the cells spent time.
 func (s *study) rowsOf(i, b int) []string {
 	names := map[string]bool{}
 	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
-		for name := range x.rows {
-			names[name] = true
+		for name, r := range x.rows {
+			if slices.ContainsFunc(r.slots, func(v analysis.SliceValue) bool { return v.X != 0 }) {
+				names[name] = true
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {

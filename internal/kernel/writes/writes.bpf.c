@@ -20,6 +20,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define MSG_PEEK 2
+#define MSG_MORE 0x8000
+#define MSG_SENDPAGE_NOTLAST 0x20000
+#define TCP_NAGLE_CORK 2
 #define MSG_ERRQUEUE 0x2000
 
 enum kind { WRITE = 1, SEND, RAN, DATAGRAM, READ, ASKED };
@@ -58,6 +61,7 @@ struct iov_iter {
 };
 struct msghdr {
 	struct iov_iter msg_iter;
+	unsigned int msg_flags;
 };
 struct sched_info {
 	unsigned long long run_delay;
@@ -181,7 +185,7 @@ static __always_inline bool polls(void)
 	return !__builtin_memcmp(comm, name, sizeof(name) - 1);
 }
 
-static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
+static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len, bool more,
 			       const struct ends *ends, bool ran)
 {
 	struct record *r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
@@ -202,7 +206,8 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 	if (!udp) {
 		r->unacked = BPF_CORE_READ(tp, snd_nxt) - BPF_CORE_READ(tp, snd_una);
 		r->window = BPF_CORE_READ(tp, snd_wnd);
-		r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle);
+		r->nonagle = BPF_CORE_READ_BITFIELD_PROBED(tp, nonagle) |
+			     (more ? TCP_NAGLE_CORK : 0);
 	}
 	if (kind != SEND && bpf_core_field_exists(struct task_struct, sched_info) && !polls()) {
 		struct task_struct *t = (void *)bpf_get_current_task();
@@ -216,32 +221,33 @@ static __always_inline int put(__u8 kind, struct sock *sk, __u32 seq, __u32 len,
 	return 0;
 }
 
-static __always_inline int write(struct sock *sk, __u32 len)
+static __always_inline int write(struct sock *sk, __u32 len, int flags)
 {
 	bool ours = is_ours(sk);
 
 	if (!ours && !is_dialled(sk))
 		return 0;
-	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), len, 0, ours || !reads);
+	return put(WRITE, sk, BPF_CORE_READ((struct tcp_sock *)sk, write_seq), len,
+		   flags & (MSG_MORE | MSG_SENDPAGE_NOTLAST), 0, ours || !reads);
 }
 
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(toll_write, struct sock *sk, struct msghdr *msg, struct sk_buff *skb, int goal)
 {
-	return write(sk, msg->msg_iter.count);
+	return write(sk, msg->msg_iter.count, msg->msg_flags);
 }
 
 SEC("fentry/tcp_sendmsg_locked")
 int BPF_PROG(toll_sendmsg, struct sock *sk, struct msghdr *msg, unsigned long size)
 {
-	return write(sk, size);
+	return write(sk, size, msg->msg_flags);
 }
 
 // Until Linux 6.4, sendfile and splice write one page after another.
 SEC("fentry/tcp_sendpage")
 int BPF_PROG(toll_sendpage, struct sock *sk, void *page, int offset, unsigned long size, int flags)
 {
-	return write(sk, size);
+	return write(sk, size, flags);
 }
 
 static __always_inline int read(struct sock *sk, int ret, int flags)
@@ -251,10 +257,11 @@ static __always_inline int read(struct sock *sk, int ret, int flags)
 	if (ret <= 0 || flags & (MSG_PEEK | MSG_ERRQUEUE))
 		return 0;
 	if (udp)
-		return bpf_map_lookup_elem(&askers, &at) ? put(READ, sk, 0, ret, 0, false) : 0;
+		return bpf_map_lookup_elem(&askers, &at) ? put(READ, sk, 0, ret, false, 0, false) : 0;
 	if (!is_dialled(sk) || sk->sk_protocol != IPPROTO_TCP)
 		return 0;
-	return put(READ, sk, BPF_CORE_READ((struct tcp_sock *)sk, copied_seq) - ret, ret, 0, false);
+	return put(READ, sk, BPF_CORE_READ((struct tcp_sock *)sk, copied_seq) - ret, ret, false,
+		   0, false);
 }
 
 SEC("tp_btf/sock_recv_length")
@@ -358,13 +365,13 @@ int BPF_PROG(toll_sent, struct sk_buff *skb)
 	if (!sk || (!is_ours(sk) && !may_ask(sk)) || !header(skb, &seq, &len, &ends))
 		return 0;
 	if (!udp)
-		return put(SEND, sk, seq, len, 0, false);
+		return put(SEND, sk, seq, len, false, 0, false);
 	if (is_ours(sk))
-		return put(DATAGRAM, sk, seq, len, &ends, true);
+		return put(DATAGRAM, sk, seq, len, false, &ends, true);
 	if (!is_dialled_port(ends.remote))
 		return 0;
 	bpf_map_update_elem(&askers, &at, &yes, BPF_ANY);
-	return put(ASKED, sk, seq, len, &ends, false);
+	return put(ASKED, sk, seq, len, false, &ends, false);
 }
 
 SEC("tp_btf/sched_switch")

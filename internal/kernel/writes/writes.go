@@ -49,6 +49,7 @@ type Event struct {
 	LocalAddr, RemoteAddr netip.Addr
 	Kind                  Kind
 	Nagle                 bool // TCP_NODELAY is off
+	More                  bool // a Write said that more follows (MSG_MORE), or the socket is corked
 	// Thread wrote, ran or sent a datagram. Waited is for how long it has waited for a CPU since it
 	// began, ns. Both are 0 for segments, of threads that poll for an io_uring, and if the kernel does
 	// not count that.
@@ -271,15 +272,15 @@ func (r *Recorder) Read(f func(*Event)) error {
 			Window: x.window, Local: x.local, Remote: x.remote, Socket: x.socket,
 			LocalAddr:  netip.AddrFrom16(x.localAddr).Unmap(),
 			RemoteAddr: netip.AddrFrom16(x.remoteAddr).Unmap(), Kind: Kind(x.kind),
-			Nagle: x.nonagle&noDelay == 0, Thread: x.thread, Waited: x.waited,
-			Since: x.since}
+			Nagle: x.nonagle&noDelay == 0, More: x.nonagle&cork != 0, Thread: x.thread,
+			Waited: x.waited, Since: x.since}
 		f(&e)
 		at = x.ts
 	}
 	return nil
 }
 
-const noDelay = 1 // TCP_NAGLE_OFF
+const noDelay, cork = 1, 2 // TCP_NAGLE_OFF, TCP_NAGLE_CORK
 
 // Lost returns the number of events so far for which the ring had no room.
 func (r *Recorder) Lost() (int, error) {

@@ -145,6 +145,46 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
+// TestMore tells writes whose bytes may wait for more from others.
+func TestMore(t *testing.T) {
+	server, _ := pair(t, "127.0.0.1:0")
+	r := opened(t, uint16(server.LocalAddr().(*net.TCPAddr).Port))
+	raw, err := server.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(n, flags, cork int) {
+		t.Helper()
+		control := raw.Control(func(fd uintptr) {
+			err = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_CORK, cork),
+				unix.Send(int(fd), make([]byte, n), flags))
+		})
+		if err := errors.Join(err, control); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(5, 0, 0)
+	write(6, unix.MSG_MORE, 0)
+	write(7, 0, 1)
+	write(8, 0, 0)
+	var all []Event
+	testwait.Until(t, patience, "the writes are recorded", func() bool {
+		if err := r.Read(func(e *Event) {
+			if e.Kind == Write {
+				all = append(all, *e)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return len(all) >= 4
+	})
+	for i, e := range all {
+		if want := e.Len == 6 || e.Len == 7; int(e.Len) != 5+i || e.More != want {
+			t.Errorf("write %d: %+v", i, e)
+		}
+	}
+}
+
 // TestRuns compares the runs of a thread that writes with what the kernel says of it.
 func TestRuns(t *testing.T) {
 	server, client := pair(t, "127.0.0.1:0")

@@ -159,7 +159,7 @@ func (s *farSeen) check() error {
 	}
 	for _, cause := range s.Waits {
 		if !slices.Contains([]string{"", sample.WaitNagle, sample.WaitQueue, sample.WaitCongestion,
-			sample.WaitWindow, sample.WaitOther}, cause) {
+			sample.WaitWindow, sample.WaitMore, sample.WaitOther}, cause) {
 			return fmt.Errorf("%w: an unknown cause", errNonsense)
 		}
 	}

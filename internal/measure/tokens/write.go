@@ -101,6 +101,9 @@ func (c *connection) why(w writing, wrote, sent int64) string {
 	case departed > 0 && sent-marks[departed-1].at <= release && c.queued(marks[departed-1]):
 		return sample.WaitQueue
 	case w.Unacked == 0, acked == 0, acked > 0 && sent-c.acked[acked-1] > release:
+		if w.More {
+			return sample.WaitMore
+		}
 		return sample.WaitOther
 	case w.Nagle:
 		return sample.WaitNagle

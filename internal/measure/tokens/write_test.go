@@ -35,6 +35,7 @@ func TestWhy(t *testing.T) {
 		"congestion":      {full, 100, 40_000, sent, sample.WaitCongestion, 0},
 		"the reader":      {with(func(e *writes.Event) { e.Window = 1050 }), 100, 40_000, sent, sample.WaitWindow, 0},
 		"nothing unacked": {with(func(e *writes.Event) { e.Unacked = 0 }), 100, 40_000, sent, sample.WaitOther, 0},
+		"announced":       {with(func(e *writes.Event) { e.Unacked, e.More = 0, true }), 100, 40_000, sent, sample.WaitMore, 0},
 		"nothing before":  {full, 0, 0, sent, sample.WaitOther, 0},
 		"long before":     {full, 5_000, 5_000, sent, sample.WaitOther, 0},
 	} {

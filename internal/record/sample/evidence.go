@@ -108,6 +108,7 @@ const (
 	WaitQueue      = "queue"      // for earlier packets in the device's full queue
 	WaitCongestion = "congestion" // for an acknowledgement: the congestion window was full
 	WaitWindow     = "window"     // for the other end, which did not read
+	WaitMore       = "more"       // for the rest, which the program said would follow
 	WaitOther      = "other"
 )
 
