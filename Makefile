@@ -258,7 +258,7 @@ DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v 
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk
 BPF_DEPS = clang libbpf-dev libc6-dev llvm
 BENCH_DEPS = iperf3 qperf sockperf
-TRUTH_DEPS = iperf3 iproute2 nftables qperf util-linux
+TRUTH_DEPS = iperf3 iproute2 nftables postgresql qperf redis-server redis-tools util-linux
 VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch passt qemu-system-x86 rootlesskit slirp4netns util-linux xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 

@@ -26,6 +26,7 @@ var checks = []check{
 	{"trace-followed", (*trial).followed},
 	{"trace-planted", (*trial).plantedParts},
 	{"trace-routes", (*trial).routes},
+	{"trace-served", (*trial).served},
 	{"trace-bystanders", (*trial).bystanders},
 	{"tokens", (*trial).tokens},
 	{"tokens-load", (*trial).loadedTokens},
@@ -57,10 +58,11 @@ type scale struct {
 	// Runs of toll trace, and of each planted difference, which traceReference sizes.
 	trace, tracePlant              runs
 	follow, traceReference, beside time.Duration
-	tokens                         int // responses, an even number
-	instants                       int // responses whose tokens' instants are compared
-	sessions                       int // at once
-	watched                        int // pairs of runs with and without watching
+	served                         runs // pairs with and without toll trace --attach
+	tokens                         int  // responses, an even number
+	instants                       int  // responses whose tokens' instants are compared
+	sessions                       int  // at once
+	watched                        int  // pairs of runs with and without watching
 }
 
 type runs struct {
@@ -89,7 +91,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
 		loaded: 1,
 		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
-		follow: 40 * second, traceReference: 90 * second, beside: 10 * second, tokens: 12,
+		follow: 40 * second, traceReference: 90 * second, beside: 10 * second,
+		served: runs{10, 5 * second}, tokens: 12,
 		instants: 150, sessions: 1000, watched: 20}
 	switch {
 	case quick:
@@ -106,7 +109,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
 			loaded: 1,
 			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
-			follow: 30 * second, traceReference: 12 * second, beside: 2 * second, tokens: 6,
+			follow: 30 * second, traceReference: 12 * second, beside: 2 * second,
+			served: runs{6, 2 * second}, tokens: 6,
 			instants: 10, sessions: 50, watched: 2}
 	case full:
 		s = scale{name: "full",
@@ -122,7 +126,8 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
 			loaded: 2,
 			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
-			follow: minute, traceReference: 10 * minute, beside: minute, tokens: 100,
+			follow: minute, traceReference: 10 * minute, beside: minute,
+			served: runs{30, 10 * second}, tokens: 100,
 			instants: 500, sessions: 1000, watched: 20}
 	}
 	if runsOf > 0 {

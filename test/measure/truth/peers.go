@@ -63,7 +63,8 @@ func programs(only []string) []string {
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "minute": others,
 		"unpinned": others, "rootless": others, "trace-planted": {"nft", "tc", "ip"},
 		"tokens":      {"ip", "tc"},
-		"tokens-load": {"ip"}, "tokens-cost": {"ip"}, "trace-routes": {"ip", "nft"}}
+		"tokens-load": {"ip"}, "tokens-cost": {"ip"}, "trace-routes": {"ip", "nft"},
+		"trace-served": {"redis-server", "redis-benchmark"}}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)
