@@ -34,7 +34,7 @@ type Gateway struct {
 	Settings []Setting
 	// HTTP2 is a setting with which it asks its server over HTTP/2, with prior knowledge; "": none.
 	HTTP2  Setting
-	args   string // words; DIR is the folder of its configuration
+	args   string // words; DIR is the folder of its configuration, SPARE a port
 	config string // LISTEN and SERVER are addresses, URL and MODEL are the server's
 	env    []string
 }
@@ -131,8 +131,12 @@ http://LISTEN {
       SETTING
   services: {s: {loadBalancer: {servers: [{url: "URL"}]}}}
 `},
-	// pip does not find litellm-proxy 1.110.2, which the proxy of 1.110.2 needs.
-	{Program: "LiteLLM", File: "litellm", Wheels: []string{"litellm[proxy]==1.106.12"}, Needs: true,
+	{Program: "sglang-router", File: "sglang-router", Wheels: []string{"sglang-router==0.3.2"},
+		Needs: true, args: "launch --host HOST --port PORT --prometheus-port SPARE --worker-urls URL"},
+	{Program: "vllm-router", File: "vllm-router", Wheels: []string{"vllm-router==0.1.17"},
+		Needs: true, args: "--host HOST --port PORT --prometheus-port SPARE --worker-urls URL"},
+	// pip does not find litellm-proxy, which the proxy of later versions needs.
+	{Program: "LiteLLM", File: "litellm", Wheels: []string{"litellm[proxy]==1.108.7"}, Needs: true,
 		args: "--host HOST --port PORT --telemetry False --config DIR/config.yaml",
 		env: []string{"LITELLM_LOCAL_MODEL_COST_MAP=True", // it asks nobody for prices
 			"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY=true"},
@@ -221,6 +225,7 @@ func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr stri
 		"SETTING", setting,
 		"TYPE", "type.googleapis.com/envoy.extensions.filters",
 		"HOST", at.Addr().String(), "PORT", strconv.Itoa(int(at.Port())),
+		"SPARE", strconv.Itoa(int(testnet.TCP(t).Port())),
 		"UPHOST", to.Addr().String(), "UPPORT", strconv.Itoa(int(to.Port())),
 		"MODEL", modelOf(server))
 	file := filepath.Join(dir, "config.yaml")
