@@ -117,17 +117,28 @@ func (t *Trace) Row(name string) *Row {
 	return &t.Rows[k]
 }
 
+// here returns the command for the machine's rules, or "" if those of the trace are the lab's.
+func (t *Trace) here(command string) string {
+	if t.Cell.On == sample.Lab {
+		return ""
+	}
+	return command
+}
+
 func chains(t *Trace) []Finding {
 	for _, r := range t.Rows {
 		for _, h := range r.Hooks {
 			if h.Mine != nil && *h.Mine >= longHook {
 				return []Finding{{Finding: analysis.Finding{Code: LongChains, What: h.Name, Why: r.Name,
-					Values: map[string]float64{Took: *h.Mine}}, Command: "iptables -S " + h.Name}}
+					Values: map[string]float64{Took: *h.Mine}}, Command: t.here("iptables -S " + h.Name)}}
 			}
 		}
 	}
 	return nil
 }
+
+// ThisMachine is the Where of devices that are the machine's own.
+const ThisMachine = "this machine"
 
 // waits finds packets that wait for the softirq or in a queue.
 func waits(t *Trace) (out []Finding) {
@@ -139,6 +150,9 @@ func waits(t *Trace) (out []Finding) {
 			f.Code, f.Command = WaitsQueue, "tc qdisc del dev "+g.Device+" root"
 		} else if g.Part != sample.PartHandover {
 			continue
+		}
+		if g.Where != ThisMachine { // it would change another device of that name
+			f.Command = ""
 		}
 		if g.MidMean >= longWait {
 			out = append(out, f)
@@ -181,7 +195,7 @@ func odd(t *Trace) (out []Finding) {
 				f := Finding{Finding: analysis.Finding{Code: OddStep, What: step,
 					Values: map[string]float64{}}}
 				if strings.HasPrefix(step, "fib_table_lookup") {
-					f.Code, f.Command = OddLookUp, "iptables -t nat -S POSTROUTING"
+					f.Code, f.Command = OddLookUp, t.here("iptables -t nat -S POSTROUTING")
 				}
 				out = append(out, f)
 			}

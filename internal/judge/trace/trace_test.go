@@ -270,6 +270,10 @@ func TestCauses(t *testing.T) {
 			if _, ok := found(x, c.not); ok {
 				t.Errorf("found %+v, with %s", x.Findings, c.not)
 			}
+			// A command acts on this machine, of which the lab's devices and rules are no part.
+			if f.Command != "" && c.code != trace.Frames {
+				t.Errorf("%q in the lab", f.Command)
+			}
 			if f.Rows != nil && (x.Segments[f.Rows[0]].Reply || x.Segments[f.Rows[0]].Device != "eth0") {
 				t.Errorf("it waits at %+v", x.Segments[f.Rows[0]])
 			}

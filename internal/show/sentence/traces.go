@@ -57,8 +57,8 @@ var ofTraces = []template{
 	{code: trace.LongChains, text: "The rules in {what} take {took_µs} of a trip ({because}): long " +
 		"chains."},
 	{code: trace.WaitsSoftirq, text: itWaits + "behind {device} for the softirq: on another CPU " +
-		"(RPS), or on one that is busy." + untried},
-	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}." + untried},
+		"(RPS), or on one that is busy.{untried}"},
+	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}.{untried}"},
 	{code: trace.ReadersSlept, text: "{share} of the readers slept; waking them takes {took_µs} of a " +
 		"trip{theirs}. A program that polls its socket avoids it. How much of it is that their CPUs " +
 		"slept, too: sudo toll compare --tune idle=poll --load rr --pin far."},
@@ -110,6 +110,10 @@ var tracedWords = words{
 	"device": func(w *writer, fs []analysis.Finding) string {
 		g := w.trace.Segments[fs[0].Rows[0]]
 		return g.Device + told(g.Where != "", " ("+g.Where+")")
+	},
+	"untried": func(w *writer, fs []analysis.Finding) string {
+		return told(w.trace.Segments[fs[0].Rows[0]].Where == trace.ThisMachine,
+			untried)
 	},
 	"theirs": func(w *writer, fs []analysis.Finding) string {
 		its, ok := fs[0].Values[trace.Whole]

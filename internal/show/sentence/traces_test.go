@@ -24,7 +24,8 @@ func tracedAll() *trace.Report {
 		Refusal: trace.Refusal{Refused: trace.NoTrips, Of: "bridge"},
 		Segments: []trace.Segment{{SegmentKey: sample.SegmentKey{Device: "eth0",
 			Where: "container"}},
-			{SegmentKey: sample.SegmentKey{Reply: true, Device: "eth0"}}}}
+			{SegmentKey: sample.SegmentKey{Reply: true, Device: "eth0",
+				Where: trace.ThisMachine}}}}
 	route := trace.Trace{Label: "relayed", Against: "direct", Untraced: costs, Trips: 9,
 		Cost: priced(stats.Costs, 50), Path: priced(stats.Costs, 3), Ends: priced(stats.Unclear, 2),
 		Rows: []trace.Row{row("network", 6, priced(stats.Costs, 4)),
@@ -125,10 +126,9 @@ func TestTraceTemplates(t *testing.T) {
 			0, "The rules in FORWARD take 4.0 µs of a trip (routing): long chains."},
 		{analysis.Finding{Code: trace.WaitsSoftirq, Values: in(11e-6, 0)}, 0, "The request waits " +
 			"11.0 µs behind eth0 (container) for the softirq: on another CPU (RPS), or " +
-			"on one that is " +
-			"busy." + untried},
+			"on one that is busy."},
 		{analysis.Finding{Code: trace.WaitsQueue, Values: in(11e-6, 0), Rows: []int{1}}, 0,
-			"The reply waits 11.0 µs in the queueing discipline of eth0." + untried},
+			"The reply waits 11.0 µs in the queueing discipline of eth0 (this machine)." + untried},
 		{analysis.Finding{Code: trace.ReadersSlept, Values: map[string]float64{trace.Share: 0.85,
 			trace.Took: 37e-6, trace.Whole: 36e-6}}, 0,
 			"85 % of the readers slept; waking them takes " +
