@@ -32,10 +32,18 @@ func (r *Report) Base() *Report { return r }
 
 // Complete reports whether the run reached its end and everything planned has a result.
 func (r *Report) Complete() bool {
-	return len(r.Failed) == 0 && !r.Plan.CutShort() &&
+	return len(r.Lacking()) == 0 && !r.Plan.CutShort() &&
 		!slices.ContainsFunc(r.Cells, func(c Cell) bool {
 			return c.Broke
 		})
+}
+
+// Lacking returns the failed cells without those that are only measured because the machine's
+// congestion control paces.
+func (r *Report) Lacking() []Failed {
+	return slices.DeleteFunc(slices.Clone(r.Failed), func(f Failed) bool {
+		return r.Plan.unpaced(f.Cell)
+	})
 }
 
 // Tell sets the text that is made of the findings.
@@ -94,7 +102,9 @@ type Plan struct {
 
 // OnlyUnpaced reports whether the cell was measured only because the machine's congestion control
 // paces.
-func (p Plan) OnlyUnpaced(c Cell) bool { return c.Tune != "" && string(c.Tune) == p.Unpaced }
+func (p Plan) OnlyUnpaced(c Cell) bool { return p.unpaced(c.Cell) }
+
+func (p Plan) unpaced(c sample.Cell) bool { return c.Tune != "" && string(c.Tune) == p.Unpaced }
 
 // Interrupted reports whether the user ended the run, so that a longer budget would not have helped.
 func (p Plan) Interrupted() bool { return p.EndedBy == sample.EndedByInterrupt }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -69,7 +70,11 @@ func stepsAcross(r *analysis.Report, steps []ladder.Step) document.Section {
 		for i, s := range steps {
 			price := document.Cell{}
 			if p, ok := priceOf(s, l); ok {
-				price = markedPrice(p, adds)
+				before := 1.0 // a ratio's
+				if p.Unit != analysis.RatioUnit {
+					before = levels[s.Below]
+				}
+				price = markedPrice(p, adds, before)
 			} else if s.Below != "" {
 				price = nothing
 			}
@@ -137,12 +142,17 @@ func addsUnit(l sample.Load) string {
 	return adds
 }
 
-// markedPrice returns a price with a mark of its verdict.
-func markedPrice(p analysis.Price, unit string) document.Cell {
+// markedPrice returns a price with a mark of its verdict, alone if the interval tells nothing about a
+// figure as large as level.
+func markedPrice(p analysis.Price, unit string, level float64) document.Cell {
 	if p.LimitedBy != "" {
 		return document.Cell{Text: p.LimitedBy + " full", Style: styleOf(p.Verdict)}
 	}
 	cell := pricedCell(p, unit)
+	if level > 0 && p.Verdict == stats.Unclear && !p.Varies && p.N > 1 &&
+		(stats.Summary{Median: p.Median, Low: p.Low, High: p.High}).HalfWidth() > hopeless*level {
+		cell.Text = ""
+	}
 	cell.Text, cell.Style = strings.TrimSpace(cell.Text+" "+p.Mark()), styleOf(p.Verdict)
 	return cell
 }

@@ -207,3 +207,21 @@ func TestLevelsOfALadderAgreeWithPrices(t *testing.T) {
 		}
 	}
 }
+
+// An interval that tells nothing about the step below is left out.
+func TestHopelessPrice(t *testing.T) {
+	for _, tt := range []struct {
+		price analysis.Price
+		level float64
+		want  string
+	}{
+		{price("s", 19e-6, -470e-6, 470e-6, stats.Unclear), 130e-6, "?"},
+		{price("s", 2e-6, -4e-6, 8e-6, stats.Unclear), 130e-6, "+2 ±6 ?"},
+		{price("s", 90e-6, 10e-6, 170e-6, stats.Costs), 130e-6, "+90 ±80"},
+		{price("ratio", 1.3, 0.4, 3.9, stats.Unclear), 1, "?"},
+	} {
+		if got := markedPrice(tt.price, "µs", tt.level).Text; got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.price, got, tt.want)
+		}
+	}
+}

@@ -276,7 +276,9 @@ func remarks(r *analysis.Report, key string) []document.Section {
 		more = units.Plural(len(w[0].Blocks[0].(document.List).Items), "warning") + ", " + more
 	}
 	run := faintFacts(strings.Join(append(facts, more), document.Facts))
-	out := append(absent(r), grave(r)...)
+	shown := *r
+	shown.Failed = r.Lacking()
+	out := append(absent(&shown), grave(r)...)
 	if len(out) == 0 {
 		said.Add(run)
 		return []document.Section{said}
@@ -321,7 +323,7 @@ func briefRun(p analysis.Plan) string {
 }
 
 func witnessedFact(r *analysis.Report) string {
-	if len(r.Failed) > 0 {
+	if len(r.Lacking()) > 0 {
 		return "every row with a result was witnessed"
 	}
 	return "every row was witnessed"

@@ -85,10 +85,14 @@ func TestUnpacedRowsAreDetails(t *testing.T) {
 	for _, c := range r.Cells[:3] {
 		c.Tune = mode.Tunes(r.Plan.Unpaced)
 		r.Cells = append(r.Cells, c)
+		r.Failed = append(r.Failed, analysis.Failed{Cell: c.Cell, Reason: "it was too busy"})
+	}
+	if !r.Complete() {
+		t.Error("a row that nobody asked for makes the run incomplete")
 	}
 	short := strings.Join(strings.Fields(summary(t, r, format.Options{Width: 80})), " ")
 	long := written(t, "table", Report(r), format.Options{Width: 100})
-	if strings.Contains(short, "reno") || !slices.Contains(strings.Fields(long),
+	if strings.Contains(short, "reno") || strings.Contains(short, "Failed") || !slices.Contains(strings.Fields(long),
 		"bridge+congestion=reno") {
 		t.Errorf("the summary is\n%s\nthe report is\n%s", short, long)
 	}
