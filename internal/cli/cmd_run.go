@@ -20,7 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/text/hint"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
 type programFlags struct {
@@ -101,8 +101,9 @@ network. The client is a program of this machine.`,
 				return f.running(c, e, &p, modes, to)
 			}
 			r, err := f.request(c, args)
-			if h := hint.Of(err); strings.HasPrefix(h, "toll modes ") { // the word resembles no mode
-				return usage(err, h+"; a running server, also a container's, is HOST:PORT: "+
+			if u, ok := errors.AsType[*suggest.UnknownError](err); ok && u.Unlike() &&
+				u.What == "mode" && meant(u.Words[0]) == "" {
+				return usage(err, u.Hint()+"; a running server, also a container's, is HOST:PORT: "+
 					"toll ports lists them")
 			}
 			if err != nil {

@@ -110,6 +110,11 @@ func (e *UnknownError) plural() string {
 	return units.Plurals(noun) + rest
 }
 
+// Unlike reports whether one of the words resembles no word of the list.
+func (e *UnknownError) Unlike() bool {
+	return slices.ContainsFunc(e.Words, func(w string) bool { return e.meant(w) == "" })
+}
+
 // Hint returns what was probably meant, or the list.
 func (e *UnknownError) Hint() string {
 	var meant []string
