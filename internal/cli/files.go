@@ -122,18 +122,23 @@ func (f *writing) savable() error {
 }
 
 // unsaved returns a failure to save what, or nil if err is nil.
-func unsaved(what string, err error) error {
-	if err == nil {
-		return nil
+func unsaved(what string, err error) error { return unwritten(saveFlag, "save "+what, err) }
+
+// unwritten returns a failure to write the file of a flag, or nil if err is nil.
+func unwritten(flag, op string, err error) error {
+	if err == nil || errors.As(err, new(*failure)) {
+		return err
 	}
-	hint := "give --" + saveFlag + " a writable path"
+	hint := "give --" + flag + " a writable path"
 	switch {
+	case errors.As(err, new(*files.AppearedError)):
+		hint = "" // it has one of its own
 	case errors.Is(err, files.ErrTaken):
-		hint = "give --" + saveFlag + " another path"
+		hint = "give --" + flag + " another path"
 	case outOfSpace(err):
-		hint = "free some space, or give --" + saveFlag + " another path"
+		hint = "free some space, or give --" + flag + " another path"
 	}
-	return &failure{exitFailed, fmt.Errorf("save %s: %w", what, err), hint}
+	return &failure{exitFailed, fmt.Errorf("%s: %w", op, err), hint}
 }
 
 // unsave removes the results file of a run that recorded nothing, which would be in the way of the

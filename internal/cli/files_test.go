@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/files"
 )
 
 func TestWaitingForAWriter(t *testing.T) {
@@ -46,9 +49,23 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
-func TestHintWhereTheDiskIsFull(t *testing.T) {
-	err := unsaved("the machine", &fs.PathError{Op: "write", Path: "m.json", Err: syscall.ENOSPC})
-	if hint := hintOf(err, err); hint != "free some space, or give --save another path" {
-		t.Errorf("%v: hint %q", err, hint)
+func TestHintOfUnwritten(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		hint string
+	}{
+		{&fs.PathError{Op: "write", Path: "m.json", Err: syscall.ENOSPC},
+			"free some space, or give --%s another path"},
+		{&fs.PathError{Op: "open", Path: "m.json", Err: files.ErrTaken}, "give --%s another path"},
+		{&fs.PathError{Op: "open", Path: "m.json", Err: syscall.EROFS}, "give --%s a writable path"},
+		{&files.AppearedError{Name: "m.json", Kept: ".toll-1-0"}, "the output is in .toll-1-0"},
+	} {
+		for flag, err := range map[string]error{saveFlag: unsaved("the machine", tt.err),
+			outputFlag: unprinted(tt.err)} {
+			want := strings.Replace(tt.hint, "%s", flag, 1)
+			if hint := hintOf(err, err); hint != want {
+				t.Errorf("%v: hint %q, want %q", err, hint, want)
+			}
+		}
 	}
 }

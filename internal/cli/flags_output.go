@@ -87,19 +87,10 @@ func (o *outputFlags) open(e env) (err error) {
 	default:
 		err = files.Writable(o.file)
 	}
-	return unwritten(err)
+	return unprinted(err)
 }
 
-func unwritten(err error) error {
-	if err == nil || errors.As(err, new(*failure)) {
-		return err
-	}
-	hint := "give --output a writable path"
-	if outOfSpace(err) {
-		hint = "free some space, or give --output another path"
-	}
-	return &failure{exitFailed, fmt.Errorf("write output: %w", err), hint}
-}
+func unprinted(err error) error { return unwritten(outputFlag, "write output", err) }
 
 // write calls f with the output. A file appears only when it is complete.
 func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
@@ -110,17 +101,13 @@ func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	case o.file == "":
 		return f(e.stdout)
 	case o.to != nil:
-		return unwritten(errors.Join(f(o.to), o.close()))
+		return unprinted(errors.Join(f(o.to), o.close()))
 	}
 	var b bytes.Buffer
 	if err := f(&b); err != nil {
 		return err
 	}
-	err = files.Replace(o.file, b.Bytes(), o.force)
-	if errors.As(err, new(*files.AppearedError)) {
-		return &failure{exitFailed, fmt.Errorf("--%s %s: %w", outputFlag, o.file, err), ""}
-	}
-	return unwritten(err)
+	return unprinted(files.Replace(o.file, b.Bytes(), o.force))
 }
 
 func (o *outputFlags) print(e env, d document.Document) error {

@@ -101,9 +101,11 @@ func Writable(name string) error {
 }
 
 // AppearedError means that a file has appeared that would have been replaced. Kept has the data.
-type AppearedError struct{ Kept string }
+type AppearedError struct{ Name, Kept string }
 
-func (e *AppearedError) Error() string { return "another program created the file meanwhile" }
+func (e *AppearedError) Error() string {
+	return "another program created " + e.Name + " meanwhile"
+}
 
 // Hint returns where the data are.
 func (e *AppearedError) Hint() string { return "the output is in " + e.Kept }
@@ -132,7 +134,7 @@ func Replace(name string, data []byte, force bool) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist):
-		return &AppearedError{f.Name()}
+		return &AppearedError{name, f.Name()}
 	case force && missing == nil: // a mount point cannot be replaced
 		err = os.WriteFile(name, data, old.Mode())
 	}
