@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testgolden"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testversions"
 )
 
@@ -88,8 +90,9 @@ func TestSQLInTheLab(t *testing.T) {
 		t.Errorf("failed: %+v", report.Failed)
 	}
 	for _, v := range runFile(t, file).Visits {
-		if !strings.Contains(v.Output.Client, `"few-rounds"`) ||
-			!strings.Contains(v.Output.Server, "database system is ready") {
+		if !testgolden.HasLine(v.Output.Client, `          "code": "few-rounds",`) ||
+			!regexp.MustCompile(`(?m) database system is `+pgReady+`$`).MatchString(
+				v.Output.Server) {
 			t.Errorf("round %d, cell %d: output %+v", v.Round, v.Cell, v.Output)
 		}
 	}
@@ -107,20 +110,21 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 		"direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to",
 		"loopback", "--rounds", "1", "--seed", "3", "--no-root",
-		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file)
+		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file,
+		"--format", "json")
 	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
 	// The witness fails because some of the traffic bypassed the proxy.
-	if out := r.out.String(); code != exitFailed ||
-		!strings.Contains(out, "the path was not witnessed") {
-		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), out)
+	if failed := readReport(t, r.out.Bytes()).Failed; code != exitFailed || len(failed) != 1 ||
+		failed[0].Reason != "the path was not witnessed" {
+		t.Errorf("exit code %d\n%s\n%+v", code, r.errOut.String(), failed)
 	}
 	visits := runFile(t, file).Visits
 	if len(visits) == 0 || visits[0].Failure != "" || visits[0].Witness.OK {
 		t.Fatalf("%+v", visits)
 	}
-	if out := visits[0].Output.Client; !strings.Contains(out, "here → PostgreSQL ") ||
-		!strings.Contains(out, "adds ") {
+	if out := visits[0].Output.Client; !testgolden.HasLine(out, "What does each route cost?") ||
+		!regexp.MustCompile(`(?m)^From here → PostgreSQL .+, pages of 20 queries$`).MatchString(out) {
 		t.Errorf("the client printed %s", out)
 	}
 	got := analysis.Judge(runFile(t, inner))

@@ -180,8 +180,8 @@ func TestTraceDNSClient(t *testing.T) {
 	r := startToll(t, bin, nil, "trace", "udp://127.0.0.1:"+port, "--client", "true {addr}",
 		"--quiet")
 	code, _ := r.wait(t, 2*patience)
-	if said := r.errOut.String(); code != exitNothing ||
-		!strings.Contains(said, "the client sent no datagram there") {
+	want := "toll: error: 127.0.0.1:" + port + ": the client sent no datagram there\n"
+	if said := r.errOut.String(); code != exitNothing || said != want {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
 	r.gone(t)
@@ -229,11 +229,13 @@ func TestTraceAttachUDP(t *testing.T) {
 	if got := attach(strconv.Itoa(int(at)), "1s"); !got.UDP || got.Requests != 0 {
 		t.Errorf("%+v", got)
 	}
-	r := startToll(t, bin, nil, "trace", "--attach", testnet.UDP(t).String()+"/udp", "--budget",
-		"1s")
+	shut := testnet.UDP(t).String()
+	r := startToll(t, bin, nil, "trace", "--attach", shut+"/udp", "--budget", "1s")
 	code, took := r.wait(t, 2*patience)
-	if said := r.errOut.String(); code != exitNothing || took > time.Minute ||
-		!strings.Contains(said, "nothing receives datagrams there: connection refused") {
+	want := "toll: error: attach to " + shut + ": nothing receives datagrams there: connection " +
+		"refused\ntoll: hint: start the server first, or publish the container's port; toll ports PORT " +
+		"shows who listens\n"
+	if said := r.errOut.String(); code != exitNothing || took > time.Minute || said != want {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
 }
