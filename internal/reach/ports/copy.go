@@ -179,7 +179,10 @@ func (c *Copy) Scans() (out []replica.Scan) {
 		if !own.IsValid() {
 			continue
 		}
-		out = append(out, replica.Scan{To: own}, replica.Scan{To: loopback(six)})
+		out = append(out, replica.Scan{To: own})
+		if loop := loopback(six); c.f.HasLoopback(loop) {
+			out = append(out, replica.Scan{To: loop})
+		}
 		far := c.f.machines(six)
 		for i, p := range far {
 			if i > 0 {
