@@ -64,24 +64,27 @@ func (s socket) SendMessages(all []netlink.Message) error {
 		unix.Sendto(int(s), out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}))
 }
 
-// buffers has buffers with room for all that the kernel sends at once.
-var buffers = sync.Pool{New: func() any { return new([1 << 15]byte) }}
+// usual is the most that the kernel mostly sends at once, if the buffer has room for it.
+const usual = 1 << 15
+
+var buffers = sync.Pool{New: func() any { return new([usual]byte) }}
 
 // Receive returns the messages that the kernel has sent at once.
 func (s socket) Receive() (out []netlink.Message, err error) {
-	buffer := buffers.Get().(*[1 << 15]byte) //nolint:forcetypeassert // nothing else is there
-	defer buffers.Put(buffer)
-	n, _, err := unix.Recvfrom(int(s), buffer[:], unix.MSG_TRUNC)
-	for errors.Is(err, unix.EINTR) {
-		n, _, err = unix.Recvfrom(int(s), buffer[:], unix.MSG_TRUNC)
-	}
-	if err == nil && n > len(buffer) {
-		err = unix.EMSGSIZE
-	}
+	n, err := s.receive(nil, unix.MSG_PEEK|unix.MSG_TRUNC)
 	if err != nil {
-		return nil, os.NewSyscallError("recvfrom", err)
+		return nil, err
 	}
-	all, err := syscall.ParseNetlinkMessage(bytes.Clone(buffer[:n]))
+	buffer := buffers.Get().(*[usual]byte) //nolint:forcetypeassert // nothing else is there
+	defer buffers.Put(buffer)
+	b := buffer[:]
+	if n > len(b) {
+		b = make([]byte, n)
+	}
+	if n, err = s.receive(b, 0); err != nil {
+		return nil, err
+	}
+	all, err := syscall.ParseNetlinkMessage(bytes.Clone(b[:n]))
 	for _, m := range all {
 		h := m.Header
 		out = append(out, netlink.Message{Data: m.Data, Header: netlink.Header{Length: h.Len,
@@ -89,4 +92,13 @@ func (s socket) Receive() (out []netlink.Message, err error) {
 			Sequence: h.Seq, PID: h.Pid}})
 	}
 	return out, err
+}
+
+func (s socket) receive(b []byte, flags int) (n int, err error) {
+	for {
+		n, _, err = unix.Recvfrom(int(s), b, flags)
+		if !errors.Is(err, unix.EINTR) {
+			return n, os.NewSyscallError("recvfrom", err)
+		}
+	}
 }

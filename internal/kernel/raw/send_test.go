@@ -6,6 +6,9 @@ import (
 	"io"
 	"reflect"
 	"testing"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func TestReceiveIsWhatWasSent(t *testing.T) {
@@ -29,5 +32,33 @@ func TestReceiveIsWhatWasSent(t *testing.T) {
 	}
 	if _, err := Receive(bytes.NewReader(bytes.Repeat([]byte{255}, 100)), 1); err == nil {
 		t.Error("a message of 4 GiB was accepted")
+	}
+}
+
+// Some lists have parts, and some answers are, larger than usual.
+func TestReceiveHasRoom(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := socket(ends[0]), socket(ends[1])
+	defer from.Close()
+	defer to.Close()
+	want := []netlink.Message{{Data: bytes.Repeat([]byte{7}, 3*usual)}, {Data: []byte("last")}}
+	for i := range want {
+		want[i].Header.Length = uint32(unix.NLMSG_HDRLEN + len(want[i].Data))
+		b, err := want[i].MarshalBinary()
+		if err == nil {
+			_, err = unix.Write(int(from), b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range want {
+		got, err := to.Receive()
+		if err != nil || !reflect.DeepEqual(got, []netlink.Message{m}) {
+			t.Errorf("%d messages, %v, want one of %d bytes", len(got), err, m.Header.Length)
+		}
 	}
 }
