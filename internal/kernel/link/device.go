@@ -203,14 +203,18 @@ func Carrying() (map[int]bool, error) {
 
 func carries(b []byte) (bool, error) {
 	const both = unix.IFF_RUNNING | unix.IFF_LOWER_UP
-	s, err := parseLink(b)
+	list, err := attributesOf(b, ifInfo)
 	if err != nil || binary.NativeEndian.Uint32(b[8:])&both != both {
 		return false, err
 	}
-	f, err := fieldsOf(b, ifInfo)
-	state := f[unix.IFLA_OPERSTATE]
+	for _, a := range list {
+		if typeOf(a) == unix.IFLA_OPERSTATE && len(a.Data) == 1 && a.Data[0] != netlink.OperUnknown {
+			return true, nil
+		}
+	}
 	// The state of a veth or netkit is unknown only until the kernel has noticed the carrier.
-	return !s.Pair() || len(state) == 1 && state[0] != netlink.OperUnknown, err
+	s, err := parseLink(b)
+	return err == nil && !s.Pair(), err
 }
 
 // NamespaceID returns the calling namespace's number, from 0 on, for the namespace of process pid,

@@ -168,7 +168,7 @@ var errShort = errors.New("short netlink message")
 
 func fieldsOf(b []byte, header int) (fields, error) {
 	list, err := attributesOf(b, header)
-	out := fields{}
+	out := make(fields, len(list))
 	for _, a := range list {
 		out[typeOf(a)] = a.Data
 	}

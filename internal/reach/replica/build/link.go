@@ -190,11 +190,15 @@ func (c *machine) setLinks(space int) {
 	}
 }
 
-// How long the copy waits for what the kernel does with a delay, and how often it checks.
+// How long the copy waits for what the kernel does with a delay of up to a second, and how often it
+// checks: ever more rarely.
 const (
 	patience = 2 * time.Second
-	pause    = 2 * time.Millisecond
+	shortest = 2 * time.Millisecond
+	longest  = 16 * time.Millisecond
 )
+
+func longer(pause time.Duration) time.Duration { return min(pause+pause/2, longest) }
 
 // await waits until the devices that carry packets on the machine also do so in the copy: the
 // kernel notices a carrier with a delay, that of both ends of a pair at once. Lists of containers'
@@ -202,7 +206,7 @@ const (
 func (c *machine) await() error {
 	until := time.Now().Add(patience)
 	for i, ns := range slices.Backward(c.spaces) {
-		for {
+		for pause := shortest; ; pause = longer(pause) {
 			waits, err := c.waiting(ns, i)
 			if err != nil {
 				return err
@@ -225,7 +229,8 @@ func (c *machine) await() error {
 // awaitRoutes waits until the kernel delivers packets to all IPv6 addresses of the calling thread's
 // namespace: it adds the route to an address a moment after the address.
 func awaitRoutes() error {
-	for until := time.Now().Add(patience); ; time.Sleep(pause) {
+	until := time.Now().Add(patience)
+	for pause := shortest; ; pause = longer(pause) {
 		late, err := link.Unrouted()
 		if err != nil || len(late) == 0 {
 			return err
@@ -233,6 +238,7 @@ func awaitRoutes() error {
 		if time.Now().After(until) {
 			return fmt.Errorf("the kernel does not yet deliver packets to %v", late)
 		}
+		time.Sleep(pause)
 	}
 }
 

@@ -50,7 +50,7 @@ func (c *machine) stopTrees(ctx context.Context, space int, found []link.Saved) 
 // namespace in which it is called. It returns an error if a port still does after the time: opened
 // now, it might let frames go in circles.
 func settled(ctx context.Context, bridge link.Saved, within time.Duration) ([]link.Saved, error) {
-	for until := time.Now().Add(within); ; time.Sleep(10 * pause) {
+	for until := time.Now().Add(within); ; time.Sleep(longest) {
 		found, err := link.ReadLinks()
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return nil, err
