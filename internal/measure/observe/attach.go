@@ -152,7 +152,11 @@ func (s *serving) spells(ctx context.Context) error {
 	for {
 		requests, followed := s.all.Count(), s.served.Followed
 		err := s.followAndRest(ctx)
-		s.estimate.add(time.Now(), s.all.Count()-requests, s.served.Followed-followed)
+		now := time.Now()
+		if followed = s.served.Followed - followed; followed > 0 {
+			s.all.Weigh(max(1, now.Sub(s.estimate.until).Seconds()/followed))
+		}
+		s.estimate.add(now, s.all.Count()-requests, followed)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ type served struct {
 	written bool // the server's write was seen
 	timed   bool // for how long it waited for a CPU is known
 	had     had  // by a client of this machine
+	weight  float64
 }
 
 // wait takes the time for which the thread that replied waited for a CPU out of the server's part.
@@ -50,6 +51,7 @@ func (s served) whole() (sum int64) {
 // replies take turns.
 type Requests struct {
 	all         []served
+	weighed     int // of them
 	connections map[key]bool
 	unmatched   int
 	unanswered  int
@@ -173,9 +175,19 @@ func (r *Requests) add(l *Log, c *connection, x turn) bool {
 	return true
 }
 
+// Weigh makes the requests since the last call count so many times in means and percentiles, as those
+// of a spell stand for those of the rest after it. Requests that are not weighed count once.
+func (r *Requests) Weigh(times float64) {
+	for i := range r.all[r.weighed:] {
+		r.all[r.weighed+i].weight = times
+	}
+	r.weighed = len(r.all)
+}
+
 // Note records the requests in e. began is when the watching did.
 func (r *Requests) Note(e *sample.Served, began time.Time) {
 	const shown = 10
+	r.Weigh(1)
 	all := r.written(e)
 	e.Requests, e.Connections = len(all), len(r.connections)
 	e.Unmatched, e.Unanswered = r.unmatched+len(r.all)-len(all), r.unanswered
@@ -204,7 +216,7 @@ func (r *Requests) Note(e *sample.Served, began time.Time) {
 	for _, s := range all[:min(shown, len(all))] {
 		e.Slowest = append(e.Slowest, s.answered(began, seen))
 	}
-	e.Median = new(all[(len(all)-1)/2].answered(began, seen))
+	e.Median = new(middle(all).answered(began, seen))
 }
 
 // answered returns the request with its seen parts. began is when the watching did.
@@ -246,23 +258,50 @@ func (r *Requests) written(e *sample.Served) []served {
 // tail returns the means of the seen parts of the requests from the 98.5th to the 99.5th percentile,
 // or nil if there are too few. The slowest requests come first.
 func tail(all []served, seen func(part int) bool) (means []float64) {
-	const thousand = 1000
-	n := len(all)
-	some := all[n-n*995/thousand : n-n*985/thousand]
+	const slowest, slow = 0.005, 0.015
+	whole, before := weightOf(all), 0.0
+	var some []served
+	for _, s := range all {
+		if before >= slowest*whole && before < slow*whole {
+			some = append(some, s)
+		}
+		before += s.weight
+	}
 	if len(some) == 0 {
 		return nil
 	}
 	for i := range servedParts {
-		if !seen(i) {
-			continue
+		if seen(i) {
+			means = append(means, meanOf(some, func(s served) int64 { return s.parts[i] }))
 		}
-		sum := 0.0
-		for _, s := range some {
-			sum += seconds(s.parts[i])
-		}
-		means = append(means, sum/float64(len(some)))
 	}
 	return means
+}
+
+// middle returns the request that took the median time. The slowest requests come first.
+func middle(all []served) (s served) {
+	left := weightOf(all) / 2
+	for _, s = range all {
+		if left -= s.weight; left <= 0 {
+			break
+		}
+	}
+	return s
+}
+
+func weightOf(all []served) (sum float64) {
+	for _, s := range all {
+		sum += s.weight
+	}
+	return sum
+}
+
+// meanOf returns the mean of what of returns, in s.
+func meanOf(all []served, of func(served) int64) (sum float64) {
+	for _, s := range all {
+		sum += s.weight * seconds(of(s))
+	}
+	return sum / weightOf(all)
 }
 
 // timed reports whether it is known of nearly all requests for how long they waited for a CPU. If not,
@@ -287,21 +326,42 @@ func timed(all []served) bool {
 // partOf returns the figures of a part of requests, which are in the order in which they came.
 func partOf(name string, all []served, of func(served) int64) sample.ServedPart {
 	const tenths = 10
-	xs := make([]int64, len(all))
-	sum := 0.0
+	n := len(all)
+	xs := make([]weighted, n)
 	for i, s := range all {
-		xs[i] = of(s)
-		sum += seconds(xs[i])
+		xs[i] = weighted{of(s), s.weight}
 	}
-	n := len(xs)
 	var medians []float64
 	for i := 0; i < tenths && n >= tenths*tenths; i++ {
-		some := slices.Sorted(slices.Values(xs[i*n/tenths : (i+1)*n/tenths]))
-		medians = append(medians, seconds(some[len(some)/2]))
+		some := slices.SortedFunc(slices.Values(xs[i*n/tenths:(i+1)*n/tenths]), weighted.compare)
+		medians = append(medians, seconds(quantile(some, 0.5)))
 	}
-	slices.Sort(xs)
-	return sample.ServedPart{Part: name, Mean: sum / float64(n), P50: seconds(xs[n/2]),
-		P99: seconds(p99(xs)), Max: seconds(xs[n-1]), Tenths: medians}
+	slices.SortFunc(xs, weighted.compare)
+	return sample.ServedPart{Part: name, Mean: meanOf(all, of), P50: seconds(quantile(xs, 0.5)),
+		P99: seconds(quantile(xs, 0.99)), Max: seconds(xs[n-1].x), Tenths: medians}
+}
+
+type weighted struct {
+	x      int64
+	weight float64
+}
+
+func (w weighted) compare(o weighted) int { return cmp.Compare(w.x, o.x) }
+
+// quantile returns the least of some values, which are sorted, up to which they have a share of the
+// weight.
+func quantile(sorted []weighted, share float64) int64 {
+	const rounding = 1e-9
+	left := 0.0
+	for _, v := range sorted {
+		left += v.weight * (share - rounding)
+	}
+	for _, v := range sorted {
+		if left -= v.weight; left <= 0 {
+			return v.x
+		}
+	}
+	return sorted[len(sorted)-1].x
 }
 
 // drop forgets the packets and writes before offsets of requests and replies.

@@ -226,3 +226,27 @@ func TestServedTail(t *testing.T) {
 		t.Errorf("p99 %g, largest %g, around the p99 %g", e.Whole.P99, e.Whole.Max, tail)
 	}
 }
+
+// TestServedSpells has a slow spell, which was followed by no rest, and a busy one with as many requests,
+// which stands for nine times its length.
+func TestServedSpells(t *testing.T) {
+	r := Requests{sums: NewSums(0)}
+	for i, took := range []int64{1000 * us, 100 * us} {
+		for range 100 {
+			one := served{at: int64(len(r.all)), written: true}
+			one.parts[inServer] = took
+			r.all = append(r.all, one)
+		}
+		r.Weigh([]float64{1, 9}[i])
+	}
+	var e sample.Served
+	r.Note(&e, time.Unix(0, 0))
+	tail := 0.0
+	for _, x := range e.Tail {
+		tail += x
+	}
+	if math.Abs(e.Whole.Mean-190e-6) > 1e-9 || e.Whole.P50 != 100e-6 || e.Whole.P99 != 1e-3 ||
+		e.Median.Whole != 100e-6 || math.Abs(tail-1e-3) > 1e-9 || e.Requests != 200 {
+		t.Errorf("%+v, median %+v, around the p99 %g", e.Whole, e.Median, tail)
+	}
+}

@@ -26,6 +26,9 @@ import (
 // it, and how much fewer requests a server may answer while toll is attached.
 const servedLimit = 0.03
 
+// settles is for how long nothing happens before each turn: until toll has found the server.
+const settles = 3 * time.Second
+
 // benchmark measures a real server, which listens at a port of this machine.
 type benchmark struct {
 	name  string
@@ -107,6 +110,7 @@ func (t *trial) serve(ctx context.Context, b benchmark) (v verdict, cells []stri
 		var ours, slowed float64
 		turns := []func() error{
 			func() (err error) {
+				time.Sleep(settles)
 				alone, err = b.run(ctx, port, t.scale.served.each, m.rate)
 				return err
 			},
@@ -165,7 +169,6 @@ func (b benchmark) run(ctx context.Context, port string, during time.Duration, r
 // slowed by what share following slowed the server.
 func (t *trial) attachTo(ctx context.Context, b benchmark, port string, rate float64) (m measured,
 	ours, slowed float64, err error) {
-	const settles = 2 * time.Second // until toll has found the server
 	cmd := t.command(ctx, "trace", "--attach", port, "--budget", "10m", "--quiet", "--force",
 		"--format", "json")
 	if err := cmd.Start(); err != nil {
