@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -418,6 +419,32 @@ func TestLeversOnBusyMachine(t *testing.T) {
 		r := Judge(s.f)
 		if got := found(r, 0); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s: %q, want %q", failure, got, want)
+		}
+	}
+}
+
+// Levers that a busy machine kept from being measured everywhere are unclear, not useless.
+func TestLeversThatBusyMachineBroke(t *testing.T) {
+	unclear := []Effect{{Ratio: analysis.Ratio{Verdict: stats.Unclear}}}
+	same := []Effect{{Ratio: analysis.Ratio{Verdict: stats.Same}}}
+	broken := Lever{Verdict: Broken, busy: true, Alone: unclear}
+	for _, tt := range []struct {
+		levers []Lever
+		want   []string
+		n      int
+	}{
+		{[]Lever{broken, {Verdict: NoGain, Alone: unclear}}, []string{NothingCertain, EffectsUnclear}, 2},
+		{[]Lever{broken, {Verdict: NoGain, Alone: same}}, []string{NothingHelps, EffectsUnclear}, 1},
+		{[]Lever{{Verdict: NoGain, Alone: same}}, []string{NothingHelps}, 0},
+	} {
+		var got []string
+		for _, f := range (Advice{Levers: tt.levers}).findings() {
+			if got = append(got, f.Code); f.Code == EffectsUnclear && f.N != tt.n {
+				t.Errorf("%d of %d are unclear, want %d", f.N, f.Of, tt.n)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
 }

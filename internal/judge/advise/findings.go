@@ -53,7 +53,7 @@ func (a Advice) findings() (out []analysis.Finding) {
 	add := func(code string, l Lever) {
 		out = append(out, analysis.Finding{Code: code, What: l.Name})
 	}
-	by, measured, unclear := map[Verdict][]Lever{}, 0, 0
+	by, measured, unclear, busy := map[Verdict][]Lever{}, 0, 0, 0
 	for _, l := range a.Levers {
 		by[l.Verdict] = append(by[l.Verdict], l)
 		if len(l.Alone) > 0 {
@@ -61,6 +61,9 @@ func (a Advice) findings() (out []analysis.Finding) {
 		}
 		if l.Verdict == NoGain && some(l.Effects(), stats.Unclear) {
 			unclear++
+		}
+		if l.Verdict == Broken && l.busy && len(l.Alone) > 0 {
+			busy++
 		}
 	}
 	failed := len(by[Broken])+len(by[Skipped]) == len(a.Levers)
@@ -77,13 +80,13 @@ func (a Advice) findings() (out []analysis.Finding) {
 	helps := len(by[Recommended]) > 0
 	switch {
 	case helps:
-	case len(by[NotSure]) > 0:
+	case len(by[NotSure]) > 0, busy > 0 && unclear+busy == measured:
 		add(NothingCertain, Lever{})
 	default:
 		add(NothingHelps, Lever{})
 	}
-	if unclear > 0 && !helps {
-		out = append(out, analysis.Finding{Code: EffectsUnclear, N: unclear, Of: measured})
+	if unclear+busy > 0 && !helps {
+		out = append(out, analysis.Finding{Code: EffectsUnclear, N: unclear + busy, Of: measured})
 	}
 	for _, l := range by[Recommended] {
 		if !l.Stays {

@@ -171,16 +171,15 @@ func effectCell(e advise.Effect) document.Cell {
 		change = -change
 	}
 	decimals := 0
-	if half < oneDecimal {
+	if half < oneDecimal && x.N > 1 {
 		decimals = 1
 	}
 	scale := math.Pow10(decimals)
 	change = math.Round(percent*change*scale)/scale + 0 // 0, not -0
 	text := fmt.Sprintf("%+.*f ±%.*f", decimals, change, decimals, percent*half)
-	if x.N < 2 {
-		text = fmt.Sprintf("%+.*f", decimals, change)
-	}
 	switch {
+	case x.N < 2:
+		text = fmt.Sprintf("%+.0f ±?", change)
 	case x.Verdict == stats.Unclear && half > hopeless:
 		text = "?"
 	case x.Verdict == stats.Unclear:
