@@ -96,15 +96,10 @@ func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
 		return Unclear
 	}
-	switch {
-	case s.Low >= 1-same && s.High <= 1+same:
+	if s.Low >= 1-same && s.High <= 1+same {
 		return Same
-	case s.SureLow > 1+noise:
-		return pick(higherIsBetter)
-	case s.SureHigh < 1/(1+noise):
-		return pick(!higherIsBetter)
 	}
-	return Unclear
+	return differs(s.SureLow, s.SureHigh, noise, higherIsBetter)
 }
 
 // BothNoises returns the combined noise of two independent runs, or NaN if either is not known.

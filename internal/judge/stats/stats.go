@@ -133,11 +133,8 @@ func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
 	}
-	switch {
-	case ratio.Low > 1+floor:
-		return pick(higherIsBetter)
-	case ratio.High < 1/(1+floor):
-		return pick(!higherIsBetter)
+	if v := differs(ratio.Low, ratio.High, floor, higherIsBetter); v != Unclear {
+		return v
 	}
 	if within := max(min(floor, maxSame), margin); ratio.Low >= 1-within && ratio.High <= 1+within {
 		return Same
@@ -151,12 +148,18 @@ func JudgeSame(ratio Summary, floor, same float64, higherIsBetter bool) Verdict 
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
 	}
-	switch {
-	case ratio.Low >= 1-same && ratio.High <= 1+same:
+	if ratio.Low >= 1-same && ratio.High <= 1+same {
 		return Same
-	case ratio.Low > 1+floor:
+	}
+	return differs(ratio.Low, ratio.High, floor, higherIsBetter)
+}
+
+// differs returns the verdict on an interval that is wholly beyond a floor of noise, else unclear.
+func differs(low, high, floor float64, higherIsBetter bool) Verdict {
+	switch {
+	case low > 1+floor:
 		return pick(higherIsBetter)
-	case ratio.High < 1/(1+floor):
+	case high < 1/(1+floor):
 		return pick(!higherIsBetter)
 	}
 	return Unclear
