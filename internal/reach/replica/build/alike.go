@@ -191,32 +191,23 @@ type member struct {
 // ports groups ports. It returns one of each group, and by that the others, which are alike.
 func (a *alikes) ports(all []uint16) (first []uint16, others map[uint16][]uint16) {
 	others = map[uint16][]uint16{}
-	byClass, unnamed := map[int][]uint16{}, map[string]uint16{}
+	if a.class == nil {
+		return all, others
+	}
+	at := map[string][]uint16{} // of first
 	for _, p := range all {
 		class, named := a.class[p]
-		of, joined := uint16(0), false
-		switch {
-		case a.class == nil:
-		case named:
-			for _, of = range byClass[class] {
-				if joined = a.mapping(of, p) != nil; joined {
-					break
-				}
-			}
-			if !joined {
-				byClass[class] = append(byClass[class], p)
-			}
-		default: // nothing tells ports between two cuts apart
-			key := a.key(p)
-			if of, joined = unnamed[key]; !joined {
-				unnamed[key] = p
-			}
+		in := fmt.Sprint("class ", class)
+		if !named { // nothing tells ports between two cuts apart
+			in = a.key(p)
 		}
-		if joined {
-			others[of] = append(others[of], p)
-		} else {
-			first = append(first, p)
+		i := slices.IndexFunc(at[in], func(q uint16) bool { return a.mapping(q, p) != nil })
+		if i >= 0 {
+			others[at[in][i]] = append(others[at[in][i]], p)
+			continue
 		}
+		at[in] = append(at[in], p)
+		first = append(first, p)
 	}
 	return first, others
 }
@@ -235,15 +226,10 @@ func (a *alikes) groups(dials []replica.Dial, which []int) (out []group) {
 		port := d.To.Port()
 		class, known := a.class[port]
 		k := kind{d.Client, d.Proto, d.To.Addr(), class}
-		joined := false
-		for _, g := range at[k] {
-			if ports := a.mapping(dials[out[g].first].To.Port(), port); ports != nil {
-				out[g].rest = append(out[g].rest, member{i, ports})
-				joined = true
-				break
-			}
-		}
-		if joined {
+		like := func(g int) bool { return a.mapping(dials[out[g].first].To.Port(), port) != nil }
+		if n := slices.IndexFunc(at[k], like); n >= 0 {
+			g := &out[at[k][n]]
+			g.rest = append(g.rest, member{i, a.mapping(dials[g.first].To.Port(), port)})
 			continue
 		}
 		if known {
