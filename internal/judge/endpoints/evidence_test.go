@@ -507,8 +507,8 @@ func TestExchanged(t *testing.T) {
 			e.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20},
 				{Cause: sample.WaitOther, Tokens: 3, Sum: 0.01}}
 		}), "", "Over r, of 20.2 ms a query as captured (mean): server's TCP 20.0 ms; 500 replies waited " +
-			"40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY (set it at " +
-			"the server).", ""},
+			"40.0 ms each at the server for acknowledgements, without TCP_NODELAY (set it at the " +
+			"server).", ""},
 		"an interval": {workload.SQL, of(func(e *sample.Evidence) { e.Parts[4].LastHalf = 2e-6 }), "",
 			"Over r, of 223 µs a query as captured (mean): docker-proxy 120 µs ±2.00 µs, server " +
 				"90.0 µs.", ""},

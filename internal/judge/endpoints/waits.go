@@ -22,10 +22,15 @@ var causes = map[string]struct{ waits, blames string }{
 	sample.WaitOther: {"for an unknown cause", "the server's TCP"},
 }
 
-// Waited returns a clause on what waited for a cause: noun is "token" or "reply".
+// Waited returns a clause on what waited for a cause: noun is "token" or "reply". What waits of a
+// long reply may be its end, whose time is part of the transfer, and not of the server's TCP.
 func Waited(x sample.EvidenceWait, noun string) string {
-	return fmt.Sprintf("%s waited %s%s in the server's TCP %s", units.Plural(x.Tokens, noun),
-		workload.Briefly(x.Sum/float64(x.Tokens)), units.Agree(x.Tokens, "", " each"),
+	where := "in the server's TCP"
+	if noun == "reply" {
+		where = "at the server"
+	}
+	return fmt.Sprintf("%s waited %s%s %s %s", units.Plural(x.Tokens, noun),
+		workload.Briefly(x.Sum/float64(x.Tokens)), units.Agree(x.Tokens, "", " each"), where,
 		causes[x.Cause].waits)
 }
 

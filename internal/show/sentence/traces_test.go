@@ -143,7 +143,7 @@ func TestTraceTemplates(t *testing.T) {
 				"which no hop of bridge explains: a NAT rule may be too wide."},
 		{analysis.Finding{Code: trace.RepliesWait, What: sample.WaitNagle, N: 500,
 			Values: in(20, 0)}, 1,
-			"500 replies waited 40.0 ms each in the server's TCP for acknowledgements, without " +
+			"500 replies waited 40.0 ms each at the server for acknowledgements, without " +
 				"TCP_NODELAY (set it at the server)."},
 		{analysis.Finding{Code: trace.NoReply, What: "direct", N: 1}, 1,
 			"Over direct, 1 request had no reply, and is in no figure."},

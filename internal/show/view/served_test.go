@@ -119,8 +119,8 @@ func TestServed(t *testing.T) {
     the next one followed after 7.00 µs.
   The p99 is 1.12 ms. Requests around it took 1.12 ms each, the server 1.10 ms.
   The slowest took 41.0 ms, its TCP 40.0 ms.
-  8870 replies waited 40.0 ms each in the server's TCP for acknowledgements, without TCP_NODELAY
-    (set it at the server).
+  8870 replies waited 40.0 ms each at the server for acknowledgements, without TCP_NODELAY (set it
+    at the server).
 
                          mean   p50   p99  largest
   part                     µs    µs    µs       µs
