@@ -224,8 +224,11 @@ func (s *situation) has(r *ports.Report, d dial, address string) bool {
 	})
 }
 
-// anybody is the address of a report's machine behind a router.
-var anybody = netip.MustParseAddr("203.0.113.1")
+// anybody and anybody6 are the addresses of a report's machine behind a router.
+var (
+	anybody  = netip.MustParseAddr("203.0.113.1")
+	anybody6 = netip.MustParseAddr("2001:db8:ffff::1")
+)
 
 // isFrom reports whether the path is that of the dial's client, or of one in the same network.
 func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
@@ -237,7 +240,7 @@ func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
 		return strings.TrimPrefix(p.From, "container ") == ports.NameOf(d.from)
 	case p.Client == ports.Remote && r.Client != "":
 		return d.source.IsValid() && r.Client == d.source.String()
-	case p.Client == ports.Remote && exact && d.source == anybody:
+	case p.Client == ports.Remote && exact && (d.source == anybody || d.source == anybody6):
 		return p.From == "a machine behind "+d.from+"'s router"
 	case p.Client == ports.Remote:
 		return p.From == "a machine at "+d.from ||
@@ -291,6 +294,7 @@ func report(args []string) error {
 	if err != nil {
 		return err
 	}
+	f.Contained = "" // even if the tests run in a container
 	if args[1] != "" {
 		if f.Client, err = netip.ParseAddr(args[1]); err != nil {
 			return err

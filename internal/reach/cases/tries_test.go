@@ -102,6 +102,7 @@ func tried(args []string) error {
 	if err != nil {
 		return err
 	}
+	f.Contained = "" // even if the tests run in a container
 	f.Everything = true
 	if args[1] != "" {
 		if f.Client, err = netip.ParseAddr(args[1]); err != nil {
