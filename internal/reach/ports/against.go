@@ -56,7 +56,7 @@ type compared struct {
 
 type outcomeOf struct {
 	server string
-	path   Path
+	path   *Path // of the report
 }
 
 // outcomes returns the connections of a report. A container's own address may change, so its name
@@ -72,16 +72,16 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 		}
 	}
 	for _, row := range r.Ports {
-		for _, p := range row.Dials {
-			if !p.own && !p.self {
+		for i := range row.Dials {
+			if p := &row.Dials[i]; !p.own && !p.self {
 				add(compared{row.Proto, p.Client.kin(), p.From, p.Dial, row.Port},
 					outcomeOf{p.serverOf(row.Server), p})
 			}
 		}
 	}
 	for _, in := range r.Inside {
-		for _, p := range in.Dials {
-			name := in.Server.Name
+		for i := range in.Dials {
+			p, name := &in.Dials[i], in.Server.Name
 			if overIPv6(in.Dial) {
 				name += " over IPv6"
 			}
@@ -90,6 +90,15 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 		}
 	}
 	return order, all
+}
+
+// of returns the outcome of a connection, with an empty path if the report does not have it.
+func (k compared) of(all map[compared]outcomeOf) outcomeOf {
+	o, ok := all[k]
+	if !ok {
+		o.path = &Path{}
+	}
+	return o
 }
 
 // complete adds to the connections of a report those that only the other one has of containers
@@ -102,8 +111,9 @@ func complete(all, other map[compared]outcomeOf) {
 		like := k
 		like.from = "a container on " + o.path.network
 		if x, ok := all[like]; ok {
-			x.path.From, x.path.single = o.path.From, true
-			all[k] = x
+			p := *x.path
+			p.From, p.single = o.path.From, true
+			all[k] = outcomeOf{x.server, &p}
 		}
 	}
 }
@@ -142,7 +152,7 @@ func (r *Report) Since(old *Report, since string) {
 	had, has := reachedAt(was), reachedAt(is)
 	var doubts []Reason
 	for _, k := range order {
-		a, b := was[k], is[k]
+		a, b := k.of(was), k.of(is)
 		switch {
 		case len(a.path.Doubt)+len(b.path.Doubt) > 0 && a.path.Kind != b.path.Kind:
 			c.Open++
@@ -155,14 +165,14 @@ func (r *Report) Since(old *Report, since string) {
 		case b.path.Answers() && a.path.Kind == "" && had[k.at(b.server)] > 0: // at another address
 			c.Same++
 		case a.path.Answers() && b.path.Kind == "" && has[k.at(a.server)] > 0 &&
-			old.absent(a.path, k, r, is, absentNow).Code == "" && r.hasAddress(a.path): // not tried there
+			old.absent(*a.path, k, r, is, absentNow).Code == "" && r.hasAddress(*a.path): // not tried there
 			c.Same++
 		case b.path.Answers():
 			c.Changed++
 			partly := had[k.at(b.server)] > 0
 			because := a.path.reason()
 			if a.path.Kind == "" {
-				because = r.absent(b.path, k, old, was, absentThen)
+				because = r.absent(*b.path, k, old, was, absentThen)
 			}
 			c.Gained = addChange(c.Gained, k, b, partly, because)
 		default:
@@ -170,8 +180,8 @@ func (r *Report) Since(old *Report, since string) {
 			because := b.path.reason()
 			switch {
 			case b.path.Kind == "":
-				because = old.absent(a.path, k, r, is, absentNow)
-				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
+				because = old.absent(*a.path, k, r, is, absentNow)
+				b.path = &Path{Client: a.path.Client, From: a.path.From, Dial: a.path.Dial}
 			case a.path.redirected() && because.Code == NoSocket:
 				because.Code = NotRedirected
 			}
@@ -189,7 +199,7 @@ func (r *Report) Since(old *Report, since string) {
 // moved returns how an answered connection differs from before. The code is "" if it does not, or
 // if that is not certain.
 func moved(a, b outcomeOf) Reason {
-	hidden := func(p Path) string {
+	hidden := func(p *Path) string {
 		if p.Masqueraded {
 			return p.Seen
 		}

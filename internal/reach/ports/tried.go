@@ -210,7 +210,7 @@ func (r *Report) Try(before *Report, t *Tried) {
 	complete(was, is)
 	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range order {
-		a, b := was[k], is[k]
+		a, b := k.of(was), k.of(is)
 		if !a.path.mayAnswer() || !b.path.mayAnswer() {
 			continue
 		}
