@@ -2,8 +2,10 @@ package observe
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -268,6 +270,9 @@ func TestParts(t *testing.T) {
 				}
 				if k.watch.writes != nil && !e.Writes {
 					hard.Error("writes were not seen")
+				}
+				if b, err := json.Marshal(e); err != nil || bytes.Contains(b, []byte("t1 ")) {
+					hard.Errorf("a token's text is kept: %s, %v", b, err)
 				}
 			})
 		})
