@@ -452,6 +452,8 @@ func few(names []string) string {
 	return strings.Join(names[:fewNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-fewNamed)
 }
 
+const unknownProgram = "program not known"
+
 func (s Server) brief() string {
 	switch {
 	case s.Kind == "container" && s.Network == "" && s.Port != 0:
@@ -459,5 +461,5 @@ func (s Server) brief() string {
 	case s.Name != "":
 		return s.Name
 	}
-	return "program not known"
+	return unknownProgram
 }

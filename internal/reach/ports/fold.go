@@ -96,7 +96,8 @@ func FoldNames(names []string) []string {
 	return out
 }
 
-// exposedNames returns texts such as "3000-3350/tcp (web:3000-3350)".
+// exposedNames returns texts such as "3000-3350/tcp (web:3000-3350)", or without a server that is not
+// known.
 func exposedNames(list []Exposed) []string {
 	server := func(x Exposed) (string, uint16) {
 		name, number, _ := cutLast(x.Server, ":")
@@ -119,7 +120,11 @@ func exposedNames(list []Exposed) []string {
 		if low != 0 {
 			name += Range(low, port(last))
 		}
-		out = append(out, fmt.Sprintf("%s/%s (%s)", Range(first.Port, last.Port), first.Proto, name))
+		text := Range(first.Port, last.Port) + "/" + first.Proto
+		if name != unknownProgram {
+			text += " (" + name + ")"
+		}
+		out = append(out, text)
 	}
 	return out
 }

@@ -64,9 +64,12 @@ func TestExposedNames(t *testing.T) {
 		add(4000+p, "sshd")
 	}
 	add(4004, "[fd00::2]:80")
+	add(5000, unknownProgram)
+	add(5001, unknownProgram)
+	add(5002, unknownProgram)
 	got := exposedNames(list)
 	if want := []string{"3000-3003/tcp (web:80-83)", "3004-3007/tcp (web:80)",
-		"4000-4003/tcp (sshd)", "4004/tcp ([fd00::2]:80)"}; !slices.Equal(got, want) {
+		"4000-4003/tcp (sshd)", "4004/tcp ([fd00::2]:80)", "5000-5002/tcp"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
