@@ -162,7 +162,7 @@ func tryOVS() error {
 	for _, p := range ovs.Programs() {
 		if _, err := ovs.Find(p); err != nil {
 			return &machine.UnsupportedError{Missing: "Open vSwitch is not installed (" + p + ")",
-				Remedy: remedy.Install("openvswitch-switch"), Err: err}
+				Remedy: remedy.Install("openvswitch-switch")}
 		}
 	}
 	if link.HasOVS() {
