@@ -79,7 +79,7 @@ func (m Machine) obstacles() []obstacle {
 			"/proc/sys/user/max_net_namespaces is 0",
 			remedy.AsRoot("sysctl -w user.max_net_namespaces=15000")},
 		{[]syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS}, m.filtered,
-			"the container's seccomp profile forbids it, as Docker's default does", m.Uncontained()},
+			"the container's seccomp profile forbids it", m.Uncontained(true)},
 		{denied, m.bareRoot,
 			"root has no CAP_SETFCAP here, and may therefore map no root into one",
 			"run toll with root's capabilities, or as another user, who needs none"},

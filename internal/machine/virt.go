@@ -81,16 +81,20 @@ func firmware(vendor, product string) string {
 }
 
 // Uncontained returns what to do where the container that this process is in keeps it from making
-// namespaces and setting what they need. Without more privileges on the machine, a container gets
-// its own from what these options turn off: filters of system calls and mounts over parts of /proc.
-func (m Machine) Uncontained() string {
+// namespaces, or, if not filtered, from setting what they need. Without more privileges on the
+// machine, a container gets its own from what these options turn off: filters of system calls, of
+// which Podman's admit namespaces, and mounts over parts of /proc.
+func (m Machine) Uncontained(filtered bool) string {
 	const outside, option = "run toll outside the container, or the container with ", "--security-opt "
 	var options string
 	switch m.container() {
 	case "Docker":
 		options = option + "seccomp=unconfined " + option + "systempaths=unconfined"
 	case "Podman":
-		options = option + "seccomp=unconfined " + option + "unmask=ALL"
+		options = option + "unmask=ALL"
+		if filtered {
+			options = option + "seccomp=unconfined " + options
+		}
 	default:
 		return outside + "--privileged"
 	}

@@ -94,3 +94,20 @@ func TestVirtualization(t *testing.T) {
 		})
 	}
 }
+
+func TestUncontained(t *testing.T) {
+	const outside = "run toll outside the container, or the container with "
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"Docker": {map[string]string{"/.dockerenv": ""},
+			"--security-opt seccomp=unconfined --security-opt systempaths=unconfined"},
+		"Podman": {map[string]string{"/run/.containerenv": ""}, "--security-opt unmask=ALL"},
+		"LXC":    {map[string]string{"/proc/1/cgroup": "3:cpu:/lxc/web\n"}, "--privileged"},
+	} {
+		if got := tree(t, c.files).Uncontained(false); got != outside+c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

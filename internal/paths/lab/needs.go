@@ -316,7 +316,7 @@ func settable(key string) error {
 	}
 	out := &machine.UnsupportedError{Missing: key +
 		" cannot be set: /proc/sys is read-only here, as in a container without privileges",
-		Remedy: machine.Machine{}.Uncontained(), Err: err}
+		Remedy: machine.Machine{}.Uncontained(false), Err: err}
 	if errors.Is(err, fs.ErrNotExist) {
 		out.Missing, out.Remedy = key+" is not in /proc/sys: /proc is hidden or not mounted here",
 			"run toll outside the container, or "+remedy.AsRoot("mount -t proc proc /proc")
