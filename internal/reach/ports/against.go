@@ -154,7 +154,8 @@ func (r *Report) Since(old *Report, since string) {
 	for _, k := range order {
 		a, b := k.of(was), k.of(is)
 		switch {
-		case len(a.path.Doubt)+len(b.path.Doubt) > 0 && a.path.Kind != b.path.Kind:
+		case len(a.path.Doubt)+len(b.path.Doubt) > 0 &&
+			(a.path.Kind != b.path.Kind || doubted(a.path, b.path, since == "")):
 			c.Open++
 			doubts = append(append(doubts, b.path.Doubt...), a.path.Doubt...)
 		case moved(a, b).Code != "":
@@ -194,6 +195,18 @@ func (r *Report) Since(old *Report, since string) {
 	join(c.Moved, order)
 	c.Doubts = joinRoutes(doubts)
 	r.Changes = c
+}
+
+// doubted reports whether a path has other doubts than before, or, if the two were not read at once,
+// whether only one has any: texts in doubts, such as numbers of programs, differ between boots.
+func doubted(a, b *Path, together bool) bool {
+	lacks := func(of, other []Reason) bool {
+		return slices.ContainsFunc(of, func(r Reason) bool { return !slices.Contains(other, r) })
+	}
+	if !together {
+		return (len(a.Doubt) > 0) != (len(b.Doubt) > 0)
+	}
+	return lacks(a.Doubt, b.Doubt) || lacks(b.Doubt, a.Doubt)
 }
 
 // moved returns how an answered connection differs from before. The code is "" if it does not, or
@@ -418,10 +431,18 @@ func (c *Changes) Text() (out []string) {
 	out = append(out, sentencesOf("Gained", c.Gained, "before, ")...)
 	out = append(out, sentencesOf("Lost", c.Lost, "")...)
 	if len(c.Gained)+len(c.Lost) == 0 {
-		out = append(out, "Nobody gained or lost a port.")
+		out = append(out, "Nobody gained or lost a port"+c.forCertain())
 	}
 	out = append(out, c.otherwise()...)
 	return append(out, units.Plural(c.Same, "connection")+" as before"+c.notCertain()+".")
+}
+
+// forCertain ends a sentence that nobody gained or lost a port.
+func (c *Changes) forCertain() string {
+	if c.Open > 0 {
+		return " for certain."
+	}
+	return "."
 }
 
 // otherwise returns a sentence for each port that answers otherwise.

@@ -291,7 +291,7 @@ func (t *Tried) Text(c *Changes) (out []string) {
 	gained := conditional("gain", c.Gained, "before, ")
 	switch {
 	case len(lost)+len(gained) == 0:
-		out = append(out, "Nobody would gain or lose a port.")
+		out = append(out, "Nobody would gain or lose a port"+c.forCertain())
 	case len(lost) == 0:
 		out = append(append(out, gained...), "Nobody would lose a port.")
 	case len(gained) == 0:

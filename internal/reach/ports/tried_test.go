@@ -27,6 +27,11 @@ func TestTry(t *testing.T) {
 			a.Unsure = []string{"a rule matches by user"}
 		}
 	}
+	perhaps := func(q replica.Dial, a *replica.Answer) {
+		if q.Card != "" {
+			a.Unsure = []string{"a limit"}
+		}
+	}
 	inner := func(q replica.Dial, a *replica.Answer) {
 		if q.Bridge != "" && q.To.Port() == 22 {
 			lose(q, a, replica.Lost{Rule: rule("ip filter", "INPUT", 1, "-j DROP")})
@@ -105,9 +110,18 @@ func TestTry(t *testing.T) {
 			"Other machines would still reach 22/tcp (other) and 8080/tcp (web:80). 8 of 15 " +
 				"connections would be as before."}},
 		"one of two copies": {open(), try(healthy(), 0, two), replica.Output{}, []string{
-			"Nobody would gain or lose a port.",
+			"Nobody would gain or lose a port for certain.",
 			"Other machines may still reach 22/tcp (sshd) and 8080/tcp (web:80). 11 of 15 connections " +
 				"would be as before; 4 not certain: uncopied a rule matches by user."}},
+		"answered, but not for certain": {open(), try(healthy(), 0, perhaps), replica.Output{}, []string{
+			"Nobody would gain or lose a port for certain.",
+			"Other machines may still reach 22/tcp (sshd) and 8080/tcp (web:80). 11 of 15 connections " +
+				"would be as before; 4 not certain: uncopied a limit."}},
+		"as uncertain as before": {try(healthy(), 0, perhaps), try(healthy(), 0, perhaps),
+			replica.Output{}, []string{
+				"Nobody would gain or lose a port.",
+				"Other machines may still reach 22/tcp (sshd) and 8080/tcp (web:80). 15 of 15 connections " +
+					"would be as before."}},
 		"containers, too": {open(), try(healthy(), 0, drop, inner), replica.Output{}, []string{
 			"Other machines and a container on bridge would lose 22/tcp (sshd): lost dropped filter INPUT " +
 				"1 -j DROP.",
