@@ -198,6 +198,18 @@ func (s seen) of(k sample.SegmentKey) (sum float64) {
 	return sum
 }
 
+// relayed reports whether a relay is on the way of trips.
+func (t tracing) relayed() bool {
+	return slices.ContainsFunc(t.judged(), func(x seen) bool {
+		for row := range x.rows {
+			if kindOf(row) == inRelay {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 func (t tracing) round(state sample.Tracing, round int) (seen, bool) {
 	i := slices.IndexFunc(t.by[state], func(s seen) bool { return s.round == round })
 	if i < 0 {
