@@ -37,9 +37,7 @@ const meshOverhead = 0.25
 
 // Mesh plans a mesh. The plan has no cells: see MeshRounds and MeshRound.
 func Mesh(r MeshRequest) (sample.Plan, error) {
-	if r.Mode == "" {
-		r.Mode = mode.Host
-	}
+	r.Mode = cmp.Or(r.Mode, mode.Host)
 	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget,
 		Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
 		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), Beside: string(r.Beside),

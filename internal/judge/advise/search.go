@@ -248,10 +248,7 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 // unmeasured reports whether no effect has the rounds that a verdict needs.
 func unmeasured(all []Effect) bool {
 	return !slices.ContainsFunc(all, func(e Effect) bool {
-		rounds := e.Ratio.Epochs
-		if rounds == 0 {
-			rounds = e.Ratio.N
-		}
+		rounds := cmp.Or(e.Ratio.Epochs, e.Ratio.N)
 		return e.Ratio.Verdict != stats.Unclear || rounds >= stats.MinJudged
 	})
 }

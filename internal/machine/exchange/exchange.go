@@ -169,10 +169,7 @@ const killDelay = time.Second
 // takes too long; if SysProcAttr has Setpgid, also the program's children. If cmd.Stderr is nil,
 // errors include the end of the standard error.
 func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
-	out := &bounded{most: l.Output}
-	if out.most == 0 {
-		out.most = maxAnswer
-	}
+	out := &bounded{most: cmp.Or(l.Output, maxAnswer)}
 	out.full = func() { _ = kill(cmd) }
 	said := &tail{}
 	if cmd.Stderr == nil {

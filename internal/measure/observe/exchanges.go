@@ -32,9 +32,7 @@ func Exchanges(ctx context.Context, from int, dial func() (local uint16, err err
 			err = errClose
 		}
 	}()
-	if from == 0 {
-		from = os.Getpid()
-	}
+	from = cmp.Or(from, os.Getpid())
 	r, err := w.chase(ctx, from, dial)
 	if err != nil {
 		return nil, err, do()

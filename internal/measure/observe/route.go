@@ -61,9 +61,7 @@ type Ask func() (openai.Facts, error)
 // network namespace of process from, 0 for this one. It returns ask's error. unseen is why the
 // route cannot be followed. If rings lost packets, it asks once more.
 func (w *Watch) Follow(ctx context.Context, name string, from int, ask Ask) (unseen, err error) {
-	if from == 0 {
-		from = os.Getpid()
-	}
+	from = cmp.Or(from, os.Getpid())
 	r, unseen, err := retryWithLargerRings(func(busy []int) (*route, []int, error, error) {
 		return w.follow(ctx, name, from, busy, ask)
 	})

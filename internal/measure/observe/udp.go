@@ -33,9 +33,7 @@ func FindUDP(ctx context.Context, from int, to netip.AddrPort, dial func() (net.
 		return nil, err, nil
 	}
 	w.anyBytes, w.dials, w.udp = true, true, true
-	if from == 0 {
-		from = os.Getpid()
-	}
+	from = cmp.Or(from, os.Getpid())
 	local := uint16(0)
 	r, unseen, err := w.sentTo(ctx, from, func() (err error) {
 		if local, err = touch(dial); err != nil {

@@ -35,9 +35,7 @@ func Find(ctx context.Context, from int, dial func() (local uint16, err error)) 
 		return nil, err
 	}
 	w.anyBytes, w.dials = true, true
-	if from == 0 {
-		from = os.Getpid()
-	}
+	from = cmp.Or(from, os.Getpid())
 	r, err := w.chase(ctx, from, dial)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())

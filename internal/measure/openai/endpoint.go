@@ -69,15 +69,9 @@ const (
 // New parses the URL of a server, its …/v1, or its …/chat/completions; for …/completions it uses
 // the older interface. It does not connect.
 func New(rawURL string, o Options) (*Endpoint, error) {
-	if o.Prompt == "" {
-		o.Prompt = "Count from one to one thousand in words, without a pause."
-	}
-	if o.MaxTokens == 0 {
-		o.MaxTokens = 128
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
-	}
+	o.Prompt = cmp.Or(o.Prompt, "Count from one to one thousand in words, without a pause.")
+	o.MaxTokens = cmp.Or(o.MaxTokens, 128)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	if o.Dial == nil {
 		o.Dial = vantage.Local().Dial
 	}

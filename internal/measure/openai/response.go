@@ -181,10 +181,7 @@ func (st *stream) unknown(name, value []byte) error {
 	if string(name) != "error" || st.done {
 		return nil
 	}
-	text := faultText(value)
-	if text == "" {
-		text = string(value)
-	}
+	text := cmp.Or(faultText(value), string(value))
 	return st.fault(text)
 }
 

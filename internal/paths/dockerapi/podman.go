@@ -59,10 +59,7 @@ func FindPodman(getenv func(string) string) string {
 	if os.Geteuid() == 0 {
 		return defaultPodman
 	}
-	dir := getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		dir = "/run/user/" + strconv.Itoa(os.Geteuid())
-	}
+	dir := cmp.Or(getenv("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(os.Geteuid()))
 	return "unix://" + filepath.Join(dir, "podman", "podman.sock")
 }
 

@@ -45,9 +45,7 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 		node := Node{ID: n.ID, Name: n.Description.Hostname,
 			Engine: n.Description.Engine.EngineVersion,
 			Arch:   n.Description.Platform.Architecture}
-		if node.Name == "" {
-			node.Name = n.ID
-		}
+		node.Name = cmp.Or(node.Name, n.ID)
 		node.Addr, _ = netip.ParseAddr(n.Status.Addr)
 		if n.ManagerStatus != nil && (!node.Addr.IsValid() || node.Addr.IsUnspecified()) {
 			if at, err := netip.ParseAddrPort(n.ManagerStatus.Addr); err == nil {

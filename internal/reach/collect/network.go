@@ -211,9 +211,7 @@ func (c *collector) strangers(known, relays map[string]bool) (out []ports.Contai
 		}
 		known[p.space] = true
 		x := started[p.space]
-		if x.ID == "" {
-			x.ID = p.Container
-		}
+		x.ID = cmp.Or(x.ID, p.Container)
 		if named[x.ID] { // a process entered a new network namespace
 			x = ports.Container{}
 		}
@@ -224,9 +222,7 @@ func (c *collector) strangers(known, relays map[string]bool) (out []ports.Contai
 		}
 		x.PID = cmp.Or(x.PID, p.PID)
 		x.Space, x.State, x.Addrs = p.space, "running", addresses(x.Devices)
-		if x.Name == "" {
-			x.Name = x.ID[:min(len(x.ID), 12)]
-		}
+		x.Name = cmp.Or(x.Name, x.ID[:min(len(x.ID), 12)])
 		if x.ID == "" {
 			x.Name = ports.NameOf(p.Name)
 		}

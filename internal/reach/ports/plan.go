@@ -77,9 +77,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 		}
 		near, far := address, network
 		if p.kind == Neighbour {
-			if home == "" {
-				home = p.bridge
-			}
+			home = cmp.Or(home, p.bridge)
 			near = gateway
 			if p.bridge == home {
 				near, far = address, address

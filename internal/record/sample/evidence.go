@@ -139,9 +139,7 @@ func (h EvidenceHop) Place() string {
 }
 
 func (h EvidenceHop) unread() string {
-	if h.Process == "" {
-		h.Process = "a program"
-	}
+	h.Process = cmp.Or(h.Process, "a program")
 	return h.Place() + " " + h.Unread + ", which toll cannot read"
 }
 

@@ -16,9 +16,7 @@ import (
 var tableFormat = Format{Name: "table", write: writeTable}
 
 func writeTable(w io.Writer, d document.Document, o Options) error {
-	if o.Width == 0 {
-		o.Width = DefaultWidth
-	}
+	o.Width = cmp.Or(o.Width, DefaultWidth)
 	p := newPrinter(o)
 	p.document(d)
 	_, err := io.WriteString(w, p.b.String())

@@ -9,10 +9,7 @@ import (
 )
 
 func tableOf(t document.Table) markup {
-	label := t.Instead
-	if label == "" {
-		label = "Table"
-	}
+	label := cmp.Or(t.Instead, "Table")
 	var heads []string // of the cells of a table without lines of heads
 	if onlyWords(t) {
 		for i := range t.Columns {
