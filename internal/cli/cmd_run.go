@@ -229,12 +229,7 @@ func (f *programFlags) checkBoth(p sample.Program) error {
 var errNoSeconds = errors.New("--window is {seconds}, which --client does not have")
 
 func hasAny(s string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
 func parseMetrics(words []string) ([]sample.Gauge, error) {

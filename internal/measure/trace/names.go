@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	kernel "github.com/bridgetoll/bridgetoll/internal/kernel/trace"
@@ -75,15 +76,7 @@ func (c *Cell) describe(e kernel.Event) string {
 
 func (c *Cell) is(d Device, kinds ...string) bool {
 	l, ok := c.Devices[d]
-	if !ok {
-		return false
-	}
-	for _, k := range kinds {
-		if l.Kind == k {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(kinds, l.Kind)
 }
 
 var (
