@@ -51,12 +51,17 @@ func (t *tryFlags) file() string {
 	return name
 }
 
+var errWindows = errors.New("lines end as on Windows, and a shell takes such ends for parts of words")
+
 // read returns the commands.
 func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	name := t.file()
 	if name == "" && strings.TrimSpace(t.commands) == "" {
 		return "", usage(errors.New("--try: there are no commands"),
 			"toll ports --try 'iptables -P INPUT DROP'")
+	}
+	if name == "" && strings.Contains(t.commands, "\r\n") {
+		return "", usage(fmt.Errorf("--try: %w", errWindows), "tr -d '\\r' removes such ends")
 	}
 	if name == "" {
 		return t.commands, nil
@@ -78,8 +83,7 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	}
 	hint := ""
 	if err == nil && bytes.Contains(b, []byte("\r\n")) {
-		err = errors.New("its lines end as on Windows, and a shell takes such ends for parts of words")
-		hint = `sed -i 's/\r$//' FILE mends it`
+		err, hint = errWindows, "tr -d '\\r' removes such ends"
 	}
 	if err != nil {
 		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}

@@ -45,6 +45,9 @@ func TestTryOfWindowsFile(t *testing.T) {
 		}
 		got, err := (&tryFlags{commands: "@" + file}).read(env{}, nil)
 		f, failed := errors.AsType[*failure](err)
+		if _, err := (&tryFlags{commands: text}).read(env{}, nil); ok != (err == nil) {
+			t.Errorf("%q: %v", text, err)
+		}
 		if ok != (err == nil && got == text) || failed && (f.code != exitBadFile || f.hint == "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}

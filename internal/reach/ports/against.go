@@ -197,6 +197,11 @@ func (r *Report) Since(old *Report, since string) {
 	r.Changes = c
 }
 
+// unnamed reports whether the text of Server.brief lacks the name.
+func unnamed(server string) bool {
+	return server == unknownProgram || strings.HasPrefix(server, ":")
+}
+
 // doubted reports whether a path has other doubts than before, or, if the two were not read at once,
 // whether only one has any: texts in doubts, such as numbers of programs, differ between boots.
 func doubted(a, b *Path, together bool) bool {
@@ -220,6 +225,8 @@ func moved(a, b outcomeOf) Reason {
 	}
 	switch {
 	case !a.path.Answers() || !b.path.Answers() || len(a.path.Doubt)+len(b.path.Doubt) > 0:
+		return Reason{}
+	case a.server != b.server && (unnamed(a.server) || unnamed(b.server)):
 		return Reason{}
 	case a.server != b.server:
 		return Reason{Code: OtherServer, Of: b.server, By: a.server}

@@ -88,7 +88,8 @@ var (
 func hinderedBy(output string, hidden func(name string) bool) (out []string) {
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		file := absent.MatchString(line) && slices.ContainsFunc(fileName.FindAllString(line, -1), hidden)
+		file := absent.MatchString(line) && slices.ContainsFunc(fileName.FindAllString(line, -1),
+			func(name string) bool { return !strings.HasPrefix(name, "/proc/self/") && hidden(name) })
 		if (file || hinders.MatchString(line)) && !irrelevant.MatchString(line) {
 			out = once(out, line)
 		}

@@ -232,6 +232,8 @@ func TestTriedHindered(t *testing.T) {
 		"iptables v1.8.9 (nf_tables): host/network `a.example' not found\n":             true,
 		"Failed to connect to bus: No such file or directory\n":                         true,
 		"System has not been booted with systemd as init system (PID 1).\n":             true,
+		"/proc/self/fd/3: line 2: /etc/none: No such file or directory\n":               false,
+		"/proc/self/fd/3: line 4: /root/rules.v4: No such file or directory\n":          true,
 		"touch: cannot touch '/usr/x': Read-only file system\n":                         true,
 	} {
 		got := NewTried("true", replica.Output{Text: "one\n" + output + "two\n"}, nil,

@@ -58,7 +58,7 @@ func TestRunBytes(t *testing.T) {
 	}
 	for script, want := range map[string]string{ // as if the script's file was run
 		"#!/bin/bash\na=(1 2)\necho ${#a[@]} $#\nfalse\necho on":   "2 0\non\n",
-		"#! /bin/sh -e\necho one\nfalse\necho on":                  "one\n",
+		"#! /bin/sh\t-e\necho one\nfalse\necho on":                 "one\n",
 		"#!/usr/sbin/nft -f\nadd table inet ran\nlist tables inet": "table inet ran\n",
 	} {
 		if out = s.run(r, 0, script); out.Text != want {

@@ -122,7 +122,8 @@ const evaluate = `ulimit -d 1048576 || exit; ` +
 func interpreter(script []byte) (out []string) {
 	line, _, _ := bytes.Cut(script, []byte("\n"))
 	named, ok := bytes.CutPrefix(line, []byte("#!"))
-	program, argument, _ := strings.Cut(strings.TrimSpace(string(named)), " ")
+	words := strings.ReplaceAll(string(named), "\t", " ")
+	program, argument, _ := strings.Cut(strings.TrimSpace(words), " ")
 	if !ok || program == "" {
 		return nil
 	}
