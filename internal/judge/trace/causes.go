@@ -97,7 +97,7 @@ func (s *study) frames(t *Trace, i int, all []Trace) []Finding {
 			f.Code, f.What, f.Values[Took] = FramesOf, all[k].Label, *row.Mine-*other.Mine
 		}
 	}
-	return []Finding{{Finding: f, Command: "sysctl -w " + bridgeNF + "=0", Lever: "bridge-nf"}}
+	return []Finding{{Finding: f, Command: t.here("sysctl -w " + bridgeNF + "=0"), Lever: "bridge-nf"}}
 }
 
 func applies(name string, m mode.Name) bool {

@@ -165,7 +165,7 @@ func TestHooks(t *testing.T) {
 	}
 	f, ok := found(r.Traces[0], trace.FramesInHooks)
 	if !ok || !took(f, 2) || math.Abs(f.Values[trace.Whole]/micro-4) > 0.05 ||
-		f.Command != "sysctl -w net.bridge.bridge-nf-call-iptables=0" {
+		f.Command != "" || f.Lever != "bridge-nf" { // the sysctl would change this machine's bridges
 		t.Errorf("%+v", r.Traces[0].Findings)
 	}
 }
@@ -271,7 +271,7 @@ func TestCauses(t *testing.T) {
 				t.Errorf("found %+v, with %s", x.Findings, c.not)
 			}
 			// A command acts on this machine, of which the lab's devices and rules are no part.
-			if f.Command != "" && c.code != trace.Frames {
+			if f.Command != "" {
 				t.Errorf("%q in the lab", f.Command)
 			}
 			if f.Rows != nil && (x.Segments[f.Rows[0]].Reply || x.Segments[f.Rows[0]].Device != "eth0") {

@@ -48,12 +48,11 @@ var ofTraces = []template{
 		"counted, but followed from process to process.", details: 1},
 
 	// of a trace's own findings
-	{code: trace.Frames, text: seesFrames + "up to {took_µs}." + tryFirst},
+	{code: trace.Frames, text: seesFrames + "up to {took_µs}.{try_first}"},
 	{code: trace.FramesInHooks, text: seesFrames +
-		"{took_µs} of the bridge's {whole_µs} are in its hooks." +
-		tryFirst},
+		"{took_µs} of the bridge's {whole_µs} are in its hooks.{try_first}"},
 	{code: trace.FramesOf, text: seesFrames + "{took_µs} of the bridge's {whole_µs}, as {what} shows." +
-		tryFirst},
+		"{try_first}"},
 	{code: trace.LongChains, text: "The rules in {what} take {took_µs} of a trip ({because}): long " +
 		"chains."},
 	{code: trace.WaitsSoftirq, text: itWaits + "behind {device} for the softirq: on another CPU " +
@@ -111,6 +110,7 @@ var tracedWords = words{
 		g := w.trace.Segments[fs[0].Rows[0]]
 		return g.Device + told(g.Where != "", " ("+g.Where+")")
 	},
+	"try_first": ofTrace(func(t trace.Trace) string { return told(t.Cell.On != sample.Lab, tryFirst) }),
 	"untried": func(w *writer, fs []analysis.Finding) string {
 		return told(w.trace.Segments[fs[0].Rows[0]].Where == trace.ThisMachine,
 			untried)
