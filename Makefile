@@ -239,7 +239,7 @@ bench-ports: build ## measure toll ports with 300 ports and 5,000 rules: the lis
 
 TRUTH ?=
 .PHONY: truth
-truth: truth-deps build ## show that what toll says is true: 100 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
+truth: truth-deps build ## show that what toll says is true: 110 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
 	@$(with_netperf) $(GO) run ./test/measure truth $(TRUTH)
 
 .PHONY: dist dist-check

@@ -175,11 +175,11 @@ func (r *Requests) add(l *Log, c *connection, x turn) bool {
 	return true
 }
 
-// Weigh makes the requests since the last call count so many times in means and percentiles, as those
-// of a spell stand for those of the rest after it. Requests that are not weighed count once.
-func (r *Requests) Weigh(times float64) {
+// Weigh makes the requests since the last call count n times in means and percentiles, as those of
+// a spell stand for those of the rest after it. Requests that are not weighed count once.
+func (r *Requests) Weigh(n float64) {
 	for i := range r.all[r.weighed:] {
-		r.all[r.weighed+i].weight = times
+		r.all[r.weighed+i].weight = n
 	}
 	r.weighed = len(r.all)
 }

@@ -227,8 +227,8 @@ func TestServedTail(t *testing.T) {
 	}
 }
 
-// TestServedSpells has a slow spell, which was followed by no rest, and a busy one with as many requests,
-// which stands for nine times its length.
+// TestServedSpells has a slow spell, which was followed by no rest, and a busy one with as many
+// requests, which stands for nine times its length.
 func TestServedSpells(t *testing.T) {
 	r := Requests{sums: NewSums(0)}
 	for i, took := range []int64{1000 * us, 100 * us} {

@@ -58,7 +58,8 @@ var benchmarks = []benchmark{
 		}},
 }
 
-// served shows that --attach says what real clients of real servers measure, and slows these little.
+// served shows that --attach says what real clients of real servers measure, and slows these
+// little.
 func (t *trial) served(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of requests to servers that run",
 		text: fmt.Sprintf("`toll trace --attach` while a tool measures its server, and the tool alone, "+
@@ -165,8 +166,8 @@ func (b benchmark) run(ctx context.Context, port string, during time.Duration, r
 	return m, nil
 }
 
-// attachTo runs the tool while toll is attached to its server. ours is what toll says of the mean, and
-// slowed by what share following slowed the server.
+// attachTo runs the tool while toll is attached to its server. ours is what toll says of the mean,
+// and slowed by what share following slowed the server.
 func (t *trial) attachTo(ctx context.Context, b benchmark, port string, rate float64) (m measured,
 	ours, slowed float64, err error) {
 	cmd := t.command(ctx, "trace", "--attach", port, "--budget", "10m", "--quiet", "--force",

@@ -75,8 +75,8 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 100 minutes. runsOf, if not 0, replaces the number of runs of aa, minute,
-// trace and each planted difference.
+// The usual scale takes some 110 minutes. runsOf, if not 0, replaces the number of runs of aa,
+// minute, trace and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa:        runs{20, 10 * second},

@@ -64,7 +64,8 @@ func programs(only []string) []string {
 		"unpinned": others, "rootless": others, "trace-planted": {"nft", "tc", "ip"},
 		"tokens":      {"ip", "tc"},
 		"tokens-load": {"ip"}, "tokens-cost": {"ip"}, "trace-routes": {"ip", "nft"},
-		"trace-served": {"redis-server", "redis-benchmark"}}
+		"trace-served": {"redis-server", "redis-benchmark", inPostgres("postgres")[0],
+			inPostgres("pgbench")[0]}}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)

@@ -36,19 +36,22 @@ type row struct {
 
 func (t *table) add(v verdict, cells ...string) { t.rows = append(t.rows, row{cells, v}) }
 
-// holds returns false if no row is known to hold.
+// holds returns false if a row does not hold, and if those that are unclear are more than those that
+// hold, or none does.
 func (t *table) holds() bool {
-	said := false
+	hold, open := 0, 0
 	for _, r := range t.rows {
 		switch r.holds {
 		case yes:
-			said = true
-		case noWord, unclear:
+			hold++
+		case unclear:
+			open++
+		case noWord:
 		default:
 			return false
 		}
 	}
-	return said
+	return hold > 0 && hold >= open
 }
 
 func (t *table) markdown() string {

@@ -35,6 +35,7 @@ func TestHolds(t *testing.T) {
 		{"one-not", []verdict{yes, no, yes}, false},
 		{"too-wide", []verdict{yes, tooWide}, false},
 		{"unclear", []verdict{yes, unclear}, true},
+		{"mostly-unclear", []verdict{yes, unclear, unclear}, false},
 		{"all-unclear", []verdict{unclear}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
