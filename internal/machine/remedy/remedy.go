@@ -37,12 +37,13 @@ func Install(names ...string) string {
 // Start returns the remedy that starts a service of systemd, which may have other names in some
 // distributions.
 func Start(service string, others ...string) string {
-	for _, name := range others {
-		if slices.ContainsFunc([]string{"usr/lib", "lib", "etc"}, func(dir string) bool {
-			return isFile(dir, "systemd/system", name+".service")
-		}) {
-			service = name
-		}
+	names := append([]string{service}, others...)
+	if i := slices.IndexFunc(names, func(name string) bool {
+		return isFile("usr/lib/systemd/system", name+".service") ||
+			isFile("lib/systemd/system", name+".service") ||
+			isFile("etc/systemd/system", name+".service")
+	}); i > 0 {
+		service = names[i]
 	}
 	return control("start", service)
 }

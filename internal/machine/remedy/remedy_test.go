@@ -41,10 +41,12 @@ func TestRemedies(t *testing.T) {
 		"sudo apt-get install a b, install c (non-free)" {
 		t.Errorf("several, and with a remark: %s", got)
 	}
-	write(t, dir, "usr/lib/systemd/system/openvswitch.service", "")
-	if got := Start("openvswitch-switch", "openvswitch", "ovs-vswitchd"); got !=
-		"sudo systemctl start openvswitch" {
-		t.Errorf("under another name: %s", got)
+	for _, unit := range []string{"ovs-vswitchd", "openvswitch", "openvswitch-switch"} {
+		write(t, dir, "usr/lib/systemd/system/"+unit+".service", "")
+		if got := Start("openvswitch-switch", "openvswitch", "ovs-vswitchd"); got !=
+			"sudo systemctl start "+unit {
+			t.Errorf("as %s: %s", unit, got)
+		}
 	}
 	if err := os.Remove(filepath.Join(dir, "sudo")); err != nil {
 		t.Fatal(err)
