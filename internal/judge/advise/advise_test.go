@@ -434,7 +434,9 @@ func TestLeversThatBusyMachineBroke(t *testing.T) {
 		n      int
 	}{
 		{[]Lever{broken, {Verdict: NoGain, Alone: unclear}}, []string{NothingCertain, EffectsUnclear}, 2},
-		{[]Lever{broken, {Verdict: NoGain, Alone: same}}, []string{NothingHelps, EffectsUnclear}, 1},
+		{[]Lever{broken, {Verdict: NoGain, Alone: same}}, []string{NothingCertain, EffectsUnclear}, 1},
+		{[]Lever{{Verdict: Broken, busy: true}, {Verdict: NoGain, Alone: same}},
+			[]string{NothingCertain, EffectsUnclear}, 1},
 		{[]Lever{{Verdict: NoGain, Alone: same}}, []string{NothingHelps}, 0},
 	} {
 		var got []string

@@ -53,17 +53,16 @@ func (a Advice) findings() (out []analysis.Finding) {
 	add := func(code string, l Lever) {
 		out = append(out, analysis.Finding{Code: code, What: l.Name})
 	}
-	by, measured, unclear, busy := map[Verdict][]Lever{}, 0, 0, 0
+	by, measured, unclear, busy := map[Verdict][]Lever{}, 0, 0, false
 	for _, l := range a.Levers {
 		by[l.Verdict] = append(by[l.Verdict], l)
-		if len(l.Alone) > 0 {
+		kept := l.Verdict == Broken && l.busy // from being measured
+		busy = busy || kept
+		if len(l.Alone) > 0 || kept {
 			measured++
 		}
-		if l.Verdict == NoGain && some(l.Effects(), stats.Unclear) {
+		if kept || l.Verdict == NoGain && some(l.Effects(), stats.Unclear) {
 			unclear++
-		}
-		if l.Verdict == Broken && l.busy && len(l.Alone) > 0 {
-			busy++
 		}
 	}
 	failed := len(by[Broken])+len(by[Skipped]) == len(a.Levers)
@@ -80,13 +79,13 @@ func (a Advice) findings() (out []analysis.Finding) {
 	helps := len(by[Recommended]) > 0
 	switch {
 	case helps:
-	case len(by[NotSure]) > 0, busy > 0 && unclear+busy == measured:
+	case len(by[NotSure]) > 0, busy:
 		add(NothingCertain, Lever{})
 	default:
 		add(NothingHelps, Lever{})
 	}
-	if unclear+busy > 0 && !helps {
-		out = append(out, analysis.Finding{Code: EffectsUnclear, N: unclear + busy, Of: measured})
+	if unclear > 0 && !helps {
+		out = append(out, analysis.Finding{Code: EffectsUnclear, N: unclear, Of: measured})
 	}
 	for _, l := range by[Recommended] {
 		if !l.Stays {
