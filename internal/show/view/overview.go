@@ -323,7 +323,7 @@ func briefRun(p analysis.Plan) string {
 }
 
 func witnessedFact(r *analysis.Report) string {
-	if len(r.Lacking()) > 0 {
+	if len(r.Failed) > 0 {
 		return "every row with a result was witnessed"
 	}
 	return "every row was witnessed"
