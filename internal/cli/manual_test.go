@@ -201,7 +201,7 @@ func TestManualNamesEveryMode(t *testing.T) {
 // othersFlags are flags of other programs in the manual.
 var othersFlags = strings.Fields("bind body-file config-net configure csv ctstate dport dports " +
 	"driver duration host mtu net network no-color no-tui now opt port port-driver publish " +
-	"resolve user vus")
+	"resolve security-opt user vus")
 
 func TestManualNamesFlagsThatExist(t *testing.T) {
 	known := map[string]bool{"help": true, helpAllFlag: true}
