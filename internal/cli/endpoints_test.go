@@ -218,6 +218,11 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}) {
 		t.Errorf("no route has hops: %+v", report.Found)
 	}
+	if slices.ContainsFunc(report.Warnings, func(w analysis.Warning) bool {
+		return w.Code == analysis.OtherLoad
+	}) {
+		t.Errorf("the server's own work is no other load: %+v", report.Warnings)
+	}
 	for i, c := range report.Cells {
 		if c.Witnessed || c.Baseline != (i == 0) || c.Metrics[workload.Words].Median != 8 ||
 			c.Metrics[workload.ResponseTime].Median < 0.014 ||
@@ -535,9 +540,9 @@ func TestStreamServerDies(t *testing.T) {
 
 func TestHostileServers(t *testing.T) {
 	const (
-		red    = "\x1b[31m\r\nred\x07"
-		closed = "the server closed the connection"
-		http   = "this is not PostgreSQL: it speaks HTTP\ntoll: hint: check the port"
+		red     = "\x1b[31m\r\nred\x07"
+		closed  = "the server closed the connection"
+		foreign = "this is not PostgreSQL: it speaks HTTP\ntoll: hint: check the port"
 	)
 	shown := regexp.MustCompile(`^[^[:cntrl:]]{1,600}\n(toll: hint: [^[:cntrl:]]+\n)?$`)
 	for _, tt := range []struct{ name, answer, stream, sql string }{ // stream is a regexp
@@ -546,27 +551,27 @@ func TestHostileServers(t *testing.T) {
 		{"closes", "", closed + ` without a response\n.+ its URL begins with https://; .+`, closed},
 		{"html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>" +
 			red, `the server does not stream: it answered text/html and not text/event-stream: ` +
-			`<html>\\x1b\[31m red\\a\n.+ needs an OpenAI-compatible server; .+`, http},
+			`<html>\\x1b\[31m red\\a\n.+ needs an OpenAI-compatible server; .+`, foreign},
 		{"error", "HTTP/1.1 500 " + "Oh\r\nConnection: close\r\n\r\n" +
-			strings.Repeat(red, 100_000), `the server answered 500 Oh: (\\x1b\[31m red\\a)+\\x1b…`, http},
+			strings.Repeat(red, 100_000), `the server answered 500 Oh: (\\x1b\[31m red\\a)+\\x1b…`, foreign},
 		{"unauthorized",
 			"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n{\"error\":\"no\\nkey\"}",
-			`the server answered 401 Unauthorized: no key\ntoll: hint: --secret-env NAME, .+`, http},
+			`the server answered 401 Unauthorized: no key\ntoll: hint: --secret-env NAME, .+`, foreign},
 		{"redirects",
 			"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n",
-			`the server answered 302 and redirects to http://10\.0\.0\.1/, which is not followed`, http},
+			`the server answered 302 and redirects to http://10\.0\.0\.1/, which is not followed`, foreign},
 		{"endless-head", "HTTP/1.1 200 OK\r\n" +
 			strings.Repeat("A: "+red[6:]+strings.Repeat("b", 1000)+"\r\n", 100),
-			`read the response: malformed .+bbb…`, http},
+			`read the response: malformed .+bbb…`, foreign},
 		{"long-line", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " +
 			strings.Repeat("x", 2<<20),
-			`the server sent a line longer than 1 MiB in its events`, http},
+			`the server sent a line longer than 1 MiB in its events`, foreign},
 		{"no-token", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: [DONE]\n\n",
-			`the server answered without a token`, http},
+			`the server answered without a token`, foreign},
 		{"stalls",
 			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " +
 				"{\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n+stall",
-			`no token within 300ms, after 1 token`, http},
+			`no token within 300ms, after 1 token`, foreign},
 		{"postgres", "E\x00\x00\x00\x10SFATAL\x00\x00",
 			`read the response: malformed .+\n.+ needs an HTTP server; .+`, closed},
 	} {
