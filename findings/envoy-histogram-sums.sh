@@ -40,7 +40,7 @@ static_resources:
       - lb_endpoints:
         - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: $server}}}
 YAML
-py/bin/envoy -c envoy.yaml --base-id "$port" --concurrency 1 -l error &
+py/bin/envoy -c envoy.yaml --disable-hot-restart --concurrency 1 -l error &
 for p in "$server" "$port" "$admin"; do wait_port "$p"; done
 cat >ask.py <<'PY'
 """ask.py PORT ADMIN asks for answers that come at once and after 10 s, and prints how many

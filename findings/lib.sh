@@ -209,7 +209,7 @@ run_envoy() {
 		      - lb_endpoints:
 		        - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: $2}}}
 	END
-	py/bin/envoy -c "$1.yaml" --base-id "$1" --concurrency 1 -l error
+	py/bin/envoy -c "$1.yaml" --disable-hot-restart --concurrency 1 -l error
 }
 
 # no_routes PORT TEXT reports whether Traefik has no routes yet: it closes, or answers 404.

