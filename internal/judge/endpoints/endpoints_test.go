@@ -231,6 +231,14 @@ func TestRoutesBesideGaps(t *testing.T) {
 			r.chatted(round, cell, 560*ms, 0)
 			set(r, 100, 0.561, map[time.Duration]int64{0: 100})
 		}, []string{"The server, or something before all routes, sends its tokens together."}, "steadily"},
+		"many together, and all at the end": {func(r routesRun, round, cell int) {
+			r.chatted(round, cell, 50*ms, 0)
+			if set(r, 70, 2.05, map[time.Duration]int64{0: 70, 60 * ms: 30}); cell == 2 {
+				set(r, 100, 2.06, map[time.Duration]int64{0: 100})
+				v := &r.File.Visits[len(r.File.Visits)-1]
+				v.Times["first_token"] = r.histogram(map[time.Duration]int64{2050 * ms: 1})
+			}
+		}, []string{"The network, over gateway."}, "before all routes"},
 		"a shared stall": {func(r routesRun, round, cell int) { r.chatted(round, cell, 50*ms, 60*ms) },
 			[]string{"The model, or what the routes share, over gateway.",
 				"Over every route the slowest tenth of the gaps is at least 60 ms longer than the median gap."},

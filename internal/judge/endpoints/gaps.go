@@ -64,7 +64,9 @@ func (j study) networkOrModel(r *analysis.Report) (said []analysis.Finding, culp
 		f.Code = SteadiestAlone
 		return append(said, f), []Culprit{{Route: analysis.Label(best.Cell), Blame: NoOther}}, several
 	}
-	if said == nil && !slices.ContainsFunc(routes, func(i int) bool { return !glued(j.Series[i]) }) {
+	if said == nil && !slices.ContainsFunc(routes, func(i int) bool {
+		return !glued(j.Series[i]) || heldBeyond(j.Series[i], best) || j.slower(i, steadiest)
+	}) {
 		for _, i := range routes {
 			culprits = append(culprits, Culprit{Route: analysis.Label(j.Series[i].Cell), Blame: Together})
 		}
