@@ -27,6 +27,7 @@ type senders struct {
 	known  map[sender]bool
 	next   []sender                   // those that no look is for yet
 	by     map[sender]map[uint32]bool // the sockets of their processes
+	waits  bool                       // one of those sent a mark
 	looks  int
 	found  chan map[sender]map[uint32]bool // nil: nobody looks
 }
@@ -54,23 +55,24 @@ func (l *senders) look(all []sighting) {
 	if l.w == nil {
 		return
 	}
+	const most = 4 // walks over all processes, and note's
 	for _, s := range all {
 		if at := (sender{s.space, s.src, s.dst}); (s.marks || s.seals) && s.out && !l.known[at] {
 			l.known[at], l.next = true, append(l.next, at)
+			l.waits = l.waits || s.marks // TLS, which others send all the time, waits for a mark or for note
 		}
 	}
-	if l.settle(false) {
+	if l.settle(false) && l.waits && l.looks < most {
 		l.begin()
 	}
 }
 
 // begin begins a look for those that wait.
 func (l *senders) begin() {
-	const most = 4 // walks over all processes
-	if len(l.next) == 0 || l.looks == most {
+	if len(l.next) == 0 {
 		return
 	}
-	l.looks++
+	l.looks, l.waits = l.looks+1, false
 	next, found := l.next, make(chan map[sender]map[uint32]bool, 1)
 	l.next, l.found = nil, found
 	go func() { found <- l.w.sentBy(next) }()

@@ -21,3 +21,14 @@ func TestSendersWait(t *testing.T) {
 		t.Errorf("%+v wait after the others", l.next)
 	}
 }
+
+// TLS that others send all the time begins no look, so that those of marked packets are left.
+func TestSendersOfTLSWait(t *testing.T) {
+	l := &senders{w: &Watch{}, known: map[sender]bool{}, by: map[sender]map[uint32]bool{}}
+	for port := range uint16(9) {
+		l.look([]sighting{{seals: true, out: true, src: netip.AddrPortFrom(netip.IPv6Loopback(), 1+port)}})
+	}
+	if len(l.next) != 9 || l.looks != 0 {
+		t.Errorf("%d wait after %d looks", len(l.next), l.looks)
+	}
+}
