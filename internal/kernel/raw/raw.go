@@ -1,6 +1,6 @@
 // Package raw represents saved netlink messages: a message from a kernel's dump creates the same
 // object in another network namespace. Kernels of the same architecture understand each other's
-// messages.
+// messages. Dial opens a socket to ask for them.
 package raw
 
 import (
