@@ -50,9 +50,9 @@ type setSize struct{ key, data uint32 }
 // inRules has the messages that eachRule needs.
 var inRules = []uint16{unix.NFT_MSG_NEWOBJ, unix.NFT_MSG_NEWSET, unix.NFT_MSG_NEWRULE}
 
-// eachRule yields the rules, in order, one after the other in the same memory, because a machine may
-// have tens of thousands: without what decoded adds, and without idle, which needs the later rules of
-// the chain.
+// eachRule yields the rules, in order, one after the other in the same memory, because a machine
+// may have tens of thousands: without what decoded adds, and without idle, which needs the later
+// rules of the chain.
 func (s Saved) eachRule() iter.Seq[*savedRule] {
 	return func(yield func(*savedRule) bool) {
 		numbers := map[[2]string]int{}
