@@ -18,14 +18,19 @@ type outcome struct {
 	out Path
 }
 
-// path returns the path that the answer to q shows. ok is false if the connection was not made.
+// path returns the path that the answer to q shows. ok is false if there is no answer.
 func (c *Copy) path(q asked) (Path, bool) {
 	a := q.answer
-	if len(a.Outcomes) == 0 || a.Outcomes[0].Got == replica.Failed {
+	if len(a.Outcomes) == 0 {
 		return Path{}, false
 	}
 	o := outcome{c: c, f: c.f, q: q, out: Path{Client: q.kind, From: q.from, Dial: q.at.String(),
 		Hops: []Hop{}, self: q.self, card: q.client.Card, single: q.single, network: q.network}}
+	if a.Outcomes[0].Got == replica.Failed {
+		o.end(Nothing, Reason{Code: NotMade})
+		o.doubt(Reason{Code: NotMade})
+		return o.out, true
+	}
 	for _, text := range a.Unsure {
 		o.doubt(Reason{Code: Uncopied, Text: text})
 	}

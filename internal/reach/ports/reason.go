@@ -64,6 +64,7 @@ const (
 	// Untried is not known of any path if there is no copy of the machine.
 	Untried       Code = "untried"
 	Uncopied      Code = "uncopied"     // Text
+	NotMade       Code = "not-made"     // the connection, in the copy
 	RouteThere    Code = "route-there"  // to At
 	AtRandom      Code = "at-random"    // some connections are not answered
 	AnswersFrom   Code = "answers-from" // perhaps At

@@ -532,9 +532,12 @@ func TestNotMade(t *testing.T) {
 			a.Outcomes = []replica.Outcome{{Got: replica.Failed, Err: "no such card"}}
 		}
 	})
-	if got := routes(find(t, r, "0.0.0.0", 22)); got != "direct  direct direct " ||
+	if got := routes(find(t, r, "0.0.0.0", 22)); got != "direct  direct direct nothing?" ||
 		len(r.Missing) != 1 || !strings.HasSuffix(r.Missing[0].Why, "no such card") {
 		t.Errorf("%q %+v", got, r.Missing)
+	}
+	if x := r.Exposure[0]; x.Reach == FromMachines || x.Sure {
+		t.Errorf("other machines, whose connections were not made, certainly reach nothing: %+v", x)
 	}
 }
 
