@@ -25,10 +25,11 @@ type senders struct {
 	w      *Watch       // nil: nothing is looked for
 	marked map[int]bool // namespaces in which a request was seen
 	known  map[sender]bool
-	next   []sender                   // those that no look is for yet
-	by     map[sender]map[uint32]bool // the sockets of their processes
-	waits  bool                       // one of those sent a mark
-	looks  int
+	next   []sender                        // those that no look is for yet
+	by     map[sender]map[uint32]bool      // the sockets of their processes
+	waits  bool                            // one of those sent a mark
+	looks  int                             // begun for marks
+	sealed int                             // begun for TLS alone
 	found  chan map[sender]map[uint32]bool // nil: nobody looks
 }
 
@@ -55,14 +56,22 @@ func (l *senders) look(all []sighting) {
 	if l.w == nil {
 		return
 	}
-	const most = 4 // walks over all processes, and note's
+	// Walks over all processes, besides note's. Others may send TLS all the time, so a few looks are
+	// for that, which a gateway may send over a socket that it soon closes.
+	const most, mostSealed = 4, 2
 	for _, s := range all {
 		if at := (sender{s.space, s.src, s.dst}); (s.marks || s.seals) && s.out && !l.known[at] {
 			l.known[at], l.next = true, append(l.next, at)
-			l.waits = l.waits || s.marks // TLS, which others send all the time, waits for a mark or for note
+			l.waits = l.waits || s.marks
 		}
 	}
-	if l.settle(false) && l.waits && l.looks < most {
+	switch {
+	case !l.settle(false) || len(l.next) == 0:
+	case l.waits && l.looks < most:
+		l.looks++
+		l.begin()
+	case !l.waits && l.sealed < mostSealed:
+		l.sealed++
 		l.begin()
 	}
 }
@@ -72,7 +81,7 @@ func (l *senders) begin() {
 	if len(l.next) == 0 {
 		return
 	}
-	l.looks, l.waits = l.looks+1, false
+	l.waits = false
 	next, found := l.next, make(chan map[sender]map[uint32]bool, 1)
 	l.next, l.found = nil, found
 	go func() { found <- l.w.sentBy(next) }()

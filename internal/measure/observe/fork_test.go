@@ -22,9 +22,9 @@ func TestSendersWait(t *testing.T) {
 	}
 }
 
-// TLS that others send all the time begins no look, so that those of marked packets are left.
+// TLS that others send all the time begins few looks, so that those of marked packets are left.
 func TestSendersOfTLSWait(t *testing.T) {
-	l := &senders{w: &Watch{}, known: map[sender]bool{}, by: map[sender]map[uint32]bool{}}
+	l := &senders{w: &Watch{}, known: map[sender]bool{}, by: map[sender]map[uint32]bool{}, sealed: 2}
 	for port := range uint16(9) {
 		l.look([]sighting{{seals: true, out: true, src: netip.AddrPortFrom(netip.IPv6Loopback(), 1+port)}})
 	}

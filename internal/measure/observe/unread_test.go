@@ -2,6 +2,7 @@ package observe
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -127,19 +128,35 @@ func TestAsksOverTLS(t *testing.T) {
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
 	config := &tls.Config{Certificates: s.TLS.Certificates}
-	answer := model(&truth{}, steady(5*ms), false)
+	answer := model(&truth{}, steady(40*ms), false)
 	m.serve(t, "127.0.0.1:7443", func(c net.Conn) { answer(tls.Server(c, config)) })
 	m.serve(t, "127.0.0.1:7001", answer)
-	for at, asks := range map[string]string{"127.0.0.1:7443": "127.0.0.1:7443", "127.0.0.1:7001": ""} {
-		t.Run(at, func(t *testing.T) {
-			c, _, err := m.dial(t.Context(), "tcp", at)
-			if err != nil {
-				t.Fatal(err)
+	for name, asks := range map[string]string{"TLS": "127.0.0.1:7443",
+		"TLS, closed after it": "127.0.0.1:7443", "no TLS": ""} {
+		t.Run(name, func(t *testing.T) {
+			up := &upstream{}
+			connect := func() {
+				c, _, err := m.dial(t.Context(), "tcp", cmp.Or(asks, "127.0.0.1:7001"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if asks != "" {
+					c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+				}
+				up.Conn, up.br = c, bufio.NewReader(c)
 			}
-			if asks != "" {
-				c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+			connect()
+			g := &gateway{kept: up}
+			if name == "TLS, closed after it" {
+				g.first = func(prompt, *upstream) error {
+					time.Sleep(50 * ms) // it asks later than the client is looked for
+					connect()
+					return nil
+				}
+				g.answered = func(prompt) error { return up.Close() }
 			}
-			k := gatewayAt(t, m, n, &gateway{kept: &upstream{Conn: c, br: bufio.NewReader(c)}})
+			k := gatewayAt(t, m, n, g)
 			e, _ := k.visit(t, 1, 1)
 			if why, ok := e.Clear(); !ok || e.Hops[0].Asks != asks || len(e.Hops) > 1 != (asks == "") {
 				t.Errorf("%s: %+v", why, e)
