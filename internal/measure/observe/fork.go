@@ -146,11 +146,16 @@ func (w *Watch) sentBy(all []sender) map[sender]map[uint32]bool {
 	return out
 }
 
-// inode returns that of the socket in a table, or 0. A packet filter may have changed where its
-// packets go.
+// inode returns that of the socket in a table, or 0 if it is not there, or answers others, as one
+// whose port is listened on does. A packet filter may have changed where its packets go.
 func (at sender) inode(table []sock.Socket) uint32 {
 	unmapped := func(a netip.AddrPort) netip.AddrPort {
 		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	}
+	if slices.ContainsFunc(table, func(x sock.Socket) bool {
+		return x.Proto == "tcp" && x.Listening && x.Local.Port() == at.src.Port()
+	}) {
+		return 0
 	}
 	var from []uint32
 	for _, x := range table {

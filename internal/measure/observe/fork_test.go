@@ -3,6 +3,8 @@ package observe
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sock"
 )
 
 // A packet that is seen while others' senders are looked for has its own looked for afterwards.
@@ -30,5 +32,23 @@ func TestSendersOfTLSWait(t *testing.T) {
 	}
 	if len(l.next) != 9 || l.looks != 0 {
 		t.Errorf("%d wait after %d looks", len(l.next), l.looks)
+	}
+}
+
+// A socket that answers asks nobody: it has the port of one that listens.
+func TestInode(t *testing.T) {
+	at := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+	client, server := at("10.0.0.1:40000"), at("10.0.0.2:443")
+	table := []sock.Socket{{Proto: "tcp", Local: client, Remote: server, Inode: 1},
+		{Proto: "tcp", Local: server, Remote: client, Inode: 2},
+		{Proto: "tcp", Local: at("[::]:443"), Listening: true, Inode: 3}}
+	for _, c := range []struct {
+		of   sender
+		want uint32
+	}{{sender{0, client, server}, 1}, {sender{0, client, at("10.9.0.1:80")}, 1},
+		{sender{0, server, client}, 0}, {sender{0, at("10.0.0.1:40001"), server}, 0}} {
+		if got := c.of.inode(table); got != c.want {
+			t.Errorf("%v: %d, want %d", c.of, got, c.want)
+		}
 	}
 }
