@@ -53,6 +53,15 @@ func (t *tryFlags) file() string {
 
 var errWindows = errors.New("lines end as on Windows, and a shell takes such ends for parts of words")
 
+// unixEnds says how to try a file's commands without such ends; "-": they came on standard input.
+func unixEnds(file string) string {
+	if file == "-" {
+		file = "FILE"
+	}
+	_, file, _ = strings.Cut(sample.CommandLine([]string{file}), " ")
+	return "tr -d '\\r' <" + file + " | " + sample.CommandLine([]string{"ports", "--try", "@-"})
+}
+
 // read returns the commands.
 func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	name := t.file()
@@ -61,7 +70,7 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 			"toll ports --try 'iptables -P INPUT DROP'")
 	}
 	if name == "" && strings.Contains(t.commands, "\r\n") {
-		return "", usage(fmt.Errorf("--try: %w", errWindows), "tr -d '\\r' removes such ends")
+		return "", usage(fmt.Errorf("--try: %w", errWindows), unixEnds("FILE"))
 	}
 	if name == "" {
 		return t.commands, nil
@@ -83,7 +92,7 @@ func (t *tryFlags) read(e env, in io.Reader) (string, error) {
 	}
 	hint := ""
 	if err == nil && bytes.Contains(b, []byte("\r\n")) {
-		err, hint = errWindows, "tr -d '\\r' removes such ends"
+		err, hint = errWindows, unixEnds(name)
 	}
 	if err != nil {
 		return "", &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}

@@ -48,7 +48,8 @@ func TestTryOfWindowsFile(t *testing.T) {
 		if _, err := (&tryFlags{commands: text}).read(env{}, nil); ok != (err == nil) {
 			t.Errorf("%q: %v", text, err)
 		}
-		if ok != (err == nil && got == text) || failed && (f.code != exitBadFile || f.hint == "") {
+		if ok != (err == nil && got == text) || failed && (f.code != exitBadFile ||
+			f.hint != "tr -d '\\r' <"+file+" | toll ports --try @-") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}

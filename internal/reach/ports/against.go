@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -197,10 +198,14 @@ func (r *Report) Since(old *Report, since string) {
 	r.Changes = c
 }
 
-// unnamed reports whether the text of Server.brief lacks the name.
+// unnamed reports whether the text of Server.brief lacks the name, or has a container's ID, for which
+// Docker was not asked.
 func unnamed(server string) bool {
-	return server == unknownProgram || strings.HasPrefix(server, ":")
+	name, _, _ := strings.Cut(server, ":")
+	return server == unknownProgram || name == "" || shortID.MatchString(name)
 }
+
+var shortID = regexp.MustCompile("^[0-9a-f]{12}$")
 
 // doubted reports whether a path has other doubts than before, or, if the two were not read at once,
 // whether only one has any: texts in doubts, such as numbers of programs, differ between boots.

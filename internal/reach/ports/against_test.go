@@ -31,6 +31,8 @@ func TestSince(t *testing.T) {
 	bare.Devices = slices.Delete(bare.Devices, 1, 2)
 	renamed := healthy()
 	renamed.Listeners[0].Owners[0].Name = "other"
+	unnamed := healthy() // Docker was not asked
+	unnamed.Containers[0].Name = webID[:12]
 	unowned := healthy()
 	unowned.Listeners[0].Owners = nil
 	const rest = "connections as before."
@@ -53,7 +55,9 @@ func TestSince(t *testing.T) {
 			"22/tcp (other) from other machines, a container on bridge and this machine: " +
 				"other-server other sshd."}},
 		"an unknown server": {open(), try(unowned, 0), []string{"Nobody gained or lost a port."}},
-		"a new address":     {open(), try(moved, 0), []string{"Nobody gained or lost a port."}},
+		"a container of no known name": {open(), try(unnamed, 0),
+			[]string{"Nobody gained or lost a port."}},
+		"a new address": {open(), try(moved, 0), []string{"Nobody gained or lost a port."}},
 		"the machine's": {open(), try(renumbered, 0), []string{"Lost: 22/tcp (sshd) and 8080/tcp " +
 			"(web:80) at 198.18.0.1 by other machines, a container on bridge and this machine: " +
 			"address-gone eth0 198.18.0.1."}},
