@@ -157,10 +157,14 @@ func TestAsksOverTLS(t *testing.T) {
 				g.answered = func(prompt) error { return up.Close() }
 			}
 			k := gatewayAt(t, m, n, g)
-			e, _ := k.visit(t, 1, 1)
-			if why, ok := e.Clear(); !ok || e.Hops[0].Asks != asks || len(e.Hops) > 1 != (asks == "") {
-				t.Errorf("%s: %+v", why, e)
-			}
+			testwait.Unhindered(t, patience, func(u testing.TB) { // its socket is found while it is open
+				e, _ := k.visit(u, 1, 1)
+				if why, ok := e.Clear(); !ok || e.Hops[0].Asks != asks ||
+					len(e.Hops) > 1 != (asks == "") {
+					u.Errorf("%s: %+v", why, e)
+				}
+				k = follow(u, m, "http://127.0.0.1:7002", n)
+			})
 		})
 	}
 }

@@ -539,6 +539,15 @@ func TestNotMade(t *testing.T) {
 	if x := r.Exposure[0]; x.Reach == FromMachines || x.Sure {
 		t.Errorf("other machines, whose connections were not made, certainly reach nothing: %+v", x)
 	}
+	f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+	r = try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+		if q.To.Addr() == netip.IPv6Loopback() {
+			a.Outcomes = []replica.Outcome{{Got: replica.Failed, Err: "no port is free"}}
+		}
+	})
+	if len(r.Traps) > 0 {
+		t.Errorf("%+v", r.Traps)
+	}
 }
 
 func TestBounds(t *testing.T) {

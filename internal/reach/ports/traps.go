@@ -240,7 +240,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		}
 		// If all of the port's paths end there, the trap is PublishedNobody.
 		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(paths, func(p Path) bool {
-			return p.nobody != "" || p.Answers()
+			return p.nobody != "" || p.mayAnswer()
 		}) {
 			at := "[::1]:" + strconv.Itoa(int(r.Port))
 			why, lost := Reason{Code: NoSocket, At: at}, false
