@@ -53,13 +53,16 @@ func (t *tryFlags) file() string {
 
 var errWindows = errors.New("lines end as on Windows, and a shell takes such ends for parts of words")
 
-// unixEnds says how to try a file's commands without such ends; "-": they came on standard input.
+// unixEnds says how to make a file of commands without such ends, to be tried instead; "-": they came
+// on standard input.
 func unixEnds(file string) string {
 	if file == "-" {
 		file = "FILE"
 	}
-	_, file, _ = strings.Cut(sample.CommandLine([]string{file}), " ")
-	return "tr -d '\\r' <" + file + " | " + sample.CommandLine([]string{"ports", "--try", "@-"})
+	quoted := func(name string) string {
+		return strings.TrimPrefix(sample.CommandLine([]string{name}), "toll ")
+	}
+	return "tr -d '\\r' <" + quoted(file) + " >" + quoted(file+".unix") + ", and try that file"
 }
 
 // read returns the commands.

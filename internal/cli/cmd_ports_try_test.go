@@ -49,7 +49,7 @@ func TestTryOfWindowsFile(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 		if ok != (err == nil && got == text) || failed && (f.code != exitBadFile ||
-			f.hint != "tr -d '\\r' <"+file+" | toll ports --try @-") {
+			f.hint != "tr -d '\\r' <"+file+" >"+file+".unix, and try that file") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
