@@ -72,3 +72,33 @@ func carrying(t *testing.T, n *netns.NS) (out map[int]bool) {
 	}
 	return out
 }
+
+// A port whose carrier the kernel has not noticed yet looks as one that root has disabled.
+func TestSettled(t *testing.T) {
+	port := func(state byte, up bool) []Saved {
+		return []Saved{{Index: 2, Kind: "bridge", Up: up}, {Index: 3, Kind: "veth", Master: 2, Up: true,
+			Lower: true, Slave: marshal(netlink.Attribute{Type: unix.IFLA_BRPORT_STATE,
+				Data: []byte{state}})}}
+	}
+	for name, c := range map[string]struct {
+		lists   [][]Saved // the last one repeats
+		blocked bool
+		again   bool // until a time has passed
+	}{
+		"noticed late": {[][]Saved{port(portDisabled, true), port(portDisabled, true),
+			port(portForwards, true)}, false, false},
+		"disabled":            {[][]Saved{port(portDisabled, true)}, true, true},
+		"of a bridge is down": {[][]Saved{port(portDisabled, false)}, true, false},
+		"of a spanning tree":  {[][]Saved{port(portBlocking, true)}, true, false},
+	} {
+		reads := 0
+		got, err := settled(func() ([]Saved, error) {
+			reads++
+			return c.lists[min(reads, len(c.lists))-1], nil
+		})
+		if err != nil || got[1].Blocked() != c.blocked || !c.again && reads != len(c.lists) ||
+			c.again && reads == 1 {
+			t.Errorf("%s: %d times, %+v, %v", name, reads, got, err)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func (n *node) read(all []netns.Found, own int) (err error) {
 			return err
 		}
 	}
-	if n.Links, err = link.ReadLinks(); err != nil {
+	if n.Links, err = link.ReadSettled(); err != nil {
 		return err
 	}
 	missing := map[int]bool{}

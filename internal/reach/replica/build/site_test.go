@@ -152,7 +152,7 @@ func (s *site) machine() *replica.Machine {
 	for i, ns := range s.spaces {
 		var space replica.Space
 		err := ns.Do(func() (err error) {
-			if space.Links, err = link.ReadLinks(); err != nil {
+			if space.Links, err = link.ReadSettled(); err != nil {
 				return err
 			}
 			var names []string
