@@ -23,10 +23,8 @@ import (
 // returns an error only if it cannot read the sockets.
 func readFacts(ctx context.Context) (f *ports.Facts, rest func(), err error) {
 	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0}
-	if c.f.Contained = (machine.Machine{}).Contained(); c.f.Contained != "" {
-		c.missing("who gets to this network", "toll runs in a "+c.f.Contained+" container, and reads "+
-			"that container's network only", "run toll ports on the machine")
-	}
+	contained := machine.Machine{}.Contained()
+	c.inside = contained != ""
 	c.processes()
 	rest = c.proxyUse()
 	if err := c.sockets(); err != nil {
@@ -41,11 +39,22 @@ func readFacts(ctx context.Context) (f *ports.Facts, rest func(), err error) {
 	c.spaces()
 	c.published()
 	c.usedPorts()
+	if len(c.f.Containers) == 0 { // else it is a machine of its own
+		c.setContained(contained)
+	}
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
 		&c.f.Ingress, &c.f.Missing} {
 		printable.Fields(p)
 	}
 	return c.f, rest, nil
+}
+
+// setContained notes the kind of the container whose network is read, unless it is "".
+func (c *collector) setContained(kind string) {
+	if c.f.Contained = kind; kind != "" {
+		c.missing("who gets to this network", "toll runs in a "+kind+" container, and reads that "+
+			"container's network only", "run toll ports on the machine")
+	}
 }
 
 // Published reads only the facts about ports of running containers and the sockets in them: no CPU
@@ -159,6 +168,7 @@ type collector struct {
 	f      *ports.Facts
 	pid    int // a process in the machine's network namespace
 	root   bool
+	inside bool                       // a container, whose network is read
 	brief  bool                       // read only what Published needs
 	owners map[uint32][]ports.Process // by socket inode
 	procs  []process

@@ -53,7 +53,7 @@ func (c *collector) processes() {
 		if p.parent == os.Getpid() && len(args) > 1 && args[1] == replica.Arg {
 			continue // of the copy that is to be made
 		}
-		if c.f.Contained != "" && pid == 1 {
+		if c.inside && pid == 1 {
 			around = p.Container
 		}
 		p.space, _ = netns.ID(pid)

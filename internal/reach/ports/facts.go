@@ -13,8 +13,8 @@ type Facts struct {
 	// Space is the machine's network namespace in the form of /proc/PID/ns/net, such as
 	// "net:[4026531840]"; "": not known.
 	Space string `json:"namespace,omitempty"`
-	// Contained is the kind of the container whose own network these facts are of, such as "Docker";
-	// "": they are the machine's, as far as is known.
+	// Contained is the kind of the container, without containers in it, whose own network these facts
+	// are of, such as "Docker"; "": they are the machine's, as far as is known.
 	Contained   string       `json:"contained,omitempty"`
 	Listeners   []Listener   `json:"listeners,omitempty"`
 	Connections []Connection `json:"connections,omitempty"`
