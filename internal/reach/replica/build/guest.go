@@ -1,6 +1,7 @@
 package build
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -21,11 +22,11 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	}
 	s := &segment{space: at.space, own: c.survey.own[at], world: w}
 	c.asResidents(s, at)
-	outer := c.port(at)
+	outer, made := c.port(at), false
 	err = c.spaces[at.space].Do(func() error {
 		err := link.MakePair(outer, link.Saved{Name: guestDevice, Kind: "veth", MTU: outer.MTU},
 			w.file)
-		if err != nil {
+		if made = err == nil; !made {
 			return err
 		}
 		return link.SetLink(outer)
@@ -35,6 +36,9 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	}
 	if err == nil {
 		err = c.settle(s)
+	}
+	if err != nil && made { // the next one gets the same name
+		err = errors.Join(err, c.spaces[at.space].Do(func() error { return link.Remove(outer.Name) }))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a container at a bridge: %w", err)

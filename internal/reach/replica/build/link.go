@@ -229,6 +229,7 @@ func (c *machine) await() error {
 // awaitRoutes waits until the kernel delivers packets to all IPv6 addresses of the calling thread's
 // namespace: it adds the route to an address a moment after the address.
 func awaitRoutes() error {
+	const patience = 10 * time.Second // nothing else is done if it does not
 	until := time.Now().Add(patience)
 	for pause := shortest; ; pause = longer(pause) {
 		late, err := link.Unrouted()
