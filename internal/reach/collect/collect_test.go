@@ -192,7 +192,7 @@ func TestSetContainers(t *testing.T) {
 		procs: []process{proc(1, 0, ""), proc(10, 1, ""), proc(11, 10, ""),
 			proc(12, 11, ""), proc(13, 12, ""), proc(14, 13, ""), proc(15, 12, "own"),
 			proc(21, 20, ""), proc(31, 30, ""), proc(40, 41, ""), proc(41, 40, "")}}
-	c.setContainers()
+	c.setContainers(c.parents())
 	got := map[int]string{}
 	for _, p := range c.procs {
 		got[p.PID] = p.Container

@@ -82,7 +82,7 @@ func (c *collector) processes() {
 	for pid := range c.uid {
 		c.ancestors[pid] = ancestors(pid, parents)
 	}
-	c.setContainers()
+	c.setContainers(parents)
 	c.setOwners(open)
 }
 
@@ -96,8 +96,7 @@ func (c *collector) parents() map[int]int {
 
 // setContainers sets the containers of processes without a control group of their own: those of
 // their nearest ancestor that starts containers.
-func (c *collector) setContainers() {
-	parents := c.parents()
+func (c *collector) setContainers(parents map[int]int) {
 	c.contained = map[int]bool{}
 	for i := range c.procs {
 		p := &c.procs[i]

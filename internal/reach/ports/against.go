@@ -154,13 +154,14 @@ func (r *Report) Since(old *Report, since string) {
 	var doubts []Reason
 	for _, k := range order {
 		a, b := k.of(was), k.of(is)
+		otherwise := moved(a, b)
 		switch {
 		case len(a.path.Doubt)+len(b.path.Doubt) > 0 &&
 			(a.path.Kind != b.path.Kind || doubted(a.path, b.path, since == "")):
 			c.Open++
 			doubts = append(append(doubts, b.path.Doubt...), a.path.Doubt...)
-		case moved(a, b).Code != "":
-			c.Moved = addChange(c.Moved, k, b, false, moved(a, b))
+		case otherwise.Code != "":
+			c.Moved = addChange(c.Moved, k, b, false, otherwise)
 			c.moved++
 		case a.path.Answers() == b.path.Answers():
 			c.Same++

@@ -154,11 +154,12 @@ func (c *Copy) container(socket int) (x Container, ok bool) {
 	return *s.container, true
 }
 
-func loopback(six bool) netip.Addr {
+// loopback returns the loopback address of a family, and the client that dials it.
+func loopback(six bool) (netip.Addr, Client) {
 	if six {
-		return netip.IPv6Loopback()
+		return netip.IPv6Loopback(), Loopback6
 	}
-	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), Loopback
 }
 
 // maxScans is the most scans that are made.
@@ -180,7 +181,7 @@ func (c *Copy) Scans() (out []replica.Scan) {
 			continue
 		}
 		out = append(out, replica.Scan{To: own})
-		if loop := loopback(six); c.f.HasLoopback(loop) {
+		if loop, _ := loopback(six); c.f.HasLoopback(loop) {
 			out = append(out, replica.Scan{To: loop})
 		}
 		far := c.f.machines(six)

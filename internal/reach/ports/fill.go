@@ -311,10 +311,7 @@ func (f *Facts) suppose(rows []Row) {
 func (f *Facts) supposeFrom(r *Row, six bool) {
 	own, card := f.address(six)
 	bridge := f.neighbour(r, six)
-	loop, first := netip.AddrFrom4([4]byte{127, 0, 0, 1}), Loopback
-	if six {
-		loop, first = netip.IPv6Loopback(), Loopback6
-	}
+	loop, first := loopback(six)
 	for _, x := range []struct {
 		kind Client
 		to   netip.Addr

@@ -54,7 +54,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 			}
 		}
 		if p.kind == OwnAddr {
-			loop, kind := loopback(six), map[bool]Client{false: Loopback, true: Loopback6}[six]
+			loop, kind := loopback(six)
 			if c.f.HasLoopback(loop) {
 				add(column, kind, loop)
 			}
