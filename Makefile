@@ -250,7 +250,7 @@ dist-check: ## make them twice, in different places, and compare the bytes
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = bind9-dnsutils dnsmasq-base docker.io iperf3 iproute2 ipset mariadb-server-core nftables nginx-light openssh-client openssh-server openvswitch-switch passt postgresql qperf redis-server redis-tools rootlesskit slirp4netns ufw uidmap util-linux
+DEPS = bind9-dnsutils dnsmasq-base docker.io iperf3 iproute2 ipset mariadb-server-core nftables nginx-light openssh-client openssh-server openvswitch-switch passt postgresql qperf redis-server redis-tools rootlesskit slirp4netns tcpdump ufw uidmap util-linux
 # Debian's docker.io has no docker since trixie.
 DEPS += $(shell grep -qx ID=debian /etc/os-release && ! grep -qx VERSION_CODENAME=bookworm /etc/os-release && echo docker-cli)
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
@@ -258,7 +258,7 @@ DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v 
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk
 BPF_DEPS = clang libbpf-dev libc6-dev llvm
 BENCH_DEPS = iperf3 qperf sockperf
-TRUTH_DEPS = iperf3 iproute2 nftables postgresql qperf redis-server redis-tools util-linux
+TRUTH_DEPS = iperf3 iproute2 nftables postgresql qperf redis-server redis-tools tcpdump util-linux
 VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch passt qemu-system-x86 rootlesskit slirp4netns util-linux xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 

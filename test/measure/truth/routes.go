@@ -30,6 +30,9 @@ type plantedRoute struct {
 	planted    routeKind
 	plain      routeKind
 	known      time.Duration // what it costs; 0: clients of this program measure that
+	// dumped means that tcpdump measures what it costs. Other clients would also measure what a longer
+	// way costs both programs, whose caches are colder after it.
+	dumped bool
 }
 
 // routeKind says what is in a route.
@@ -68,9 +71,9 @@ var plantedRoutes = []plantedRoute{
 		plain:   routeKind{answer: answering{Size: large}},
 		planted: routeKind{answer: answering{Size: 2 * large}}},
 	{name: "rules in FORWARD", what: strconv.Itoa(rules), row: "network",
-		plain: routeKind{rules: rules}, planted: routeKind{rules: 2 * rules}},
+		plain: routeKind{rules: rules}, planted: routeKind{rules: 2 * rules}, dumped: true},
 	{name: "a second bridge", what: "behind the first", row: "network",
-		planted: routeKind{bridges: 2}},
+		planted: routeKind{bridges: 2}, dumped: true},
 	{name: "a CPU quota", what: fmt.Sprintf("%v in a period of %v", limitedTo, period), row: "server",
 		part:    "waiting for a CPU",
 		plain:   routeKind{answer: answering{Burn: limitedTo}, period: period},
@@ -82,8 +85,9 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of routes: planted differences",
 		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces "+
 			"behind bridges, %d traces of %s each. Both have what is planted, and one of them twice "+
-			"of it. What that costs is known, or is measured for %s by clients of this program, "+
-			"without toll. All run on one CPU, so that wake-ups take the same time with and without "+
+			"of it. What that costs is known, is measured for %s by clients of this program, "+
+			"without toll, or in the network by tcpdump at both ends of toll's requests. All run "+
+			"on one CPU, so that wake-ups take the same time with and without "+
 			"it. A row holds if the right part moves by that amount ±%.0f %%, and no other by more "+
 			"than %.1f µs, or %.1f µs of one with a wake-up. It is unclear if an interval over "+
 			"rounds has values on both sides of a limit. Of a long reply, which the client goes on "+
@@ -130,31 +134,53 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 	if err != nil {
 		return no, nil, err
 	}
-	known := amount{at: d.known.Seconds()}
-	if d.known == 0 {
-		err := onFirstCPU(func() (err error) {
-			known, err = w.compare(plain, planted, t.scale.traceReference)
-			return err
-		})
+	var known []amount
+	if !d.dumped {
+		one, err := t.knownOf(w, d, plain, planted)
 		if err != nil {
 			return no, nil, err
 		}
+		known = append(known, one)
+		t.say("trace-routes: %s: %s costs %s", d.name, d.what, one)
 	}
-	t.say("trace-routes: %s: %s costs %s", d.name, d.what, known)
 	m := moved{others: map[string][]amount{}}
 	for i := range t.scale.tracePlant.n {
-		r, err := w.trace(ctx, t, t.seed+uint64(i), plain, planted)
-		if err == nil {
-			err = m.addRoute(r, d)
+		trace := func() error {
+			r, err := w.trace(ctx, t, t.seed+uint64(i), plain, planted)
+			if err != nil {
+				return err
+			}
+			return m.addRoute(r, d)
+		}
+		if d.dumped {
+			var one amount
+			one, err = w.dumped(plain, planted, trace)
+			known = append(known, one)
+		} else {
+			err = trace()
 		}
 		if err != nil {
 			return no, nil, err
 		}
-		t.say("trace-routes: %s: run %d of %d: %s; others: %s", d.name, i+1, t.scale.tracePlant.n,
-			m.right[i], m.last())
+		t.say("trace-routes: %s: run %d of %d: %s of %s; others: %s", d.name, i+1,
+			t.scale.tracePlant.n, m.right[i], known[len(known)-1], m.last())
 	}
-	return m.verdict(known, routeLimits), []string{known.String(), mean(m.right).String(),
+	costs := mean(known)
+	return m.verdict(costs, routeLimits), []string{costs.String(), mean(m.right).String(),
 		m.text(routeLimits)}, nil
+}
+
+// knownOf returns what is planted costs a request, without toll.
+func (t *trial) knownOf(w *routeWorld, d plantedRoute, plain, planted string) (a amount,
+	err error) {
+	if d.known > 0 {
+		return amount{at: d.known.Seconds()}, nil
+	}
+	err = onFirstCPU(func() (err error) {
+		a, err = w.compare(plain, planted, t.scale.traceReference)
+		return err
+	})
+	return a, err
 }
 
 // addRoute adds a trace of the routes "plain" and "planted".

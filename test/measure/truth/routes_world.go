@@ -38,12 +38,13 @@ type routeWorld struct {
 	client, router *netns.NS
 	dir            string // for relays
 	routes         int
-	beside         bool // servers, relays and toll run on the first CPU
+	servers        map[string]*netns.NS // by the addresses that clients dial
+	beside         bool                 // servers, relays and toll run on the first CPU
 }
 
 // newRouteWorld makes the client's and the router's namespace. The caller closes it.
 func newRouteWorld(dir string) (w *routeWorld, err error) {
-	w = &routeWorld{dir: dir}
+	w = &routeWorld{dir: dir, servers: map[string]*netns.NS{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -99,6 +100,7 @@ func (w *routeWorld) add(k routeKind) (at string, err error) {
 		return "", err
 	}
 	at = net.JoinHostPort(network+".2", strconv.Itoa(routePort))
+	w.servers[at] = ns
 	if err := w.serve(ns, k, at); err != nil || !k.relay {
 		return at, err
 	}
@@ -332,13 +334,18 @@ func middleTime(fd int, buffer []byte, during time.Duration) (float64, error) {
 		}
 		all = append(all, took)
 	}
+	return middleFifth(all), nil
+}
+
+// middleFifth returns the mean of the middle fifth of durations in ns, which it sorts, in s.
+func middleFifth(all []int64) float64 {
 	slices.Sort(all)
 	some := all[len(all)*2/5 : len(all)*3/5+1]
 	sum := 0.0
 	for _, x := range some {
 		sum += float64(x) / float64(time.Second) / float64(len(some))
 	}
-	return sum, nil
+	return sum
 }
 
 // crowd is clients that make one request after another, whose replies are small.
