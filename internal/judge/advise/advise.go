@@ -43,8 +43,8 @@ type Lever struct {
 	Mode    string  `json:"mode"`
 	Tune    string  `json:"tune,omitempty"`
 	Verdict Verdict `json:"verdict"`
-	// Alone has the effects on the untuned mode, Again the effects when the lever was measured again
-	// on top of the earlier choices.
+	// Alone has the effects on the untuned mode, Again the effects when the lever was measured
+	// again on top of the earlier choices.
 	Alone []Effect `json:"alone,omitempty"`
 	Again []Effect `json:"again,omitempty"`
 	// Reason explains why the lever failed, is excluded, or is not possible here or from some

@@ -225,8 +225,8 @@ func (j *Run) cell(i int) Cell {
 	return out
 }
 
-// agreed returns the level of a metric that agrees with its difference from cell b: 0 if it has none
-// or varies.
+// agreed returns the level of a metric that agrees with its difference from cell b: 0 if it has
+// none or varies.
 func (j *Run) agreed(b int, name string, m Metric) float64 {
 	base := j.level(b, name)
 	switch {

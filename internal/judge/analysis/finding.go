@@ -42,8 +42,8 @@ const (
 	Unclear         = "unclear"        // N of Of verdicts
 	TooFewRounds    = "too-few-rounds" // N of Of verdicts are unclear for that reason
 
-	// Busy is also the code of a warning, which has the Contention at What. It explains the verdicts:
-	// no advice is firm.
+	// Busy is also the code of a warning, which has the Contention at What. It explains the
+	// verdicts: no advice is firm.
 	Busy = "busy"
 )
 
@@ -72,16 +72,16 @@ const (
 	ThinTail     = "thin-tail"     // What
 	LostSlices   = "lost-slices"   // Values also has the share that was sent again
 	FailedVisits = "failed-visits" // N of Of, the last one because of Why in the round of Values
-	// PathMTU is of the end What, whose device is On. Why is the other end's, which has the OtherMTU;
-	// "": neither has.
+	// PathMTU is of the end What, whose device is On. Why is the other end's, which has the
+	// OtherMTU; "": neither has.
 	PathMTU     = "path-mtu"
 	BrokenRoute = "broken-route" // in round N, at the second of Values, because of Why
 	Bimodal     = "bimodal"      // Prices are the clusters of N rounds
 	Late        = "late"         // What: SizedTransfer or ""
 	// BurstDiffers has the Ratios to a cell by slices and by windows, whose lengths are Values.
 	BurstDiffers = "burst-differs"
-	// InStates says that N of Of epochs had another ratio. Ratios and Prices have theirs and those of
-	// the others; Prices are the baseline's and may be empty. What: LeftOut or "".
+	// InStates says that N of Of epochs had another ratio. Ratios and Prices have theirs and those
+	// of the others; Prices are the baseline's and may be empty. What: LeftOut or "".
 	InStates = "states"
 	// Full says that a cell and What fill the Limit, Capped that only What does.
 	Full   = "full"
@@ -97,8 +97,8 @@ const (
 	OtherServers     = "other-servers"     // by What: Names
 )
 
-// FailedRounds is the finding of a FailedVisits about whole rounds, N of Of. Why is "" if the machine
-// was busy.
+// FailedRounds is the finding of a FailedVisits about whole rounds, N of Of. Why is "" if the
+// machine was busy.
 const FailedRounds = "failed-rounds"
 
 // What warnings' findings have in What, Why and Values.

@@ -46,8 +46,8 @@ func (j *Run) doubtfulRoutes() (out []Finding) {
 	return out
 }
 
-// sameServer reports whether packets show that all routes end at one server, whatever the headers of
-// gateways say.
+// sameServer reports whether packets show that all routes end at one server, whatever the headers
+// of gateways say.
 func (j *Run) sameServer() bool {
 	var first *sample.EvidenceHop
 	for _, p := range j.File.Header.Paths {

@@ -101,10 +101,10 @@ func (l *Live) Standings() []Standing {
 
 // Known reports for each cell whether a run that looks before its end may stop measuring it: its
 // primary ratio is certain enough or, by rounds, as precise as requested. A ratio whose interval is
-// that of repeated runs is known once this run alone is, because measuring longer does not narrow it.
-// Baselines and failed cells are known. The only route to an endpoint is known once its own median is. A cell with a
-// partner is not known before it has good visits, nor ever in a run that traces, whose other epochs
-// take the whole budget.
+// that of repeated runs is known once this run alone is, because measuring longer does not narrow
+// it. Baselines and failed cells are known. The only route to an endpoint is known once its own
+// median is. A cell with a partner is not known before it has good visits, nor ever in a run that
+// traces, whose other epochs take the whole budget.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)

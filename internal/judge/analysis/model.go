@@ -106,7 +106,8 @@ func (p Plan) OnlyUnpaced(c Cell) bool { return p.unpaced(c.Cell) }
 
 func (p Plan) unpaced(c sample.Cell) bool { return c.Tune != "" && string(c.Tune) == p.Unpaced }
 
-// Interrupted reports whether the user ended the run, so that a longer budget would not have helped.
+// Interrupted reports whether the user ended the run, so that a longer budget would not have
+// helped.
 func (p Plan) Interrupted() bool { return p.EndedBy == sample.EndedByInterrupt }
 
 // CutShort reports whether failures ended the run. Earlier answers of third parties' endpoints are
@@ -140,8 +141,8 @@ type Spread struct {
 	Freedom float64 `json:"degrees_of_freedom"`
 }
 
-// Cell is a judged cell whose path was witnessed; others are in Failed. For an endpoint, its mode is
-// the name of the route.
+// Cell is a judged cell whose path was witnessed; others are in Failed. For an endpoint, its mode
+// is the name of the route.
 type Cell struct {
 	sample.Cell
 	Hops []string `json:"hops"`
@@ -170,12 +171,12 @@ type Cell struct {
 	// CPU; nil if they were pinned or it is not known.
 	Together *float64   `json:"together,omitempty"`
 	Varies   *Variation `json:"varies,omitempty"` // nil: not known to vary
-	// Unpaced is the ratio of the primary metric to the baseline's with both under Plan.Unpaced; nil:
-	// not measured.
+	// Unpaced is the ratio of the primary metric to the baseline's with both under Plan.Unpaced;
+	// nil: not measured.
 	Unpaced  *Ratio    `json:"unpaced,omitempty"`
 	Warnings []Warning `json:"warnings"`
-	// Evidence is of all visits to a route to an LLM server, or of requests to another endpoint before
-	// its visits; nil: packets were not captured.
+	// Evidence is of all visits to a route to an LLM server, or of requests to another endpoint
+	// before its visits; nil: packets were not captured.
 	Evidence *sample.Evidence `json:"evidence,omitempty"`
 	// GPU is of all visits to a route to an LLM server; nil: it could not be read.
 	GPU *sample.GPU `json:"gpu,omitempty"`
@@ -195,8 +196,8 @@ type Metric struct {
 	// At holds the rounds' numbers, from 0, or nil if none is missing.
 	At    []int  `json:"at,omitempty"`
 	Ratio *Ratio `json:"ratio,omitempty"`
-	// Level is the baseline's median plus the paired difference, or times the ratio, so that levels of
-	// rows agree with their differences; 0 without a ratio.
+	// Level is the baseline's median plus the paired difference, or times the ratio, so that levels
+	// of rows agree with their differences; 0 without a ratio.
 	Level float64 `json:"level,omitempty"`
 	// Price is the cost of the mode in a latency, or in a time of an endpoint.
 	Price *Price `json:"price,omitempty"`

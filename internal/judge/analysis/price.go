@@ -155,7 +155,8 @@ func signed(x float64, digits int) string {
 	return fmt.Sprintf("%+.*f", digits, math.Round(x*shift)/shift+0)
 }
 
-// Fitting returns what String returns followed by the unit, in the unit that fits: "+360.9 ±0.7 ms".
+// Fitting returns what String returns followed by the unit, in the unit that fits: "+360.9 ±0.7
+// ms".
 func (p Price) Fitting() string {
 	size := max(math.Abs(p.Median), math.Abs(p.Low), math.Abs(p.High))
 	switch {

@@ -8,11 +8,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Repeated is how much a paced ratio differs between runs, as a logarithm, where no run was repeated.
-// On three virtual machines with two CPUs, repetitions had standard deviations of 18 and 5 % (on own
-// CPUs and on one, three runs, one path with 40, 47 and 70 % of host's throughput), about 3 % (three
-// runs), and 3.4 and 5.6 % (four). Few degrees of freedom, because machines differ this much: within
-// 17 % of the mean are 68 % of the first's values and all others, 94 % on average.
+// Repeated is how much a paced ratio differs between runs, as a logarithm, where no run was
+// repeated. On three virtual machines with two CPUs, repetitions had standard deviations of 18 and
+// 5 % (on own CPUs and on one, three runs, one path with 40, 47 and 70 % of host's throughput),
+// about 3 % (three runs), and 3.4 and 5.6 % (four). Few degrees of freedom, because machines differ
+// this much: within 17 % of the mean are 68 % of the first's values and all others, 94 % on
+// average.
 var Repeated = stats.Prior{Variance: 0.055 * 0.055, Freedom: 3}
 
 // Paces reports whether TCP's congestion control of that name paces what it sends.
@@ -31,8 +32,8 @@ func (j *Run) paced(i int) bool {
 	return Paces(p.Sysctls["net.ipv4.tcp_congestion_control"])
 }
 
-// withRepeats widens the estimate of a rate's ratio to what repetitions of the run would show, if either
-// side is paced. Two cells of one path are paced alike.
+// withRepeats widens the estimate of a rate's ratio to what repetitions of the run would show, if
+// either side is paced. Two cells of one path are paced alike.
 func (j *Run) withRepeats(e stats.Estimate, i, b int, metric string) stats.Estimate {
 	mine, its := j.Series[i], j.Series[b]
 	path := mine.Cell

@@ -60,8 +60,8 @@ func TestPacedRatiosHaveRepetitionsInTheirInterval(t *testing.T) {
 	}
 }
 
-// The ranking during a run has the report's intervals; the run does not go on for what only other runs
-// could tell.
+// The ranking during a run has the report's intervals; the run does not go on for what only other
+// runs could tell.
 func TestPacedRatiosDuringARun(t *testing.T) {
 	r := newSlicedRun(t, four(workload.Bulk)...)
 	for k := range r.File.Header.Paths {

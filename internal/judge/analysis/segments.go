@@ -12,8 +12,8 @@ import (
 type Segments struct {
 	End     string `json:"end"`           // client or server
 	Payload int    `json:"payload_bytes"` // of a full segment
-	// Packet is the size of the largest IP packet that the path carries, as far as that end's kernel
-	// has found out.
+	// Packet is the size of the largest IP packet that the path carries, as far as that end's
+	// kernel has found out.
 	Packet int `json:"packet_bytes"`
 	// Device sends the segments. MTU is its MTU in bytes; 0: not known.
 	Device string `json:"device,omitempty"`

@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// states returns a warning if cell i's ratio was different in some epochs. It has the baseline's own
-// figures, which show whether the machine was then in another state.
+// states returns a warning if cell i's ratio was different in some epochs. It has the baseline's
+// own figures, which show whether the machine was then in another state.
 func (j *Run) states(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)

@@ -20,8 +20,8 @@ type Variation struct {
 	High   float64 `json:"high"`
 	N      int     `json:"n"` // slices, or windows if Sliced is false
 	Sliced bool    `json:"sliced"`
-	// Retransmits counts both ends' segments in the cell's windows, Resent is the share of the visits'
-	// bytes that was sent again, and RTO (s) the median over the visits, 0 if unknown.
+	// Retransmits counts both ends' segments in the cell's windows, Resent is the share of the
+	// visits' bytes that was sent again, and RTO (s) the median over the visits, 0 if unknown.
 	Retransmits float64 `json:"retransmits_per_s"`
 	Resent      float64 `json:"resent_share"`
 	RTO         float64 `json:"rto_s,omitempty"`

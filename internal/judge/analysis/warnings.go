@@ -201,9 +201,9 @@ func (j *Run) slotBias() (out []Finding) {
 	return out
 }
 
-// TooBusy returns the finding that the machine was too busy, or nil. Disturbed slices and visits are
-// left out, so the others do not show the lack of CPU time. Before requests to a server, that was
-// at rest as far as toll knows: during them, it is not known whose work the server does.
+// TooBusy returns the finding that the machine was too busy, or nil. Disturbed slices and visits
+// are left out, so the others do not show the lack of CPU time. Before requests to a server, that
+// was at rest as far as toll knows: during them, it is not known whose work the server does.
 func (j *Run) TooBusy() *Finding {
 	during, before := j.File.End.Contention, j.File.Header.Contention
 	switch {
@@ -261,8 +261,8 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// setsCongestion returns what sets the congestion control. Containers that the lab did not build get
-// the machine's.
+// setsCongestion returns what sets the congestion control. Containers that the lab did not build
+// get the machine's.
 func (j *Run) setsCongestion() string {
 	real := false
 	for _, s := range j.Series {

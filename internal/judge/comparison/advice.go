@@ -18,8 +18,8 @@ const Dear = 1.5
 // share is what all routes of a place are measured by: a load on a CPU placement.
 type share struct{ load, pin string }
 
-// advice returns a finding for each mode, on whether to keep or avoid it. Each mode is judged by its
-// usual route, and is avoided only if it certainly costs more than each that is kept.
+// advice returns a finding for each mode, on whether to keep or avoid it. Each mode is judged by
+// its usual route, and is avoided only if it certainly costs more than each that is kept.
 func (p place) advice() (out []analysis.Finding) {
 	by, decided := map[string][]route{}, map[share]bool{}
 	for _, x := range p.isolated() {

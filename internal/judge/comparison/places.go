@@ -7,9 +7,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// OfCells returns what the judged cells show that modes cost from each place, and what is not certain
-// yet. It claims no more than the verdicts do. otherwise is set for a question other than the choice
-// of a mode.
+// OfCells returns what the judged cells show that modes cost from each place, and what is not
+// certain yet. It claims no more than the verdicts do. otherwise is set for a question other than
+// the choice of a mode.
 func OfCells(r *analysis.Report, otherwise bool) (out, unsure []analysis.Finding) {
 	all := placesOf(r)
 	advised := !otherwise && r.Plan.Baseline == string(mode.Host) &&

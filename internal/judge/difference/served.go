@@ -38,8 +38,8 @@ type ServedPart struct {
 	Client bool               `json:"client,omitempty"` // it is what clients had
 	Old    *sample.ServedPart `json:"old"`
 	New    *sample.ServedPart `json:"new"`
-	// Change is the new median minus the old one. Its interval takes each tenth of the requests as one
-	// value.
+	// Change is the new median minus the old one. Its interval takes each tenth of the requests as
+	// one value.
 	Change analysis.Price `json:"change"`
 }
 
@@ -115,9 +115,9 @@ func changeOf(old, now analysis.Price) analysis.Price {
 	return trace.Change(old, now)
 }
 
-// leastHalf is the least half of a median's interval, in s. With it, medians that are one tick of the
-// coarsest clock that kernels measure with (acpi_pm: 0.28 µs) apart are not certain to differ, however
-// alike the tenths are.
+// leastHalf is the least half of a median's interval, in s. With it, medians that are one tick of
+// the coarsest clock that kernels measure with (acpi_pm: 0.28 µs) apart are not certain to differ,
+// however alike the tenths are.
 const leastHalf = 0.15e-6
 
 // medianOf returns a part's median. N is 0 if its interval is not known.

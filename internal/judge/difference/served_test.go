@@ -79,8 +79,8 @@ func TestServedDifferenceOfFew(t *testing.T) {
 	}
 }
 
-// TestServedDifferenceOfNone has a part that took no time at one of the two times, one that took none
-// at either, and a server that answered nothing the second time.
+// TestServedDifferenceOfNone has a part that took no time at one of the two times, one that took
+// none at either, and a server that answered nothing the second time.
 func TestServedDifferenceOfNone(t *testing.T) {
 	none := func(part string) sample.ServedPart {
 		return sample.ServedPart{Part: part, Tenths: make([]float64, 10)}

@@ -254,7 +254,8 @@ func (j judging) reference(n Name, i int) (b int, ok bool) {
 	return b, b >= 0
 }
 
-// OutcomeOf returns whether a figure within certain bounds meets a limit. compare is >=, <=, > or <.
+// OutcomeOf returns whether a figure within certain bounds meets a limit. compare is >=, <=, > or
+// <.
 func OutcomeOf(low, high float64, compare string, limit float64) Outcome {
 	var holds, violated bool
 	switch compare {

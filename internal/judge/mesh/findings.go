@@ -31,7 +31,8 @@ const (
 	TypicalCost    = "typical-cost"
 	CostUnknown    = "cost-unknown"
 
-	// In metric What, a node or link would have been reported from values.named_from on, as a factor.
+	// In metric What, a node or link would have been reported from values.named_from on, as a
+	// factor.
 	NoFault       = "no-fault"
 	NothingElse   = "nothing-else"
 	NeitherWay    = "neither-way" // of the only link

@@ -22,8 +22,8 @@ func failedPairs(pairs []sample.PairVisit) int {
 
 // The codes of warnings.
 const (
-	// WarnFewSweeps: N sweeps tell too little about the metrics in Values, or about any link if there
-	// are none.
+	// WarnFewSweeps: N sweeps tell too little about the metrics in Values, or about any link if
+	// there are none.
 	WarnFewSweeps = "few-sweeps"
 	TwoNodes      = "two-nodes"     // either may be the slow one
 	Doubtful      = "doubtful"      // N links were slow in too few visits

@@ -13,8 +13,8 @@ const (
 	NoMode = "no-mode"       // only the baseline has rows
 )
 
-// The codes of notes. The others are analysis.Busy and analysis.Varying, about the figure Why of the
-// mode What.
+// The codes of notes. The others are analysis.Busy and analysis.Varying, about the figure Why of
+// the mode What.
 const (
 	OtherPlacement = "other-placement" // results on Pin are used, as there are none on the pin What
 	NoBulk         = "no-bulk"         // the cost of AskedBytes includes only that of MeasuredBytes

@@ -56,9 +56,9 @@ const (
 	oneRun, anotherRun, mostRuns = 6, 2, 12
 )
 
-// Repeats returns how much the ratios of each load differed between earlier runs of the same plan, given
-// the newest first, with the same kernel and CPU, if the machine's congestion control paces; it counts
-// for as much as what is assumed without such runs from the fourth on.
+// Repeats returns how much the ratios of each load differed between earlier runs of the same plan,
+// given the newest first, with the same kernel and CPU, if the machine's congestion control paces;
+// it counts for as much as what is assumed without such runs from the fourth on.
 func Repeats(runs []Summary, p sample.Plan, env sample.Environment) (out []sample.Prior) {
 	if !analysis.Paces(env.Congestion) {
 		return nil

@@ -93,7 +93,8 @@ func TestPriors(t *testing.T) {
 	}
 }
 
-// Repetitions of a plan that agree make the assumed difference between runs smaller, and others larger.
+// Repetitions of a plan that agree make the assumed difference between runs smaller, and others
+// larger.
 func TestRepeats(t *testing.T) {
 	f := sliced(t, 0.002, 3)
 	p, env := f.Header.Plan, f.Header.Environment
