@@ -39,7 +39,8 @@ func Tracepoints() (has func(tracepoint string) bool, err error) {
 	return func(tracepoint string) bool { return named("btf_trace_" + tracepoint) }, err
 }
 
-// Functions is Tracepoints for the kernel's functions. The kernel may still refuse programs at them.
+// Functions is Tracepoints for the kernel's functions. The kernel may still refuse programs at
+// them.
 func Functions() (has func(function string) bool, err error) {
 	if err := Check(); err != nil {
 		return nil, err

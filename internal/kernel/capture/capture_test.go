@@ -68,7 +68,8 @@ func inside(t *testing.T, f func()) {
 	})
 }
 
-// A ring is half full once half of its blocks wait for the reader, and no longer when they are read.
+// A ring is half full once half of its blocks wait for the reader, and no longer when they are
+// read.
 func TestHalf(t *testing.T) {
 	inside(t, func() {
 		r, err := Open(Small.Times(4), 7001)

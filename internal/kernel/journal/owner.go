@@ -89,8 +89,8 @@ func OfAnotherBoot(mark string) bool {
 	return len(p) == parts && !Elsewhere(mark) && p[boot] != "" && here != "" && p[boot] != here
 }
 
-// Whose returns in words what is known of the toll that made a thing which is left in place, because
-// it may still need it.
+// Whose returns in words what is known of the toll that made a thing which is left in place,
+// because it may still need it.
 func Whose(mark string) string {
 	switch {
 	case Elsewhere(mark):

@@ -115,8 +115,8 @@ func ToInternet(m raw.Message) bool {
 	return ok && r.Table != unix.RT_TABLE_LOCAL && anywhere(int(r.Dst_len), r.Family)
 }
 
-// Target returns the address and the prefix length of the destinations that a route or a policy rule
-// is about. ok is false if these are all, or the namespace's own.
+// Target returns the address and the prefix length of the destinations that a route or a policy
+// rule is about. ok is false if these are all, or the namespace's own.
 func Target(m raw.Message) (address []byte, bits int, ok bool) {
 	const atBits, atKind = 1, 7 // in struct rtmsg, struct fib_rule_hdr
 	f, err := fieldsOf(m.Data, unix.SizeofRtMsg)

@@ -35,10 +35,10 @@ func (s Saved) Blocked() bool {
 	return ok && s.Up && s.Lower && (state == portDisabled || state == portBlocking)
 }
 
-// ReadSettled reads the devices as ReadLinks does, and for up to a second again, while a port with a
-// carrier seems disabled in a bridge that is up: it is until the kernel notices the carrier, as of a
-// container that has just been started. Among four threads that made devices, the kernel showed one
-// of ten such ports as disabled.
+// ReadSettled reads the devices as ReadLinks does, and for up to a second again, while a port with
+// a carrier seems disabled in a bridge that is up: it is until the kernel notices the carrier, as
+// of a container that has just been started. Among four threads that made devices, the kernel
+// showed one of ten such ports as disabled.
 func ReadSettled() ([]Saved, error) { return settled(ReadLinks) }
 
 func settled(read func() ([]Saved, error)) ([]Saved, error) {

@@ -27,8 +27,8 @@ func TestSleep(t *testing.T) {
 			t.Errorf("port %s: %v", port, err)
 		}
 	}
-	// Of these tables the kernel calls the last one first. If it calls them in another order, a packet
-	// does not get the mark with which the first one drops it.
+	// Of these tables the kernel calls the last one first. If it calls them in another order, a
+	// packet does not get the mark with which the first one drops it.
 	var inOrder strings.Builder
 	for i := range 8 {
 		rule := "reject with tcp reset"

@@ -38,8 +38,9 @@ const (
 type Event struct {
 	At    int64 // CLOCK_MONOTONIC, ns
 	NetNS uint32
-	// Seq is the TCP sequence number of the first byte, which is the peer's of a Read, or a datagram's
-	// first four bytes, if it has as many and is not being read. Len is the number of bytes.
+	// Seq is the TCP sequence number of the first byte, which is the peer's of a Read, or a
+	// datagram's first four bytes, if it has as many and is not being read. Len is the number of
+	// bytes.
 	Seq, Len      uint32
 	Unacked       uint32 // bytes that were sent and not acknowledged
 	Window        uint32 // the receiver's, in bytes
@@ -51,8 +52,8 @@ type Event struct {
 	Nagle                 bool // TCP_NODELAY is off
 	More                  bool // a Write said that more follows (MSG_MORE), or the socket is corked
 	// Thread wrote, ran or sent a datagram. Waited is for how long it has waited for a CPU since it
-	// began, ns. Both are 0 for segments, of threads that poll for an io_uring, and if the kernel does
-	// not count that.
+	// began, ns. Both are 0 for segments, of threads that poll for an io_uring, and if the kernel
+	// does not count that.
 	Thread uint32
 	Waited int64
 	Since  int64 // when the thread got its CPU, CLOCK_MONOTONIC, ns; 0: unknown
@@ -89,11 +90,11 @@ type Of struct {
 	Runs    bool     // when the threads that write run
 	// Times is by how much the ring is larger than usual, a power of two; 0: it is not.
 	Times int
-	// Reads means that reads from the sockets that dialled a port are recorded, too, and that the runs
-	// of these sockets' threads are not.
+	// Reads means that reads from the sockets that dialled a port are recorded, too, and that the
+	// runs of these sockets' threads are not.
 	Reads bool
-	// UDP means the datagrams of UDP sockets at Local, instead of TCP's writes and segments, and with
-	// Reads those to the ports in Dialled.
+	// UDP means the datagrams of UDP sockets at Local, instead of TCP's writes and segments, and
+	// with Reads those to the ports in Dialled.
 	UDP bool
 }
 
@@ -159,7 +160,8 @@ var uses = map[string]struct {
 }
 
 // choose leaves the programs that record what is asked for on a kernel with some tracepoints and
-// functions. It clears of.Reads if there are none for that, and reports whether some are at functions.
+// functions. It clears of.Reads if there are none for that, and reports whether some are at
+// functions.
 func choose(spec *ebpf.CollectionSpec, of *Of, tracepoint, function func(string) bool) (
 	atFunctions bool, err error) {
 	reads, written := false, false

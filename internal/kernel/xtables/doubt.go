@@ -14,8 +14,8 @@ type Doubt struct {
 	Number int    // in the chain, from 1
 	Word   string // "owner", "recent", "limit"
 	Effect Effect
-	// Begins means that only the first packet of a connection that begins in the namespace meets the
-	// rule, because only chains for NAT of such packets lead to it.
+	// Begins means that only the first packet of a connection that begins in the namespace meets
+	// the rule, because only chains for NAT of such packets lead to it.
 	Begins bool
 }
 

@@ -21,9 +21,9 @@ const (
 	// Alters is the effect of rules that translate addresses, set marks or the like, or keep other
 	// rules from doing so. Two copies show what one such rule does, if no other rule is doubtful.
 	Alters Effect = "alters"
-	// Same is the effect of rules that lead where a later rule leads by chance, such as those by which
-	// a client stays with the server that chance gave it. They match in no copy, so that all servers
-	// are tried, and are not doubtful.
+	// Same is the effect of rules that lead where a later rule leads by chance, such as those by
+	// which a client stays with the server that chance gave it. They match in no copy, so that all
+	// servers are tried, and are not doubtful.
 	Same Effect = "same"
 	// Open is the effect of rules whose verdict or change is not known. No copy shows it.
 	Open Effect = "open"
@@ -64,8 +64,9 @@ type Effects struct {
 	passes, stops map[string]bool
 	// later has for each rule what the later rules of its chain do.
 	later []struct{ passes, stops bool }
-	// altering has the chains to which a base chain leads that also leads to rules that do more than
-	// accept and drop. There it matters for the packet's further way, too, which rules it skips.
+	// altering has the chains to which a base chain leads that also leads to rules that do more
+	// than accept and drop. There it matters for the packet's further way, too, which rules it
+	// skips.
 	altering map[string]bool
 }
 

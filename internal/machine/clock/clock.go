@@ -35,8 +35,8 @@ func monotonic() int64 {
 // Now returns CLOCK_MONOTONIC in ns.
 func Now() int64 { return originNs + int64(time.Since(origin)) }
 
-// Real returns CLOCK_REALTIME less CLOCK_MONOTONIC in ns. It takes the closest of a few tries, because
-// it may have to wait for a CPU between the two.
+// Real returns CLOCK_REALTIME less CLOCK_MONOTONIC in ns. It takes the closest of a few tries,
+// because it may have to wait for a CPU between the two.
 func Real() (ahead int64) {
 	const tries = 5
 	best := int64(1<<63 - 1)

@@ -105,8 +105,8 @@ func OpenIn(root, name string) (*os.File, error) {
 	return reopen(all, fd, err)
 }
 
-// retried calls open again while it returns EAGAIN, as openat2 does if a rename or a mount anywhere on
-// the machine comes between a step to a parent directory and its check.
+// retried calls open again while it returns EAGAIN, as openat2 does if a rename or a mount anywhere
+// on the machine comes between a step to a parent directory and its check.
 func retried(open func() (int, error)) (fd int, err error) {
 	const most = 100
 	for range most {

@@ -30,8 +30,8 @@ func FamilyCPU(pid int) (spent time.Duration) {
 	return spent
 }
 
-// Family returns the directories of the threads of a process and of its descendants, by PID. proc is
-// where procfs is mounted.
+// Family returns the directories of the threads of a process and of its descendants, by PID. proc
+// is where procfs is mounted.
 func Family(proc string, root int) map[int][]string {
 	out := map[int][]string{}
 	for next := []int{root}; len(next) > 0; next = next[1:] {
