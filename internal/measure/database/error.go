@@ -191,8 +191,8 @@ var protocols = []struct{ begin, is string }{
 	{"R\x00\x00", "it speaks PostgreSQL"},
 }
 
-// Speaks says what a server speaks by the first bytes that it sent, after wrote: "it speaks MySQL". It
-// returns "" if they do not tell.
+// Speaks says what a server speaks by the first bytes that it sent, after wrote: "it speaks MySQL".
+// It returns "" if they do not tell.
 func Speaks(wrote, read []byte) string {
 	for _, p := range protocols {
 		if bytes.HasPrefix(read, []byte(p.begin)) {

@@ -120,8 +120,8 @@ func alwaysTLS(cfg *pgconn.Config) bool {
 		func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }
 
-// noteTLS makes connections with c, which may be nil, tell the link their TLS version. c is changed,
-// because pgx finds the client's certificate by the pointer.
+// noteTLS makes connections with c, which may be nil, tell the link their TLS version. c is
+// changed, because pgx finds the client's certificate by the pointer.
 func (l *link) noteTLS(c *tls.Config) {
 	if c == nil {
 		return

@@ -22,7 +22,8 @@ const (
 type budget struct {
 	length float64                 // of the slices of this round's epochs, in s; 0: the plan's
 	spent  map[sample.Cell]float64 // by turn, on everything but slices, in s
-	// slower is by how much longer the last turn took than the same one before, from 1 to mostSlower.
+	// slower is by how much longer the last turn took than the same one before, from 1 to
+	// mostSlower.
 	slower float64
 }
 

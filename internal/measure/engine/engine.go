@@ -50,8 +50,8 @@ type Config struct {
 	// Built is called with the plan of what was built. An error ends the run before it measures.
 	// May be nil.
 	Built func(sample.Plan) error
-	// Judge is called with the plan and the paths of what was built. Nil: no cell becomes known during
-	// the run.
+	// Judge is called with the plan and the paths of what was built. Nil: no cell becomes known
+	// during the run.
 	Judge func(sample.Header) Judge
 	// MeshConverged is called after each sweep except the first few. It reports whether the mesh is
 	// known precisely enough. May be nil.
@@ -65,8 +65,8 @@ type Config struct {
 	First float64
 	// Tracer traces the epochs that the plan selects; nil: none is traced.
 	Tracer Tracer
-	// Before is called once the paths are built, and returns this machine's contention until then. An
-	// error ends the run before it measures. Nil: contention is unknown.
+	// Before is called once the paths are built, and returns this machine's contention until then.
+	// An error ends the run before it measures. Nil: contention is unknown.
 	Before func(context.Context) (*sample.Contention, error)
 	// Contention returns a function that reports what others took of this machine's CPUs since the
 	// call. own returns the run's CPU time in s, or NaN if unknown. Nil: contention is unknown.

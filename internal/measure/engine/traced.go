@@ -43,8 +43,8 @@ var _ Tracer = Kernel{}
 func (k Kernel) Attach(c kernel.Config) (Recording, error) { return k.Tracer.Attach(c) }
 
 const (
-	// eachEvents is the size of each CPU's log, aloneEvents the size if there is one CPU, whose trips
-	// are short. mostEvents limits all logs together.
+	// eachEvents is the size of each CPU's log, aloneEvents the size if there is one CPU, whose
+	// trips are short. mostEvents limits all logs together.
 	eachEvents  = 1 << 20
 	aloneEvents = 3 << 20
 	mostEvents  = 1 << 22

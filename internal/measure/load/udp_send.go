@@ -24,15 +24,15 @@ const maxBehind = 5e6
 const longestPause = 5e6
 
 // A pause of the sender covers what is due within resolution (ns) after it, at most mostAhead
-// datagrams. A pause for each one would cost several times as much CPU time as sending it: both ends
-// are woken.
+// datagrams. A pause for each one would cost several times as much CPU time as sending it: both
+// ends are woken.
 const (
 	resolution = 200e3
 	mostAhead  = 16
 )
 
-// ahead returns how long, in ns, before it is due a datagram may be sent without a pause. rate is in
-// datagrams per second.
+// ahead returns how long, in ns, before it is due a datagram may be sent without a pause. rate is
+// in datagrams per second.
 func ahead(rate float64) int64 { return int64(min(resolution, mostAhead*1e9/rate)) }
 
 // answerTime is how long, in ns, the client asks for an answer, in addition to round trips.

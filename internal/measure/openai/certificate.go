@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// CertificateHint returns what the user can do if a handshake failed because the server's certificate is
-// not accepted, or "" for other errors.
+// CertificateHint returns what the user can do if a handshake failed because the server's
+// certificate is not accepted, or "" for other errors.
 func CertificateHint(err error) string {
 	if cert := (*tls.CertificateVerificationError)(nil); !errors.As(err, &cert) {
 		return ""

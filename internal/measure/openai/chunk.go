@@ -64,8 +64,8 @@ func (d *said) text() string {
 		string(d.ToolCalls+d.FunctionCall)
 }
 
-// text returns what a choice brings, and whether it is a whole message's. Some servers repeat all so
-// far in a message beside the delta.
+// text returns what a choice brings, and whether it is a whole message's. Some servers repeat all
+// so far in a message beside the delta.
 func (c choice) text() (text string, whole bool) {
 	if text = string(c.Text) + c.Delta.text(); text != "" {
 		return text, false

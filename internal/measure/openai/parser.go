@@ -17,8 +17,8 @@ type parser struct {
 }
 
 const (
-	// mostUnused is the number of learned events without a successor like them after which only each
-	// seldom-th decoded one is learned: a stream may begin with others than it goes on with.
+	// mostUnused is the number of learned events without a successor like them after which only
+	// each seldom-th decoded one is learned: a stream may begin with others than it goes on with.
 	mostUnused = 3
 	seldom     = 32
 )

@@ -157,8 +157,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Of two choices that come in turns, as from vLLM and llama.cpp, one is read, and the server's count
-// is of both. Servers that send one may give it any index, as TGI before 1.4.4 did.
+// Of two choices that come in turns, as from vLLM and llama.cpp, one is read, and the server's
+// count is of both. Servers that send one may give it any index, as TGI before 1.4.4 did.
 func TestChoices(t *testing.T) {
 	of := func(index int, text string) string {
 		return fmt.Sprintf("data: {\"choices\":[{\"index\":%d,\"delta\":{\"content\":%q}}]}\n\n", index,

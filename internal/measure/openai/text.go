@@ -55,8 +55,8 @@ func (r *Reader) read() int {
 	return r.choice
 }
 
-// new reports whether a piece with a text is of the choice that is read, and is no message at the end
-// that repeats what came in deltas, as of MiniMax and Perplexity.
+// new reports whether a piece with a text is of the choice that is read, and is no message at the
+// end that repeats what came in deltas, as of MiniMax and Perplexity.
 func (r *Reader) new(p piece) bool {
 	if !r.begun {
 		r.begun, r.choice = true, p.choice

@@ -126,8 +126,8 @@ var (
 	errNone    = errors.New("no completion")
 )
 
-// answerIn returns the completion in a body: JSON, with or without the mark of a stream's end behind
-// it, or one event. It returns errStreams for parts of one.
+// answerIn returns the completion in a body: JSON, with or without the mark of a stream's end
+// behind it, or one event. It returns errStreams for parts of one.
 func answerIn(b []byte) (c completion, err error) {
 	b = bytes.TrimSpace(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
 	if bytes.HasPrefix(b, []byte("{")) {

@@ -81,8 +81,8 @@ type noMetricError struct {
 
 func (e *noMetricError) Error() string { return "no metric " + e.g.Name + ": " + e.what }
 
-// extract returns a metric's value in a program's output, or an *noMetricError. Of an expression the
-// last match counts, because programs print summaries last.
+// extract returns a metric's value in a program's output, or an *noMetricError. Of an expression
+// the last match counts, because programs print summaries last.
 func extract(g sample.Gauge, output string) (float64, error) {
 	last, err := match(g, output)
 	if err != nil {

@@ -742,8 +742,8 @@ func TestServerThatEndsWell(t *testing.T) {
 	}
 }
 
-// What keeps a keeper from its own mounts, such as a machine without /dev/shm, is its answer to each
-// start, and to nothing else: users would read it twice.
+// What keeps a keeper from its own mounts, such as a machine without /dev/shm, is its answer to
+// each start, and to nothing else: users would read it twice.
 func TestKeeperThatCannotMount(t *testing.T) {
 	if os.Getuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can start a process of another user")

@@ -89,8 +89,8 @@ var recipes = []Recipe{
 		Server: "exec iperf3 -s -p {port}",
 		Client: "exec iperf3 -c {host} -p {port} -t {seconds} -J",
 		Ready:  ReadyTCP,
-		// With UDP, 3.9 has what was sent only, as "sum". With --bidir it has keys twice: the client's
-		// direction first.
+		// With UDP, 3.9 has what was sent only, as "sum". With --bidir it has keys twice: the
+		// client's direction first.
 		Gauges: []metric{
 			{text: "throughput:bit/s", paths: []string{"end.sum_received.bits_per_second",
 				"end.sum.bits_per_second"}},
