@@ -136,9 +136,9 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	return e.network(s.ctx, name)
 }
 
-// createOutsidePools makes the network with a subnet that is free here. The caller holds networking.
-// It does not take laying, whose holders wait for networking, so another path may take the subnet
-// meanwhile. Then it chooses once more.
+// createOutsidePools makes the network with a subnet that is free here. The caller holds
+// networking. It does not take laying, whose holders wait for networking, so another path may take
+// the subnet meanwhile. Then it chooses once more.
 func (s *site) createOutsidePools(ctx context.Context, name string,
 	o client.NetworkCreateOptions) error {
 	ipam := network.IPAM{}

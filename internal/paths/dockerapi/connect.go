@@ -50,9 +50,9 @@ type Daemon struct {
 	http *http.Client
 }
 
-// service has the words for a kind of daemon: its name, its command, its services of systemd that start
-// and restart it, the variable with its address, the first version that toll supports, and that variable
-// with the default address.
+// service has the words for a kind of daemon: its name, its command, its services of systemd that
+// start and restart it, the variable with its address, the first version that toll supports, and
+// that variable with the default address.
 type service struct{ what, short, socketUnit, unit, variable, first, given string }
 
 // start returns the remedy that starts or installs the daemon.
@@ -65,8 +65,8 @@ func (s service) start() string {
 	return do + ", or set " + s.variable + " to its address; --on lab needs none"
 }
 
-// StartEngine returns the remedy that starts or installs Docker Engine. The command docker alone, as
-// of docker-ce-cli or podman-docker, is no engine.
+// StartEngine returns the remedy that starts or installs Docker Engine. The command docker alone,
+// as of docker-ce-cli or podman-docker, is no engine.
 func StartEngine() string { return remedy.Provide("docker", "docker.io", "dockerd") }
 
 func (s service) restart() string { return remedy.Restart(s.unit) }
@@ -178,7 +178,8 @@ func streams(r *http.Request) bool {
 		strings.HasSuffix(p, "/images/load")
 }
 
-// unsupported converts a HostError to a *machine.UnsupportedError. besides is appended to the remedy.
+// unsupported converts a HostError to a *machine.UnsupportedError. besides is appended to the
+// remedy.
 func unsupported(err error, besides string) error {
 	var e *HostError
 	if !errors.As(err, &e) {
@@ -206,8 +207,8 @@ func reachable(of service, file string) error {
 		Remedy: fix, Err: err}
 }
 
-// meet reads the daemon's facts. It returns a *machine.UnsupportedError if the daemon's containers are
-// not on this machine.
+// meet reads the daemon's facts. It returns a *machine.UnsupportedError if the daemon's containers
+// are not on this machine.
 func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()

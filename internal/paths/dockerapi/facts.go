@@ -132,8 +132,8 @@ func endedFirst(err error) bool {
 		strings.Contains(err.Error(), "is not running")
 }
 
-// removedMeanwhile reports whether Podman could not list the containers because one of them was being
-// removed (podman, libpod/define and storage).
+// removedMeanwhile reports whether Podman could not list the containers because one of them was
+// being removed (podman, libpod/define and storage).
 func removedMeanwhile(err error) bool {
 	return strings.Contains(err.Error(), "container not known") ||
 		strings.Contains(err.Error(), "no such container")

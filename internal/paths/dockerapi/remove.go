@@ -83,8 +83,8 @@ func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	})
 }
 
-// Containers lists an engine's containers, all or the running ones. While Podman removes one of them
-// its list fails, so it is requested again for a limited time.
+// Containers lists an engine's containers, all or the running ones. While Podman removes one of
+// them its list fails, so it is requested again for a limited time.
 func Containers(ctx context.Context, api *client.Client, o client.ContainerListOptions) (
 	all []container.Summary, err error) {
 	err = Patiently(ctx, removedMeanwhile, func() error {

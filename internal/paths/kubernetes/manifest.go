@@ -41,7 +41,8 @@ func checkManifest(m cluster.Manifest) error {
 	return nil
 }
 
-// writeManifest writes the manifest as YAML for kubectl apply. The names must have passed checkManifest.
+// writeManifest writes the manifest as YAML for kubectl apply. The names must have passed
+// checkManifest.
 func writeManifest(m cluster.Manifest, w io.Writer) error {
 	return manifest.Execute(w, map[string]any{
 		"M":           m,

@@ -72,8 +72,8 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// withAliases adds the administrator's rules for the aliases to Docker's chains, or to new ones where
-// Docker has none of iptables'.
+// withAliases adds the administrator's rules for the aliases to Docker's chains, or to new ones
+// where Docker has none of iptables'.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 	if d.engine == mode.NFTables && len(d.aliases) > 0 {
 		chains = append(chains, nft.Chain{Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting},

@@ -249,7 +249,8 @@ func (s *site) startProxy(at netip.Addr, p recipe.Port) (path.Hop, error) {
 	if _, err := cmd.StdinPipe(); err != nil {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
-	// dockerd passes a socket of TCP. A docker-proxy that opens its own has MPTCP from Engine 29 on.
+	// dockerd passes a socket of TCP. A docker-proxy that opens its own has MPTCP from Engine 29
+	// on.
 	cmd.Env = append(cmd.Env, "GODEBUG=multipathtcp=0")
 	cmd.ExtraFiles = []*os.File{w}
 	err = s.run(s.engine.ns, cmd)

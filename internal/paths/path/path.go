@@ -97,8 +97,8 @@ func (s Spec) String() string {
 type Builder interface {
 	// Name returns the backend's name, as `--on` takes it.
 	Name() string
-	// Check returns nil if the path can be built here, an *machine.UnsupportedError if it cannot, or
-	// another error if Check could not find out. It leaves nothing behind after the backend is
+	// Check returns nil if the path can be built here, an *machine.UnsupportedError if it cannot,
+	// or another error if Check could not find out. It leaves nothing behind after the backend is
 	// closed.
 	Check(ctx context.Context, s Spec) error
 	// Build builds the path. The caller closes it. A failed Build undoes its changes.

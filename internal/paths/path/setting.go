@@ -70,8 +70,8 @@ func byID(all []Setting) map[id]string {
 	return out
 }
 
-// Undiverted returns a *machine.UnsupportedError if, because of a setting, packets may bypass a hop's
-// counters.
+// Undiverted returns a *machine.UnsupportedError if, because of a setting, packets may bypass a
+// hop's counters.
 func Undiverted(all []Setting) error {
 	var found []string
 	for _, s := range all {

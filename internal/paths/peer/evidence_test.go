@@ -24,7 +24,8 @@ func (p *pair) alone(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestServerOnPeer asks a server on a peer from this machine: when each token left it is seen there.
+// TestServerOnPeer asks a server on a peer from this machine: when each token left it is seen
+// there.
 func TestServerOnPeer(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, "")

@@ -75,8 +75,8 @@ func TestOutward(t *testing.T) {
 		}})
 }
 
-// lacking reports whether the engine lacks IPv6 or routed networks, as Debian 12's 20.10 does, or is
-// in no swarm, or the kernel lacks ipvlan; and whether a mode is of engines of another kind.
+// lacking reports whether the engine lacks IPv6 or routed networks, as Debian 12's 20.10 does, or
+// is in no swarm, or the kernel lacks ipvlan; and whether a mode is of engines of another kind.
 func lacking(err error) bool {
 	return slices.ContainsFunc([]string{"writes no rules for IPv6", "default network has no IPv6",
 		"has no routed networks", "CONFIG_IPVLAN", "overlay networks need a swarm",

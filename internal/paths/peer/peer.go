@@ -3,10 +3,10 @@
 // standard input and output: no port is opened, and ssh's configuration, keys and known hosts
 // decide who may log in.
 //
-// If the peer lacks this version of toll, it is copied, compressed, to the user's cache there, which
-// is private to the user, and the next run finds it by its hash. Where there is no such cache, the
-// copy goes to a directory that the agent removes when it starts. The agent exits when its standard
-// input ends.
+// If the peer lacks this version of toll, it is copied, compressed, to the user's cache there,
+// which is private to the user, and the next run finds it by its hash. Where there is no such
+// cache, the copy goes to a directory that the agent removes when it starts. The agent exits when
+// its standard input ends.
 //
 // The server is on this machine, as a process or in a container of its Docker Engine; the client is
 // on the peer, also as a process or in a container. With the target outside, the server is a

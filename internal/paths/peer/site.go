@@ -146,8 +146,8 @@ func (s *site) beside(at netip.Addr, others []netip.Addr, six bool) (netip.Addr,
 			" address of this machine that the peer reaches, or the other family"}
 }
 
-// needsCard reports whether the address is on a network of one card only, whose name must be known to
-// use it. IPv4's link-local addresses have a route.
+// needsCard reports whether the address is on a network of one card only, whose name must be known
+// to use it. IPv4's link-local addresses have a route.
 func needsCard(a netip.Addr) bool { return a.Is6() && a.IsLinkLocalUnicast() }
 
 // kindOf says why a path does not use the address.

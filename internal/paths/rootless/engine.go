@@ -39,8 +39,8 @@ type Engine struct {
 }
 
 // FindEngine returns the rootless engine whose daemon listens on the given Unix socket. It returns
-// a *machine.UnsupportedError if no ancestor of the daemon is RootlessKit, or if toll may not read the
-// daemon's environment.
+// a *machine.UnsupportedError if no ancestor of the daemon is RootlessKit, or if toll may not read
+// the daemon's environment.
 func FindEngine(socket string) (*Engine, error) {
 	pid, err := listener(socket)
 	if err != nil {

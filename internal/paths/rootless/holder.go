@@ -74,8 +74,8 @@ func (p Port) Protocol() string {
 // address go to the gateway.
 const Passt2023 = "git20230309"
 
-// CheckAnswers returns a *machine.UnsupportedError if this pasta loses replies to datagrams. pasta is
-// its name with the version; see Named.
+// CheckAnswers returns a *machine.UnsupportedError if this pasta loses replies to datagrams. pasta
+// is its name with the version; see Named.
 func CheckAnswers(pasta string) error {
 	if !strings.Contains(pasta, Passt2023) {
 		return nil

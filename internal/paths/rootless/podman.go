@@ -20,7 +20,8 @@ const maxPID = 64 // bytes of a file with a PID
 
 // FindPodman returns the PID of a process in the user namespace of the rootless Podman whose
 // service has the given Unix socket. The process is the service or, where systemd listens on the
-// socket, Podman's pause process. FindPodman returns a *machine.UnsupportedError if it finds neither.
+// socket, Podman's pause process. FindPodman returns a *machine.UnsupportedError if it finds
+// neither.
 func FindPodman(socket string) (pid int, err error) {
 	if pid, err = listener(socket); err == nil && InUserNamespace(strconv.Itoa(pid)) {
 		return pid, nil

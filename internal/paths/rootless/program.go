@@ -38,8 +38,8 @@ var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
 var beside = map[string][]string{RootlessPort: {"/usr/libexec/podman/rootlessport",
 	"/usr/lib/podman/rootlessport"}}
 
-// Find returns the path of a program's file, or a *machine.UnsupportedError that names the package to
-// install.
+// Find returns the path of a program's file, or a *machine.UnsupportedError that names the package
+// to install.
 func Find(program string) (file string, err error) {
 	if file, err = exec.LookPath(program); err == nil {
 		return file, nil

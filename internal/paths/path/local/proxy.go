@@ -214,8 +214,8 @@ func Child(parent int, program string) (int, error) {
 	return 0, fmt.Errorf("process %d has no child %s", parent, program)
 }
 
-// CheckIO returns a *machine.UnsupportedError if processIO cannot read the process's counts. remedy is
-// the remedy if this process lacks permission.
+// CheckIO returns a *machine.UnsupportedError if processIO cannot read the process's counts. remedy
+// is the remedy if this process lacks permission.
 func CheckIO(pid int, remedy string) error {
 	_, err := processIO(pid)
 	switch {
