@@ -22,8 +22,9 @@ import (
 	"time"
 )
 
-// Limits of the history: the number of runs, the bytes of all results and of one run's, and how long
-// before the newest run the others began. The newest Ageless runs are kept however old they are.
+// Limits of the history: the number of runs, the bytes of all results and of one run's, and how
+// long before the newest run the others began. The newest Ageless runs are kept however old they
+// are.
 const (
 	MostRuns  = 200
 	MostBytes = 64 << 20
@@ -61,8 +62,8 @@ const (
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
 // Keep stores a run that began at the given time, and removes the oldest runs beyond MostRuns,
-// MostBytes and MostDays. It returns the run's number: 1 if no run began later. It refuses results larger than
-// mostOfOne.
+// MostBytes and MostDays. It returns the run's number: 1 if no run began later. It refuses results
+// larger than mostOfOne.
 func (s *Store) Keep(began time.Time, results, summary []byte) (n int, err error) {
 	if len(results) > mostOfOne {
 		return 0, errTooLarge

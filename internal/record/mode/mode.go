@@ -23,7 +23,8 @@ type Mode struct {
 	Lost    string // the isolation that it gives up; "": none
 	Caveat  string // what its users give up besides, or must know; "": nothing
 
-	// Needs is what the mode takes besides an engine on one machine, such as "a Swarm"; "": nothing.
+	// Needs is what the mode takes besides an engine on one machine, such as "a Swarm"; "":
+	// nothing.
 	Needs string
 
 	// PerPort means that the mode's rules or proxy are for one port and protocol.

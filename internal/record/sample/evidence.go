@@ -31,10 +31,12 @@ type Evidence struct {
 	Tokens  int `json:"tokens"`
 	Matched int `json:"matched"`
 	Lost    int `json:"lost,omitempty"` // packets for which the capture had no room
-	// LeftOut is, in reports, the number of visits that are left out because a capture lost packets.
+	// LeftOut is, in reports, the number of visits that are left out because a capture lost
+	// packets.
 	LeftOut int `json:"left_out,omitempty"`
 	Others  int `json:"others,omitempty"` // requests of others that the server answered
-	// End is the mean time from the request to the response's end, as the client had it; 0: unknown.
+	// End is the mean time from the request to the response's end, as the client had it; 0:
+	// unknown.
 	End float64 `json:"end_s,omitempty"`
 	// Window is how long the responses were watched.
 	Window float64 `json:"window_s,omitempty"`
@@ -45,10 +47,11 @@ type Evidence struct {
 	// exact, and there is no EvidenceRequest.
 	Ahead  float64 `json:"ahead_s,omitempty"`
 	Unsure float64 `json:"unsure_s,omitempty"`
-	// ClientInWire means that no packets were captured at the client, whose part is in EvidenceWire.
+	// ClientInWire means that no packets were captured at the client, whose part is in
+	// EvidenceWire.
 	ClientInWire bool `json:"client_in_wire,omitempty"`
-	// HopsUnsure means that captures lost packets each time when the hops were looked for: the server
-	// may be a relay, whose part is the server's behind it, too.
+	// HopsUnsure means that captures lost packets each time when the hops were looked for: the
+	// server may be a relay, whose part is the server's behind it, too.
 	HopsUnsure bool `json:"hops_unsure,omitempty"`
 	// Broken is why nothing is known, as a clause: another machine did not answer, or a relay asks
 	// several servers; "": it is known.
@@ -119,11 +122,11 @@ type EvidenceHop struct {
 	NetNS   string `json:"netns"`             // like "net:[4026531840]"
 	PID     int    `json:"-"`                 // 0: unknown
 	Machine string `json:"machine,omitempty"` // another one, such as "peer gpu1"
-	// Unread is why its tokens cannot be read, as a clause about it, such as "compresses its responses
-	// with br"; "": they can.
+	// Unread is why its tokens cannot be read, as a clause about it, such as "compresses its
+	// responses with br"; "": they can.
 	Unread string `json:"unread,omitempty"`
-	// Asks is where its process sent TLS while a request waited for its first token, as a gateway does
-	// that asks its server over HTTPS; "": nowhere, or unknown.
+	// Asks is where its process sent TLS while a request waited for its first token, as a gateway
+	// does that asks its server over HTTPS; "": nowhere, or unknown.
 	Asks string `json:"asks,omitempty"`
 	// Stopped is for how long a CPU limit stopped its cgroup during the window.
 	Stopped float64 `json:"stopped_s,omitempty"`

@@ -69,8 +69,8 @@ type SQLOptions struct {
 // RequestOptions are the options of request.
 type RequestOptions struct {
 	Asks string `json:"asks,omitempty" printable:"text"` // "GET /health"
-	// Client is the command line of a foreign client; "": toll's own. Of a foreign client's requests
-	// only the packets are known.
+	// Client is the command line of a foreign client; "": toll's own. Of a foreign client's
+	// requests only the packets are known.
 	Client string `json:"client,omitempty" printable:"text"`
 }
 

@@ -170,8 +170,8 @@ type Plan struct {
 	Also   []string `json:"also,omitempty"`
 	Steps  []Step   `json:"steps,omitempty"`
 	Priors []Prior  `json:"priors,omitempty"`
-	// Repeats holds how much the ratios of earlier runs of the same plan differed, where the machine's
-	// congestion control paces.
+	// Repeats holds how much the ratios of earlier runs of the same plan differed, where the
+	// machine's congestion control paces.
 	Repeats []Prior `json:"repeats,omitempty"`
 	// Trace selects what is traced; nil: nothing.
 	Trace *TracePlan `json:"trace,omitempty"`

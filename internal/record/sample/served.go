@@ -29,21 +29,21 @@ type Served struct {
 	// spells. Spells is their number; 0: they were followed all the time.
 	Followed float64 `json:"followed_s"`
 	Spells   int     `json:"spells,omitempty"`
-	// Estimated is, for spells, the number of requests in Elapsed, as far as each spell is like the rest
-	// after it: busy spells are shorter than idle ones. See Rate.
+	// Estimated is, for spells, the number of requests in Elapsed, as far as each spell is like the
+	// rest after it: busy spells are shorter than idle ones. See Rate.
 	Estimated float64 `json:"estimated_requests,omitempty"`
-	// Pace has, for spells, the bytes a second that the server sent in it, relative to those in the rest
-	// after it; nil: unknown, because connections come and go, or it is UDP.
+	// Pace has, for spells, the bytes a second that the server sent in it, relative to those in the
+	// rest after it; nil: unknown, because connections come and go, or it is UDP.
 	Pace []float64 `json:"pace,omitempty"`
-	// Requests were seen from their first byte to the last one of the reply. Unmatched ones were not
-	// divided, because packets of them are missing or the reply began before the request's end.
+	// Requests were seen from their first byte to the last one of the reply. Unmatched ones were
+	// not divided, because packets of them are missing or the reply began before the request's end.
 	// Unanswered ones came, and were not answered by the end of the spell or of the watching.
 	Requests   int `json:"requests"`
 	Unmatched  int `json:"unmatched,omitempty"`
 	Unanswered int `json:"unanswered,omitempty"`
 	// Pipelined ones came before the reply to the one before had left. Together are exchanges with
-	// several statements, which count once. Unread are exchanges of a protocol that toll does not read:
-	// pipelined requests count as one there.
+	// several statements, which count once. Unread are exchanges of a protocol that toll does not
+	// read: pipelined requests count as one there.
 	Pipelined   int `json:"pipelined,omitempty"`
 	Together    int `json:"together,omitempty"`
 	Unread      int `json:"unread,omitempty"`
@@ -56,17 +56,17 @@ type Served struct {
 	Errors map[string]int `json:"dns_errors,omitempty"`
 	// Lost is the number of packets and writes for which the capture had no room.
 	Lost int `json:"lost,omitempty"`
-	// ClockSet is how often the clock was set. Requests that were under way then, or came up to a second
-	// before, are left out.
+	// ClockSet is how often the clock was set. Requests that were under way then, or came up to a
+	// second before, are left out.
 	ClockSet int `json:"clock_set,omitempty"`
-	// Writes means that the server's writes were seen. Without, its TCP and its device's queue are in
-	// the server's part.
+	// Writes means that the server's writes were seen. Without, its TCP and its device's queue are
+	// in the server's part.
 	Writes bool           `json:"writes"`
 	Whole  ServedPart     `json:"whole"`
 	Parts  []ServedPart   `json:"parts"`
 	Waits  []EvidenceWait `json:"waits,omitempty"`
-	// Client has what the requests' clients had of them; nil: none was seen on this machine, and the
-	// times end at the server's network device.
+	// Client has what the requests' clients had of them; nil: none was seen on this machine, and
+	// the times end at the server's network device.
 	Client *ServedClient `json:"client,omitempty"`
 	// Dialled are the ports that clients of this machine dialled, the server's own and those that
 	// packet filters redirect to it; nil: what clients do could not be recorded.
@@ -96,9 +96,9 @@ const (
 	ServedReply   = "reply"   // from its first byte to its last one
 )
 
-// ServedClient has the times of requests at clients of the server's machine: from the beginning of the
-// write, or over UDP from the client's network device, to the end of the read. The parts' means add up
-// to that of Whole.
+// ServedClient has the times of requests at clients of the server's machine: from the beginning of
+// the write, or over UDP from the client's network device, to the end of the read. The parts' means
+// add up to that of Whole.
 type ServedClient struct {
 	Requests int          `json:"requests"`
 	Whole    ServedPart   `json:"whole"`
@@ -122,8 +122,8 @@ type ServedPart struct {
 	P50  float64 `json:"p50_s"`
 	P99  float64 `json:"p99_s"`
 	Max  float64 `json:"max_s"`
-	// Tenths are the medians of each tenth of the requests, in the order in which they came; nil: there
-	// are too few.
+	// Tenths are the medians of each tenth of the requests, in the order in which they came; nil:
+	// there are too few.
 	Tenths []float64 `json:"p50_by_tenth_s,omitempty"`
 }
 

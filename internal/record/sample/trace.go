@@ -191,7 +191,8 @@ type Segment struct {
 	P99     float64 `json:"p99_s"` // over all followed trips
 	// Slowest is its time in the slowest trip; 0: unknown, or none.
 	Slowest float64 `json:"slowest_s,omitempty"`
-	// Tail is its mean time in the trips from the 98.5th to the 99.5th percentile; 0: unknown, or none.
+	// Tail is its mean time in the trips from the 98.5th to the 99.5th percentile; 0: unknown, or
+	// none.
 	Tail   float64   `json:"tail_s,omitempty"`
 	Share  float64   `json:"share"` // of followed trips that have the segment
 	Events float64   `json:"events"`
