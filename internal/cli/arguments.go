@@ -141,8 +141,8 @@ func asURLs(command string, words []string) string {
 	return sample.CommandLine(args)
 }
 
-// brokenScheme matches a URL with a colon or a slash too few: "http//shop:80". A single colon may be
-// that of a port.
+// brokenScheme matches a URL with a colon or a slash too few: "http//shop:80". A single colon may
+// be that of a port.
 var brokenScheme = regexp.MustCompile(
 	`^([\w.-]+=)?(https?|postgres|postgresql|mysql|sqlserver)(?://|:/|:)([^/\d].*|\d+\.\d.*)$`)
 

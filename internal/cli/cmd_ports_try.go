@@ -53,8 +53,8 @@ func (t *tryFlags) file() string {
 
 var errWindows = errors.New("lines end as on Windows, and a shell takes such ends for parts of words")
 
-// unixEnds says how to make a file of commands without such ends, to be tried instead; "-": they came
-// on standard input.
+// unixEnds says how to make a file of commands without such ends, to be tried instead; "-": they
+// came on standard input.
 func unixEnds(file string) string {
 	if file == "-" {
 		file = "FILE"

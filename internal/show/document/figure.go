@@ -17,7 +17,8 @@ type Run struct {
 // Subject identifies what a figure is about. In a mesh that is a link from its client's node to its
 // server's, a node (From), or the whole mesh.
 type Subject struct {
-	// the study, or what tells runs of one study apart: compare, run, ladder, stream, sql, routes, …
+	// the study, or what tells runs of one study apart: compare, run, ladder, stream, sql, routes,
+	// …
 	Study                         string
 	Mode, Label                   string // with target and tune, as in tables
 	From, To, On, Load, Tune      string

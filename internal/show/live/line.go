@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Line returns a line of less than columns with the time left, and a page of the ratios so far or else
-// the next step.
+// Line returns a line of less than columns with the time left, and a page of the ratios so far or
+// else the next step.
 func Line(p Progress, all []analysis.Standing, page, columns int) string {
 	columns-- // a full line would wrap
 	line := timeLeft(p, columns)
@@ -37,8 +37,8 @@ func timeLeft(p Progress, columns int) string {
 		left)
 }
 
-// Beat returns a line of a log with the time passed, and a page of the ratios so far or else the next
-// step.
+// Beat returns a line of a log with the time passed, and a page of the ratios so far or else the
+// next step.
 func Beat(p Progress, all []analysis.Standing, page int) string {
 	const columns = 100
 	line := fmt.Sprintf("toll: %.0f of %.0f s, ", p.Elapsed, max(p.Elapsed, p.Total))

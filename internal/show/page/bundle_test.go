@@ -50,8 +50,8 @@ func TestBundleIsReproducible(t *testing.T) {
 	}
 }
 
-// Texts that do not fit get shorter, and stay as they are if they cannot. The packages of npm must be
-// installed.
+// Texts that do not fit get shorter, and stay as they are if they cannot. The packages of npm must
+// be installed.
 func TestFit(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if _, missing := os.Stat("web/node_modules/@observablehq/plot"); err != nil || missing != nil {

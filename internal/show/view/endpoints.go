@@ -34,8 +34,8 @@ func endpointsView(v *view) {
 	v.added, v.proven = routeAdded, uncounted
 }
 
-// askedBy returns the command that measures a load of endpoints. Its arguments are not kept: they may
-// have passwords.
+// askedBy returns the command that measures a load of endpoints. Its arguments are not kept: they
+// may have passwords.
 func askedBy(l sample.Load) string {
 	switch l.Kind {
 	case workload.Chat, workload.Batch:
@@ -46,8 +46,8 @@ func askedBy(l sample.Load) string {
 	return "toll run"
 }
 
-// uncounted returns a sentence on routes whose bytes are not counted, or "" if the packets of each were
-// captured.
+// uncounted returns a sentence on routes whose bytes are not counted, or "" if the packets of each
+// were captured.
 func uncounted(r *analysis.Report) string {
 	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Proven() }) {
 		return sentence.Uncounted

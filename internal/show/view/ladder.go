@@ -92,8 +92,8 @@ func measured(r *analysis.Report, steps []ladder.Step, l sample.Load) bool {
 	})
 }
 
-// levelsOf returns the levels of the steps by their labels: that of the step below and the price, so
-// that they agree, or else the step's own figure.
+// levelsOf returns the levels of the steps by their labels: that of the step below and the price,
+// so that they agree, or else the step's own figure.
 func levelsOf(r *analysis.Report, steps []ladder.Step, l sample.Load) map[string]float64 {
 	out := map[string]float64{}
 	for _, s := range steps {
@@ -142,8 +142,8 @@ func addsUnit(l sample.Load) string {
 	return adds
 }
 
-// markedPrice returns a price with a mark of its verdict, alone if the interval tells nothing about a
-// figure as large as level.
+// markedPrice returns a price with a mark of its verdict, alone if the interval tells nothing about
+// a figure as large as level.
 func markedPrice(p analysis.Price, unit string, level float64) document.Cell {
 	if p.LimitedBy != "" {
 		return document.Cell{Text: p.LimitedBy + " full", Style: styleOf(p.Verdict)}
@@ -170,8 +170,8 @@ func ladderKey(report *ladder.Report) string {
 	return printable.Capital(strings.Join(marksInWords(marks, "nothing measurable"), "; "))
 }
 
-// stepNote returns what a step adds to the one below it. With traced it says where in the kernel that
-// is spent, if this was traced.
+// stepNote returns what a step adds to the one below it. With traced it says where in the kernel
+// that is spent, if this was traced.
 func stepNote(steps []ladder.Step, i int, traced bool) string {
 	s := steps[i]
 	if s.Below == "" {

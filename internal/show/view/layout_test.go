@@ -28,8 +28,8 @@ var pageWidths = []int{1200, 400, onPaper}
 
 const onPaper = 690
 
-// layoutFaults returns what is wrong with the pages at each width, in the light or the dark theme, and
-// with printed ones.
+// layoutFaults returns what is wrong with the pages at each width, in the light or the dark theme,
+// and with printed ones.
 func layoutFaults(t *testing.T, pages map[string]string, dark bool) []string {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// overview returns the tables of a comparison's summary. Loads and CPU placements are columns of one
-// table for each place of the client; a single one has a table with a plot.
+// overview returns the tables of a comparison's summary. Loads and CPU placements are columns of
+// one table for each place of the client; a single one has a table with a plot.
 func overview(r *analysis.Report) (out []document.Section) {
 	cells := answering(r)
 	for _, g := range places(cells) {
@@ -114,8 +114,8 @@ func unlessBaseline(c analysis.Cell) int {
 	return 1
 }
 
-// fieldColumns returns the column of a field's differences, headed by its load, and the spare one of
-// its levels.
+// fieldColumns returns the column of a field's differences, headed by its load, and the spare one
+// of its levels.
 func fieldColumns(r *analysis.Report, cells []analysis.Cell, f field) []column {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c analysis.Cell) bool {
 		return fieldOf(c) != f
@@ -287,8 +287,8 @@ func remarks(r *analysis.Report, key string) []document.Section {
 		section(nil, run))
 }
 
-// grave lists the warnings after which figures may be wrong or missing. The answer has that of a busy
-// machine.
+// grave lists the warnings after which figures may be wrong or missing. The answer has that of a
+// busy machine.
 func grave(r *analysis.Report) []document.Section {
 	var texts []string
 	for _, w := range r.Warnings {

@@ -134,8 +134,8 @@ func (d *drawn) routes(dials []dial, who string) (out document.Section) {
 }
 
 // sees returns which client's address the server sees, as a sentence or, if the route is brief, as
-// what follows it. It returns "" if the route says so, if it is not known, and in brief if it is the
-// client's own.
+// what follows it. It returns "" if the route says so, if it is not known, and in brief if it is
+// the client's own.
 func (d *drawn) sees(path ports.Path, seen []string) string {
 	either := func(brief, whole string) string {
 		if d.whole {

@@ -116,8 +116,8 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	return out
 }
 
-// overText returns what Price.String does, in the form that a column's other intervals have, and "?"
-// if the interval tells nothing about a quantity as large as level.
+// overText returns what Price.String does, in the form that a column's other intervals have, and
+// "?" if the interval tells nothing about a quantity as large as level.
 func overText(p analysis.Price, level float64) string {
 	half := stats.Summary{Median: p.Median, Low: p.Low, High: p.High}.HalfWidth()
 	if p.N < 2 { // it may be as far from 0 on the other side

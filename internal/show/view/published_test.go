@@ -166,7 +166,8 @@ func TestPublishedIsNarrow(t *testing.T) {
 	}
 }
 
-// Wide intervals must not cost a table its places, its CPU columns and what the ratios are taken to.
+// Wide intervals must not cost a table its places, its CPU columns and what the ratios are taken
+// to.
 func TestPublishedWithWideIntervals(t *testing.T) {
 	m := measuredBulk(t)
 	for i := range m.File.Visits {

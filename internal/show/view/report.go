@@ -318,8 +318,8 @@ func foot(r *analysis.Report) []document.Section {
 	return append(append(out, absent(r)...), warnings(r)...)
 }
 
-// factsOf returns the values of a fact. If there are several, each names its modes, and placements of
-// a mode that has more than one value.
+// factsOf returns the values of a fact. If there are several, each names its modes, and placements
+// of a mode that has more than one value.
 func factsOf(r *analysis.Report, key string) []string {
 	cells := slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool {
 		return c.Facts[key] == ""

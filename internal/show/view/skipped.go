@@ -132,7 +132,8 @@ func (r *cause) alike(words []string) bool {
 	return true
 }
 
-// counts reports whether word i is a count of the words after it. A number at the end may be a code.
+// counts reports whether word i is a count of the words after it. A number at the end may be a
+// code.
 func counts(words []string, i int) bool {
 	_, err := strconv.Atoi(words[i])
 	return err == nil && i+1 < len(words)

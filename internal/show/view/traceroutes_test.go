@@ -45,8 +45,8 @@ func TestTracedRoutes(t *testing.T) {
 	}
 }
 
-// TestCostOfTracing says what tracing adds only where that is known to be more than nothing: on a busy
-// machine, traced requests may be the faster ones.
+// TestCostOfTracing says what tracing adds only where that is known to be more than nothing: on a
+// busy machine, traced requests may be the faster ones.
 func TestCostOfTracing(t *testing.T) {
 	for want, cost := range map[string]analysis.Price{
 		"tracing adds +6 ±2 µs to each (12 events)": µs(6, 2, stats.Costs),

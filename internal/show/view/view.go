@@ -146,7 +146,8 @@ func arrow(l sample.Load) string {
 	return "→"
 }
 
-// headed returns a function that returns a page with a heading, and the command that shows the same.
+// headed returns a function that returns a page with a heading, and the command that shows the
+// same.
 func headed(title, command string) func() document.Page {
 	return func() document.Page { return document.Page{Title: title, Command: command} }
 }
