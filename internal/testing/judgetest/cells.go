@@ -10,7 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Judged returns a cell from the host with a ratio of its primary metric, or the baseline if v is "".
+// Judged returns a cell from the host with a ratio of its primary metric, or the baseline if v is
+// "".
 func Judged(m mode.Name, to mode.Target, load string, ratio, half float64,
 	v stats.Verdict) analysis.Cell {
 	primary := analysis.Primary(sample.Load{Kind: load})

@@ -2,8 +2,8 @@ package judgetest
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Evidence returns evidence with the times, in ms, to the first token, to the last one and of slow gaps
-// by part: request, server, TCP, queue, relay, wire, client.
+// Evidence returns evidence with the times, in ms, to the first token, to the last one and of slow
+// gaps by part: request, server, TCP, queue, relay, wire, client.
 func Evidence(first, last, excess [7]float64) *sample.Evidence {
 	e := &sample.Evidence{Writes: true, Responses: 1, ByID: 1, Tokens: 24, Matched: 24,
 		ServerGap: 0.020, Gap: 0.020, Hops: []sample.EvidenceHop{

@@ -8,8 +8,8 @@ import (
 )
 
 // Routes returns a traced run over a direct route and, if relay is positive, one over a relay that
-// takes that long, in µs. The server takes 50 µs, and captures cost 1 µs in each of 6 or 10 segments.
-// change, unless nil, changes each trace.
+// takes that long, in µs. The server takes 50 µs, and captures cost 1 µs in each of 6 or 10
+// segments. change, unless nil, changes each trace.
 func Routes(relay float64, change func(*sample.Trace)) *sample.File {
 	const us, rounds = 1e-6, 24
 	f := &sample.File{Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{
@@ -88,8 +88,8 @@ func routeVisit(round, cell int, relayed bool, state sample.Tracing, us, relay, 
 	return v
 }
 
-// Divided says, for Routes, how the processes of a trace spent their parts: a tenth asleep, and relays
-// waiting for a CPU for a time, in s, and for another one around the p99.
+// Divided says, for Routes, how the processes of a trace spent their parts: a tenth asleep, and
+// relays waiting for a CPU for a time, in s, and for another one around the p99.
 func Divided(waits, late float64) func(*sample.Trace) {
 	return func(x *sample.Trace) {
 		var out []sample.Segment

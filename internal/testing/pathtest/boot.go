@@ -59,8 +59,8 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 	return m
 }
 
-// StartTied starts a command whose Pdeathsig is set: it gets the signal when the test's process ends,
-// also if that is killed. over must be called once the command has ended.
+// StartTied starts a command whose Pdeathsig is set: it gets the signal when the test's process
+// ends, also if that is killed. over must be called once the command has ended.
 func StartTied(t testing.TB, cmd *exec.Cmd) (over func()) {
 	t.Helper()
 	started, done := make(chan error), make(chan struct{})

@@ -44,8 +44,8 @@ var others = []struct {
 	{"29", "build", nil},
 }
 
-// Engines returns the Docker Engines to test, and skips the test if only Podman was asked for. If an
-// engine cannot be fetched, the test fails but continues with the others.
+// Engines returns the Docker Engines to test, and skips the test if only Podman was asked for. If
+// an engine cannot be fetched, the test fails but continues with the others.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	const here = "installed"

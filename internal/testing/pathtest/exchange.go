@@ -308,8 +308,8 @@ func (r *running) resent(t *testing.T) int64 {
 	return n
 }
 
-// await waits until the process says the word. If it does not in time, await describes the sockets of
-// all processes that take part, then kills it.
+// await waits until the process says the word. If it does not in time, await describes the sockets
+// of all processes that take part, then kills it.
 func (r *running) await(t *testing.T, word string, all ...*running) {
 	t.Helper()
 	sockets := make(chan string, 1)

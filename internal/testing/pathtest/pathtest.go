@@ -41,8 +41,8 @@ type Options struct {
 	// on emulated CPUs. Otherwise the last route on request represents a mode that is brief or has
 	// no rules of its own.
 	Short bool
-	// Usual tests only each mode's usual route alone, over UDP and with several servers and clients,
-	// and its others while all are built.
+	// Usual tests only each mode's usual route alone, over UDP and with several servers and
+	// clients, and its others while all are built.
 	Usual bool
 	// Brief lists modes built like others: their last route represents them over UDP and with
 	// several servers and clients.

@@ -22,8 +22,8 @@ var linked struct {
 
 // Toll returns the file of a static toll in a directory that every user may enter: the one that the
 // environment names, or one that is linked once per process and removed by RemoveToll. Its version
-// is devel, the test program's, because agents and hub must have the same. It keeps no history, does
-// not wait for free CPUs, and prints 100 columns.
+// is devel, the test program's, because agents and hub must have the same. It keeps no history,
+// does not wait for free CPUs, and prints 100 columns.
 func Toll(t testing.TB) string {
 	t.Helper()
 	err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes"),

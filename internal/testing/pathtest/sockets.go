@@ -36,9 +36,9 @@ func socketsOf(all []*running) string {
 var states = []string{"", "established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2",
 	"time-wait", "closed", "close-wait", "last-ack", "listen", "closing", "new-syn-recv"}
 
-// describe returns a line for each TCP socket in the network namespace of a process: both addresses,
-// the state, the bytes that wait to be acknowledged and to be read, and the inode, which is 0 for a
-// connection that no process has accepted yet.
+// describe returns a line for each TCP socket in the network namespace of a process: both
+// addresses, the state, the bytes that wait to be acknowledged and to be read, and the inode, which
+// is 0 for a connection that no process has accepted yet.
 func describe(pid int) (out []string, err error) {
 	p, err := procfs.NewFS("/proc/" + strconv.Itoa(pid))
 	if err != nil {

@@ -19,8 +19,8 @@ type Podman struct {
 }
 
 // podmanTree makes Debian's tree the root of a mount namespace: its podman needs later libraries
-// than the machine may have. chroot would keep it from user namespaces. The machine's cgroups may be
-// of both versions, with which crun does not work.
+// than the machine may have. chroot would keep it from user namespaces. The machine's cgroups may
+// be of both versions, with which crun does not work.
 const podmanTree = `set -e
 tree=$1 work=$2 home=$3
 shift 3

@@ -13,8 +13,8 @@ var update = flag.Bool("update", false, "write the golden files")
 // Updating reports whether the tests write what they would compare with.
 func Updating() bool { return *update }
 
-// Check fails the test unless got is the text of a file in testdata. With -update it writes the file
-// instead. On a mismatch it leaves NAME.got beside it.
+// Check fails the test unless got is the text of a file in testdata. With -update it writes the
+// file instead. On a mismatch it leaves NAME.got beside it.
 func Check(t testing.TB, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)

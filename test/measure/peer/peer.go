@@ -1,5 +1,5 @@
-// Package peer runs the tools that engineers use instead of toll's loops, and parses their output. A
-// program that imports it calls Inner before anything else.
+// Package peer runs the tools that engineers use instead of toll's loops, and parses their output.
+// A program that imports it calls Inner before anything else.
 package peer
 
 import (

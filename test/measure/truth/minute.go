@@ -30,7 +30,8 @@ type minuteRow struct {
 func (r minuteRow) times() float64 { return math.Expm1(r.their.half) / math.Expm1(r.ours.half) }
 
 // oneMinute compares the intervals that toll and the other tools reach in the same time, as an
-// engineer would use these: a second of each mode in turns, and the paired t-interval of the ratios.
+// engineer would use these: a second of each mode in turns, and the paired t-interval of the
+// ratios.
 func (t *trial) oneMinute(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()

@@ -44,8 +44,8 @@ var rivals = []rival{
 		unit: "1000 round trips a second", scale: 1e3},
 }
 
-// ratio returns toll's ratio for a mode of what the other tool's rate is: round trips a second, where
-// toll's verdict is about the time that each takes.
+// ratio returns toll's ratio for a mode of what the other tool's rate is: round trips a second,
+// where toll's verdict is about the time that each takes.
 func (r rival) ratio(report *analysis.Report, m mode.Name) (estimate, error) {
 	c, err := cell(report, string(m), "", r.load)
 	if err != nil {

@@ -83,8 +83,8 @@ func (s *summed) add(r *judged.Report) error {
 	return nil
 }
 
-// verdict tests whether the parts add up in as many traces as their intervals promise. Wide intervals
-// do not show that: what is not attributed could be most of what the route adds.
+// verdict tests whether the parts add up in as many traces as their intervals promise. Wide
+// intervals do not show that: what is not attributed could be most of what the route adds.
 func (s *summed) verdict() verdict {
 	v := holdsIf(len(s.rest) > 0 && s.agree >= least(len(s.rest), stats.Confidence, missRisk))
 	if mean(s.rest).half > plantedShare*math.Abs(mean(s.adds).at) {

@@ -62,8 +62,8 @@ func newRouteWorld(dir string) (w *routeWorld, err error) {
 	return w, inside(w.router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
 }
 
-// link connects a namespace with the router by a pair of devices. The namespace's is eth0. Without an
-// address of the router's, its device has none.
+// link connects a namespace with the router by a pair of devices. The namespace's is eth0. Without
+// an address of the router's, its device has none.
 func (w *routeWorld) link(ns *netns.NS, port, router, addr string) error {
 	tid, err := ns.TID()
 	if err != nil {
@@ -289,8 +289,8 @@ func sizeOf(b []byte) (int, error) {
 }
 
 // compare returns what requests to b take longer than those to a, which take turns for a time. Each
-// turn has a connection of its own, as each of toll's visits has: a long reply takes longer on one whose
-// windows are still small.
+// turn has a connection of its own, as each of toll's visits has: a long reply takes longer on one
+// whose windows are still small.
 func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) {
 	buffer := make([]byte, 2*large+1<<10)
 	var by []float64

@@ -36,8 +36,8 @@ type row struct {
 
 func (t *table) add(v verdict, cells ...string) { t.rows = append(t.rows, row{cells, v}) }
 
-// holds returns false if a row does not hold, and if those that are unclear are more than those that
-// hold, or none does.
+// holds returns false if a row does not hold, and if those that are unclear are more than those
+// that hold, or none does.
 func (t *table) holds() bool {
 	hold, open := 0, 0
 	for _, r := range t.rows {

@@ -84,8 +84,8 @@ func p99(xs []float64) float64 {
 	return xs[(len(xs)*99+percent-1)/percent-1]
 }
 
-// compare returns how far tokens' instants are from the logs, in s. The visits are those with evidence
-// of some rounds, each of one response, and the last ones of the logs.
+// compare returns how far tokens' instants are from the logs, in s. The visits are those with
+// evidence of some rounds, each of one response, and the last ones of the logs.
 func (l *logs) compare(visits []sample.Visit, rounds int) (wrote, left []float64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -211,8 +211,8 @@ func (m *moved) last() string {
 	return strings.Join(out, ", ")
 }
 
-// verdict tests whether the right part moved by the known amount, and each other by no more than its
-// limit, in s.
+// verdict tests whether the right part moved by the known amount, and each other by no more than
+// its limit, in s.
 func (m *moved) verdict(known amount, limit func(other string) float64) verdict {
 	v := mean(m.right).minus(known).within(plantedShare * math.Abs(known.at))
 	for name, all := range m.others {

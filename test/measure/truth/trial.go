@@ -117,7 +117,8 @@ func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	return c.stdout.Bytes(), err
 }
 
-// reported returns the error of a toll that ended, or nil if only cells failed: its report says why.
+// reported returns the error of a toll that ended, or nil if only cells failed: its report says
+// why.
 func reported(err error) error {
 	const exitCells = 4
 	var exit *exec.ExitError

@@ -1,7 +1,8 @@
 // Package truth shows that toll's results are true: it finds identical modes the same, it finds and
 // sizes planted differences, and its results do not depend on the length of slices, their order,
-// the other cells of the run, or the tool that measures. Of toll trace it shows that parts are where
-// they are said to be, also in routes to real servers, and of toll stream that it finds what delays tokens.
+// the other cells of the run, or the tool that measures. Of toll trace it shows that parts are
+// where they are said to be, also in routes to real servers, and of toll stream that it finds what
+// delays tokens.
 //
 // Each check prints a table in Markdown. A row whose interval is too wide to tell does not hold.
 //
