@@ -60,9 +60,10 @@ type outcomeOf struct {
 	path   *Path // of the report
 }
 
-// outcomes returns the connections of a report. A container's own address may change, so its name
-// stands for it.
-func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
+// outcomes returns the connections of a report, with new names of cards by those that they had. A
+// container's own address may change, so its name stands for it.
+func (r *Report) outcomes(renamed map[string]string) (order []compared,
+	all map[compared]outcomeOf) {
 	all = map[compared]outcomeOf{}
 	add := func(k compared, o outcomeOf) {
 		if _, ok := all[k]; !ok {
@@ -75,7 +76,7 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 	for _, row := range r.Ports {
 		for i := range row.Dials {
 			if p := &row.Dials[i]; !p.own && !p.self {
-				add(compared{row.Proto, p.Client.kin(), p.From, p.Dial, row.Port},
+				add(compared{row.Proto, p.Client.kin(), p.at(renamed), p.Dial, row.Port},
 					outcomeOf{p.serverOf(row.Server), p})
 			}
 		}
@@ -86,11 +87,24 @@ func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
 			if overIPv6(in.Dial) {
 				name += " over IPv6"
 			}
-			add(compared{in.Proto, p.Client.kin(), p.From, name, in.Port},
+			add(compared{in.Proto, p.Client.kin(), p.at(renamed), name, in.Port},
 				outcomeOf{p.serverOf(in.Server), p})
 		}
 	}
 	return order, all
+}
+
+// at returns From with the new name of the client's card, if it has one.
+func (p Path) at(renamed map[string]string) string {
+	now := renamed[p.card]
+	switch {
+	case now == "":
+	case p.From == atCard+p.card:
+		return atCard + now
+	case p.From == behindRouter+p.card+routerOf:
+		return behindRouter + now + routerOf
+	}
+	return p.From
 }
 
 // of returns the outcome of a connection, with an empty path if the report does not have it.
@@ -137,12 +151,18 @@ func (c Client) kin() string {
 
 // Since compares the report with an older one, of the file since.
 func (r *Report) Since(old *Report, since string) {
-	ours := func(card string) bool { return slices.Contains(r.cards, card) }
 	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}, Moved: []Change{},
-		Elsewhere: since != "" && len(old.cards) > 0 && len(r.cards) > 0 &&
-			!slices.ContainsFunc(old.cards, ours)}
-	before, was := old.outcomes()
-	order, is := r.outcomes()
+		Elsewhere: since != "" && len(old.cards) > 0 && len(r.cards) > 0}
+	renamed := map[string]string{}
+	for mac, was := range old.cards {
+		is, ours := r.cards[mac]
+		c.Elsewhere = c.Elsewhere && !ours
+		if was != "" && is != "" && was != is {
+			renamed[was] = is
+		}
+	}
+	before, was := old.outcomes(renamed)
+	order, is := r.outcomes(nil)
 	for _, k := range before {
 		if _, ok := is[k]; !ok {
 			order = append(order, k)
@@ -264,18 +284,23 @@ func joinRoutes(all []Reason) (out []Reason) {
 	return out
 }
 
-// cards returns the hardware addresses of the machine's network cards: of devices that are neither
-// made by software nor have their other end on the machine.
-func (f *Facts) cards() (out []string) {
+// cards returns the names of the machine's network cards by hardware address, "" if several have it:
+// of devices that are neither made by software nor have their other end on the machine.
+func (f *Facts) cards() map[string]string {
+	out := map[string]string{}
 	if f.Copy == nil {
-		return nil
+		return out
 	}
 	m := f.Copy.Machine
 	for _, l := range m.Spaces[0].Links {
 		_, end := m.Other(0, l)
 		card := l.Kind == "" || l.Kind == "device" || l.Pair() && end == nil
 		if card && slices.ContainsFunc(l.MAC, func(b byte) bool { return b != 0 }) {
-			out = append(out, string(l.MAC))
+			name := l.Name
+			if _, twice := out[string(l.MAC)]; twice {
+				name = ""
+			}
+			out[string(l.MAC)] = name
 		}
 	}
 	return out

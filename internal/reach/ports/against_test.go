@@ -128,3 +128,41 @@ func TestSinceElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A card that has another name now is the same one.
+func TestSinceRenamed(t *testing.T) {
+	mac := func(n byte) string { return string([]byte{2, 0, 0, 0, 0, n}) }
+	named := func(cards map[string]string, device string) *Report {
+		f := healthy()
+		for i, d := range f.Devices {
+			if d.Name == "eth0" {
+				f.Devices[i].Name = device
+			}
+		}
+		r := try(f, 0)
+		r.cards = cards
+		return r
+	}
+	old := func(macs ...byte) *Report {
+		cards := map[string]string{}
+		for _, n := range macs {
+			cards[mac(n)] = "eth0"
+		}
+		return named(cards, "eth0")
+	}
+	for name, c := range map[string]struct {
+		old  *Report
+		now  map[string]string
+		lost bool
+	}{
+		"renamed":      {old(1), map[string]string{mac(1): "enp1s0"}, false},
+		"another card": {old(2), map[string]string{mac(1): "enp1s0"}, true},
+		"one of two":   {old(1), map[string]string{mac(1): ""}, true},
+	} {
+		now := named(c.now, "enp1s0")
+		now.Since(c.old, "old.json")
+		if got := len(now.Changes.Lost) > 0; got != c.lost {
+			t.Errorf("%s: lost %+v", name, now.Changes.Lost)
+		}
+	}
+}

@@ -25,8 +25,12 @@ type place struct {
 	network   string       // the name of the bridge's network
 }
 
-// behindRouter begins the words for a machine behind a router.
-const behindRouter = "a machine behind "
+// The words for a machine at a card, and for one behind the card's router.
+const (
+	atCard       = "a machine at "
+	behindRouter = "a machine behind "
+	routerOf     = "'s router"
+)
 
 // anybody and anybody6 are addresses for documentation (RFC 5737, RFC 3849), which a machine behind
 // a router gets.
@@ -206,15 +210,14 @@ func (f *Facts) machines(six bool) []place {
 	hosts, virtual := f.hosting(), f.virtual(six)
 	for _, d := range f.Devices {
 		own := d.own(six)
-		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || hosts(d) || !d.Up ||
-			f.endsIn(d) {
+		if len(own) == 0 || d.alone() || hosts(d) || !d.Up || f.endsIn(d) {
 			continue
 		}
-		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: append(own, virtual...),
+		near := place{kind: Remote, from: atCard + d.Name, addrs: append(own, virtual...),
 			client: replica.Client{Card: d.Name}}
 		if main := d.Uplink && (!six || d.Uplink6); main || !six && d.Router || six && d.Router6 {
 			behind := near
-			behind.router, behind.from = true, behindRouter+d.Name+"'s router"
+			behind.router, behind.from = true, behindRouter+d.Name+routerOf
 			behind.client.Source = far
 			if main {
 				routers = append(routers, behind)
@@ -247,12 +250,15 @@ func (f *Facts) hosting() func(Device) bool {
 // routes, or because a load balancer or a BGP router sends packets here.
 func (f *Facts) virtual(six bool) (out []netip.Addr) {
 	for _, d := range f.Devices {
-		if d.Kind == "loopback" || d.Kind == "dummy" {
+		if d.alone() {
 			out = append(out, d.own(six)...)
 		}
 	}
 	return out
 }
+
+// alone reports whether no other machine is at the device.
+func (d Device) alone() bool { return slices.Contains([]string{"loopback", "dummy", "vrf"}, d.Kind) }
 
 // own returns the device's addresses, without link-local ones and those that every machine has.
 func (d Device) own(six bool) (out []netip.Addr) {

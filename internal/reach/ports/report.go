@@ -48,9 +48,9 @@ type Report struct {
 	Tried   *Tried    `json:"tried,omitempty"`
 	Missing []Missing `json:"missing"`
 
-	guessed bool     // nothing was tried in a copy of the machine
-	cards   []string // the hardware addresses of the machine's network cards
-	devices []Device // the machine's
+	guessed bool              // nothing was tried in a copy of the machine
+	cards   map[string]string // the names of the machine's network cards by hardware address
+	devices []Device          // the machine's
 }
 
 // Row is a port at a listening address.

@@ -205,8 +205,8 @@ func (r *Report) Try(before *Report, t *Tried) {
 	r.Tried = t
 	t.Still = []Exposed{}
 	t.others, t.one = cmp.Or(r.Client, machines), r.Port != 0
-	_, was := before.outcomes()
-	order, is := r.outcomes()
+	_, was := before.outcomes(nil)
+	order, is := r.outcomes(nil)
 	complete(was, is)
 	had, has := reachedAt(was), reachedAt(is)
 	for _, k := range order {
