@@ -202,6 +202,17 @@ func (l Listed) Hooks(device string) bool {
 	})
 }
 
+// Hooks reports whether a chain sees the device's frames.
+func (s Saved) Hooks(device string) bool {
+	for _, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
+		hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK))
+		if err == nil && (Listed{Devices: devicesOf(hook)}).Hooks(device) {
+			return true
+		}
+	}
+	return false
+}
+
 var familyNames = map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip",
 	unix.NFPROTO_ARP:    "arp",
 	unix.NFPROTO_NETDEV: "netdev", unix.NFPROTO_BRIDGE: "bridge", unix.NFPROTO_IPV6: "ip6"}

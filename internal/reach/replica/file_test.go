@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -32,8 +33,9 @@ func sampleMachine() *Machine {
 		Sysctls:   map[string]string{"net/ipv4/conf/eth0/rp_filter": "2"},
 		Nft: nft.Saved{Messages: []raw.Message{{
 			Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWTABLE, Data: []byte{2, 0, 0, 0}}}},
-		Text:    []RuleText{{Table: "ip filter", Chain: "INPUT", Number: 1, Text: "-A INPUT -j DROP"}},
-		Unknown: []Unknown{{What: "IPVS with 2 services"}},
+		Text: []RuleText{{Table: "ip filter", Chain: "INPUT", Number: 1, Text: "-A INPUT -j DROP"}},
+		Unknown: []Unknown{{What: "IPVS service tcp/10.96.0.1:443",
+			At: netip.MustParseAddrPort("10.96.0.1:443")}},
 	}}}
 }
 
@@ -47,7 +49,7 @@ func TestLoadIsWhatWriteWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := cmp.Options{cmpopts.IgnoreUnexported(Machine{}), cmpopts.EquateComparable()}
+	opts := cmp.Options{cmpopts.IgnoreUnexported(Machine{}), cmpopts.EquateComparable(netip.AddrPort{})}
 	if diff := cmp.Diff(m, got, opts); diff != "" {
 		t.Errorf("-written +loaded:\n%s", diff)
 	}

@@ -41,13 +41,16 @@ func started(t *testing.T, m *replica.Machine, sockets ...replica.Socket) *repli
 
 func TestStart(t *testing.T) {
 	m := &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo},
-		Unknown: []replica.Unknown{{What: "a program"}, {What: "another", Device: "eth0"}}}}}
+		Unknown: []replica.Unknown{{What: "a program"}, {What: "another", Device: "eth0"},
+			{What: "a service", At: netip.MustParseAddrPort("127.0.0.1:81")}}}}}
 	web := replica.Socket{Proto: "tcp", Addr: netip.MustParseAddrPort("127.0.0.1:80")}
 	s := started(t, m, web)
-	got, err := s.Dial(t.Context(), []replica.Dial{{Proto: "tcp", To: web.Addr}})
-	if err != nil || len(got) != 1 || len(got[0].Outcomes) != 1 ||
+	got, err := s.Dial(t.Context(), []replica.Dial{{Proto: "tcp", To: web.Addr},
+		{Proto: "tcp", To: netip.MustParseAddrPort("127.0.0.1:81")}})
+	if err != nil || len(got) != 2 || len(got[0].Outcomes) != 1 ||
 		got[0].Outcomes[0].Got != replica.Connected ||
-		len(got[0].Unsure) != 1 || got[0].Unsure[0] != "a program" {
+		!slices.Equal(got[0].Unsure, []string{"a program"}) ||
+		!slices.Equal(got[1].Unsure, []string{"a program", "a service"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, wrong := range []replica.Client{{Space: 1}, {Space: -1}} {

@@ -48,12 +48,12 @@ func (m *Machine) thin(sockets []Socket) (*Machine, absent) {
 			case l.Index == b.index:
 				text := "bridge " + l.Name + ": " + why
 				out.bridges[b] = text
-				out.doubts[b.space] = append(out.doubts[b.space], doubt{l.Name, text})
+				out.doubts[b.space] = append(out.doubts[b.space], doubt{device: l.Name, text: text})
 				l.Kind, l.NoARP, l.Data, l.VLANs = "dummy", true, nil, nil
 			case l.Master == b.index:
 				l.Master, l.Slave, l.VLANs = 0, nil, nil
 				if at, end := m.Other(b.space, *l); end != nil && at != b.space {
-					out.doubts[at] = append(out.doubts[at], doubt{"", "its bridge: " + why})
+					out.doubts[at] = append(out.doubts[at], doubt{text: "its bridge: " + why})
 				}
 			}
 		}

@@ -1,17 +1,18 @@
 package replica
 
 import (
-	"bytes"
+	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xfrm"
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // unknown returns the parts of s that affect packets and cannot be copied. s must be the calling
@@ -49,9 +50,8 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 		everywhere("BPF %s of the control group", text)
 	}
 	table, _ := os.ReadFile("/proc/thread-self/net/ip_vs") // missing without IPVS
-	if n := services(table); n > 0 {
-		everywhere("IPVS with %s", units.Plural(n, "service"))
-	}
+	refuses, _ := os.ReadFile("/proc/sys/net/ipv4/vs/nat_icmp_send")
+	out = append(out, services(table, strings.TrimSpace(string(refuses)) == "1")...)
 	arp, _ := os.ReadFile("/proc/thread-self/net/arp_tables_names")
 	out = append(out, s.oldTables(loaded, "/sys/module", arp)...)
 	if loaded.may("xfrm_user") {
@@ -134,14 +134,45 @@ func (s *Space) oldTables(loaded modules, dir string, arp []byte) (out []Unknown
 	return out
 }
 
-// services counts the services in IPVS's table.
-func services(text []byte) (n int) {
-	for line := range bytes.Lines(text) {
-		for _, kind := range []string{"TCP ", "UDP ", "SCTP ", "FWM "} {
-			if bytes.HasPrefix(line, []byte(kind)) {
-				n++
+// services returns the services in IPVS's table. Those of an address affect only packets to it, unless
+// IPVS refuses what comes from their servers outside its connections.
+func services(table []byte, refuses bool) (out []Unknown) {
+	for line := range strings.Lines(string(table)) {
+		kind, rest, _ := strings.Cut(line, " ")
+		if !slices.Contains([]string{"TCP", "UDP", "SCTP", "FWM"}, kind) {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		u := Unknown{What: "IPVS service of mark 0x" + strings.TrimLeft(name, "0")}
+		if kind != "FWM" {
+			at, ok := serviceAt(name)
+			if u.What = fmt.Sprintf("IPVS service %s/%s", strings.ToLower(kind), at); !ok {
+				u.What = "IPVS service " + name
+			}
+			if ok && !refuses {
+				u.At = at
 			}
 		}
+		out = append(out, u)
 	}
-	return n
+	return out
+}
+
+// serviceAt parses an address in IPVS's table, such as C000020B:1F90 or [2001:0db8:…]:1F90.
+func serviceAt(text string) (at netip.AddrPort, ok bool) {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 {
+		return at, false
+	}
+	port, err := strconv.ParseUint(text[i+1:], 16, 16)
+	if err != nil {
+		return at, false
+	}
+	if six, ok := strings.CutPrefix(text[:i], "["); ok {
+		a, err := netip.ParseAddr(strings.TrimSuffix(six, "]"))
+		return netip.AddrPortFrom(a, uint16(port)), err == nil
+	}
+	b, err := hex.DecodeString(text[:i])
+	a, whole := netip.AddrFromSlice(b)
+	return netip.AddrPortFrom(a, uint16(port)), err == nil && whole
 }

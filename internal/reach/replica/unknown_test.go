@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,10 +138,20 @@ Prot LocalAddress:Port Scheduler Flags
   -> RemoteAddress:Port Forward Weight ActiveConn InActConn
 TCP  0A600001:01BB rr
   -> C0A80A02:192B      Masq    1      0          0
+UDP  [2001:0db8:0000:0000:0000:0000:0000:0001]:0035 sh
 FWM  00000101 rr
 `
-	if n := services([]byte(table)); n != 2 {
-		t.Errorf("%d services, want 2", n)
+	v4, v6 := "10.96.0.1:443", "[2001:db8::1]:53"
+	want := []Unknown{{What: "IPVS service tcp/" + v4, At: netip.MustParseAddrPort(v4)},
+		{What: "IPVS service udp/" + v6, At: netip.MustParseAddrPort(v6)},
+		{What: "IPVS service of mark 0x101"}}
+	if got := services([]byte(table), false); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	for _, u := range services([]byte(table), true) {
+		if u.At.IsValid() {
+			t.Errorf("%+v concerns all packets", u)
+		}
 	}
 }
 

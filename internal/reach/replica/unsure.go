@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -21,18 +22,26 @@ import (
 type doubt struct {
 	device string // "": for all packets of the namespace
 	text   string
+	at     netip.AddrPort // the destination of the packets; zero: any
 }
 
 func (s *Session) findDoubts() [][]doubt {
 	out := make([][]doubt, len(s.machine.Spaces))
 	for i, space := range s.machine.Spaces {
 		for _, u := range space.Unknown {
-			out[i] = append(out[i], doubt{u.Device, u.What})
+			out[i] = append(out[i], doubt{u.Device, u.What, u.At})
+		}
+		for _, l := range space.Links { // a copy has no bonds, so packets do not cross their ports
+			on, ok := linkAt(space.Links, l.Master)
+			if ok && on.Kind != "bridge" && on.Kind != "vrf" && space.Nft.Hooks(l.Name) {
+				out[i] = append(out[i], doubt{device: l.Name,
+					text: fmt.Sprintf("rules at %s, a port of %s", l.Name, on.Name)})
+			}
 		}
 	}
 	for _, l := range s.lackOfCopies() {
 		if l.Space >= 0 && l.Space < len(out) {
-			out[l.Space] = append(out[l.Space], doubt{l.Device, l.What + ": " + l.Why})
+			out[l.Space] = append(out[l.Space], doubt{device: l.Device, text: l.What + ": " + l.Why})
 		}
 	}
 	for i, doubts := range s.absent.doubts {
@@ -90,6 +99,9 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	for i, devices := range crossed {
 		var all map[string]bool
 		for _, why := range s.doubts[i] {
+			if why.at.IsValid() && !s.leadsTo(d, a, why.at) {
+				continue
+			}
 			if why.device != "" && all == nil {
 				all = s.withBeside(i, devices)
 			}
@@ -106,6 +118,26 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// leadsTo reports whether packets of a connection may have had the destination.
+func (s *Session) leadsTo(d Dial, a Answer, to netip.AddrPort) bool {
+	is := func(at netip.AddrPort) bool {
+		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) == to
+	}
+	if is(d.To) || a.Lost != nil && is(a.Lost.Dst) ||
+		slices.ContainsFunc(a.Steps, func(s Step) bool { return is(s.Dst) }) {
+		return true
+	}
+	for _, x := range s.passed(a) {
+		any := netip.AddrPortFrom(to.Addr(), x.Addr.Port())
+		if is(x.Relay) || is(x.Addr) || x.Addr.Addr().IsUnspecified() && is(any) {
+			return true
+		}
+	}
+	return len(a.Steps) == 0 && slices.ContainsFunc(a.Outcomes, func(o Outcome) bool {
+		return o.Got != Connected // it is not known where
+	})
 }
 
 // withBeside returns the named devices of a namespace and those beside them.
