@@ -74,7 +74,7 @@ func ReadLinks() ([]Saved, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list links: %w", err)
 		}
-		filtering = filtering || s.filtersVLANs()
+		filtering = filtering || s.FiltersVLANs()
 		out = append(out, s)
 	}
 	if filtering {

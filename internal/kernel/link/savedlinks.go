@@ -198,7 +198,39 @@ func usual(a netlink.Attribute) bool {
 
 func nonZero(a netlink.Attribute) bool { return len(a.Data) > 0 && slices.Max(a.Data) > 0 }
 
-func (s Saved) filtersVLANs() bool {
+// AddVLAN makes a VLAN like s, with another name, on a device of the calling thread's namespace. ns
+// is the file descriptor of the namespace that it gets. It stays down.
+func AddVLAN(s Saved, name, on string, ns int) error {
+	parent, err := byName(on)
+	if err != nil {
+		return err
+	}
+	s.Name, s.Index, s.MAC, s.Parent = name, 0, nil, parent.Attrs().Index
+	return MakeLink(s, ns)
+}
+
+// Carries reports whether frames of a VLAN may leave by s, a port of a bridge that filters VLANs,
+// with tags or without.
+func (s Saved) Carries(vlan Saved) (tagged, untagged bool) {
+	const size, without = 4, 4 // of struct bridge_vlan_info, BRIDGE_VLAN_INFO_UNTAGGED
+	f, err := fieldsOf(vlan.Data, 0)
+	list, errList := attributesOf(s.VLANs, 0)
+	if err != nil || errList != nil || len(f[nl.IFLA_VLAN_ID]) != 2 {
+		return false, false
+	}
+	id := binary.NativeEndian.Uint16(f[nl.IFLA_VLAN_ID])
+	for _, a := range list {
+		if typeOf(a) == bridgeVLANs && len(a.Data) == size &&
+			binary.NativeEndian.Uint16(a.Data[2:]) == id {
+			untagged = binary.NativeEndian.Uint16(a.Data)&without != 0
+			tagged = !untagged
+		}
+	}
+	return tagged, untagged
+}
+
+// FiltersVLANs reports whether s is a bridge that filters VLANs.
+func (s Saved) FiltersVLANs() bool {
 	return s.Kind == "bridge" && slices.ContainsFunc(s.data(), func(a netlink.Attribute) bool {
 		return typeOf(a) == nl.IFLA_BR_VLAN_FILTERING
 	})

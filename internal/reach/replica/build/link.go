@@ -42,8 +42,10 @@ func (c *machine) makeLinks() error {
 			}
 		})
 	}
-	for _, s := range c.survey.segments {
-		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.raise(s))
+	for _, vlans := range []bool{false, true} { // which are on others' cards
+		for _, s := range c.survey.segments {
+			c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.raise(s, vlans))
+		}
 	}
 	for i, ns := range c.spaces {
 		if err := ns.Do(func() error { c.setLinks(i); return nil }); err != nil {
@@ -136,6 +138,15 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	}
 	make := func() error { return link.MakeLink(l, c.files[at.space]) }
 	c.try(at, space, make)
+	if _, ok := c.survey.trunks[at]; ok && c.refused[at] != nil {
+		// Rules and routes name it by name and index, not by kind.
+		delete(c.survey.trunks, at)
+		if c.from.Spaces[space].Nft.Hooks(below.Name) {
+			c.lack(at.space, "device "+l.Name+" is a card in place of a VLAN", l.Name, c.refused[at])
+		}
+		c.makeCard(at, l)
+		return
+	}
 	if err := c.refused[at]; err != nil && strings.HasPrefix(l.Kind, "ipvlan") {
 		// On the wire, a macvlan differs from an ipvlan only in its MAC address.
 		l.Kind, l.MAC, l.Data = "macvlan", nil, link.MacvlanBridge
@@ -145,12 +156,25 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	}
 }
 
-// raise sets up the other ends of a segment's cards, except those of cards without a carrier.
-func (c *machine) raise(s *segment) error {
-	return s.world.ns.Do(func() error {
-		var errs []error
-		for _, l := range s.cards {
-			name := end(device{s.space, l.Index})
+// raise makes and sets up the other ends of a segment's VLANs, or of its cards, except those of
+// devices without a carrier.
+func (c *machine) raise(s *segment, vlans bool) error {
+	var errs []error
+	for _, l := range s.cards {
+		at := device{s.space, l.Index}
+		trunk, is := c.survey.trunks[at]
+		if is != vlans {
+			continue
+		}
+		name := end(at)
+		if is {
+			other := c.survey.segmentOf(trunk).world.ns
+			errs = append(errs, other.Do(func() error {
+				return link.AddVLAN(l, name, end(trunk), s.world.file)
+			}))
+		}
+		errs = append(errs, s.world.ns.Do(func() error {
+			var errs []error
 			if len(s.cards) > 1 {
 				errs = append(errs, link.SetMaster(name, hall))
 			}
@@ -160,9 +184,10 @@ func (c *machine) raise(s *segment) error {
 			if l.Lower || !l.Up {
 				errs = append(errs, link.Up(name))
 			}
-		}
-		return errors.Join(errs...)
-	})
+			return errors.Join(errs...)
+		}))
+	}
+	return errors.Join(errs...)
 }
 
 // setLinks sets the devices' settings. Ports come before bridges, because a bridge's MTU follows

@@ -37,8 +37,8 @@ func roleOf(m *replica.Machine, space int, l link.Saved) role {
 		}
 		return pair
 	case "macvlan", "macvtap", "ipvlan", "ipvtap", "vlan":
-		at, below := m.Other(space, l)
-		if below == nil || l.Kind == "vlan" && !carries(m, at, *below) {
+		_, below := m.Other(space, l)
+		if below == nil || l.Kind == "vlan" && below.Kind == "vlan" {
 			return card
 		}
 		return child
@@ -49,17 +49,11 @@ func roleOf(m *replica.Machine, space int, l link.Saved) role {
 	return card
 }
 
-// carries reports whether frames with VLAN tags can pass the device in the copy. They cannot pass
-// cards, because worlds have no VLANs.
-func carries(m *replica.Machine, space int, l link.Saved) bool {
-	return l.Kind != "vlan" && roleOf(m, space, l) != card
-}
-
 // segment is a network outside the machine, or several networks that overlap.
 type segment struct {
 	space int
-	// cards lists the cards in the network. Of several ports of one bridge it has only the best
-	// (see rankOf).
+	// cards lists the cards in the network, and VLANs of other networks' cards. Of several ports of
+	// one bridge it has only the best (see rankOf).
 	cards []link.Saved
 	roots []device
 	own   []netip.Prefix // the machine's and its containers' addresses
@@ -75,13 +69,14 @@ type survey struct {
 	roles    map[device]role
 	roots    map[device]device // by device, the one with the addresses; see root
 	segments []*segment
+	trunks   map[device]device // the cards of VLANs in segments
 	own      map[device][]netip.Prefix
 	gates    map[device][]netip.Addr // see segment
 	taken    map[netip.Addr]bool     // addresses of the machine, its containers and routers
 }
 
 func surveyed(m *replica.Machine) *survey {
-	s := &survey{roles: map[device]role{}, roots: map[device]device{},
+	s := &survey{roles: map[device]role{}, roots: map[device]device{}, trunks: map[device]device{},
 		own: map[device][]netip.Prefix{}, gates: map[device][]netip.Addr{},
 		taken: map[netip.Addr]bool{}}
 	for i := range m.Spaces {
@@ -119,6 +114,7 @@ func surveyed(m *replica.Machine) *survey {
 	for i := range m.Spaces {
 		s.findSegments(m, i)
 	}
+	s.findTrunks(m)
 	return s
 }
 
@@ -144,7 +140,7 @@ func (s *survey) root(m *replica.Machine, space int, l link.Saved) device {
 func (s *survey) findSegments(m *replica.Machine, space int) {
 	cards := map[device][]link.Saved{}
 	for _, l := range m.Spaces[space].Links {
-		if s.roles[device{space, l.Index}] == card {
+		if s.roles[device{space, l.Index}] == card || s.outward(m, space, l) {
 			on := s.roots[device{space, l.Index}]
 			cards[on] = append(cards[on], l)
 		}
@@ -160,6 +156,61 @@ func (s *survey) findSegments(m *replica.Machine, space int) {
 		s.add(&segment{space: space, cards: cards[on][:1], roots: []device{on},
 			own: s.own[on], gates: s.gates[on]})
 	}
+}
+
+// outward reports whether the device is a VLAN on a card, or on a bridge, which may have one as a
+// port.
+func (s *survey) outward(m *replica.Machine, space int, l link.Saved) bool {
+	at, below := m.Other(space, l)
+	return l.Kind == "vlan" && s.roles[device{space, l.Index}] == child &&
+		(s.roles[device{at, below.Index}] == card || below.Kind == "bridge")
+}
+
+// findTrunks finds the card of each VLAN in a segment. A VLAN of a card that leads nowhere is itself
+// made as a card. One of a bridge leads nowhere without a card, or is the network of the card that
+// has it untagged.
+func (s *survey) findTrunks(m *replica.Machine) {
+	for _, n := range slices.Clone(s.segments) {
+		n.cards = slices.DeleteFunc(n.cards, func(l link.Saved) bool {
+			at := device{n.space, l.Index}
+			if s.roles[at] != child {
+				return false
+			}
+			space, below := m.Other(n.space, l)
+			on := device{space, below.Index}
+			base, trunk, ok := s.trunk(on)
+			tagged, untagged := trunk.Carries(l)
+			switch {
+			case s.roles[on] == card && !ok:
+				s.roles[at] = card
+			case s.roles[on] == card || ok && (tagged || !below.FiltersVLANs()):
+				s.trunks[at] = device{base.space, trunk.Index}
+			case ok && untagged:
+				base.roots = append(base.roots, s.roots[at])
+				base.own = append(slices.Clip(base.own), n.own...)
+				base.gates = append(slices.Clip(base.gates), n.gates...)
+				return true
+			default:
+				return true
+			}
+			return false
+		})
+	}
+	s.segments = slices.DeleteFunc(s.segments, func(n *segment) bool { return len(n.cards) == 0 })
+}
+
+// trunk returns the card by which frames of a card or a bridge leave, and its segment.
+func (s *survey) trunk(on device) (in *segment, l link.Saved, ok bool) {
+	if in = s.around(on); in == nil {
+		return nil, l, false
+	}
+	for _, l := range in.cards {
+		at := device{in.space, l.Index}
+		if s.roles[at] == card && (at == on || s.roles[on] != card && s.roots[at] == on) {
+			return in, l, true
+		}
+	}
+	return nil, l, false
 }
 
 // rankOf returns the rank of a card among those of its bridge; the lowest is the best. Those that

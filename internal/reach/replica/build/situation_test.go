@@ -94,6 +94,43 @@ func TestIPvlan(t *testing.T) {
 	}
 }
 
+// Other machines are in the VLAN of a card. A kernel without VLANs makes it as a card.
+func TestVLAN(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add vl0 link eth0 type macvlan mode bridge", "addr add 10.30.0.1/24 dev vl0",
+		"link set vl0 up")
+	for _, c := range []struct {
+		rules string
+		doubt bool // without VLANs
+	}{
+		{"add chain netdev x in { type filter hook ingress device docker0 priority 0; }", false},
+		{"add chain netdev x in { type filter hook ingress device eth0 priority 0; }", true},
+	} {
+		s.in(s.spaces[0], "nft add table netdev x ; delete table netdev x ; add table netdev x ; "+
+			c.rules)
+		m := s.machine()
+		for i := range m.Spaces[0].Links {
+			if l := &m.Spaces[0].Links[i]; l.Name == "vl0" {
+				l.Kind, l.Data = "vlan", []byte{6, 0, 1, 0, 30, 0, 0, 0} // IFLA_VLAN_ID
+			}
+		}
+		r, err := replica.Start(t.Context(), m, []replica.Socket{socket(0, "0.0.0.0:9000")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range []replica.Client{{Card: "vl0"}, from("vl0", "10.30.0.77")} {
+			a := s.dial(r, from, "10.30.0.1:9000")
+			if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || len(a.Unsure) != len(r.Lacks()) ||
+				len(a.Unsure) > 0 && !c.doubt {
+				t.Errorf("%s: %+v, %+v", c.rules, a, r.Lacks())
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Two cards on one cable: replies may leave by the other one.
 func TestTwoCards(t *testing.T) {
 	s := newSite(t)

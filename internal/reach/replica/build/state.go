@@ -68,7 +68,7 @@ func (c *machine) reread(ctx context.Context, which, moved []int) error {
 func (c *machine) surveyAgain() error {
 	now := surveyed(c.from)
 	maps.Copy(now.taken, c.survey.taken)
-	now.segments = c.survey.segments
+	now.segments, now.trunks = c.survey.segments, c.survey.trunks
 	c.survey = now
 	for _, s := range now.segments {
 		own, gates := s.own, s.gates
