@@ -39,9 +39,15 @@ const (
 	infoBytesReceived = 128
 )
 
-// Table lists the listening sockets and the established TCP connections, without privilege.
-func Table() ([]Socket, error) {
-	tcp, err := list("tcp", unix.IPPROTO_TCP, 1<<established|1<<listen)
+// Table lists the listening sockets and the established TCP connections, without privilege. For the
+// connections the kernel looks through those of all namespaces.
+func Table() ([]Socket, error) { return table(1<<established | 1<<listen) }
+
+// Listening lists the listening sockets, like Table.
+func Listening() ([]Socket, error) { return table(1 << listen) }
+
+func table(states uint32) ([]Socket, error) {
+	tcp, err := list("tcp", unix.IPPROTO_TCP, states)
 	if err != nil {
 		return nil, err
 	}

@@ -332,7 +332,10 @@ func (c *collector) inner(x ports.Container, relays map[string]bool) bool {
 // listenersIn reads the container's sockets. Without privileges, V6Only and queues are not known.
 func (c *collector) listenersIn(x *ports.Container) {
 	err := netns.Visit(x.PID, func() error {
-		all, err := sock.Table()
+		all, err := sock.Listening()
+		if err == nil && slices.ContainsFunc(all, func(s sock.Socket) bool { return s.Waiting > 0 }) {
+			all, err = sock.Table() // with the connections that wait
+		}
 		if err == nil {
 			x.Listeners = c.listeners(all, x.Space)
 		}
