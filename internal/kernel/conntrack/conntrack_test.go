@@ -96,7 +96,7 @@ func TestTable(t *testing.T) {
 		if got, err := Flows(func(Flow) bool { return true }); err != nil || len(got) != 0 {
 			t.Errorf("after it was removed: %+v, %v", got, err)
 		}
-		if got, err := Translations("tcp", false, Rewrite{To: server, Now: server}.Selects); err != nil ||
+		if got, err := Translations("tcp", Rewrite{To: server, Now: server}.Selects); err != nil ||
 			len(got) != 1 || got[0].From != direct {
 			t.Errorf("the other one: %v, %v", got, err)
 		}
@@ -129,12 +129,12 @@ func TestRewrite(t *testing.T) {
 			"source-changed": {Rewrite{Proto: "tcp", To: dialed, Now: server, Source: Changed},
 				false},
 		} {
-			got, err := Translations(tt.of.Proto, false, tt.of.Selects)
+			got, err := Translations(tt.of.Proto, tt.of.Selects)
 			if err != nil || (len(got) == 1) != tt.want || tt.want && got[0].From != through {
 				t.Errorf("%s: %v, %v", name, got, err)
 			}
 		}
-		if _, err := Translations("sctp", false, Rewrite{To: dialed}.Selects); err == nil {
+		if _, err := Translations("sctp", Rewrite{To: dialed}.Selects); err == nil {
 			t.Error("an unknown protocol is accepted")
 		}
 		return nil

@@ -22,15 +22,14 @@ func translation(f *netlink.ConntrackFlow) Translation {
 		f.Reverse.SrcPort)}
 }
 
-// Translations lists the connections of a protocol and address family that pick accepts, whether
-// they got an answer or not. A connection that a rule dropped is not in the table.
-func Translations(proto string, six bool, pick func(Translation) bool) (out []Translation,
-	err error) {
+// Translations lists the connections of a protocol that pick accepts, whether they got an answer or
+// not. A connection that a rule dropped is not in the table.
+func Translations(proto string, pick func(Translation) bool) (out []Translation, err error) {
 	number, ok := protocols[proto]
 	if !ok {
 		return nil, fmt.Errorf("list connections: unknown protocol %q", proto)
 	}
-	flows, err := table(family(six))
+	flows, err := table(unix.AF_UNSPEC)
 	for _, f := range flows {
 		if x := translation(f); f.Forward.Protocol == number && pick(x) {
 			out = append(out, x)
@@ -46,7 +45,7 @@ func family(six bool) netlink.InetFamily {
 	return unix.AF_INET
 }
 
-// Take is like Translations. It also removes TCP connections that have ended from the table, and
+// Take is like Translations, for an address family. It also removes TCP connections that have ended from the table, and
 // returns them apart. The kernel would keep them for up to two minutes
 // (nf_conntrack_tcp_timeout_time_wait), and a new connection from the same port takes the entry's
 // place.
@@ -71,7 +70,9 @@ func Take(proto string, six bool, pick func(Translation) bool) (open, ended []Tr
 			return nil, ended, fmt.Errorf("remove from conntrack's table: %w", err)
 		}
 	}
-	open, err = Translations(proto, six, pick)
+	open, err = Translations(proto, func(t Translation) bool {
+		return t.From.Addr().Is6() == six && pick(t)
+	})
 	return open, ended, err
 }
 

@@ -58,14 +58,12 @@ func (s *serving) redirected() (from []netip.AddrPort) {
 				if use, err := conntrack.Read(); err != nil || use.Entries == 0 {
 					return err
 				}
-				for _, six := range []bool{false, true} {
-					_, _ = conntrack.Translations(proto, six, func(t conntrack.Translation) bool {
-						if t.To != t.Now && slices.Contains(to, t.Now) && !slices.Contains(to, t.To) {
-							to, from, found = append(to, t.To), append(from, t.To), true
-						}
-						return false
-					})
-				}
+				_, _ = conntrack.Translations(proto, func(t conntrack.Translation) bool {
+					if t.To != t.Now && slices.Contains(to, t.Now) && !slices.Contains(to, t.To) {
+						to, from, found = append(to, t.To), append(from, t.To), true
+					}
+					return false
+				})
 				return nil
 			})
 		}

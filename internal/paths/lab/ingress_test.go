@@ -80,7 +80,7 @@ func TestIngressIsTracked(t *testing.T) {
 		self := ingressNet.nth(sandboxHost).Addr()
 		r := conntrack.Rewrite{Proto: "tcp", To: d.ingress[0].to,
 			Now: netip.AddrPortFrom(services[0].task, publishedPort), As: self}
-		got, err := conntrack.Translations(r.Proto, false, r.Selects)
+		got, err := conntrack.Translations(r.Proto, r.Selects)
 		if err == nil && (len(got) != 1 || got[0].From.Addr() != s.b.addr.Addr()) {
 			t.Errorf("connections %v, want one from %s", got, s.b.addr.Addr())
 		}

@@ -24,14 +24,12 @@ func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Tr
 	if space.translated == nil {
 		space.translated = map[[2]netip.AddrPort]conntrack.Translation{}
 		_ = w.net.spaces[place].Do(func() error { // without connection tracking there is no NAT
-			for _, six := range []bool{false, true} {
-				_, _ = conntrack.Translations("tcp", six, func(t conntrack.Translation) bool {
-					if t.Now != t.To || t.As != t.From {
-						space.translated[[2]netip.AddrPort{t.From, t.To}] = t
-					}
-					return false
-				})
-			}
+			_, _ = conntrack.Translations("tcp", func(t conntrack.Translation) bool {
+				if t.Now != t.To || t.As != t.From {
+					space.translated[[2]netip.AddrPort{t.From, t.To}] = t
+				}
+				return false
+			})
 			return nil
 		})
 	}

@@ -301,31 +301,29 @@ type scanners struct{ list []*scanner }
 // machine, or where nothing listens. It asks once for all scans, because the kernel looks through
 // the connections of all namespaces.
 func (all *scanners) redirected(ruled []*netns.NS) error {
-	for _, six := range []bool{false, true} {
-		by := map[netip.AddrPort][]*scanner{}
-		for _, s := range all.list {
-			if s.six == six && s.source.IsValid() {
-				by[s.source] = append(by[s.source], s)
-			}
+	by := map[netip.AddrPort][]*scanner{}
+	for _, s := range all.list {
+		if s.source.IsValid() {
+			by[s.source] = append(by[s.source], s)
 		}
-		for _, ns := range ruled {
-			if len(by) == 0 {
-				break
-			}
-			err := ns.Do(func() error {
-				_, err := conntrack.Translations("tcp", six, func(t conntrack.Translation) bool {
-					for _, s := range by[t.From] {
-						if t.To.Addr() == s.addr && t.Now != t.To {
-							s.open[t.To.Port()] = true
-						}
+	}
+	for _, ns := range ruled {
+		if len(by) == 0 {
+			break
+		}
+		err := ns.Do(func() error {
+			_, err := conntrack.Translations("tcp", func(t conntrack.Translation) bool {
+				for _, s := range by[t.From] {
+					if t.To.Addr() == s.addr && t.Now != t.To {
+						s.open[t.To.Port()] = true
 					}
-					return false
-				})
-				return err
+				}
+				return false
 			})
-			if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
-				return err
-			}
+			return err
+		})
+		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+			return err
 		}
 	}
 	return nil
