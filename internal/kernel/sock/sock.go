@@ -80,21 +80,29 @@ func Supported() error {
 // sockets returns the inodes of the sockets that a process has open. Unlike procfs's
 // FileDescriptorTargets, it returns an error if it may not read some of them.
 func sockets(pid int) (map[uint32]bool, error) {
-	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-	fds, err := os.ReadDir(dir)
-	if err != nil {
+	failed := func(err error) (map[uint32]bool, error) {
 		return nil, fmt.Errorf("read sockets of process %d: %w", pid, err)
 	}
+	dir, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
+	if err != nil {
+		return failed(err)
+	}
+	defer dir.Close()
+	fds, err := dir.Readdirnames(-1)
+	if err != nil {
+		return failed(err)
+	}
 	out := map[uint32]bool{}
+	var to [64]byte // a socket's name is shorter
 	for _, fd := range fds {
-		to, err := os.Readlink(filepath.Join(dir, fd.Name()))
+		n, err := unix.Readlinkat(int(dir.Fd()), fd, to[:])
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read sockets of process %d: %w", pid, err)
+			return failed(err)
 		}
-		if n, ok := strings.CutPrefix(to, "socket:["); ok {
+		if n, ok := strings.CutPrefix(string(to[:n]), "socket:["); ok {
 			if inode, err := strconv.ParseUint(strings.TrimSuffix(n, "]"), 10, 32); err == nil {
 				out[uint32(inode)] = true
 			}

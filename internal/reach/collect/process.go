@@ -48,8 +48,9 @@ func (c *collector) processes() {
 		if err != nil {
 			continue // ended meanwhile
 		}
-		p := process{Process: ports.Process{PID: pid, Name: ports.RelayName(name(proc), args),
-			Container: containerID(proc)}, parent: parent(proc)}
+		comm, parent := status(proc)
+		p := process{Process: ports.Process{PID: pid, Name: ports.RelayName(comm, args),
+			Container: containerID(proc)}, parent: parent}
 		if p.parent == os.Getpid() && len(args) > 1 && args[1] == replica.Arg {
 			continue // of the copy that is to be made
 		}
@@ -63,7 +64,6 @@ func (c *collector) processes() {
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(args); ok {
-			c.uid[pid] = user(proc)
 			px.PID, px.Command, px.Space = pid, args, p.space
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
@@ -79,8 +79,8 @@ func (c *collector) processes() {
 	// a container's first process first
 	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID })
 	parents := c.parents()
-	for pid := range c.uid {
-		c.ancestors[pid] = ancestors(pid, parents)
+	for _, p := range c.f.Proxies {
+		c.ancestors[p.PID] = ancestors(p.PID, parents)
 	}
 	c.setContainers(parents)
 	c.setOwners(open)
@@ -131,12 +131,13 @@ func (c *collector) setOwners(open map[int]map[uint32]bool) {
 	}
 }
 
-func parent(p procfs.Proc) int {
+// status returns the name and the parent of a process.
+func status(p procfs.Proc) (name string, parent int) {
 	stat, err := p.Stat()
 	if err != nil {
-		return 0
+		return "?", 0
 	}
-	return stat.PPID
+	return strings.TrimSpace(stat.Comm), stat.PPID
 }
 
 func user(p procfs.Proc) uint32 {
@@ -149,19 +150,19 @@ func user(p procfs.Proc) uint32 {
 
 const nobody = 1<<32 - 1 // no user's number
 
+// userOf returns the user of a process, or nobody.
+func (c *collector) userOf(pid int) uint32 {
+	if _, known := c.uid[pid]; !known {
+		c.uid[pid] = owner(pid)
+	}
+	return c.uid[pid]
+}
+
 func ancestors(pid int, parents map[int]int) (out []int) {
 	for at := parents[pid]; at != 0 && !slices.Contains(out, at); at = parents[at] {
 		out = append(out, at)
 	}
 	return out
-}
-
-func name(p procfs.Proc) string {
-	comm, err := p.Comm()
-	if err != nil {
-		return "?"
-	}
-	return comm
 }
 
 var id64 = regexp.MustCompile(`[0-9a-f]{64}`)
@@ -358,7 +359,7 @@ func (c *collector) elsewhere(p ports.Proxy, users map[uint32]uint32) bool {
 				return o.PID == p.PID
 			})
 		}
-		return l.Addr == p.Host && users[l.Inode] == c.uid[p.PID] && !c.contained[p.PID] &&
+		return l.Addr == p.Host && users[l.Inode] == c.userOf(p.PID) && !c.contained[p.PID] &&
 			!slices.ContainsFunc(c.procs, func(o process) bool {
 				return ports.IsRelay(o.Name) && slices.Contains(c.ancestors[p.PID], o.PID)
 			})
