@@ -31,5 +31,6 @@ done
 kill $!
 END
 own_network run.sh >seen
-expect "rates and bursts, of 512 MiB each" "rate 1Mbit burst 21474835b, rate 10Mbit burst 193273526b, \
-rate 15500Kbit burst 4294964b, rate 16Mbit burst 512Mb" "$(paste -sd, seen | sed 's/,/, /g')"
+expect "rates and bursts, of 512 MiB each" "rate 1Mbit burst 21474835b, \
+rate 10Mbit burst 193273526b, rate 15500Kbit burst 4294964b, rate 16Mbit burst 512Mb" \
+	"$(paste -sd, seen | sed 's/,/, /g')"
