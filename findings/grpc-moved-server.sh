@@ -78,7 +78,7 @@ const old = await call(client)
 const start = Date.now()
 fs.writeFileSync('node', '')
 while (!fs.existsSync('moved')) await sleep(50)
-const fresh = await call(make({ 'grpc.use_local_subchannel_pool': 1 }))
+const fresh = await call(make({}))
 console.log('new', old, fresh, (Date.now() - start) / 1000)
 for (;;) {
 	try {
