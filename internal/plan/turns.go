@@ -12,6 +12,8 @@ import (
 type Turn struct {
 	Cells []int // indexes into Plan.Cells
 	Epoch bool
+	// Brief means that all cells of the epoch are known, so its slices are as short as they may be.
+	Brief bool
 }
 
 // Turns returns the turns of a round in an order shuffled by the seed. Each cell is in one of them.

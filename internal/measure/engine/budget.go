@@ -42,10 +42,7 @@ func (b *budget) note(p sample.Plan, t plan.Turn, took float64) {
 	if b.spent == nil {
 		b.spent = map[sample.Cell]float64{}
 	}
-	if t.Epoch {
-		took -= b.length
-	}
-	spent := max(0, took)
+	spent := max(0, took-b.lengthOf(p, t))
 	if before := b.spent[turnOf(p, t)]; before > 0 {
 		b.slower = min(max(1, spent/before), mostSlower)
 	}
@@ -55,11 +52,26 @@ func (b *budget) note(p sample.Plan, t plan.Turn, took float64) {
 	b.spent[turnOf(p, t)] = spent
 }
 
-// besides returns the time that the turns spend on everything but slices, and their epochs.
+// lengthOf returns the length of a turn's slices, in s; 0: it is a visit.
+func (b *budget) lengthOf(p sample.Plan, t plan.Turn) float64 {
+	switch {
+	case t.Brief:
+		return leastShare * p.Epoch
+	case t.Epoch:
+		return b.length
+	}
+	return 0
+}
+
+// besides returns the time that the turns spend on everything but slices whose length the budget
+// decides, and the number of epochs with such slices.
 func (b *budget) besides(p sample.Plan, turns []plan.Turn) (seconds float64, epochs int) {
 	for _, t := range turns {
 		seconds += b.spent[turnOf(p, t)]
-		if t.Epoch {
+		switch {
+		case t.Brief:
+			seconds += b.lengthOf(p, t)
+		case t.Epoch:
 			epochs++
 		}
 	}
@@ -135,7 +147,7 @@ func (r *run) limit() float64 {
 
 // shorten makes the next epochs as long as the time that is left allows.
 func (b *budget) shorten(p sample.Plan, t plan.Turn, left float64) {
-	if t.Epoch && p.Trace == nil {
+	if t.Epoch && !t.Brief && p.Trace == nil {
 		b.length = min(b.length, max(left-b.expected(p, t), leastShare*p.Epoch))
 	}
 }

@@ -45,14 +45,14 @@ func (g *member) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.
 
 // epoch visits all cells at once. When all workers are connected, each cell gets its slices and its
 // window.
-func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
-	all := make([]*member, len(cells))
-	for i, cell := range cells {
+func (r *run) epoch(ctx context.Context, round int, t plan.Turn) []sample.Visit {
+	all := make([]*member, len(t.Cells))
+	for i, cell := range t.Cells {
 		c := r.Plan.Cells[cell]
 		all[i] = &member{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)],
 			visit: sample.Visit{Turn: r.turn(round, cell)}}
 	}
-	r.host(ctx, round, all)
+	r.host(ctx, round, all, r.budget.lengthOf(r.Plan, t))
 	out := make([]sample.Visit, len(all))
 	for i, g := range all {
 		if g.err != nil {
@@ -64,7 +64,8 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	return out
 }
 
-func (r *run) host(ctx context.Context, round int, all []*member) {
+// host measures the members' epoch, whose slices take length seconds.
+func (r *run) host(ctx context.Context, round int, all []*member, length float64) {
 	state := r.state(round)
 	each := func(f func(g *member) error) { eachMember(all, f) }
 	defer func() { // after a failure an end may be blocked for good
@@ -83,7 +84,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 	r.open(ctx, all)
 	t, err := r.attach(state, all)
 	defer t.end()
-	table := r.timetable(round, all)
+	table := r.timetable(round, all, length)
 	contended := r.contend(endsOf(all)...)
 	if err == nil {
 		err = r.undisturbed(func() error { return r.follow(ctx, table, all, t) })
@@ -210,9 +211,9 @@ func (r *run) readPaths(all []*member, take func(g *member, c []sample.Counters)
 	})
 }
 
-func (r *run) timetable(round int, all []*member) plan.Timetable {
+func (r *run) timetable(round int, all []*member, length float64) plan.Timetable {
 	var cells []int
-	pace := plan.Pace{Length: r.budget.length, Known: r.known, Drain: r.drains}
+	pace := plan.Pace{Length: length, Known: r.known, Drain: r.drains}
 	for _, g := range all {
 		if g.err == nil {
 			cells = append(cells, g.cell)

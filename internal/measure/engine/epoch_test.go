@@ -256,15 +256,21 @@ func TestKnownCells(t *testing.T) {
 	if r.err != nil || r.end.Reason != sample.EndedByBudget {
 		t.Fatalf("%+v, %v", r.end, r.err)
 	}
-	epochs := map[string]int{}
+	epochs, slots := map[string]int{}, map[string][]int{}
 	for _, v := range r.file.Visits {
 		c := r.file.Header.Plan.Cells[v.Cell]
 		if !c.Control && c.Mode == "host" {
 			epochs[c.Load]++
+			if v.Round > 0 {
+				slots[c.Load] = append(slots[c.Load], len(v.Slices.Slots))
+			}
 		}
 	}
-	if epochs["rr"] == 0 || 3*epochs["rr"] > epochs["bulk"] {
-		t.Errorf("epochs by load: %v", epochs)
+	if epochs["rr"] < 2 || 3*epochs["rr"] > epochs["bulk"] {
+		t.Fatalf("epochs by load: %v", epochs)
+	}
+	if short, long := slices.Max(slots["rr"]), slices.Min(slots["bulk"]); 3*short > long {
+		t.Errorf("slices of known cells %v, of others %v", slots["rr"], slots["bulk"])
 	}
 }
 

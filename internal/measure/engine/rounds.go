@@ -17,6 +17,10 @@ const (
 	retryEvery  = 4
 )
 
+// An epoch of which all cells are known is only measured in every lookEvery-th round, and briefly,
+// because a path may break.
+const lookEvery = 4
+
 func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		turns := r.busy(round)
@@ -69,11 +73,9 @@ func (r *run) skipped(round, cell int) bool {
 		r.fails[cell] >= giveUpAfter && round%retryEvery != 0
 }
 
-// idle reports whether to leave out an epoch because all of its cells are known. It occasionally
-// returns false for such an epoch, because a path may break.
-func (r *run) idle(round int, cells []int) bool {
-	const seldom = 4
-	return r.Plan.Rounds == 0 && round%seldom != 0 &&
+// settled reports whether all of the cells are known, and the run has no number of rounds.
+func (r *run) settled(cells []int) bool {
+	return r.Plan.Rounds == 0 &&
 		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
 }
 
@@ -83,7 +85,7 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	defer cancel()
 	made := r.repeated(inner, func() []sample.Visit {
 		if t.Epoch {
-			return r.epoch(inner, round, t.Cells)
+			return r.epoch(inner, round, t)
 		}
 		return []sample.Visit{r.visit(inner, round, t.Cells[0])}
 	})
@@ -221,12 +223,13 @@ func (r *run) tell(round, i, n int, t plan.Turn) {
 		Visits:  n, Elapsed: r.elapsed(), Total: total})
 }
 
-// busy returns the turns of a round without skipped cells and idle epochs.
+// busy returns the turns of a round without skipped cells, and without most epochs of known cells.
 func (r *run) busy(round int) []plan.Turn {
 	var out []plan.Turn
 	for _, t := range plan.Turns(r.Plan, round) {
 		t.Cells = slices.DeleteFunc(t.Cells, func(cell int) bool { return r.skipped(round, cell) })
-		if len(t.Cells) > 0 && (!t.Epoch || !r.idle(round, t.Cells)) {
+		t.Brief = t.Epoch && r.settled(t.Cells)
+		if len(t.Cells) > 0 && (!t.Brief || round%lookEvery == 0) {
 			out = append(out, t)
 		}
 	}
