@@ -23,6 +23,8 @@ type Packet struct {
 	At       int64 // CLOCK_REALTIME, ns
 	Device   int   // its index
 	Out      bool  // sent, after the device's queue
+	Bridged  bool  // for another machine: only a bridge whose port the device is may pass it on
+	TTL      uint8 // or hop limit: each router takes one off
 	Src, Dst netip.AddrPort
 	Seq, Ack uint32
 	Flags    uint8
@@ -56,7 +58,7 @@ func (p *Packet) parse(b []byte, size int) bool {
 		if says := int(binary.BigEndian.Uint16(b[2:])); says >= head {
 			size = min(size, says)
 		}
-		p.UDP = b[9] == unix.IPPROTO_UDP
+		p.TTL, p.UDP = b[8], b[9] == unix.IPPROTO_UDP
 		return p.transport(netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])),
 			b[head:min(size, len(b))], size-head)
 	case 6:
@@ -68,7 +70,7 @@ func (p *Packet) parse(b []byte, size int) bool {
 		if says := int(binary.BigEndian.Uint16(b[4:])); says > 0 {
 			size = min(size, head+says)
 		}
-		p.UDP = b[6] == unix.IPPROTO_UDP
+		p.TTL, p.UDP = b[7], b[6] == unix.IPPROTO_UDP
 		return p.transport(src, dst, b[head:min(size, len(b))], size-head)
 	}
 	return false

@@ -24,6 +24,14 @@ type Size struct {
 	ring, packet int
 	opens        bool // only of packets that open connections
 	udp          bool // of UDP packets, instead of TCP's
+	bridged      bool // of frames for other machines, too
+}
+
+// Bridged returns the size for a capture that has frames for other machines, too, as a bridge's
+// port receives them.
+func (s Size) Bridged() Size {
+	s.bridged = true
+	return s
 }
 
 // UDP returns the size for a capture of all UDP packets.
@@ -56,9 +64,10 @@ const (
 
 // Ring receives the packets of one network namespace. Not for concurrent use.
 type Ring struct {
-	fd   int
-	mem  []byte
-	next int // block
+	fd      int
+	mem     []byte
+	next    int // block
+	bridged bool
 }
 
 // Open starts a capture in the calling thread's network namespace. It records TCP packets, or UDP
@@ -82,7 +91,7 @@ func open(size Size, ports []uint16) (r *Ring, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Ring{fd: fd}
+	r = &Ring{fd: fd, bridged: size.bridged}
 	if err := r.prepare(max(size.ring/blockSize, 2), program); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -154,7 +163,7 @@ func (r *Ring) Read(f func(*Packet)) {
 		if !passed {
 			return
 		}
-		read(block, head, f)
+		read(block, head, r.bridged, f)
 		atomic.StoreUint32(&head.Block_status, unix.TP_STATUS_KERNEL)
 		r.next = (r.next + 1) % (len(r.mem) / blockSize)
 	}
@@ -182,7 +191,7 @@ const (
 	addressIs = 20 // its size
 )
 
-func read(block []byte, head *unix.TpacketHdrV1, f func(*Packet)) {
+func read(block []byte, head *unix.TpacketHdrV1, bridged bool, f func(*Packet)) {
 	at := head.Offset_to_first_pkt
 	var p Packet // of all, because f lets it escape
 	for range head.Num_pkts {
@@ -195,7 +204,9 @@ func read(block []byte, head *unix.TpacketHdrV1, f func(*Packet)) {
 		case unix.PACKET_OUTGOING:
 			p.Out = true
 		case unix.PACKET_HOST:
-		default: // a frame for another machine, or a broadcast
+		case unix.PACKET_OTHERHOST:
+			p.Bridged, ours = true, bridged
+		default: // a broadcast
 			ours = false
 		}
 		start := at + uint32(h.Net)
