@@ -169,6 +169,18 @@ func (w *Watch) chase(ctx context.Context, from int,
 	return out, nil
 }
 
+// past returns the namespaces in which the packet that opens a connection was seen, and the ports to
+// which it went there.
+func past(seen []sighting, seq uint32) (out []tokens.Place) {
+	for _, s := range seen {
+		p := tokens.Place{Space: s.space, Port: s.dst.Port()}
+		if s.opens && s.seq == seq && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // opened returns the hops of a client's connection from a port, and of those that were opened
 // shortly after it.
 func opened(seen []sighting, client int, local uint16) (*route, error) {
@@ -198,7 +210,7 @@ func opened(seen []sighting, client int, local uint16) (*route, error) {
 	}
 	for _, seq := range order {
 		s := came[seq]
-		h := hop{space: s.space, to: s.dst}
+		h := hop{space: s.space, to: s.dst, past: past(seen, seq)}
 		if from, ok := left[seq]; ok {
 			h.from = []tokens.Place{{Space: from.space, Port: from.dst.Port()}}
 		}

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -61,6 +62,7 @@ type Watch struct {
 	// grown is by how much the next ring of a namespace will be larger than usual, and grownWrites
 	// that of the writes, a power of two: those that lost something are.
 	grown       map[int]int
+	ties        map[int]map[int]link.Tie // of devices, by namespace and index
 	grownWrites int
 	// holes means that packets or writes were lost since the log was made.
 	holes    bool
@@ -85,6 +87,8 @@ type hop struct {
 	space int
 	to    netip.AddrPort // where a connection or a datagram came
 	from  []tokens.Place // from where it was dialled, by the ports that were dialled
+	// past has the namespaces through which packets come to it, and the ports to which they go there.
+	past []tokens.Place
 	// sealed means that the connection to it is over TLS.
 	sealed   bool
 	protocol string // by which it is asked; "": HTTP/1.1, or unknown
@@ -240,6 +244,9 @@ func (w *Watch) start() error {
 	case w.anyBytes:
 		size = capture.Heads
 	}
+	if w.dials {
+		size = size.Bridged()
+	}
 	w.openWrites() // before the captures, so that each captured reply has its write
 	if err := w.open(size, w.newLog()); err != nil {
 		return err
@@ -260,6 +267,9 @@ func (w *Watch) newLog() map[int][]uint16 {
 		w.log = tokens.NewLog(w.ours)
 	}
 	w.log.Several, w.holes = w.Several, false
+	if w.dials {
+		w.ties, w.log.Between = map[int]map[int]link.Tie{}, w.between
+	}
 	ports := map[int][]uint16{}
 	for _, r := range w.routes {
 		for _, h := range r.near() {
@@ -268,6 +278,11 @@ func (w *Watch) newLog() map[int][]uint16 {
 			for _, p := range h.from {
 				if w.dials {
 					w.log.Dial(p.Space, p.Port)
+					ports[p.Space] = append(ports[p.Space], p.Port)
+				}
+			}
+			for _, p := range h.past {
+				if w.dials {
 					ports[p.Space] = append(ports[p.Space], p.Port)
 				}
 			}

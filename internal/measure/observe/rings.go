@@ -123,6 +123,7 @@ func (w *Watch) drain() error {
 	for _, r := range w.rings {
 		r.Read(func(p *capture.Packet) {
 			w.recorded++
+			p.Bridged = p.Bridged || w.dials && w.toPort(r.space, p)
 			w.log.Add(r.space, p)
 		})
 	}

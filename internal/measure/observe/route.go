@@ -451,7 +451,8 @@ func (r *route) enter(seen []sighting, local uint16) (*route, error) {
 		return nil, ErrUnseen
 	}
 	r.left(packet)
-	r.hops = append(r.hops, hop{space: seen[last].space, to: seen[last].dst})
+	r.hops = append(r.hops, hop{space: seen[last].space, to: seen[last].dst,
+		past: past(seen, seen[i].seq)})
 	return r, nil
 }
 

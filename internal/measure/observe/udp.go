@@ -208,8 +208,10 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 	sender := client
 	for _, s := range seen {
 		mine := slices.Contains(ports, s.src.Port())
+		if s.sum != start.sum || s.at > start.at+soon {
+			continue
+		}
 		switch {
-		case s.sum != start.sum || s.at > start.at+soon:
 		case at.space >= 0 && s.src.Port() == at.to.Port() && slices.Contains(ports, s.dst.Port()):
 			return r.ends(at) // a reply of the same bytes
 		case at.space >= 0 && s.out && s.space == sender && mine && s.at > start.at && len(r.hops) == 0 &&
@@ -233,6 +235,9 @@ func (w *Watch) trail(seen []sighting, client int) *route {
 			if !s.out {
 				at.space, at.to = s.space, s.dst
 			}
+		}
+		if p := (tokens.Place{Space: s.space, Port: s.dst.Port()}); !slices.Contains(at.past, p) {
+			at.past = append(at.past, p)
 		}
 	}
 	return r.ends(at)

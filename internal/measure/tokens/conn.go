@@ -88,6 +88,8 @@ type Log struct {
 	// Several means that the requests ask for several choices. Without it, an event is of the only one
 	// whatever its index is.
 	Several bool
+	// Between says what lies between the devices that exchanges pass; nil: nobody asks.
+	Between Between
 
 	ours    func(mark uint32) bool // nil: nothing is decoded
 	joins   bool                   // connections that are older than the log are followed
@@ -112,6 +114,7 @@ type Log struct {
 	askers    askers
 	latest    int64 // when the last UDP packet was seen
 	replaced  int   // connections between whose ports there was another one later
+	passings  passings
 }
 
 // NewLog returns an empty log. ours reports whether a number is a request's mark. With a nil ours,
@@ -127,6 +130,12 @@ func NewLog(ours func(mark uint32) bool) *Log {
 
 // Add adds a packet that was seen in a namespace.
 func (l *Log) Add(space int, p *capture.Packet) {
+	if l.Between != nil {
+		l.passings.note(space, p)
+	}
+	if p.Bridged {
+		return
+	}
 	if p.UDP {
 		l.addDatagram(space, p)
 		return

@@ -38,8 +38,11 @@ type instant struct {
 type followed struct {
 	stretches []instant
 	rows      []Row
-	splits    [][]split // of each row's stretches in a process, in their order
+	splits    [][]split  // of each row's stretches in a process, in their order
+	ways      [][][]pass // the same of those on the network; nil: the devices there are not known
 	slots     []int
+	stamped   int // stretches on which a device's time was noted for those behind it, too
+	between   Between
 	lost      map[sample.Break]int // by its After and Want
 	waits     *Sums
 }
@@ -111,7 +114,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 		byLocal[x.Local] = append(byLocal[x.Local], x)
 	}
 	var ways []way
-	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0)}
+	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0), between: l.Between}
 	tracks := l.tracks(func(k clientKey) bool {
 		return k.space == client && len(byLocal[k.local.Port()]) > 0
 	})
@@ -145,6 +148,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	for _, w := range ways {
 		w.divide(out, writes)
 	}
+	out.divideNetwork()
 	out.split()
 	return out
 }
@@ -268,13 +272,24 @@ func (w *way) divide(out *followed, writes bool) {
 			continue
 		}
 		at, splits, missing := w.instants(x, w.turns[i], writes, out.waits)
-		out.add(at, splits, missing, x.Slot)
+		out.add(at, splits, w.crossing(w.turns[i]), missing, x.Slot)
 	}
 }
 
-// add adds an exchange with its instants, and how processes spent the stretches between these,
-// unless what follows them is missing or they are not in order.
-func (f *followed) add(at []int64, splits []split, missing bool, slot int) {
+// crossing returns where an exchange passed: first the request, from the client on, and then the reply.
+func (w *way) crossing(t turn) crossing {
+	last := len(w.conns) - 1
+	return func(n int, from, to int64) []pass {
+		if n <= last {
+			return w.log.passings.of(w.conns[last-n].in.base, t.asked, from, to)
+		}
+		return w.log.passings.of(w.conns[n-last-1].out.base, t.from+1, from, to)
+	}
+}
+
+// add adds an exchange with its instants, how processes spent the stretches between these, and where
+// it passed, unless what follows the instants is missing or they are not in order.
+func (f *followed) add(at []int64, splits []split, of crossing, missing bool, slot int) {
 	if missing {
 		after := "request sent"
 		if n := len(at) - 1; n > 0 {
@@ -293,6 +308,9 @@ func (f *followed) add(at []int64, splits []split, missing bool, slot int) {
 	}
 	f.rows, f.slots = append(f.rows, row), append(f.slots, slot)
 	f.splits = append(f.splits, splits)
+	if f.between != nil {
+		f.ways = append(f.ways, f.cross(at, of))
+	}
 }
 
 // inOrder moves instants that seem to be earlier than those before them, by at most slack. It
@@ -377,7 +395,8 @@ func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64
 
 // trace returns the figures of exchanges, of which there were n.
 func (f *followed) trace(n int) *sample.Trace {
-	out := &sample.Trace{Trips: n, Followed: len(f.rows), Slots: []int{}, Waits: f.waits.causes()}
+	out := &sample.Trace{Trips: n, Followed: len(f.rows), Slots: []int{}, Waits: f.waits.causes(),
+		Stamped: 2*f.stamped > len(f.rows)}
 	for b, count := range f.lost {
 		b.Share = float64(count) / float64(n)
 		out.Broken = append(out.Broken, b)

@@ -58,9 +58,10 @@ func (l *Log) queriesIn(of func(dialogKey) bool) (out []*query) {
 // bytes. foreign means that nothing is known of the client but what its device saw, as AskedUDP
 // returns it.
 func (l *Log) FollowUDP(client int, chain []Hop, all []Exchange, foreign bool) *sample.Trace {
-	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0),
+	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0), between: l.Between,
 		stretches: stretches(chain, true, len(l.datagrams) > 0)}
-	f := &course{Log: l, writes: len(l.datagrams) > 0, used: map[sentKey]int{}}
+	l.passings.sort()
+	f := &queries{Log: l, writes: len(l.datagrams) > 0, used: map[sentKey]int{}}
 	for _, h := range chain {
 		f.at = append(f.at, bySum(l.queriesIn(func(k dialogKey) bool {
 			return k.serves == h.Place
@@ -76,6 +77,7 @@ func (l *Log) FollowUDP(client int, chain []Hop, all []Exchange, foreign bool) *
 	for _, x := range all {
 		f.follow(out, x, own[x.Local])
 	}
+	out.divideNetwork()
 	if last := len(out.stretches) - 1; foreign {
 		out.stretches = out.stretches[1:last]
 		for i, r := range out.rows {
@@ -126,8 +128,8 @@ func (s sums) take(sent *query, from, to int64) (found *query) {
 	return found
 }
 
-// course finds exchanges at the hops of a chain.
-type course struct {
+// queries finds exchanges at the hops of a chain.
+type queries struct {
 	*Log
 	writes   bool
 	at, from []sums // at each hop, and where a relay dials it
@@ -135,18 +137,24 @@ type course struct {
 }
 
 // follow divides an exchange, which is one of its client's own queries.
-func (f *course) follow(out *followed, x Exchange, own []*query) {
+func (f *queries) follow(out *followed, x Exchange, own []*query) {
 	i := sort.Search(len(own), func(i int) bool { return own[i].request.at >= x.Sent })
 	if i == len(own) || own[i].request.at > x.Read {
 		out.lose("request sent", out.stretches[0].name, 1)
 		return
 	}
-	at, missing := f.instants(own[i], x)
-	out.add(at, nil, missing, x.Slot)
+	at, replied, missing := f.instants(own[i], x)
+	out.add(at, nil, func(n int, from, to int64) []pass {
+		if n < len(f.at) {
+			return f.passings.ofSum(own[i].request.sum, from, to)
+		}
+		return f.passings.ofSum(replied, from, to)
+	}, missing, x.Slot)
 }
 
-// instants returns the instants of an exchange. missing means that what follows them was not seen.
-func (f *course) instants(q *query, x Exchange) (at []int64, missing bool) {
+// instants returns the instants of an exchange, and the sum of the reply. missing means that what
+// follows them was not seen.
+func (f *queries) instants(q *query, x Exchange) (at []int64, replied uint64, missing bool) {
 	at = []int64{x.Sent, q.request.at}
 	end := x.Read
 	if q.reply.at != 0 {
@@ -156,14 +164,14 @@ func (f *course) instants(q *query, x Exchange) (at []int64, missing bool) {
 	last, sent := q, q
 	for i := len(f.at) - 1; i >= 0; i-- {
 		if last = f.at[i].take(sent, at[len(at)-1], end); last == nil {
-			return at, true
+			return at, 0, true
 		}
 		served, at = append(served, last), append(at, last.request.at)
 		if i == 0 {
 			break
 		}
 		if sent = f.from[i-1].take(sent, at[len(at)-1], end); sent == nil {
-			return at, true
+			return at, 0, true
 		}
 		dialled, at = append(dialled, sent), append(at, sent.request.at)
 	}
@@ -177,25 +185,25 @@ func (f *course) instants(q *query, x Exchange) (at []int64, missing bool) {
 	if f.writes {
 		e, ok := f.sentBy(last, f.used)
 		if !ok {
-			return at, true
+			return at, 0, true
 		}
 		at = append(at, e.At)
 	}
 	if !answered(last) {
-		return at, true
+		return at, 0, true
 	}
 	for i := len(dialled) - 1; i >= 0; i-- {
 		if !answered(dialled[i]) || !answered(served[i]) {
-			return at, true
+			return at, 0, true
 		}
 	}
 	if !answered(q) {
-		return at, true
+		return at, 0, true
 	}
 	for i := range at { // what seems to be after the reading, within slack, was at it
 		if at[i] > x.Read && at[i] <= x.Read+slack {
 			at[i] = x.Read
 		}
 	}
-	return append(at, x.Read), false
+	return append(at, x.Read), last.reply.sum, false
 }

@@ -76,7 +76,7 @@ const (
 const (
 	PartClient      Part = "client"         // the program, its system calls, TCP and wake-up
 	PartTransfer    Part = "transfer"       // from the first byte of a request or reply to its last
-	PartNetwork     Part = "network"        // from one process's device to another's
+	PartNetwork     Part = "network"        // from one process's device to another's; see LegVeth
 	PartRelayed     Part = "relaying"       // from a relay's device to its device; Hop names the relay
 	PartServer      Part = "server"         // from the request's last byte to the reply's first write
 	PartServerTCP   Part = "server's TCP"   // until TCP sent the write
@@ -87,6 +87,15 @@ const (
 	PartRelayedWait   = PartRelayed + InPart + "waiting for a CPU"
 	PartServerAsleep  = PartServer + InPart + "asleep"
 	PartServerWait    = PartServer + InPart + "waiting for a CPU"
+)
+
+// Kinds of what is on the network between two processes, as parts of PartNetwork. Devices of others
+// have the kernel's words.
+const (
+	LegLoopback = "lo"
+	LegVeth     = "veth"
+	LegBridge   = "bridge" // with iptables on the frames in it
+	LegRouting  = "NAT and forwarding"
 )
 
 // InPart is between the name of a part and that of a part of it.
@@ -121,6 +130,9 @@ type Trace struct {
 	Missing []string `json:"missing,omitempty"`
 	// Waits are replies of a route's server that waited for longer than 1 ms in its TCP, by cause.
 	Waits []EvidenceWait `json:"waits,omitempty"`
+	// Stamped means that the kernel noted when packets came for another program (SO_TIMESTAMP), once
+	// for a bridge's port and the bridge behind it: the bridge is in the part of who received them.
+	Stamped bool `json:"stamped,omitempty"`
 	// Stopped are the processes of a route that a CPU limit stopped.
 	Stopped []Stopped `json:"stopped,omitempty"`
 }
