@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -134,7 +135,8 @@ func (s *study) further(i, b int, p part) stats.Estimate {
 	switch {
 	case p.name == rowPart(rowTransfer).name: // it has any number of packets
 		out.Error = s.longest(i, p) + s.longest(b, p)
-	case p.kind == inRelay, p.kind == inEnds, p.name == rowPart(rowNetwork).name:
+	case p.kind == inRelay, p.kind == inEnds, p.name == rowPart(rowNetwork).name,
+		strings.HasPrefix(p.name, partOfRow(rowNetwork)):
 		if out.Error = unsure; s.cells[i].relayed() || s.cells[b].relayed() {
 			out.Error = unsureRelayed
 		}

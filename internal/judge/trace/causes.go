@@ -33,6 +33,7 @@ const (
 	NoReply        = "trace-no-reply"      // to N requests over route What
 	ErrorReplies   = "trace-error-replies" // over route What; Values are numbers by code
 	OtherReplies   = "trace-other-replies" // so, of HTTP
+	StampedOnce    = "trace-stamped"       // packets at a bridge's port, for another program; of route What
 	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
 	OthersHaveCPU  = "trace-others-have-cpu"
 )
@@ -62,7 +63,8 @@ func (s *study) causes(t *Trace, i int, all []Trace) []Finding {
 	}
 	if t.Route() {
 		b, _ := s.BaselineOf(i)
-		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b))
+		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b),
+			s.stamped(i, b))
 	}
 	return slices.Concat(s.frames(t, i, all), chains(t), waits(t), slept(t), odd(t))
 }

@@ -134,17 +134,28 @@ func (s *study) row(name string, i, b int, d difference, n *nat) Row {
 	return out
 }
 
-// settle makes the last part of a row what the others leave of it. Each is a median of its own.
+// settle makes a part of a row what the others leave of it, for each is a median of its own: the last
+// one of a process, which is asleep then, and the largest one of the network.
 func (r *Row) settle() {
 	if len(r.Parts) == 0 || r.Mine == nil {
 		return
 	}
+	k := len(r.Parts) - 1
+	if r.Name == rowNetwork {
+		for i := range r.Parts {
+			if r.Parts[i].mine() > r.Parts[k].mine() {
+				k = i
+			}
+		}
+	}
 	rest, added := *r.Mine, r.Added.Median
-	last := &r.Parts[len(r.Parts)-1]
-	for _, p := range r.Parts[:len(r.Parts)-1] {
-		rest, added = rest-*p.Mine, added-p.Added.Median
+	for i, p := range r.Parts {
+		if i != k {
+			rest, added = rest-p.mine(), added-p.Added.Median
+		}
 	}
 	rest = max(0, rest)
+	last := &r.Parts[k]
 	last.Mine = &rest
 	if last.Added.N > 0 {
 		by := added - last.Added.Median
@@ -153,34 +164,73 @@ func (r *Row) settle() {
 	}
 }
 
-// partsOf returns how a process spent a row of cell i, compared with cell b unless that is i; nil: that
-// is not known.
-func (s *study) partsOf(row string, i, b int) (out []Row) {
-	names := []string{own, "waiting for a CPU", "asleep"}
-	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
-		if x.rows[row] != nil && x.parts[[2]string{row, names[1]}] == nil {
-			return nil
-		}
+func (r *Row) mine() float64 {
+	if r.Mine == nil {
+		return 0
 	}
+	return *r.Mine
+}
+
+// partsOf returns how a process spent a row of cell i, or where on the network it was, compared with
+// cell b unless that is i; nil: that is not known.
+func (s *study) partsOf(row string, i, b int) (out []Row) {
 	k := kindOf(row)
 	cost := func(r *sum) float64 { return s.costs.total(r.events, k) }
-	for _, name := range names {
-		p := part{"part " + row + " " + name, func(x seen) *sum {
+	for _, name := range s.partNames(row, i, b) {
+		p := part{partOfRow(row) + name, func(x seen) *sum {
 			return x.parts[[2]string{row, name}]
 		}, k, spreads[k]}
 		mine := s.midMean(i, sample.Traced, p, cost)
-		if mine == nil && s.midMean(b, sample.Traced, p, cost) == nil {
+		its := s.midMean(b, sample.Traced, p, cost)
+		switch {
+		case mine != nil || its != nil:
+		case row == rowNetwork: // only epochs with copies have it
+			continue
+		default:
 			return nil
 		}
 		one := Row{Name: name, Mine: mine}
+		if row == rowNetwork {
+			one.Name = s.onNetwork(name, i, b)
+		}
 		if b != i {
 			d := s.added(i, b, p)
 			one.Added = price(d.Estimate, s.bias(i, p), s.none(b, k))
-			one.takes(mine, s.midMean(b, sample.Traced, p, cost))
+			one.takes(mine, its)
 		}
 		out = append(out, one)
 	}
 	return out
+}
+
+// partOfRow begins the names of the parts of a row.
+func partOfRow(row string) string { return "part " + row + " " }
+
+// partNames returns the names of the parts of a row that divide it in all epochs of two cells.
+func (s *study) partNames(row string, i, b int) []string {
+	names := []string{own, "waiting for a CPU", "asleep"}
+	if row == rowNetwork {
+		names = nil
+	}
+	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
+		divided := x.rows[row] == nil
+		for key := range x.parts {
+			if key[0] != row {
+				continue
+			}
+			divided = divided || row == rowNetwork || key[1] == names[1]
+			if !slices.Contains(names, key[1]) {
+				names = append(names, key[1])
+			}
+		}
+		if !divided {
+			return nil
+		}
+	}
+	if row == rowNetwork {
+		slices.SortFunc(names, byLeg)
+	}
+	return names
 }
 
 func hookPart(row, name string) part {

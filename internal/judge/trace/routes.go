@@ -36,7 +36,7 @@ func alone(j *analysis.Run) (out []Trace) {
 				}
 			}
 		}
-		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i))
+		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i), s.stamped(i))
 		out = append(out, t)
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -305,4 +306,80 @@ func near(a, b map[string]float64) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(slices.Collect(maps.Keys(b)), func(k string) bool {
 		return !(math.Abs(a[k]-b[k]) <= 0.01*b[k])
 	})
+}
+
+// TestNetworkIsDivided has a network of which a relay's route has a part that the other one lacks, and
+// a bridge there that takes longer.
+func TestNetworkIsDivided(t *testing.T) {
+	for _, more := range []float64{0, 2e-6} {
+		r := trace.Judge(judgetest.Routes(30, judgetest.OnNetwork(more)))
+		row := r.Traces[0].Row(string(sample.PartNetwork))
+		want := []struct {
+			name             string
+			its, mine, added float64 // µs
+		}{{"lo", -1, 4, 4}, {"veth", 1, 1, 0}, {"bridge docker0", 3, 3 + 2e6*more, 2e6 * more}}
+		if row == nil || len(row.Parts) != len(want) || len(row.Divided()) != len(want) {
+			t.Fatalf("%+v", row)
+		}
+		its, mine, added := 0.0, 0.0, 0.0
+		for i, w := range want {
+			p := row.Parts[i]
+			if lacks := p.Its == nil; p.Name != w.name || lacks != (w.its < 0) ||
+				!lacks && math.Abs(1e6**p.Its-w.its) > 0.1 || math.Abs(1e6**p.Mine-w.mine) > 0.1 ||
+				math.Abs(1e6*p.Added.Median-w.added) > 0.1 || p.Added.Known() != (w.added > 0) {
+				t.Errorf("%+v, want %+v", p, w)
+			}
+			if p.Its != nil {
+				its += *p.Its
+			}
+			mine, added = mine+*p.Mine, added+p.Added.Median
+		}
+		if math.Abs(its-*row.Its) > 0.05e-6 || math.Abs(mine-*row.Mine) > 1e-12 ||
+			math.Abs(added-row.Added.Median) > 1e-12 {
+			t.Errorf("%g, %g and %g make %+v", its, mine, added, row)
+		}
+	}
+}
+
+// TestNetworkIsNotDivided has rounds, or a route, of which nothing is known of the devices.
+func TestNetworkIsNotDivided(t *testing.T) {
+	divide, n := judgetest.OnNetwork(0), 0
+	for name, some := range map[string]func(x *sample.Trace) bool{
+		"a round": func(*sample.Trace) bool { n++; return n != 4 },
+		"a route": func(x *sample.Trace) bool {
+			return slices.ContainsFunc(x.Segments, func(g sample.Segment) bool {
+				return g.Part == sample.PartRelayed
+			})
+		},
+	} {
+		r := trace.Judge(judgetest.Routes(30, func(x *sample.Trace) {
+			if some(x) {
+				divide(x)
+			}
+		}))
+		if row := r.Traces[0].Row(string(sample.PartNetwork)); row == nil || len(row.Parts) > 0 {
+			t.Errorf("%s: %+v", name, row)
+		}
+	}
+}
+
+// TestDivided leaves out parts of a network that says little.
+func TestDivided(t *testing.T) {
+	long, short := 1e-6, 0.1e-6
+	known := analysis.Price{Verdict: stats.Costs}
+	for name, tt := range map[string]struct {
+		row  trace.Row
+		want int
+	}{
+		"long":       {trace.Row{Name: "network", Mine: &long, Parts: make([]trace.Row, 2)}, 2},
+		"its":        {trace.Row{Name: "network", Its: &long, Parts: make([]trace.Row, 2)}, 2},
+		"one":        {trace.Row{Name: "network", Mine: &long, Parts: make([]trace.Row, 1)}, 0},
+		"short":      {trace.Row{Name: "network", Mine: &short, Parts: make([]trace.Row, 2)}, 0},
+		"differs":    {trace.Row{Name: "network", Mine: &short, Parts: []trace.Row{{Added: known}, {}}}, 2},
+		"no network": {trace.Row{Name: "server", Mine: &short, Parts: make([]trace.Row, 3)}, 3},
+	} {
+		if got := len(tt.row.Divided()); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package judgetest
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -111,6 +112,56 @@ func Divided(waits, late float64) func(*sample.Trace) {
 				out = append(out, asleep, wait)
 			}
 			out = append(out, g)
+		}
+		x.Segments = out
+	}
+}
+
+// OnNetwork divides, for Routes, the network of a trace into a device to a relay, and else into a quarter
+// in pairs of devices and the rest in a bridge, which takes more, in s, on its way to a relayed server,
+// which takes less.
+func OnNetwork(more float64) func(*sample.Trace) {
+	const quarter = 0.25
+	return func(x *sample.Trace) {
+		const us = 1e-6
+		cost := us
+		if x.State == sample.TracedThrice {
+			cost *= sample.TraceCopies
+		}
+		relayed := slices.ContainsFunc(x.Segments, func(g sample.Segment) bool {
+			return g.Part == sample.PartRelayed
+		})
+		before := "request"
+		var out []sample.Segment
+		add := func(g sample.Segment, leg, device string, took float64) {
+			g.Part, g.Device, g.MidMean = g.Part+sample.InPart+sample.Part(leg), device, took+cost
+			g.MidMeans = sample.Times{g.MidMean, g.MidMean}
+			g.Steps = [2]string{before, leg}
+			out, before = append(out, g), leg
+		}
+		for _, g := range x.Segments {
+			took := g.MidMean - cost
+			switch {
+			case g.Part != sample.PartNetwork:
+				if relayed && g.Part == sample.PartServer { // the request takes as long as without captures
+					g.MidMean -= 2 * more
+					g.MidMeans = sample.Times{g.MidMean, g.MidMean}
+				}
+				out, before = append(out, g), string(g.Part)
+			case relayed && g.Where == "to proxy" && !g.Reply, relayed && g.Where == "to the client":
+				add(g, sample.LegLoopback, "", took)
+			default:
+				by := 0.0
+				if relayed {
+					by = more
+				}
+				add(g, sample.LegVeth, "veth1", quarter*took)
+				add(g, sample.LegBridge, "docker0", took-quarter*took+by)
+				x.MidMean += cost
+				for i := range x.Totals {
+					x.Totals[i] += cost
+				}
+			}
 		}
 		x.Segments = out
 	}
