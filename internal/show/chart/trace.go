@@ -201,6 +201,9 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 		for _, h := range r.Hooks {
 			add("└ hook "+h.Name, h.Its, h.Mine, h.Added)
 		}
+		for _, h := range r.Divided() {
+			add("└ "+h.Name, h.Its, h.Mine, h.Added)
+		}
 	}
 	ok = len(spec.Rows) > 0
 	add("not attributed", nil, nil, t.Unattributed)

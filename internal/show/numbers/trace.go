@@ -36,6 +36,10 @@ func (l *list) trace(study sample.Study, t trace.Trace) {
 			h.Name = r.Name + ": hook " + h.Name
 			l.row(of, t, h)
 		}
+		for _, h := range r.Parts {
+			h.Name = r.Name + ": " + h.Name
+			l.row(of, t, h)
+		}
 	}
 	for _, x := range []struct {
 		name  string

@@ -184,7 +184,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		for _, h := range row.Hooks {
 			add("└ hook "+h.Name, h.Its, h.Mine, h.Added, document.Faint)
 		}
-		for _, h := range row.Parts {
+		for _, h := range row.Divided() {
 			add("└ "+h.Name, h.Its, h.Mine, h.Added, document.Faint)
 		}
 	}

@@ -30,6 +30,8 @@ func TestTracedRoutes(t *testing.T) {
 			format.Options{Width: 80}))
 	golden(t, "trace-routes-parts.txt", written(t, "table", Summary(judge.Judge(judgetest.Routes(30,
 		judgetest.Divided(4e-6, 4e-3)))), format.Options{Width: 80}))
+	golden(t, "trace-routes-network.txt", written(t, "table", Report(judge.Judge(judgetest.Routes(30,
+		judgetest.OnNetwork(2e-6)))), format.Options{Width: 100}))
 	var titles []string
 	r := judge.Judge(judgetest.Routes(30, nil))
 	for _, g := range chart.Trace(r.(*trace.Report)) {
