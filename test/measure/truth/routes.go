@@ -26,7 +26,7 @@ const (
 type plantedRoute struct {
 	name, what string
 	row, part  string // that moves; without a part, the whole row
-	also       string // a row that has the rest of what it costs; "": none
+	also       string // a row, or part, that has the rest of what it costs; "": none
 	planted    routeKind
 	plain      routeKind
 	known      time.Duration // what it costs; 0: clients of this program measure that
@@ -71,8 +71,10 @@ var plantedRoutes = []plantedRoute{
 		plain:   routeKind{answer: answering{Size: large}},
 		planted: routeKind{answer: answering{Size: 2 * large}}},
 	{name: "rules in FORWARD", what: strconv.Itoa(rules), row: "network",
-		plain: routeKind{rules: rules}, planted: routeKind{rules: 2 * rules}, dumped: true},
+		part: sample.LegRouting, dumped: true,
+		plain: routeKind{rules: rules}, planted: routeKind{rules: 2 * rules}},
 	{name: "a second bridge", what: "behind the first", row: "network",
+		part: sample.LegBridge, also: sample.LegVeth, // which joins the two
 		planted: routeKind{bridges: 2}, dumped: true},
 	{name: "a CPU quota", what: fmt.Sprintf("%v in a period of %v", limitedTo, period), row: "server",
 		part:    "waiting for a CPU",
@@ -87,8 +89,9 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 			"behind bridges, %d traces of %s each. Both have what is planted, and one of them twice "+
 			"of it. What that costs is known, is measured for %s by clients of this program, "+
 			"without toll, or in the network by tcpdump at both ends of toll's requests. All run "+
-			"on one CPU, so that wake-ups take the same time with and without "+
-			"it. A row holds if the right part moves by that amount ±%.0f %%, and no other by more "+
+			"on one CPU, so that wake-ups take the same time with and without it. Of the network "+
+			"the right part is that of the device, bridge or router. A row "+
+			"holds if the right part moves by that amount ±%.0f %%, and no other by more "+
 			"than %.1f µs, or %.1f µs of one with a wake-up. It is unclear if an interval over "+
 			"rounds has values on both sides of a limit. Of a long reply, which the client goes on "+
 			"reading once all of it has come, the client's part counts, too. The last row is a "+
@@ -209,7 +212,7 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 			switch {
 			case d.also != "" && x.Name == d.also:
 				right = right.plus(a)
-			case len(rows) > 1 && x.Name == d.part, d.part == "" && x.Name == d.row:
+			case len(rows) > 1 && isPart(x.Name, d.part), d.part == "" && x.Name == d.row:
 				right, found = right.plus(a), true
 			case len(rows) > 1:
 				m.others[row.Name+": "+x.Name] = append(m.others[row.Name+": "+x.Name], a)
@@ -224,6 +227,9 @@ func (m *moved) addRoute(r *judged.Report, d plantedRoute) error {
 	m.right = append(m.right, right)
 	return nil
 }
+
+// isPart reports whether the name of a part of a row is the given one, with or without its devices.
+func isPart(name, part string) bool { return name == part || strings.HasPrefix(name, part+" ") }
 
 // traceOf returns a route's trace, which has parts.
 func traceOf(r *judged.Report, route string) (t judged.Trace, err error) {
