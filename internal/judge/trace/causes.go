@@ -33,7 +33,7 @@ const (
 	NoReply        = "trace-no-reply"      // to N requests over route What
 	ErrorReplies   = "trace-error-replies" // over route What; Values are numbers by code
 	OtherReplies   = "trace-other-replies" // so, of HTTP
-	StampedOnce    = "trace-stamped"       // packets at a bridge's port, for another program; of route What
+	StampedOnce    = "trace-stamped"       // packets at a bridge's port and the bridge, over route What
 	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
 	OthersHaveCPU  = "trace-others-have-cpu"
 )

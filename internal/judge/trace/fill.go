@@ -134,8 +134,8 @@ func (s *study) row(name string, i, b int, d difference, n *nat) Row {
 	return out
 }
 
-// settle makes a part of a row what the others leave of it, for each is a median of its own: the last
-// one of a process, which is asleep then, and the largest one of the network.
+// settle makes a part of a row what the others leave of it, for each is a median of its own: the
+// last one of a process, which is asleep then, and the largest one of the network.
 func (r *Row) settle() {
 	if len(r.Parts) == 0 || r.Mine == nil {
 		return
@@ -171,8 +171,8 @@ func (r *Row) mine() float64 {
 	return *r.Mine
 }
 
-// partsOf returns how a process spent a row of cell i, or where on the network it was, compared with
-// cell b unless that is i; nil: that is not known.
+// partsOf returns how a process spent a row of cell i, or where on the network it was, compared
+// with cell b unless that is i; nil: that is not known.
 func (s *study) partsOf(row string, i, b int) (out []Row) {
 	k := kindOf(row)
 	cost := func(r *sum) float64 { return s.costs.total(r.events, k) }

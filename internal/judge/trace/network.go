@@ -22,8 +22,8 @@ func byLeg(a, b string) int {
 	return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 }
 
-// onNetwork returns the name of a part of the network, with the devices' names if these are few, and
-// not made up by a container engine, as a veth's are.
+// onNetwork returns the name of a part of the network, with the devices' names if these are few,
+// and not made up by a container engine, as a veth's are.
 func (s *study) onNetwork(name string, i, b int) string {
 	const few = 2
 	if name == sample.LegVeth {
@@ -44,8 +44,8 @@ func (s *study) onNetwork(name string, i, b int) string {
 	return name + " " + strings.Join(devices, ", ")
 }
 
-// stamped finds cells of which the kernel noted the times of packets once for a bridge's port and the
-// bridge.
+// stamped finds cells of which the kernel noted the times of packets once for a bridge's port and
+// the bridge.
 func (s *study) stamped(cells ...int) (out []Finding) {
 	for _, i := range cells {
 		if slices.ContainsFunc(s.cells[i].judged(), func(x seen) bool { return x.Stamped }) {
@@ -67,9 +67,8 @@ func (r Row) Divided() []Row {
 	if r.Its != nil {
 		its = *r.Its
 	}
-	if len(r.Parts) < 2 || max(r.mine(), its) < least && !slices.ContainsFunc(r.Parts, func(p Row) bool {
-		return p.Added.Known()
-	}) {
+	differs := slices.ContainsFunc(r.Parts, func(p Row) bool { return p.Added.Known() })
+	if len(r.Parts) < 2 || max(r.mine(), its) < least && !differs {
 		return nil
 	}
 	return r.Parts

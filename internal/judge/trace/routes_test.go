@@ -308,8 +308,8 @@ func near(a, b map[string]float64) bool {
 	})
 }
 
-// TestNetworkIsDivided has a network of which a relay's route has a part that the other one lacks, and
-// a bridge there that takes longer.
+// TestNetworkIsDivided has a network of which a relay's route has a part that the other one lacks,
+// and a bridge there that takes longer.
 func TestNetworkIsDivided(t *testing.T) {
 	for _, more := range []float64{0, 2e-6} {
 		r := trace.Judge(judgetest.Routes(30, judgetest.OnNetwork(more)))
@@ -371,11 +371,12 @@ func TestDivided(t *testing.T) {
 		row  trace.Row
 		want int
 	}{
-		"long":       {trace.Row{Name: "network", Mine: &long, Parts: make([]trace.Row, 2)}, 2},
-		"its":        {trace.Row{Name: "network", Its: &long, Parts: make([]trace.Row, 2)}, 2},
-		"one":        {trace.Row{Name: "network", Mine: &long, Parts: make([]trace.Row, 1)}, 0},
-		"short":      {trace.Row{Name: "network", Mine: &short, Parts: make([]trace.Row, 2)}, 0},
-		"differs":    {trace.Row{Name: "network", Mine: &short, Parts: []trace.Row{{Added: known}, {}}}, 2},
+		"long":  {trace.Row{Name: "network", Mine: &long, Parts: make([]trace.Row, 2)}, 2},
+		"its":   {trace.Row{Name: "network", Its: &long, Parts: make([]trace.Row, 2)}, 2},
+		"one":   {trace.Row{Name: "network", Mine: &long, Parts: make([]trace.Row, 1)}, 0},
+		"short": {trace.Row{Name: "network", Mine: &short, Parts: make([]trace.Row, 2)}, 0},
+		"differs": {trace.Row{Name: "network", Mine: &short,
+			Parts: []trace.Row{{Added: known}, {}}}, 2},
 		"no network": {trace.Row{Name: "server", Mine: &short, Parts: make([]trace.Row, 3)}, 3},
 	} {
 		if got := len(tt.row.Divided()); got != tt.want {

@@ -47,8 +47,8 @@ const (
 	ovs      = "openvswitch"
 )
 
-// toPort reports whether a packet came to a bridge's port: it is for the bridge, also if its address
-// there is the port's.
+// toPort reports whether a packet came to a bridge's port: it is for the bridge, also if its
+// address there is the port's.
 func (w *Watch) toPort(space int, p *capture.Packet) bool {
 	if p.Out {
 		return false

@@ -169,8 +169,8 @@ func (w *Watch) chase(ctx context.Context, from int,
 	return out, nil
 }
 
-// past returns the namespaces in which the packet that opens a connection was seen, and the ports to
-// which it went there.
+// past returns the namespaces in which the packet that opens a connection was seen, and the ports
+// to which it went there.
 func past(seen []sighting, seq uint32) (out []tokens.Place) {
 	for _, s := range seen {
 		p := tokens.Place{Space: s.space, Port: s.dst.Port()}

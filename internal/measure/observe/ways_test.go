@@ -111,9 +111,10 @@ func TestNetworkIsDivided(t *testing.T) {
 		at      string
 		request []string
 	}{
-		"itself":    {from: host, at: "127.0.0.1:7001", request: []string{"lo"}},
-		"host":      {from: host, at: "10.8.0.3:7001", request: []string{"bridge docker0", "veth v2"}},
-		"container": {from: first, at: "10.8.0.3:7001", request: []string{"veth v1", "bridge docker0", "veth v2"}},
+		"itself": {from: host, at: "127.0.0.1:7001", request: []string{"lo"}},
+		"host":   {from: host, at: "10.8.0.3:7001", request: []string{"bridge docker0", "veth v2"}},
+		"container": {from: first, at: "10.8.0.3:7001",
+			request: []string{"veth v1", "bridge docker0", "veth v2"}},
 		"to the host": {from: first, at: "10.8.0.1:7001",
 			request: []string{"veth v1", "bridge docker0"}},
 		"published": {from: client, at: "10.9.0.9:8001",

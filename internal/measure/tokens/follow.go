@@ -276,7 +276,8 @@ func (w *way) divide(out *followed, writes bool) {
 	}
 }
 
-// crossing returns where an exchange passed: first the request, from the client on, and then the reply.
+// crossing returns where an exchange passed: first the request, from the client on, and then the
+// reply.
 func (w *way) crossing(t turn) crossing {
 	last := len(w.conns) - 1
 	return func(n int, from, to int64) []pass {
@@ -287,8 +288,8 @@ func (w *way) crossing(t turn) crossing {
 	}
 }
 
-// add adds an exchange with its instants, how processes spent the stretches between these, and where
-// it passed, unless what follows the instants is missing or they are not in order.
+// add adds an exchange with its instants, how processes spent the stretches between these, and
+// where it passed, unless what follows the instants is missing or they are not in order.
 func (f *followed) add(at []int64, splits []split, of crossing, missing bool, slot int) {
 	if missing {
 		after := "request sent"

@@ -39,8 +39,9 @@ func (f *followed) cross(at []int64, of crossing) (out [][]pass) {
 	return out
 }
 
-// distinct leaves out points at which packets had the time of the device before, and reports whether
-// the last one is: another program has the kernel note when a packet comes, which it does once.
+// distinct leaves out points at which packets had the time of the device before, and reports
+// whether the last one is: another program has the kernel note when a packet comes, which it does
+// once.
 func distinct(way []pass) (out []pass, stamped bool) {
 	for i, p := range way {
 		if stamped = i > 0 && p.at == way[i-1].at && !p.Out && !way[i-1].Out; !stamped {

@@ -68,8 +68,8 @@ var ofTraces = []template{
 	{code: trace.ErrorReplies, text: "Over {what}, replies were errors, whose time counts: {errors}."},
 	{code: trace.OtherReplies, text: "Over {what}, replies do not have what was asked for, and their " +
 		"time counts: {errors}."},
-	{code: trace.StampedOnce, text: "Over {what}, what a bridge takes on the way to a process of its " +
-		"own machine is in that process's part: another program has the kernel note when packets come " +
+	{code: trace.StampedOnce, text: "Over {what}, what a bridge takes on the way to a process of " +
+		"its own machine is in that process's part: another program has the kernel note when packets come " +
 		"(SO_TIMESTAMP), which it does once for the port and the bridge."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
 	{code: trace.OthersHaveCPU, text: shortOfCPU + "No CPU limit stopped it: other programs had the " +

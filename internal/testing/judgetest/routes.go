@@ -117,9 +117,9 @@ func Divided(waits, late float64) func(*sample.Trace) {
 	}
 }
 
-// OnNetwork divides, for Routes, the network of a trace into a device to a relay, and else into a quarter
-// in pairs of devices and the rest in a bridge, which takes more, in s, on its way to a relayed server,
-// which takes less.
+// OnNetwork divides, for Routes, the network of a trace into a device to a relay, and else into a
+// quarter in pairs of devices and the rest in a bridge, which takes more, in s, on its way to a
+// relayed server, which takes less.
 func OnNetwork(more float64) func(*sample.Trace) {
 	const quarter = 0.25
 	return func(x *sample.Trace) {
