@@ -98,6 +98,22 @@ func Arrivals() (uint64, error) {
 	return uint64(*c.PassiveOpens) + datagrams, err
 }
 
+// Overflows returns how often a connection was dropped since the namespace was made because a queue of
+// connections that wait to be accepted was full (ListenOverflows of nstat).
+func Overflows() (uint64, error) {
+	t, err := thread()
+	if err == nil {
+		var c procfs.ProcNetstat
+		if c, err = t.Netstat(); err == nil && c.TcpExt.ListenOverflows != nil {
+			return uint64(*c.TcpExt.ListenOverflows), nil
+		}
+	}
+	if err == nil {
+		err = errors.New("/proc/net/netstat has no ListenOverflows")
+	}
+	return 0, fmt.Errorf("read TCP's counters: %w", err)
+}
+
 // linux/inet_diag.h, linux/sock_diag.h: attributes for BPF socket storage, of a request and of an
 // answer, outermost first
 const (

@@ -22,8 +22,10 @@ type Socket struct {
 	Received      uint64 // payload bytes, for TCP connections
 	Sent          uint64
 	// Waiting is the number of connections that wait to be accepted by a listening TCP socket, at
-	// most Backlog+1.
+	// most Backlog+1. Listeners sets Dropped, the number that it has dropped since it was opened,
+	// because that many waited or for another reason.
 	Waiting, Backlog uint32
+	Dropped          uint32
 	// Quiet is the time since a TCP connection's last packet from the other side.
 	Quiet time.Duration
 }
@@ -31,7 +33,10 @@ type Socket struct {
 const (
 	established, closed, listen = 1, 7, 10 // net/tcp_states.h
 
-	attrInfo, attrV6Only, attrMark = 2, 11, 15 // INET_DIAG_INFO, _SKV6ONLY, _MARK
+	// INET_DIAG_INFO, _SKMEMINFO, _SKV6ONLY, _MARK
+	attrInfo, attrMemory, attrV6Only, attrMark = 2, 7, 11, 15
+
+	memoryDrops = 4 * 8 // SK_MEMINFO_DROPS, in bytes
 
 	infoLastDataReceived, infoLastAckReceived = 52, 56 // struct tcp_info, in ms
 
@@ -47,21 +52,21 @@ func Table() ([]Socket, error) { return table(1<<established | 1<<listen) }
 func Listening() ([]Socket, error) { return table(1 << listen) }
 
 func table(states uint32) ([]Socket, error) {
-	tcp, err := list("tcp", unix.IPPROTO_TCP, states)
+	tcp, err := list("tcp", unix.IPPROTO_TCP, states, attrInfo)
 	if err != nil {
 		return nil, err
 	}
-	udp, err := list("udp", unix.IPPROTO_UDP, 1<<closed)
+	udp, err := list("udp", unix.IPPROTO_UDP, 1<<closed, attrInfo)
 	if err != nil {
 		return nil, err
 	}
 	return append(tcp, udp...), nil
 }
 
-func list(name string, protocol byte, states uint32) ([]Socket, error) {
+func list(name string, protocol byte, states uint32, asks int) ([]Socket, error) {
 	var out []Socket
 	for _, family := range families {
-		r := request{family: family, protocol: protocol, attributes: 1 << (attrInfo - 1),
+		r := request{family: family, protocol: protocol, attributes: 1 << (asks - 1),
 			states: states}
 		if err := r.dump(func(m []byte) { out = append(out, parseSocket(name, m)) }); err != nil {
 			return nil, err
@@ -90,7 +95,9 @@ func Towards(count map[netip.AddrPort]int) error {
 }
 
 // Listeners lists the listening TCP sockets. It needs only TCP's part of sock_diag.
-func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
+func Listeners() ([]Socket, error) {
+	return list("tcp", unix.IPPROTO_TCP, 1<<listen, attrMemory)
+}
 
 func parseSocket(proto string, b []byte) Socket {
 	id := b[idOffset:]
@@ -118,6 +125,8 @@ func parseSocket(proto string, b []byte) Socket {
 		switch {
 		case a.Attr.Type == attrV6Only:
 			s.V6Only = len(a.Value) > 0 && a.Value[0] != 0
+		case a.Attr.Type == attrMemory && len(a.Value) >= memoryDrops+4:
+			s.Dropped = binary.NativeEndian.Uint32(a.Value[memoryDrops:])
 		case a.Attr.Type == attrMark && len(a.Value) == 4:
 			s.Mark = binary.NativeEndian.Uint32(a.Value)
 		case a.Attr.Type == attrInfo && len(a.Value) >= infoBytesReceived+8:
