@@ -118,6 +118,9 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, r plan.R
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}
+	for _, p := range w.Paths() {
+		tryFrames(c.Context(), p.Frames) // which the results file has, too
+	}
 	return f.measure(c, e, engine.Config{Plan: p, Endpoints: w, Before: before})
 }
 

@@ -71,6 +71,7 @@ func (f *runFlags) attachTo(ctx context.Context, e env, fl *pflag.FlagSet, to st
 		return &failure{exitFailed, fmt.Errorf("attach to %s: %w", at, err),
 			"toll ports shows who listens where"}
 	}
+	tryFrames(ctx, s.Frames)
 	s.Schema, s.Started, s.Command = sample.ServedSchema, began, withoutOutput(e)
 	s.Environment, _ = (machine.Machine{}).Read() // what cannot be read is left empty
 	s.Environment.Tool = version

@@ -36,6 +36,34 @@ const (
 	StampedOnce    = "trace-stamped"       // packets at a bridge's port and the bridge, over route What
 	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
 	OthersHaveCPU  = "trace-others-have-cpu"
+	Sleep          = "trace-sleep" // until Names are woken, Took of Whole passes
+	// iptables sees frames of bridge What, which take at most Took of a request. Why says what a copy of
+	// the network said of the Command: Tried (N ports would be lost), Untried or "" (it has none).
+	BridgedFrames = "trace-bridged-frames"
+	// RPS moves a Share of the packets behind device What to another CPU, for which they wait for Took
+	// and the others for Whole. Why: Untried or "".
+	Steered = "trace-steered"
+	// N times a connection to What found its queue of Values[Backlog] full, as Why says.
+	QueueFull = "trace-accept-queue-full"
+)
+
+// Whether commands were tried in a copy of the network.
+const (
+	Tried   = "tried"
+	Untried = "untried"
+)
+
+// Why a queue of connections is not longer.
+const (
+	ByProgram     = "program"         // What asked for that
+	ByKernel      = "somaxconn"       // which is Values[Somaxconn]
+	ByKernelApart = "somaxconn-apart" // so, in another network namespace than toll's
+)
+
+// Keys of QueueFull's Values, in connections.
+const (
+	Backlog   = "backlog"
+	Somaxconn = "somaxconn"
 )
 
 // Keys of StoppedByLimit's Values, in s.
@@ -64,7 +92,7 @@ func (s *study) causes(t *Trace, i int, all []Trace) []Finding {
 	if t.Route() {
 		b, _ := s.BaselineOf(i)
 		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b),
-			s.stamped(i, b))
+			s.stamped(i, b), s.network(t, i, b))
 	}
 	return slices.Concat(s.frames(t, i, all), chains(t), waits(t), slept(t), odd(t))
 }

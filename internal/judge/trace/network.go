@@ -2,74 +2,174 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// legs are the usual parts of the network in the order in which rows have them, before others.
-var legs = []string{sample.LegLoopback, sample.LegVeth, sample.LegBridge, sample.LegRouting}
-
-func byLeg(a, b string) int {
-	rank := func(name string) int {
-		if k := slices.Index(legs, name); k >= 0 {
-			return k
-		}
-		return len(legs)
-	}
-	return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
-}
-
-// onNetwork returns the name of a part of the network, with the devices' names if these are few,
-// and not made up by a container engine, as a veth's are.
-func (s *study) onNetwork(name string, i, b int) string {
-	const few = 2
-	if name == sample.LegVeth {
-		return name
-	}
-	var devices []string
-	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
-		for _, g := range x.Segments {
-			if rowOf(g.SegmentKey) == rowNetwork && partOf(g.SegmentKey) == name && g.Device != "" &&
-				!slices.Contains(devices, g.Device) {
-				devices = append(devices, g.Device)
-			}
-		}
-	}
-	if len(devices) == 0 || len(devices) > few {
-		return name
-	}
-	return name + " " + strings.Join(devices, ", ")
-}
-
-// stamped finds cells of which the kernel noted the times of packets once for a bridge's port and
-// the bridge.
-func (s *study) stamped(cells ...int) (out []Finding) {
+// network finds what the kernel adds to requests over the routes of cells, or to their connections.
+// They are the trace's own and the one that it is compared with.
+func (s *study) network(t *Trace, cells ...int) (out []Finding) {
+	path, _ := s.File.Header.PathOf(s.Series[cells[0]].Cell)
+	out = append(s.asleep(t, cells[0]), bridged(path.Frames, t.inBridge())...)
 	for _, i := range cells {
-		if slices.ContainsFunc(s.cells[i].judged(), func(x seen) bool { return x.Stamped }) {
-			out = append(out, Finding{Finding: analysis.Finding{Code: StampedOnce,
-				What: label(s.Series[i].Cell)}})
+		path, _ := s.File.Header.PathOf(s.Series[i].Cell)
+		out = append(out, append(moved(path.Steered), full(s.queues(i))...)...)
+	}
+	for k := len(out) - 1; k > 0; k-- { // cells may share a device or a server
+		if slices.ContainsFunc(out[:k], func(f Finding) bool {
+			return f.Code == out[k].Code && f.What == out[k].What
+		}) {
+			out = slices.Delete(out, k, k+1)
 		}
 	}
 	return out
 }
 
-// Divided returns the parts of a row that a table shows: those on the network if they are more than
-// one, and take long enough to be of interest, or differ.
-func (r Row) Divided() []Row {
-	const least = 0.3e-6
-	if r.Name != rowNetwork {
-		return r.Parts
+// asleep finds processes that a request mostly waits for because they sleep when it comes.
+func (s *study) asleep(t *Trace, i int) []Finding {
+	const (
+		least = 20e-6 // s
+		most  = 0.5   // of a request
+	)
+	each := map[string][]float64{} // by process, in rounds
+	for _, x := range s.cells[i].by[sample.Traced] {
+		took := map[string]float64{}
+		for _, p := range x.Sleepers {
+			took[p.Process] += p.Took
+		}
+		for name, sum := range took {
+			each[name] = append(each[name], sum)
+		}
 	}
-	its := 0.0
-	if r.Its != nil {
-		its = *r.Its
+	whole, sum := 0.0, 0.0
+	for _, r := range t.Rows {
+		if r.Mine != nil {
+			whole += *r.Mine
+		}
 	}
-	differs := slices.ContainsFunc(r.Parts, func(p Row) bool { return p.Added.Known() })
-	if len(r.Parts) < 2 || max(r.mine(), its) < least && !differs {
+	for _, xs := range each {
+		sum += stats.Median(xs)
+	}
+	if sum < least || sum < most*whole || whole == 0 {
 		return nil
 	}
-	return r.Parts
+	names := slices.SortedFunc(maps.Keys(each), func(a, b string) int {
+		return cmp.Or(cmp.Compare(stats.Median(each[b]), stats.Median(each[a])), cmp.Compare(a, b))
+	})
+	return []Finding{{Finding: analysis.Finding{Code: Sleep, Names: names,
+		Values: map[string]float64{Took: min(sum, whole), Whole: whole}}}}
+}
+
+// inBridge returns the time that a request over a route takes in a bridge, or nil if that is not known.
+func (t *Trace) inBridge() *float64 {
+	if row := t.Row(rowNetwork); row != nil {
+		for _, p := range row.Parts {
+			if strings.HasPrefix(p.Name, rowBridge) {
+				return p.Mine
+			}
+		}
+	}
+	return nil
+}
+
+// OfServed returns what the kernel adds to the requests that a server answered, or to their
+// connections.
+func OfServed(s *sample.Served) []Finding {
+	var queues []sample.AcceptQueue
+	if s.Queue != nil {
+		queues = append(queues, *s.Queue)
+	}
+	return slices.Concat(bridged(s.Frames, nil), moved(s.Steered), full(queues))
+}
+
+// bridged finds frames that iptables sees. took is the time that a request takes in the bridge; nil: it
+// is not known.
+func bridged(x *sample.Frames, took *float64) []Finding {
+	if x == nil || took != nil && *took < leastFrames {
+		return nil
+	}
+	f := Finding{Finding: analysis.Finding{Code: BridgedFrames, What: x.Bridge}}
+	if took != nil {
+		f.Values = map[string]float64{Took: *took}
+	}
+	switch {
+	case x.Off == "":
+	case x.Lost != nil && *x.Lost == 0:
+		f.Why, f.Command = Tried, x.Off
+	case x.Lost != nil:
+		f.Why, f.N, f.Command = Tried, *x.Lost, tryIt(x.Off)
+	default:
+		f.Why, f.Command = Untried, tryIt(x.Off)
+	}
+	return []Finding{f}
+}
+
+// tryIt returns the command that tries others in a copy of the machine's network.
+func tryIt(commands string) string { return "sudo toll ports --try '" + commands + "'" }
+
+// moved finds devices whose packets mostly wait long for another CPU.
+func moved(all []sample.Steered) (out []Finding) {
+	const (
+		least = 20 // packets
+		most  = 0.5
+	)
+	for _, x := range all {
+		share := float64(x.Moved) / float64(max(1, x.Packets))
+		if x.Packets < least || share < most || x.Wait < longWait {
+			continue
+		}
+		f := Finding{Finding: analysis.Finding{Code: Steered, What: x.Device,
+			Values: map[string]float64{Share: share, Took: x.Wait}}}
+		if x.Moved < x.Packets {
+			f.Values[Whole] = x.Stay
+		}
+		if !x.Apart {
+			f.Why = Untried
+			f.Command = fmt.Sprintf("echo 0 > /sys/class/net/%s/queues/rx-0/rps_cpus", x.Device)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// full finds queues of connections that were full.
+func full(all []sample.AcceptQueue) (out []Finding) {
+	for _, q := range all {
+		f := Finding{Finding: analysis.Finding{Code: QueueFull, Why: ByProgram,
+			What: cmp.Or(q.Process, fmt.Sprintf("port %d", q.Port)), N: q.Dropped,
+			Values: map[string]float64{Backlog: float64(q.Backlog), Somaxconn: float64(q.Most)}}}
+		switch {
+		case q.Backlog < q.Most:
+		case q.Apart:
+			f.Why = ByKernelApart
+		default:
+			f.Why = ByKernel
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// queues adds up the queues that were full in the traced epochs of cell i.
+func (s *study) queues(i int) (out []sample.AcceptQueue) {
+	for _, x := range s.cells[i].all {
+		for _, q := range x.Queues {
+			k := slices.IndexFunc(out, func(o sample.AcceptQueue) bool {
+				return o.Process == q.Process && o.Port == q.Port
+			})
+			if k < 0 {
+				out = append(out, q)
+				continue
+			}
+			q.Dropped += out[k].Dropped
+			out[k] = q
+		}
+	}
+	return out
 }

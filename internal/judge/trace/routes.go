@@ -36,7 +36,8 @@ func alone(j *analysis.Run) (out []Trace) {
 				}
 			}
 		}
-		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i), s.stamped(i))
+		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i), s.stamped(i),
+			s.network(&t, i))
 		out = append(out, t)
 	}
 	return out

@@ -188,6 +188,35 @@ func mask(list string) (string, error) {
 	return strings.Join(out, ","), nil
 }
 
+// SteeredDevices returns the names of the namespace's devices that leave received packets to CPUs of a mask
+// (rps_cpus), by index.
+func SteeredDevices() (out map[int]string, err error) {
+	root, err := mountSysfs()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unix.Close(root)) }()
+	links, err := listLinks()
+	if err != nil {
+		return nil, err
+	}
+	out = map[int]string{}
+	for _, l := range links {
+		name := l.Attrs().Name
+		for i := 0; ; i++ {
+			cpus, err := readAt(root, fmt.Sprintf("class/net/%s/queues/rx-%d/rps_cpus", name, i))
+			if err != nil { // there is no further queue
+				break
+			}
+			if strings.Trim(cpus, "0,") != "" {
+				out[l.Attrs().Index] = name
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
 type steering struct{ root int }
 
 func openSteering() *steering {

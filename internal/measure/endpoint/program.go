@@ -159,9 +159,13 @@ func (p *Program) Check(ctx context.Context) error {
 			p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
 		}
 		p.servers.handles(name, evidence, facts)
-		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
+		is := sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: r.dial().String(), Hops: hops,
 			Built: time.Since(began).Seconds(), Facts: facts, Evidence: evidence}
+		if way := p.ways[name]; way != nil {
+			is.Frames, is.Steered = way.Frames, way.Steered
+		}
+		p.facts[name] = is
 	}
 	return nil
 }

@@ -98,7 +98,8 @@ func (q *Requests) Check(ctx context.Context) error {
 			q.servers.find(ctx, q.Locate, name, t.remote, r.from, facts)
 		}
 		p := sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: t.remote,
-			Hops: []string{}, Facts: facts, Built: time.Since(began).Seconds()}
+			Hops: []string{}, Facts: facts, Built: time.Since(began).Seconds(),
+			Frames: r.way.Frames, Steered: r.way.Steered}
 		for _, h := range slices.Backward(r.way.Hops()) {
 			p.Hops = append(p.Hops, h.Process)
 		}

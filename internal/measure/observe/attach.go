@@ -102,10 +102,13 @@ func (w *Watch) serve(r *route) (*serving, error) {
 }
 
 // watch follows the requests for a time, or until ctx is done.
-func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Served, error) {
+func (s *serving) watch(ctx context.Context, during time.Duration) (out *sample.Served, err error) {
 	ctx, s.enough = context.WithTimeout(ctx, during)
 	defer s.enough()
-	began := time.Now()
+	began, queue := time.Now(), s.accepting(s.at)
+	if s.served.Steered, err = s.steered(ctx.Done()); err != nil {
+		return nil, err
+	}
 	s.estimate.until = began
 	if err := s.spells(ctx); err != nil {
 		return nil, err
@@ -115,6 +118,8 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (*sample.Serv
 		s.served.Dialled = s.dialled
 	}
 	s.served.Successor = s.successor(s.at)
+	s.served.Frames = s.frames()
+	s.served.Queue = queueSince(s.at, queue, s.accepting(s.at))
 	s.all.Note(&s.served, s.since)
 	if n := s.all.Count(); s.served.Spells > 0 && n > 0 { // of those that could be divided
 		s.served.Estimated = s.estimate.sum * float64(s.served.Requests) / float64(n)

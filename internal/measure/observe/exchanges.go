@@ -213,6 +213,7 @@ func opened(seen []sighting, client int, local uint16) (*route, error) {
 		h := hop{space: s.space, to: s.dst, past: past(seen, seq)}
 		if from, ok := left[seq]; ok {
 			h.from = []tokens.Place{{Space: from.space, Port: from.dst.Port()}}
+			h = h.came(s, from)
 		}
 		if s.at > came[own].at && s.at < came[own].at+shortly && !r.has(h) {
 			r.hops = slices.Insert(r.hops, 0, h)

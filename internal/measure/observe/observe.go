@@ -95,6 +95,9 @@ type hop struct {
 	// aside means that no tokens come from it though it gets requests, as a gateway's authorization.
 	aside bool
 	about sample.EvidenceHop
+	// plain is from where a connection came to it without NAT; zero: it was dialled at another address,
+	// or that is unknown.
+	plain netip.Addr
 	// addr is one of the addresses at which its program listens, if other programs have the port at
 	// other addresses. takes reports whether what comes to an address comes to it; nil: all does.
 	addr  netip.Addr

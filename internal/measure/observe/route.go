@@ -451,9 +451,17 @@ func (r *route) enter(seen []sighting, local uint16) (*route, error) {
 		return nil, ErrUnseen
 	}
 	r.left(packet)
-	r.hops = append(r.hops, hop{space: seen[last].space, to: seen[last].dst,
-		past: past(seen, seen[i].seq)})
+	h := hop{space: seen[last].space, to: seen[last].dst, past: past(seen, seen[i].seq)}
+	r.hops = append(r.hops, h.came(seen[last], packet[0]))
 	return r, nil
+}
+
+// came notes from where a packet came to the hop that left its sender as it was.
+func (h hop) came(here, there sighting) hop {
+	if here.src == there.src && here.dst == there.dst {
+		h.plain = here.src.Addr()
+	}
+	return h
 }
 
 // left notes where a client's packet went as it left its namespace.

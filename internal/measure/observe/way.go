@@ -25,6 +25,11 @@ type Way struct {
 	// Slots is not 0 for a client of which only the packets are known: its exchanges are those that
 	// its device saw, in this many slots.
 	Slots int
+	// Frames and Steered are those of the exchanges for which Settle was called.
+	Frames  *sample.Frames
+	Steered []sample.Steered
+
+	accepting []accepting // by hop
 }
 
 // Find finds the hops of the connections that dial opens, as Exchanges does. The caller closes the
@@ -59,6 +64,9 @@ func (y *Way) Hops() (out []sample.EvidenceHop) {
 // exchanges that do returns.
 func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sample.Trace, err error) {
 	var stopped []sample.Stopped
+	if y.accepting == nil {
+		y.queues()
+	}
 	err = y.capture(copies, func() ([]tokens.Exchange, error) {
 		stops := y.stops()
 		all, err := do()
@@ -67,7 +75,7 @@ func (y *Way) Follow(copies int, do func() ([]tokens.Exchange, error)) (t *sampl
 	}, func(all []tokens.Exchange) error {
 		lost, err := y.w.lost(nil)
 		t = y.follow(y.r.hops, all)
-		t.Lost, t.Stopped = lost, stopped
+		t.Lost, t.Stopped, t.Queues = lost, stopped, y.queues()
 		return err
 	})
 	return t, err
@@ -117,12 +125,15 @@ func (y *Way) Ask(do func() error) (all []tokens.Exchange, err error) {
 // Settle leaves out hops that are not on the way of the exchanges that do returns. It returns the
 // share of the exchanges that are followed then.
 func (y *Way) Settle(do func() ([]tokens.Exchange, error)) (share float64, err error) {
-	err = y.capture(1, do, func(all []tokens.Exchange) error {
-		y.r.hops, share = settle(y.r.hops, func(hops []hop) (followed, n int) {
-			return y.follow(hops, all).Followed, len(all)
+	y.Steered, err = y.steered(func() error {
+		return y.capture(1, do, func(all []tokens.Exchange) error {
+			y.r.hops, share = settle(y.r.hops, func(hops []hop) (followed, n int) {
+				return y.follow(hops, all).Followed, len(all)
+			})
+			return nil
 		})
-		return nil
 	})
+	y.Frames = y.frames()
 	return share, err
 }
 

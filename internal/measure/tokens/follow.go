@@ -40,6 +40,7 @@ type followed struct {
 	rows      []Row
 	splits    [][]split  // of each row's stretches in a process, in their order
 	ways      [][][]pass // the same of those on the network; nil: the devices there are not known
+	slept     []sample.Sleeper
 	slots     []int
 	stamped   int // stretches on which a device's time was noted for those behind it, too
 	between   Between
@@ -149,6 +150,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 		w.divide(out, writes)
 	}
 	out.divideNetwork()
+	out.slept = out.sleepers()
 	out.split()
 	return out
 }
@@ -397,7 +399,7 @@ func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64
 // trace returns the figures of exchanges, of which there were n.
 func (f *followed) trace(n int) *sample.Trace {
 	out := &sample.Trace{Trips: n, Followed: len(f.rows), Slots: []int{}, Waits: f.waits.causes(),
-		Stamped: 2*f.stamped > len(f.rows)}
+		Stamped: 2*f.stamped > len(f.rows), Sleepers: f.slept}
 	for b, count := range f.lost {
 		b.Share = float64(count) / float64(n)
 		out.Broken = append(out.Broken, b)

@@ -20,6 +20,7 @@ func (l *Log) AddRun(e writes.Event) {
 // split is how a thread spent the time until it wrote: asleep, waiting for a CPU, and else on one.
 type split struct {
 	asleep, waited int64
+	woken          int64 // asleep from the beginning of that time on
 	known          bool
 }
 
@@ -60,13 +61,16 @@ func (l *Log) spentBy(w writes.Event, from, to int64) (s split) {
 	for {
 		ran += max(0, min(last.out, to)-max(last.in, from))
 		if last.in <= from {
+			s.woken = 0
 			break
 		}
 		if i--; i < 0 {
 			return s // for how long it had waited before is not known
 		}
 		before := runs[i]
-		s.waited += max(0, min(last.waited-before.waited, last.in-max(before.out, from)))
+		off := last.in - max(before.out, from)
+		waited := max(0, min(last.waited-before.waited, off))
+		s.waited, s.woken = s.waited+waited, off-waited
 		if last = before; last.out <= from {
 			break
 		}
@@ -116,6 +120,30 @@ func (f *followed) split() {
 		out = append(out, x)
 	}
 	f.stretches, f.rows = out, slices.Clip(rows)
+}
+
+// sleepers returns the processes whose threads slept in most exchanges when these came to them. It must
+// be called before split.
+func (f *followed) sleepers() (out []sample.Sleeper) {
+	process := 0
+	for i, x := range f.stretches {
+		if _, ok := dividedBy[x.Part]; !ok {
+			continue
+		}
+		var woken []int64
+		for k, row := range f.rows {
+			if s := f.splits[k][process]; s.known {
+				woken = append(woken, min(s.woken, row[i]))
+			}
+		}
+		process++
+		if slices.Sort(woken); len(woken) > 0 && 2*len(woken) >= len(f.rows) {
+			if took := woken[len(woken)/2]; took > 0 {
+				out = append(out, sample.Sleeper{Process: x.Hop, Took: seconds(took)})
+			}
+		}
+	}
+	return out
 }
 
 // usage is the shares of its time that a process was asleep and waited for a CPU.

@@ -15,13 +15,17 @@ func TestSpent(t *testing.T) {
 		since int64
 		want  split
 	}{
-		"slept and waited": {[]run{{900, 950, 5}, {1040, 1200, 35}}, 0, split{10, 30, true}},
-		"goes on":          {[]run{{900, 950, 5}}, 1040, split{10, 30, true}},
-		"ran all the time": {[]run{{900, 1200, 5}}, 0, split{0, 0, true}},
-		"was stopped":      {[]run{{900, 1020, 5}, {1080, 1200, 65}}, 0, split{0, 60, true}},
+		"slept and waited": {[]run{{900, 950, 5}, {1040, 1200, 35}}, 0,
+			split{asleep: 10, waited: 30, woken: 10, known: true}},
+		"goes on": {[]run{{900, 950, 5}}, 1040,
+			split{asleep: 10, waited: 30, woken: 10, known: true}},
+		"ran all the time": {[]run{{900, 1200, 5}}, 0, split{asleep: 0, waited: 0, known: true}},
+		"was stopped":      {[]run{{900, 1020, 5}, {1080, 1200, 65}}, 0, split{asleep: 0, waited: 60, known: true}},
 		"several runs": {[]run{{900, 1010, 5}, {1020, 1030, 15}, {1060, 1098, 25}}, 0,
-			split{22, 20, true}},
-		"waited before": {[]run{{900, 950, 5}, {1010, 1200, 65}}, 0, split{0, 10, true}},
+			split{asleep: 22, waited: 20, known: true}},
+		"slept twice": {[]run{{900, 950, 5}, {1030, 1040, 5}, {1060, 1098, 5}}, 0,
+			split{asleep: 52, woken: 30, known: true}},
+		"waited before": {[]run{{900, 950, 5}, {1010, 1200, 65}}, 0, split{asleep: 0, waited: 10, known: true}},
 		"no run before": {[]run{{1040, 1200, 35}}, 0, split{}},
 		"no run at all": {nil, 0, split{}},
 	} {

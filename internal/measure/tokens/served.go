@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"sort"
 	"time"
@@ -144,6 +145,14 @@ func (r *Requests) Take(l *Log, at Place, before int64) {
 
 // Count returns the number of requests so far.
 func (r *Requests) Count() int { return len(r.all) }
+
+// Clients returns the clients' ends of the connections that had requests, as the server saw them.
+func (r *Requests) Clients() (out []netip.AddrPort) {
+	for k := range r.connections {
+		out = append(out, k.remote)
+	}
+	return out
+}
 
 // Mean returns the requests' mean time so far, or 0.
 func (r *Requests) Mean() time.Duration {

@@ -111,6 +111,11 @@ func (p Path) check() error {
 			return fmt.Errorf("device %s: an impossible rate", l.Name)
 		}
 	}
+	for _, s := range p.Steered {
+		if err := s.check(); err != nil {
+			return err
+		}
+	}
 	return p.Evidence.check()
 }
 

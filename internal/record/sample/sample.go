@@ -293,6 +293,10 @@ type Path struct {
 	// Evidence divides the times of exchanges with an endpoint before it was visited; nil: nothing
 	// was captured.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Frames and Steered are of the requests of a trace; nil: iptables sees no frames, and no device
+	// steers packets, or that is unknown.
+	Frames  *Frames   `json:"frames,omitempty"`
+	Steered []Steered `json:"steered,omitempty"`
 }
 
 // FactNotWitnessed is the key in Path.Facts whose value names the hops that cannot be read, and

@@ -65,8 +65,15 @@ type Served struct {
 	Whole  ServedPart     `json:"whole"`
 	Parts  []ServedPart   `json:"parts"`
 	Waits  []EvidenceWait `json:"waits,omitempty"`
-	// Client has what the requests' clients had of them; nil: none was seen on this machine, and
-	// the times end at the server's network device.
+	// Queue is the server's queue of connections that wait to be accepted; nil: it dropped none, or
+	// that is unknown.
+	Queue *AcceptQueue `json:"accept_queue,omitempty"`
+	// Frames and Steered are of some of the requests; nil: iptables sees no frames, and no device steers
+	// packets, or that is unknown.
+	Frames  *Frames   `json:"frames,omitempty"`
+	Steered []Steered `json:"steered,omitempty"`
+	// Client has what the requests' clients had of them; nil: none was seen on this machine, and the
+	// times end at the server's network device.
 	Client *ServedClient `json:"client,omitempty"`
 	// Dialled are the ports that clients of this machine dialled, the server's own and those that
 	// packet filters redirect to it; nil: what clients do could not be recorded.
@@ -193,6 +200,16 @@ func (s *Served) check() error {
 			if err := times(x.Client[:]...); err != nil {
 				return err
 			}
+		}
+	}
+	if s.Queue != nil {
+		if err := s.Queue.check(); err != nil {
+			return err
+		}
+	}
+	for _, x := range s.Steered {
+		if err := x.check(); err != nil {
+			return err
 		}
 	}
 	if s.Requests < 0 || s.Requests > 0 && s.Followed <= 0 {

@@ -135,6 +135,10 @@ type Trace struct {
 	Stamped bool `json:"stamped,omitempty"`
 	// Stopped are the processes of a route that a CPU limit stopped.
 	Stopped []Stopped `json:"stopped,omitempty"`
+	// Sleepers are the processes of a route that slept; a relay may be there twice, for the reply, too.
+	Sleepers []Sleeper `json:"sleepers,omitempty"`
+	// Queues are those of a route's processes that dropped connections.
+	Queues []AcceptQueue `json:"accept_queues,omitempty"`
 }
 
 // Stopped is for how long, in s, a CPU limit stopped a process, and of what time.
@@ -142,6 +146,56 @@ type Stopped struct {
 	Process string  `json:"process" printable:"text"`
 	For     float64 `json:"for_s"`
 	Of      float64 `json:"of_s"`
+}
+
+// AcceptQueue is the queue of the connections that wait until a process accepts them, which was full
+// while they were watched.
+type AcceptQueue struct {
+	Process string `json:"process" printable:"text"` // "": unknown
+	Port    uint16 `json:"port"`
+	Apart   bool   `json:"apart,omitempty"` // in another network namespace than toll's
+	Dropped int    `json:"dropped"`         // connections; one that tries again may count again
+	Backlog int    `json:"backlog"`         // Backlog+1 connections may wait
+	Most    int    `json:"somaxconn"`       // to which the kernel limits the backlog
+}
+
+func (q AcceptQueue) check() error {
+	if min(q.Dropped, q.Backlog, q.Most) < 0 {
+		return fmt.Errorf("impossible queue: %d dropped, for %d of %d", q.Dropped, q.Backlog, q.Most)
+	}
+	return nil
+}
+
+// Sleeper is a process that slept in most exchanges when the request or the reply came to it.
+type Sleeper struct {
+	Process string  `json:"process" printable:"text"`
+	Took    float64 `json:"took_s"` // the median time until it was woken
+}
+
+// Frames are those of requests that go from port to port of a bridge, and that iptables sees.
+type Frames struct {
+	Bridge string `json:"bridge"`
+	Off    string `json:"off,omitempty"` // commands that end it; "": it is not in toll's namespace
+	// Lost is the number of ports that some client could not reach after Off, as a copy of the machine's
+	// network says; nil: that is not known.
+	Lost *int `json:"lost,omitempty"`
+}
+
+// Steered says how a device's packets came to the softirq: at once, or by way of another CPU.
+type Steered struct {
+	Device  string  `json:"device"`
+	Apart   bool    `json:"apart,omitempty"` // in another network namespace than toll's
+	Packets int     `json:"packets"`
+	Moved   int     `json:"moved"`            // to another CPU
+	Wait    float64 `json:"wait_s"`           // of those that were moved, on average
+	Stay    float64 `json:"stay_s,omitempty"` // of the others
+}
+
+func (s Steered) check() error {
+	if s.Moved < 0 || s.Moved > s.Packets {
+		return fmt.Errorf("%d of %d packets were moved", s.Moved, s.Packets)
+	}
+	return times(s.Wait, s.Stay)
 }
 
 // Times are times in s. In a file they are whole nanoseconds, to save space.
@@ -246,7 +300,7 @@ func (t *Trace) check() error {
 			t.Trips, t.Lost)
 	}
 	if len(t.Segments) > maxSegments || len(t.Groups) > maxGroups || len(t.Broken) > maxGroups ||
-		len(t.Stopped) > maxGroups {
+		max(len(t.Stopped), len(t.Queues), len(t.Sleepers)) > maxGroups {
 		return fmt.Errorf("trace too large: %d segments, %d groups of steps, %d breaks",
 			len(t.Segments), len(t.Groups), len(t.Broken))
 	}
@@ -255,6 +309,16 @@ func (t *Trace) check() error {
 	}
 	for _, s := range t.Stopped {
 		if err := times(s.For, s.Of); err != nil {
+			return err
+		}
+	}
+	for _, s := range t.Sleepers {
+		if err := times(s.Took); err != nil {
+			return err
+		}
+	}
+	for _, q := range t.Queues {
+		if err := q.check(); err != nil {
 			return err
 		}
 	}

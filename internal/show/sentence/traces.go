@@ -1,6 +1,7 @@
 package sentence
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -22,7 +23,11 @@ const (
 	seesFrames  = "iptables sees what the bridge forwards (bridge-nf-call-iptables=1): "
 	itWaits     = "The {direction} waits {took_µs} "
 	unexplained = "{share} of the trips pass {what}, which no hop of {traced} explains"
-	shortOfCPU  = "{what} is short of CPU: waiting for one takes {took} of a request{tail}. "
+	fillsLonger = ". That is not tried: a copy of the network has no such load. A server that accepts " +
+		"too slowly fills a longer queue, too."
+	polls = " A program that polls its socket avoids it. How much of it is that their CPUs slept, too: " +
+		"sudo toll compare --tune idle=poll --load rr --pin far."
+	shortOfCPU = "{what} is short of CPU: waiting for one takes {took} of a request{tail}. "
 )
 
 var ofTraces = []template{
@@ -59,8 +64,7 @@ var ofTraces = []template{
 		"(RPS), or on one that is busy.{untried}"},
 	{code: trace.WaitsQueue, text: itWaits + "in the queueing discipline of {device}.{untried}"},
 	{code: trace.ReadersSlept, text: "{share} of the readers slept; waking them takes {took_µs} of a " +
-		"trip{theirs}. A program that polls its socket avoids it. How much of it is that their CPUs " +
-		"slept, too: sudo toll compare --tune idle=poll --load rr --pin far."},
+		"trip{theirs}." + polls},
 	{code: trace.OddStep, text: unexplained + "."},
 	{code: trace.OddLookUp, text: unexplained + ": a NAT rule may be too wide."},
 	{code: trace.RepliesWait, text: "{waited}."},
@@ -72,6 +76,14 @@ var ofTraces = []template{
 		"its own machine is in that process's part: another program has the kernel note when packets come " +
 		"(SO_TIMESTAMP), which it does once for the port and the bridge."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
+	{code: trace.Sleep, text: "{sleepers} slept when requests came: until they run, {took} of a " +
+		"request's {whole} pass." + polls},
+	{code: trace.BridgedFrames, text: "iptables sees what bridge {what} forwards from port to port " +
+		"(bridge-nf-call-iptables=1){up_to}.{who_needs}"},
+	{code: trace.Steered, text: "{share} of the packets that come in at {what} are handed to another " +
+		"CPU (RPS), for whose softirq they wait {took_µs}{stayed}.{not_tried}"},
+	{code: trace.QueueFull, text: "{so_often}, the queue of connections to {what} was full, which has " +
+		"room for {room}: such a connection waits 1 s or more. {larger}" + fillsLonger},
 	{code: trace.OthersHaveCPU, text: shortOfCPU + "No CPU limit stopped it: other programs had the " +
 		"CPU."},
 }
@@ -133,6 +145,35 @@ var tracedWords = words{
 		x, ok := fs[0].Values[trace.Tail]
 		return told(ok, ", and "+workload.Briefly(x)+" of those around the p99")
 	},
+	"sleepers": of(func(f analysis.Finding) string { return printable.List(f.Names) }),
+	"up_to": of(func(f analysis.Finding) string {
+		x, ok := f.Values[trace.Took]
+		return told(ok, ": up to "+micros(x)+" of a request")
+	}),
+	"stayed": of(func(f analysis.Finding) string {
+		x, ok := f.Values[trace.Whole]
+		return told(ok, ", and the others "+micros(x))
+	}),
+	"so_often": of(func(f analysis.Finding) string {
+		return printable.Capital(units.Agree(f.N, "once", units.Plural(f.N, "time")))
+	}),
+	"room": of(func(f analysis.Finding) string {
+		return fmt.Sprint(f.Values[trace.Backlog] + 1) // the kernel lets one more wait
+	}),
+	"larger": of(larger),
+	"who_needs": of(func(f analysis.Finding) string {
+		switch {
+		case f.Why == trace.Tried && f.N == 0:
+			return " In a copy of this machine's network, no port is lost without that:"
+		case f.Why == trace.Tried:
+			return " Without that, clients lose " + units.Plural(f.N, "port") + " in a copy of this " +
+				"machine's network:"
+		}
+		return told(f.Why == trace.Untried, " What would be lost without that, this may tell:")
+	}),
+	"not_tried": of(func(f analysis.Finding) string {
+		return told(f.Why == trace.Untried, untried)
+	}),
 	"stopped": of(func(f analysis.Finding) string {
 		return fmt.Sprintf("%.2g of %.2g", f.Values[trace.Stopped], f.Values[trace.Window])
 	}),
@@ -147,6 +188,26 @@ func ofTrace(say func(trace.Trace) string) blank {
 		}
 		return say(w.study.(*trace.Report).Traces[fs[0].Rows[0]])
 	}
+}
+
+// backlogs names the settings of programs for the length of the queue of connections.
+var backlogs = map[string]string{"apache2": "ListenBacklog", "haproxy": "backlog",
+	"httpd": "ListenBacklog", "mariadbd": "back_log", "memcached": "its option -b",
+	"mysqld": "back_log", "nginx": "backlog= of its listen", "redis-server": "tcp-backlog",
+	"valkey-server": "tcp-backlog"}
+
+// larger returns what makes a server's queue of connections longer.
+func larger(f analysis.Finding) string {
+	limit := fmt.Sprintf("net.core.somaxconn (%.0f)", f.Values[trace.Somaxconn])
+	switch f.Why {
+	case trace.ByKernel:
+		return "Raise " + limit + ", which limits it, and restart the server"
+	case trace.ByKernelApart:
+		return "Raise " + limit + " of its network namespace, which limits it, and restart the server, " +
+			"as by docker run --sysctl net.core.somaxconn=…"
+	}
+	setting := cmp.Or(backlogs[f.What], "the backlog with which it listens")
+	return "Raise " + setting + ", which " + limit + " limits, and restart the server"
 }
 
 // fillTraces sets the text of the findings of a report's traces.
@@ -171,6 +232,15 @@ func fillTraces(r Told) {
 			t.Findings[i].Text = w.fill(find(f.Code).text, []analysis.Finding{f.Finding})
 		}
 	}
+}
+
+// Served returns the findings of a trace about a server that was watched, in words.
+func Served(s *sample.Served) []trace.Finding {
+	out := trace.OfServed(s)
+	for i, f := range out {
+		out[i].Text = new(writer).fill(find(f.Code).text, []analysis.Finding{f.Finding})
+	}
+	return out
 }
 
 // refusal returns why a trace has no rows, or "".

@@ -55,6 +55,7 @@ func TestTraceTemplates(t *testing.T) {
 	const adds, more = "bridge adds 30.0 µs (29.0–31.0) to host's round trip",
 		"relayed adds 30.0 µs (29.0–31.0) to a request over direct"
 	const short = "proxy is short of CPU: waiting for one takes 60.0 µs of a request"
+	queue := map[string]float64{trace.Backlog: 1, trace.Somaxconn: 128}
 	told := map[string]bool{}
 	for _, tt := range []struct {
 		f    analysis.Finding
@@ -159,6 +160,45 @@ func TestTraceTemplates(t *testing.T) {
 		{analysis.Finding{Code: trace.StoppedByLimit, What: "proxy", Values: map[string]float64{
 			trace.Took: 60e-6, trace.Tail: 8e-3, trace.Stopped: 4, trace.Window: 8}}, 1, short +
 			", and 8.00 ms of those around the p99. A CPU limit stopped it for 4 of 8 s."},
+		{analysis.Finding{Code: trace.Sleep, Names: []string{"proxy", "redis"},
+			Values: in(60e-6, 100e-6)}, 1, "proxy and redis slept when requests came: until they run, " +
+			"60.0 µs of a request's 100 µs pass." + polls},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Why: trace.Untried,
+			Values: in(2e-6, 0)}, 1, "iptables sees what bridge br0 forwards from port to port " +
+			"(bridge-nf-call-iptables=1): up to 2.0 µs of a request. What would be lost without " +
+			"that, this may tell:"},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Why: trace.Tried}, 1, "iptables sees " +
+			"what bridge br0 forwards from port to port (bridge-nf-call-iptables=1). In a copy of this " +
+			"machine's network, no port is lost without that:"},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Why: trace.Tried, N: 2}, 1,
+			"iptables sees what bridge br0 forwards from port to port (bridge-nf-call-iptables=1). " +
+				"Without that, clients lose 2 ports in a copy of this machine's network:"},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0"}, 1, "iptables sees what bridge br0 " +
+			"forwards from port to port (bridge-nf-call-iptables=1)."},
+		{analysis.Finding{Code: trace.Steered, What: "eth0", Why: trace.Untried,
+			Values: map[string]float64{trace.Share: 0.9, trace.Took: 11e-6, trace.Whole: 1e-6}}, 1,
+			"90 % of the packets that come in at eth0 are handed to another CPU (RPS), for whose " +
+				"softirq they wait 11.0 µs, and the others 1.0 µs." + untried},
+		{analysis.Finding{Code: trace.Steered, What: "eth0",
+			Values: map[string]float64{trace.Share: 1, trace.Took: 11e-6}}, 1, "100 % of the packets " +
+			"that come in at eth0 are handed to another CPU (RPS), for whose softirq they wait 11.0 µs."},
+		{analysis.Finding{Code: trace.QueueFull, What: "redis-server", Why: trace.ByProgram, N: 12,
+			Values: queue}, 1, "12 times, the queue of connections to redis-server was full, which has " +
+			"room for 2: such a connection waits 1 s or more. Raise tcp-backlog, which " +
+			"net.core.somaxconn (128) limits, and restart the server" + fillsLonger},
+		{analysis.Finding{Code: trace.QueueFull, What: "x", Why: trace.ByProgram, N: 1,
+			Values: queue}, 1, "Once, the queue of connections to x was full, which has " +
+			"room for 2: such a connection waits 1 s or more. Raise the backlog with which it " +
+			"listens, which net.core.somaxconn (128) limits, and restart the server" + fillsLonger},
+		{analysis.Finding{Code: trace.QueueFull, What: "x", Why: trace.ByKernel, N: 1,
+			Values: queue}, 1, "Once, the queue of connections to x was full, which has " +
+			"room for 2: such a connection waits 1 s or more. Raise net.core.somaxconn (128), which " +
+			"limits it, and restart the server" + fillsLonger},
+		{analysis.Finding{Code: trace.QueueFull, What: "x", Why: trace.ByKernelApart, N: 1,
+			Values: queue}, 1, "Once, the queue of connections to x was full, which has " +
+			"room for 2: such a connection waits 1 s or more. Raise net.core.somaxconn (128) of its " +
+			"network namespace, which limits it, and restart the server, as by docker run --sysctl " +
+			"net.core.somaxconn=…" + fillsLonger},
 		{analysis.Finding{Code: trace.OthersHaveCPU, What: "proxy", Values: in(60e-6, 0)}, 1,
 			short + ". No CPU limit stopped it: other programs had the CPU."},
 	} {

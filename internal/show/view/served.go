@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/sentence"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -18,6 +19,9 @@ func Served(s *sample.Served) document.Document {
 	d := document.Document{Kind: document.Requests, JSON: s, Data: servedData(s),
 		Page:     func() document.Page { return chart.Served(s) },
 		Sections: []document.Section{answerSection(endpoints.ServedAnswer(s))}}
+	for _, f := range sentence.Served(s) {
+		d.Sections[0].Add(found(f)...)
+	}
 	if s.Requests == 0 {
 		return d
 	}

@@ -1,0 +1,120 @@
+package trace_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testing/judgetest"
+)
+
+// TestNetwork plants what the kernel adds to the requests over a route, alone or compared.
+func TestNetwork(t *testing.T) {
+	queue := func(backlog, most int, apart bool) []sample.AcceptQueue {
+		return []sample.AcceptQueue{{Process: "redis-server", Port: 6379, Apart: apart, Dropped: 3,
+			Backlog: backlog, Most: most}}
+	}
+	steered := func(moved int, wait float64) []sample.Steered {
+		return []sample.Steered{{Device: "eth0", Packets: 100, Moved: moved, Wait: wait, Stay: 1e-6}}
+	}
+	const off = "sysctl -w net.bridge.bridge-nf-call-iptables=0"
+	for name, tt := range map[string]struct {
+		frames  *sample.Frames
+		steered []sample.Steered
+		queues  []sample.AcceptQueue
+		want    trace.Finding // its Values are Took, Share and Whole, or the queue's
+		none    bool
+	}{
+		"healthy":     {none: true},
+		"few moved":   {steered: steered(20, 10e-6), none: true},
+		"moved fast":  {steered: steered(90, 2e-6), none: true},
+		"few packets": {steered: []sample.Steered{{Packets: 9, Moved: 9, Wait: 1e-3}}, none: true},
+		"frames": {frames: &sample.Frames{Bridge: "br0", Off: off}, want: finding(trace.BridgedFrames,
+			"br0", trace.Untried, "sudo toll ports --try '"+off+"'", nil)},
+		"frames, nothing lost": {frames: &sample.Frames{Bridge: "br0", Off: off, Lost: new(int)},
+			want: finding(trace.BridgedFrames, "br0", trace.Tried, off, nil)},
+		"frames, a port is lost": {frames: &sample.Frames{Bridge: "br0", Off: off, Lost: new(1)},
+			want: lost(finding(trace.BridgedFrames, "br0", trace.Tried,
+				"sudo toll ports --try '"+off+"'", nil), 1)},
+		"frames, elsewhere": {frames: &sample.Frames{Bridge: "br0"},
+			want: finding(trace.BridgedFrames, "br0", "", "", nil)},
+		"moved": {steered: steered(90, 10e-6), want: finding(trace.Steered, "eth0", trace.Untried,
+			"echo 0 > /sys/class/net/eth0/queues/rx-0/rps_cpus",
+			map[string]float64{trace.Share: 0.9, trace.Took: 10e-6, trace.Whole: 1e-6})},
+		"all moved, elsewhere": {steered: []sample.Steered{{Device: "eth0", Apart: true, Packets: 50,
+			Moved: 50, Wait: 10e-6}}, want: finding(trace.Steered, "eth0", "", "",
+			map[string]float64{trace.Share: 1, trace.Took: 10e-6})},
+		"full": {queues: queue(1, 128, true), want: finding(trace.QueueFull, "redis-server",
+			trace.ByProgram, "", map[string]float64{trace.Backlog: 1, trace.Somaxconn: 128})},
+		"full, limited": {queues: queue(128, 128, false), want: finding(trace.QueueFull,
+			"redis-server", trace.ByKernel, "",
+			map[string]float64{trace.Backlog: 128, trace.Somaxconn: 128})},
+		"full, limited elsewhere": {queues: queue(128, 128, true), want: finding(trace.QueueFull,
+			"redis-server", trace.ByKernelApart, "",
+			map[string]float64{trace.Backlog: 128, trace.Somaxconn: 128})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := func(what string, got []trace.Finding, n int) {
+				t.Helper()
+				if tt.none {
+					if len(got) > 0 {
+						t.Errorf("%s: %+v", what, got)
+					}
+					return
+				}
+				want := tt.want
+				if want.Code == trace.QueueFull {
+					want.N = n
+				}
+				if len(got) != 1 || got[0].Code != want.Code || got[0].What != want.What ||
+					got[0].Why != want.Why || got[0].N != want.N || got[0].Command != want.Command ||
+					!maps.Equal(got[0].Values, want.Values) {
+					t.Errorf("%s: %+v, want %+v", what, got, want)
+				}
+			}
+			for _, relay := range []float64{0, 30} {
+				f := judgetest.Routes(relay, func(x *sample.Trace) { x.Queues = tt.queues })
+				for i := range f.Header.Paths {
+					f.Header.Paths[i].Frames, f.Header.Paths[i].Steered = tt.frames, tt.steered
+				}
+				// 16 of 24 rounds are traced
+				check("routes", trace.Judge(f).Traces[0].Findings, 16*3)
+			}
+			s := &sample.Served{Frames: tt.frames, Steered: tt.steered}
+			if len(tt.queues) > 0 {
+				s.Queue = &tt.queues[0]
+			}
+			check("attached", trace.OfServed(s), 3)
+		})
+	}
+}
+
+func lost(f trace.Finding, n int) trace.Finding {
+	f.N = n
+	return f
+}
+
+func finding(code, what, why, command string, values map[string]float64) (f trace.Finding) {
+	f.Code, f.What, f.Why, f.Command, f.Values = code, what, why, command, values
+	return f
+}
+
+// TestNetworkOfBoth has what both routes share, and what only the one that others are compared with
+// has: what slows that route down is a finding, what it pays for its bridge is in no difference.
+func TestNetworkOfBoth(t *testing.T) {
+	f := judgetest.Routes(30, func(x *sample.Trace) {
+		x.Queues = []sample.AcceptQueue{{Process: "redis", Dropped: 1, Backlog: 1, Most: 128}}
+	})
+	f.Header.Paths[1].Steered = []sample.Steered{{Device: "eth0", Packets: 50, Moved: 50, Wait: 1e-4}}
+	f.Header.Paths[0].Frames = &sample.Frames{Bridge: "br0"}
+	f.Header.Paths[0].Steered = f.Header.Paths[1].Steered
+	var got []string
+	for _, x := range trace.Judge(f).Traces[0].Findings {
+		got = append(got, x.Code)
+	}
+	if !slices.Equal(got, []string{trace.Steered, trace.QueueFull}) {
+		t.Errorf("%q", got)
+	}
+}
