@@ -47,15 +47,21 @@ func (s *study) asleep(t *Trace, i int) []Finding {
 			each[name] = append(each[name], sum)
 		}
 	}
-	whole, sum := 0.0, 0.0
+	whole, sum, slept := 0.0, 0.0, 0.0
 	for _, r := range t.Rows {
 		if r.Mine != nil {
 			whole += *r.Mine
+		}
+		for _, p := range r.Parts {
+			if p.Name == inSleep && p.Mine != nil {
+				slept += *p.Mine
+			}
 		}
 	}
 	for _, xs := range each {
 		sum += stats.Median(xs)
 	}
+	sum = min(sum, slept) // which is without what tracing costs
 	if sum < least || sum < most*whole || whole == 0 {
 		return nil
 	}
@@ -63,8 +69,11 @@ func (s *study) asleep(t *Trace, i int) []Finding {
 		return cmp.Or(cmp.Compare(stats.Median(each[b]), stats.Median(each[a])), cmp.Compare(a, b))
 	})
 	return []Finding{{Finding: analysis.Finding{Code: Sleep, Names: names,
-		Values: map[string]float64{Took: min(sum, whole), Whole: whole}}}}
+		Values: map[string]float64{Took: sum, Whole: whole}}}}
 }
+
+// inSleep is the name of a part of a process's row.
+const inSleep = "asleep"
 
 // inBridge returns the time that a request over a route takes in a bridge, or nil if that is not known.
 func (t *Trace) inBridge() *float64 {

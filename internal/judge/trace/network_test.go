@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -88,6 +89,35 @@ func TestNetwork(t *testing.T) {
 			}
 			check("attached", trace.OfServed(s), 3)
 		})
+	}
+}
+
+// TestSleep has processes that sleep for most of a request, or for a part of it; what tracing adds to
+// that does not count.
+func TestSleep(t *testing.T) {
+	for name, tt := range map[string]struct {
+		relay, took float64 // µs; in each direction
+		want        float64
+	}{"mostly": {200, 80, 160}, "with tracing's cost": {200, 150, 185}, "a part": {200, 20, 0},
+		"short": {10, 4, 0}} {
+		divide := judgetest.Divided(0, 0)
+		x := trace.Judge(judgetest.Routes(tt.relay, func(x *sample.Trace) {
+			divide(x)
+			for i, g := range x.Segments { // of which a tenth is asleep
+				if g.Part == sample.PartRelayed {
+					asleep := &x.Segments[i-2]
+					x.Segments[i].MidMean, asleep.MidMean = asleep.MidMean, g.MidMean
+					x.Segments[i].MidMeans, asleep.MidMeans = asleep.MidMeans, g.MidMeans
+				}
+			}
+			p := sample.Sleeper{Process: "proxy", Took: tt.took * 1e-6}
+			x.Sleepers = []sample.Sleeper{p, p}
+		})).Traces[0]
+		f, ok := found(x, trace.Sleep)
+		if ok != (tt.want > 0) || ok && (!slices.Equal(f.Names, []string{"proxy"}) ||
+			math.Abs(1e6*f.Values[trace.Took]-tt.want) > 10) {
+			t.Errorf("%s: %+v", name, x.Findings)
+		}
 	}
 }
 

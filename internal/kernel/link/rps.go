@@ -188,8 +188,8 @@ func mask(list string) (string, error) {
 	return strings.Join(out, ","), nil
 }
 
-// SteeredDevices returns the names of the namespace's devices that leave received packets to CPUs of a mask
-// (rps_cpus), by index.
+// SteeredDevices returns the names of the namespace's devices that leave received packets to CPUs of
+// a mask (rps_cpus), by index.
 func SteeredDevices() (out map[int]string, err error) {
 	root, err := mountSysfs()
 	if err != nil {

@@ -98,8 +98,8 @@ func Arrivals() (uint64, error) {
 	return uint64(*c.PassiveOpens) + datagrams, err
 }
 
-// Overflows returns how often a connection was dropped since the namespace was made because a queue of
-// connections that wait to be accepted was full (ListenOverflows of nstat).
+// Overflows returns how often a connection was dropped since the namespace was made because a queue
+// of connections that wait to be accepted was full (ListenOverflows of nstat).
 func Overflows() (uint64, error) {
 	t, err := thread()
 	if err == nil {
