@@ -173,18 +173,17 @@ func (c *machine) raise(s *segment, vlans bool) error {
 				return link.AddVLAN(l, name, end(trunk), s.world.file)
 			}))
 		}
-		errs = append(errs, s.world.ns.Do(func() error {
-			var errs []error
+		errs = append(errs, s.world.ns.Do(func() (err error) {
 			if len(s.cards) > 1 {
-				errs = append(errs, link.SetMaster(name, hall))
+				err = link.SetMaster(name, hall)
 			}
 			if l.NoARP {
-				errs = append(errs, link.NoARP(name))
+				err = errors.Join(err, link.NoARP(name))
 			}
 			if l.Lower || !l.Up {
-				errs = append(errs, link.Up(name))
+				err = errors.Join(err, link.Up(name))
 			}
-			return errors.Join(errs...)
+			return err
 		}))
 	}
 	return errors.Join(errs...)
