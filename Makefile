@@ -114,6 +114,7 @@ VM_TESTS ?= # a regexp; empty: modes of which kernels are built without parts
 .PHONY: test-vm
 test-vm: vm-deps ## run the modes that this kernel may lack under a kernel of Debian in qemu (KERNEL=bookworm-6.12)
 	@GO='$(GO)' test/vm/run $(if $(VM_TESTS),'$(VM_TESTS)',-r '$(RARE_TESTS)') || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
+	@$(if $(VM_TESTS),true,GO='$(GO)' test/vm/run -p) || { [ $$? = 77 ] && [ "$$CI" != true ]; } # copies of machines with devices that this kernel may lack
 
 KERNELS ?= # names; empty: all that test/vm/kernel -l lists
 KERNEL_TESTS ?= TestConformance$$
@@ -259,7 +260,7 @@ CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-to
 BPF_DEPS = clang libbpf-dev libc6-dev llvm
 BENCH_DEPS = iperf3 qperf sockperf
 TRUTH_DEPS = iperf3 iproute2 nftables postgresql qperf redis-server redis-tools tcpdump util-linux
-VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch passt qemu-system-x86 rootlesskit slirp4netns util-linux xz-utils
+VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 ipvsadm kmod nftables openvswitch-switch passt qemu-system-x86 rootlesskit slirp4netns util-linux wireguard-tools xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
 .PHONY: deps bench-deps truth-deps vm-deps

@@ -198,7 +198,7 @@ func (m *machine) dump(s *situation) *dump {
 		if i := space(s.Space); i >= 0 {
 			d.Servers = append(d.Servers, s.Name)
 			d.Sockets = append(d.Sockets, replica.Socket{Space: i, Proto: s.Proto, Addr: s.Addr,
-				V6Only: s.Relay.IsValid() && s.Addr.Addr().Is6(), Relay: s.Relay})
+				V6Only: s.Relay.IsValid() && s.Addr.Addr().Is6(), Relay: s.Relay, Device: s.Device})
 		}
 	}
 	return d

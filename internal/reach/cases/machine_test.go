@@ -66,7 +66,11 @@ func start(t testing.TB, s *situation) *machine {
 		m.sh("hush")
 	}
 	for _, c := range s.cards {
-		m.plug(c, s.quiet)
+		if c.wire == "" {
+			m.plug(c, s.quiet)
+		} else {
+			m.cards[c.name] = m.cards[c.wire]
+		}
 	}
 	for _, b := range s.beyond {
 		if err := m.in(b[0], func() error { return listenAt(b[1], b[2:]) }); err != nil {
@@ -74,6 +78,12 @@ func start(t testing.TB, s *situation) *machine {
 		}
 	}
 	m.sh(s.setup)
+	for _, line := range s.wires {
+		at, command, _ := strings.Cut(line, " ")
+		if err := m.in(at, func() error { return run(command) }); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
 	return m
 }
 
@@ -192,6 +202,8 @@ type server struct {
 	Proto string         `json:"protocol"`
 	Addr  netip.AddrPort `json:"address"`
 	Relay netip.AddrPort `json:"relay"`
+	// Device is the one to which the socket is bound; "": none.
+	Device string `json:"device,omitempty"`
 }
 
 func (m *machine) servers() (all []server) {

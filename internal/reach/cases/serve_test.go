@@ -27,6 +27,9 @@ import (
 // readyEnv is set for a process that must report on descriptor 3 that it listens.
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
+// deviceEnv has the device of the sockets of a server.
+const deviceEnv = "DEVICE"
+
 // play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS",
 // "orphan ADDRESS" and "proxy FLAGS…" in the background, once they listen; "-plain NAME
 // PROTO/ADDRESS…" in the foreground; and the programs in the background themselves, whose first
@@ -110,7 +113,8 @@ func serve(name string, at []string, record func(server) error) error {
 	}
 	for _, a := range at {
 		proto, addr, _ := strings.Cut(a, "/")
-		s := server{Name: name, Proto: proto, Addr: netip.MustParseAddrPort(addr)}
+		s := server{Name: name, Proto: proto, Addr: netip.MustParseAddrPort(addr),
+			Device: os.Getenv(deviceEnv)}
 		if err := record(s); err != nil {
 			return err
 		}
@@ -179,8 +183,11 @@ func listen(name, network, addr string) error {
 }
 
 // options sets those options of a socket that scripts request by variables: TRANSPARENT, as TPROXY
-// needs it, and MARK.
+// needs it, DEVICE and MARK.
 func options(fd int) error {
+	if device := os.Getenv(deviceEnv); device != "" {
+		return unix.BindToDevice(fd, device)
+	}
 	if os.Getenv("TRANSPARENT") != "" {
 		return unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_TRANSPARENT, 1)
 	}

@@ -16,7 +16,10 @@ import (
 // a real client got.
 //
 //	-- cards --   NAME OWN-ADDRESSES OTHER-MACHINE'S-ADDRESSES [ITS ROUTES BY WAY OF THE MACHINE]
+//	              NAME@CARD: a device that the setup makes, over which the other machine at the card
+//	              is reached
 //	-- setup --   a script that runs in the machine
+//	-- wires --   CARD COMMAND: a command of the other machine at the card, after the setup
 //	-- beyond --  CARD NAME PROTO/ADDRESS…: a server on the other machine at the card
 //	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random. In
 //	              testdata/reports, "unlisted": only the report on the port says it; "doubted": a
@@ -39,6 +42,7 @@ type situation struct {
 	answers []string
 	traps   []string
 	beyond  [][]string
+	wires   []string
 	client  string
 	says    []string
 	try     string
@@ -53,6 +57,7 @@ type situation struct {
 
 type card struct {
 	name       string
+	wire       string // the card at which the other machine is; "": this one
 	own, other []netip.Prefix
 	routes     []netip.Prefix
 }
@@ -147,6 +152,8 @@ func parse(file string) (*situation, error) {
 			for line := range strings.Lines(text) {
 				s.beyond = append(s.beyond, strings.Fields(line))
 			}
+		case "wires":
+			s.wires = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 		case "client":
 			s.client = strings.TrimSpace(text)
 		case "try":
@@ -193,7 +200,7 @@ func parseCard(fields []string) (c card, err error) {
 	if len(fields) < 3 {
 		return c, fmt.Errorf("card %q", fields)
 	}
-	c.name = fields[0]
+	c.name, c.wire, _ = strings.Cut(fields[0], "@")
 	for i, to := range []*[]netip.Prefix{&c.own, &c.other, &c.routes} {
 		if i+1 >= len(fields) {
 			break
