@@ -190,12 +190,20 @@ func (c *machine) raise(s *segment, vlans bool) error {
 }
 
 // setLinks sets the devices' settings. Ports come before bridges, because a bridge's MTU follows
-// its ports.
+// its ports, and VLANs on bridges after them, because they can be up only on a device that is.
 func (c *machine) setLinks(space int) {
-	for _, bridges := range []bool{false, true} {
+	const others, bridges, onBridges = 0, 1, 2
+	for turn := others; turn <= onBridges; turn++ {
 		for _, l := range c.from.Spaces[space].Links {
-			at := device{space, l.Index}
-			if (l.Kind == "bridge") != bridges {
+			at, own := device{space, l.Index}, others
+			_, below := c.from.Other(space, l)
+			switch {
+			case l.Kind == "bridge":
+				own = bridges
+			case l.Kind == "vlan" && below != nil && below.Kind == "bridge":
+				own = onBridges
+			}
+			if own != turn {
 				continue
 			}
 			if err := c.refused[at]; err != nil {
