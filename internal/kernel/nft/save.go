@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,17 +78,23 @@ func save(c *netlink.Conn) (out Saved, err error) {
 // add appends messages, without the attributes that Restore would remove, such as addresses of
 // kernel code.
 func (s *Saved) add(found []netlink.Message) error {
+	s.Messages = slices.Grow(s.Messages, len(found))
+	var all attributes
 	for _, m := range found {
-		a, err := decode(m.Data[headerSize:])
-		if err != nil {
+		var err error
+		if all, err = all[:0].decode(m.Data[headerSize:]); err != nil {
 			return err
 		}
-		b, err := encode(a.only(copied[uint16(m.Header.Type)&0xff]))
-		if err != nil {
-			return err
+		keep, size := copied[uint16(m.Header.Type)&0xff], headerSize
+		all = slices.DeleteFunc(all, func(x attribute) bool { return !slices.Contains(keep, x.kind) })
+		for _, x := range all {
+			size += aligned(unix.NLA_HDRLEN + len(x.data))
 		}
-		s.Messages = append(s.Messages, raw.Message{Type: uint16(m.Header.Type),
-			Data: append([]byte{m.Data[0], unix.NFNETLINK_V0, 0, 0}, b...)})
+		b := append(make([]byte, 0, size), m.Data[0], unix.NFNETLINK_V0, 0, 0)
+		for _, x := range all {
+			b = x.append(b)
+		}
+		s.Messages = append(s.Messages, raw.Message{Type: uint16(m.Header.Type), Data: b})
 	}
 	return nil
 }
@@ -100,6 +107,15 @@ func elementsOf(set []byte) ([]byte, error) {
 	request, err := encode(attributes{{unix.NFTA_SET_ELEM_LIST_TABLE, a.get(unix.NFTA_SET_TABLE)},
 		{unix.NFTA_SET_ELEM_LIST_SET, a.get(unix.NFTA_SET_NAME)}})
 	return append([]byte{set[0], unix.NFNETLINK_V0, 0, 0}, request...), err
+}
+
+// append appends the attribute in the kernel's form.
+func (x attribute) append(b []byte) []byte {
+	size := unix.NLA_HDRLEN + len(x.data)
+	b = binary.NativeEndian.AppendUint16(b, uint16(size))
+	b = binary.NativeEndian.AppendUint16(b, x.kind)
+	b = append(b, x.data...)
+	return append(b, make([]byte, aligned(size)-size)...)
 }
 
 func encode(a attributes) ([]byte, error) {

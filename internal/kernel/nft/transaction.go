@@ -16,6 +16,7 @@ type transactor struct {
 	fd      int
 	parts   []part
 	size    int
+	out     []byte // the last transaction's memory
 	refused []raw.Refused
 }
 
@@ -85,16 +86,18 @@ func (t *transactor) flush() error {
 // send sends a transaction and returns the errors of its parts, by their positions.
 func (t *transactor) send(parts []part) (map[int]error, error) {
 	resource := []byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, unix.NFNL_SUBSYS_NFTABLES}
-	out := message(nil, unix.NFNL_MSG_BATCH_BEGIN, 0, 0, resource)
+	out := message(t.out[:0], unix.NFNL_MSG_BATCH_BEGIN, 0, 0, resource)
+	var data []byte
 	for i, p := range parts {
-		attrs, err := encode(p.attrs)
-		if err != nil {
-			return map[int]error{i: err}, nil
+		data = append(data[:0], p.family, unix.NFNETLINK_V0, 0, 0)
+		for _, x := range p.attrs {
+			data = x.append(data)
 		}
 		out = message(out, unix.NFNL_SUBSYS_NFTABLES<<8|p.kind, unix.NLM_F_CREATE|unix.NLM_F_APPEND,
-			i+1, append([]byte{p.family, unix.NFNETLINK_V0, 0, 0}, attrs...))
+			i+1, data)
 	}
 	out = message(out, unix.NFNL_MSG_BATCH_END, 0, len(parts)+1, resource)
+	t.out = out
 	err := unix.Sendto(t.fd, out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 	if err != nil {
 		return nil, err
