@@ -130,7 +130,7 @@ func withoutTried(rows []Row) []Row {
 func rowOf(rows []Row, here []int, q asked, p Path) int {
 	best, rank := -1, 0
 	for _, i := range here {
-		r := rows[i]
+		r := &rows[i]
 		score := 0
 		switch {
 		case r.instead || !r.concerns(q.at.Addr().Is6()):
@@ -246,8 +246,10 @@ func (p Path) led() bool {
 
 // compare records where clients of the same kind get different results.
 func (r *Row) compare() {
-	for i, p := range r.Dials {
-		for _, o := range r.Dials {
+	for i := range r.Dials {
+		p := &r.Dials[i]
+		for j := range r.Dials {
+			o := &r.Dials[j]
 			if p.Client == o.Client && p.Answers() != o.Answers() && !o.own &&
 				(p.Client == Remote && p.Dial == o.Dial || p.besides(o) ||
 					p.Client == OwnAddr && p.Dial != o.Dial && r.addr.IsUnspecified()) {
@@ -255,11 +257,11 @@ func (r *Row) compare() {
 				if who == "" {
 					who = o.Dial
 				}
-				r.Dials[i].Depends = once(r.Dials[i].Depends, who+": "+string(o.Kind))
+				p.Depends = once(p.Depends, who+": "+string(o.Kind))
 			}
 		}
 		if first, ok := r.Paths[p.Client]; ok && first.Dial == p.Dial && first.From == p.From {
-			r.Paths[p.Client] = r.Dials[i]
+			r.Paths[p.Client] = *p
 		}
 	}
 }
@@ -270,20 +272,21 @@ func (p Path) Single() bool { return p.single }
 
 // besides reports whether two clients are in one network, and rules may treat one of them
 // differently.
-func (p Path) besides(o Path) bool {
+func (p *Path) besides(o *Path) bool {
 	return p.single != o.single && p.network == o.network && p.Dial == o.Dial && !p.self && !o.self
 }
 
 // addInside adds the path of other machines to published ports that they may reach only at the
 // container's own address.
 func (c *Copy) addInside(rows []Row) {
-	for _, q := range c.asked {
+	for j := range c.asked {
+		q := &c.asked[j]
 		if q.server == nil || q.kind != Remote || !q.server.publishesAt(q.service) {
 			continue
 		}
-		p, ok := c.path(q)
+		p, ok := c.path(*q)
 		p.own = true
-		i := slices.IndexFunc(rows, func(r Row) bool {
+		i := indexOf(rows, func(r *Row) bool {
 			return r.Proto == q.proto && r.Server.ID == q.server.ID &&
 				r.Server.Port == q.at.Port() && r.concerns(q.at.Addr().Is6())
 		})
@@ -293,6 +296,16 @@ func (c *Copy) addInside(rows []Row) {
 			rows[i].Dials = append(rows[i].Dials, p)
 		}
 	}
+}
+
+// indexOf is like slices.IndexFunc, but copies no rows.
+func indexOf(rows []Row, is func(*Row) bool) int {
+	for i := range rows {
+		if is(&rows[i]) {
+			return i
+		}
+	}
+	return -1
 }
 
 // suppose sets the paths that the sockets alone suggest.

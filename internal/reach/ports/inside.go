@@ -48,18 +48,22 @@ type insider struct {
 
 func (f *Facts) insides(port uint16) []Inside {
 	out := []Inside{}
+	into := f.askedOf()
 	for i := range f.Containers {
 		c := &f.Containers[i]
 		for _, x := range c.insides(port) {
+			if port == 0 && !f.Everything && c.publishesAt(x.service) {
+				continue
+			}
 			in := Inside{Port: x.at.Port(), Proto: x.proto, Dial: x.at.String(),
 				Server:    f.containerServer(*c, x.at.Port()),
 				Networks:  append([]string{}, c.Networks...),
 				Published: c.publishesAt(x.service)}
-			in.Paths, in.Dials = f.pathsInto(c, x)
+			in.Paths, in.Dials = f.pathsInto(x, into[c])
 			if x.loopback.IsValid() {
 				in.Loopback = x.loopback.String()
 			}
-			if port != 0 || (!in.Published || f.Everything) && (in.Loopback == "" || in.answers()) {
+			if port != 0 || in.Loopback == "" || in.answers() {
 				out = append(out, in)
 			}
 		}
@@ -79,8 +83,23 @@ func (in *Inside) answers() bool {
 	})
 }
 
-// pathsInto returns the first path of each kind of client, and all.
-func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []Path) {
+// askedOf returns the connections to containers' own addresses.
+func (f *Facts) askedOf() map[*Container][]*asked {
+	out := map[*Container][]*asked{}
+	if f.Copy == nil {
+		return out
+	}
+	for i := range f.Copy.asked {
+		if q := &f.Copy.asked[i]; q.server != nil {
+			out[q.server] = append(out[q.server], q)
+		}
+	}
+	return out
+}
+
+// pathsInto returns the first path of each kind of client, and all, given the connections to the
+// container.
+func (f *Facts) pathsInto(x insider, into []*asked) (out map[Client]Path, all []Path) {
 	out = map[Client]Path{}
 	if f.Copy == nil && x.loopback.IsValid() {
 		return out, nil
@@ -92,10 +111,8 @@ func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []P
 		}
 		return out, nil
 	}
-	for i := range f.Copy.asked { // thousands, for each of hundreds of ports
-		q := &f.Copy.asked[i]
-		if q.server == c && (q.service == x.service || q.kind == Itself && q.proto == x.proto &&
-			q.at == x.loopback) {
+	for _, q := range into {
+		if q.service == x.service || q.kind == Itself && q.proto == x.proto && q.at == x.loopback {
 			p, ok := f.Copy.path(*q)
 			if !ok {
 				continue
@@ -106,7 +123,8 @@ func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []P
 		}
 	}
 	for kind, p := range out {
-		for _, o := range all {
+		for i := range all {
+			o := &all[i]
 			if o.Client == kind && p.besides(o) && p.Answers() != o.Answers() {
 				p.Depends = once(p.Depends, o.From+": "+string(o.Kind))
 			}
