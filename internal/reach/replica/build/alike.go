@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -54,7 +55,7 @@ func (c *machine) alikes() *alikes {
 			for _, t := range r.Tested {
 				if p := r.Ports[t]; !tested[p] {
 					tested[p] = true
-					text := fmt.Sprint(i, " ", r.Place, " ", t, " ", r.Text)
+					text := strconv.Itoa(i) + " " + r.Place + " " + strconv.Itoa(t) + " " + r.Text
 					a.of[p] = append(a.of[p], naming{text, r.Ports})
 				}
 			}
@@ -123,21 +124,24 @@ func (a *alikes) classify() {
 	}
 }
 
+const decimal = 10
+
 // key identifies the class of a port, given the classes so far.
 func (a *alikes) key(p uint16) string {
 	at, exact := slices.BinarySearch(a.cuts, p)
-	var b strings.Builder
-	fmt.Fprint(&b, at, exact, a.class[p])
+	b := strconv.AppendBool(strconv.AppendInt(nil, int64(at), decimal), exact)
+	b = strconv.AppendInt(append(b, ' '), int64(a.class[p]), decimal)
 	if slices.Contains(a.fixed, p) {
-		fmt.Fprint(&b, " is ", p)
+		b = strconv.AppendInt(append(b, " is "...), int64(p), decimal)
 	}
 	for _, n := range a.of[p] {
-		b.WriteString("\n" + n.text)
+		b = append(append(b, '\n'), n.text...)
 		for _, q := range n.ports {
-			fmt.Fprint(&b, " ", a.class[q], q == p)
+			b = strconv.AppendInt(append(b, ' '), int64(a.class[q]), decimal)
+			b = strconv.AppendBool(b, q == p)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // mapping returns, for each port that matters for connections to p, the port that takes its place
