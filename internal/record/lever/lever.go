@@ -3,6 +3,7 @@
 package lever
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ type Lever struct {
 	Not []mode.Name
 	Why string
 	// Harms describes the workload that the lever may harm, which is also measured.
-	Harms     string
+	Harms string
+	// Permanent has {cpus} as Tunes has, and {mask} for the mask of all CPUs.
 	Permanent []Snippet
 	// Reaches is the command that changes what clients reach, for toll ports --try; "": none does.
 	Reaches string
@@ -73,8 +75,7 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	if strings.Contains(l.Tunes, "{cpus}") && h.CPUs < 2 {
 		return v, false
 	}
-	tunes, err := mode.ParseTunes(strings.ReplaceAll(
-		l.Tunes, "{cpus}", strconv.Itoa(min(h.CPUs, mostQueues))))
+	tunes, err := mode.ParseTunes(strings.ReplaceAll(l.Tunes, "{cpus}", queues(h)))
 	if err != nil {
 		return v, false // a test parses all of them
 	}
@@ -83,6 +84,32 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	}
 	v.Tune = tunes
 	return v, true
+}
+
+// At returns the lever with the numbers of a machine in what makes it permanent.
+func (l Lever) At(h Host) Lever {
+	of := strings.NewReplacer("{cpus}", queues(h), "{mask}", mask(h.CPUs))
+	own := make([]Snippet, len(l.Permanent))
+	for i, s := range l.Permanent {
+		own[i].Where = s.Where
+		for _, line := range s.Lines {
+			own[i].Lines = append(own[i].Lines, of.Replace(line))
+		}
+	}
+	l.Permanent = own
+	return l
+}
+
+func queues(h Host) string { return strconv.Itoa(min(h.CPUs, mostQueues)) }
+
+// mask returns the mask of the first n CPUs as sysfs takes it: "3", "f,ffffffff".
+func mask(n int) string {
+	const bits = 32
+	text := fmt.Sprintf("%x", uint32(1)<<(n%bits)-1)
+	if n%bits == 0 {
+		text = ""
+	}
+	return strings.Trim(text+strings.Repeat(",ffffffff", n/bits), ",")
 }
 
 // Refuses returns why a mode cannot have the lever, or "".

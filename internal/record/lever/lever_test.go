@@ -1,7 +1,11 @@
 package lever
 
 import (
+	"encoding/json"
+	"os/exec"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -47,6 +51,57 @@ func TestRows(t *testing.T) {
 		}
 		if found, ok := Find(l.Name); !ok || found.Gist != l.Gist {
 			t.Errorf("%s is not found", l.Name)
+		}
+	}
+}
+
+var (
+	unitLine   = regexp.MustCompile(`^(\[\w+\]|\w+=.+|  .+)$`)
+	sysctlLine = regexp.MustCompile(`^(#.*|[\w.-]+ = .+)$`)
+	stands     = regexp.MustCompile(`[{]\w+[}]|\bMASK\b|=N$`)
+)
+
+// What makes a lever permanent is taken as it is by the shell, or by what reads the file.
+func TestSnippets(t *testing.T) {
+	shell := 0
+	for _, l := range all {
+		l = l.At(Host{CPUs: 4})
+		for _, s := range slices.Concat(l.Permanent, l.OfPodman().Permanent) {
+			text := strings.Join(s.Lines, "\n")
+			ok := !stands.MatchString(text)
+			each := func(line *regexp.Regexp) bool {
+				return !slices.ContainsFunc(s.Lines, func(l string) bool { return !line.MatchString(l) })
+			}
+			switch where, _, _ := strings.Cut(s.Where, " "); {
+			case strings.Contains(where, "daemon.json"):
+				ok = ok && json.Valid([]byte(text))
+			case regexp.MustCompile(`\.(service|socket|link),?$`).MatchString(where):
+				ok = ok && each(unitLine)
+			case strings.Contains(where, "sysctl.d"):
+				ok = ok && each(sysctlLine)
+			case strings.Contains(where, "compose.yaml"), strings.Contains(where, "modules-load.d"):
+			default:
+				shell++
+				out, err := exec.Command("sh", "-n", "-c", text).CombinedOutput()
+				if ok = ok && err == nil; err != nil {
+					t.Logf("%s", out)
+				}
+			}
+			if !ok {
+				t.Errorf("%s: %s:\n%s", l.Name, s.Where, text)
+			}
+		}
+	}
+	if shell < 10 {
+		t.Errorf("only %d snippets are for a shell", shell)
+	}
+}
+
+func TestMask(t *testing.T) {
+	for n, want := range map[int]string{1: "1", 2: "3", 32: "ffffffff", 36: "f,ffffffff",
+		64: "ffffffff,ffffffff"} {
+		if got := mask(n); got != want {
+			t.Errorf("%d CPUs: %s, want %s", n, got, want)
 		}
 	}
 }

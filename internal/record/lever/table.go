@@ -142,7 +142,7 @@ var all = []Lever{
 		Tunes:     "queues={cpus}",
 		For:       containers,
 		Harms:     "order and caches: a flow may move between CPUs",
-		Permanent: linkFile("RxChannels=N", "TxChannels=N"),
+		Permanent: linkFile("RxChannels={cpus}", "TxChannels={cpus}"),
 	},
 	{
 		Name:  "xps",
@@ -150,13 +150,13 @@ var all = []Lever{
 		Tunes: "queues={cpus}+xps=on",
 		For:   containers,
 		Harms: "order and caches: a flow may move between CPUs",
-		Permanent: append(linkFile("RxChannels=N", "TxChannels=N"),
-			inSysfs("queues/tx-0/xps_cpus", "MASK")...),
+		Permanent: append(linkFile("RxChannels={cpus}", "TxChannels={cpus}"),
+			inSysfs("queues/tx-0/xps_cpus", "{mask}")...),
 	},
 	{
 		Name: "rps", Gist: "receive packet steering to all CPUs", Tunes: "rps=on",
 		Harms:     "latency and CPU time: another CPU has to be interrupted",
-		Permanent: inSysfs("queues/rx-0/rps_cpus", "MASK"),
+		Permanent: inSysfs("queues/rx-0/rps_cpus", "{mask}"),
 	},
 	{
 		Name:      "rmem",
