@@ -205,7 +205,7 @@ func otherFile(head []byte) (what, hint string) {
 	case m != nil && string(m[1]) == "machine", is("\x1f\x8b"):
 		return "a machine that toll ports --save wrote", "toll ports --from-file FILE judges it"
 	case m != nil && string(m[1]) == "requests":
-		return "what toll trace --attach keeps", "toll report FILE shows it"
+		return "what toll trace --attach PORT keeps", "toll report FILE shows it"
 	case m != nil && string(m[1]) != "results":
 		return fmt.Sprintf("the %s of --format json", m[1]), hint
 	case is("study,"):

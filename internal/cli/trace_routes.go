@@ -91,7 +91,7 @@ func (a *requester) client(fl *pflag.FlagSet, at []endpoint.Address, window floa
 }
 
 func clientExample() string {
-	return remedy.AsRoot("toll trace 127.0.0.1:6379 --client 'redis-cli -p {port} -r 99 ping'")
+	return remedy.AsRoot("toll trace 127.0.0.1:6379 --client 'redis-cli -h {host} -p {port} -r 99 ping'")
 }
 
 // traceRoutes traces requests over routes to a server that runs.

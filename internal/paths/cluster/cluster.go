@@ -240,7 +240,7 @@ func Refuse(s path.Spec) error {
 	if s.Second {
 		return &machine.UnsupportedError{
 			Missing: "toll does not start foreign programs on other machines",
-			Remedy:  "toll run --on lab or docker"}
+			Remedy:  "--on lab or docker"}
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // nodelay is an option of the load
