@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	secrets "github.com/bridgetoll/bridgetoll/internal/text/secret"
@@ -39,13 +41,27 @@ func run(ctx context.Context, e env, args []string) int {
 		typed := secrets.InArguments(args)
 		say(e.stderr, "toll: error: "+typed.Hide(printable.Line(path.OneLine(left))))
 		if h := hintOf(err, left); h != "" {
-			say(e.stderr, "toll: hint: "+typed.Hide(printable.Line(h)))
+			say(e.stderr, "toll: hint: "+typed.Hide(printable.Line(retyped(h, args))))
 		}
 	}
 	if text := withoutSudo(out, said); text != "" {
 		say(e.stderr, "toll: note: "+text)
 	}
 	return exitCode(err)
+}
+
+// sameCommand matches what stands in hints for the command that was typed.
+var sameCommand = regexp.MustCompile(`\btoll (\w+ )?…`)
+
+// retyped returns a hint in which the command that was typed has its arguments, so that it can be
+// pasted. A long one stays as it is.
+func retyped(hint string, args []string) string {
+	const most = 120
+	line := sample.CommandLine(args)
+	if len(line) > most {
+		return hint
+	}
+	return sameCommand.ReplaceAllLiteralString(hint, line)
 }
 
 // Manual returns toll's commands for manual pages, its version, and the time of the build's commit,

@@ -182,3 +182,23 @@ func TestHintsQuoteNames(t *testing.T) {
 		t.Errorf("hint %q", got)
 	}
 }
+
+// Where a hint means the command that was typed, it has its arguments.
+func TestHintsRepeatCommands(t *testing.T) {
+	for _, tt := range []struct {
+		hint string
+		args []string
+		want string
+	}{
+		{"sudo toll …; --on lab needs no root", []string{"compare", "--on", "docker"},
+			"sudo toll compare --on docker; --on lab needs no root"},
+		{"sudo toll trace …", []string{"trace", "a=http://h/x y"}, "sudo toll trace 'a=http://h/x y'"},
+		{"sudo DOCKER_HOST=unix:///run/d.sock toll …", nil, "sudo DOCKER_HOST=unix:///run/d.sock toll"},
+		{"toll trace", []string{"x"}, "toll trace"},
+		{"sudo toll …", []string{strings.Repeat("x", 200)}, "sudo toll …"},
+	} {
+		if got := retyped(tt.hint, tt.args); got != tt.want {
+			t.Errorf("%q after %q: %q, want %q", tt.hint, tt.args, got, tt.want)
+		}
+	}
+}
