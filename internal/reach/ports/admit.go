@@ -171,6 +171,10 @@ func (o *outcome) afterRule(to netip.AddrPort) []Command {
 				o.tableOf().program, six, q.proto, to.Port()))), accept...)
 	case strings.HasSuffix(b.Table, " firewalld"):
 		return o.inFirewalld(to)
+	case o.byFirewalld() && slices.Contains(builtinChains, b.Chain): // or by somebody else
+		return append(o.inFirewalldsIptables(to), accept...)
+	case o.byFirewalld():
+		return o.inFirewalldsIptables(to)
 	case b.Chain == "DOCKER-USER":
 		return append(o.accepting("RETURN", at, nft), accept...)
 	}
@@ -223,11 +227,39 @@ func (o *outcome) inFirewalld(to netip.AddrPort) []Command {
 	return nil
 }
 
+// byFirewalld reports whether firewalld may have written the rule with iptables
+// (FirewallBackend=iptables). It replaces the rules in these chains when it is reloaded.
+func (o *outcome) byFirewalld() bool {
+	b, table := o.out.Block, o.q.answer.Lost.Rule.Table
+	own := strings.HasPrefix(b.Chain, "IN_") || strings.HasPrefix(b.Chain, "FWD") ||
+		b.Chain == "INPUT" || b.Chain == "FORWARD"
+	return own && o.q.answer.Lost.Space == 0 && slices.ContainsFunc(o.c.Machine.Spaces[0].Text,
+		func(r replica.RuleText) bool { return r.Table == table && r.Chain == "INPUT_ZONES" })
+}
+
+// inFirewalldsIptables returns firewalld's command where its rules are iptables', as of firewalld 1.3.
+func (o *outcome) inFirewalldsIptables(to netip.AddrPort) []Command {
+	b, q, zone, program := o.out.Block, o.q, o.zone(), o.tableOf().program
+	if strings.HasPrefix(b.Chain, "F") {
+		family := map[bool]string{false: "ipv4", true: "ipv6"}[to.Addr().Is6()]
+		match := fmt.Sprintf("-d %s -p %s --dport %d -j ACCEPT", to.Addr(), q.proto, to.Port())
+		return instead(
+			fmt.Sprintf("sudo firewall-cmd --direct --add-rule %s filter FORWARD 0 %s", family, match),
+			o.run(0, program+" -A FORWARD_direct "+match))
+	}
+	if !printable.Bare(zone) {
+		return nil
+	}
+	return instead(fmt.Sprintf("sudo firewall-cmd --zone=%s --add-port=%d/%s", zone, to.Port(), q.proto),
+		o.run(0, fmt.Sprintf("%s -A IN_%s_allow -p %s --dport %d -j ACCEPT", program, zone, q.proto,
+			to.Port())))
+}
+
 // zone returns firewalld's zone of the packet, or "" if it is not known. It is in the name of the
 // chain that dropped the packet or, for the client's card, in a rule that leads to such a chain.
 func (o *outcome) zone() string {
 	name := func(chain string) string {
-		zone, ok := strings.CutPrefix(chain, "filter_IN_")
+		zone, ok := strings.CutPrefix(strings.TrimPrefix(chain, "filter_"), "IN_")
 		for _, end := range []string{"_pre", "_log", "_deny", "_allow", "_post"} {
 			zone = strings.TrimSuffix(zone, end)
 		}
@@ -243,15 +275,17 @@ func (o *outcome) zone() string {
 	other := ""
 	for _, r := range o.c.Machine.Spaces[0].Text {
 		words := strings.Fields(r.Text)
-		if r.Table != b.Table || !strings.HasPrefix(r.Chain, "filter_INPUT_") || len(words) == 0 {
+		if r.Table != o.q.answer.Lost.Rule.Table || len(words) == 0 ||
+			!strings.HasPrefix(strings.TrimPrefix(r.Chain, "filter_"), "INPUT_") {
 			continue
 		}
 		zone := name(words[len(words)-1])
+		at := max(slices.Index(words, "iifname"), slices.Index(words, "-i")) + 1
 		switch {
 		case zone == "":
-		case slices.Contains(words, "iifname") && slices.Contains(words, `"`+card+`"`):
+		case at > 0 && strings.Trim(words[at], `"`) == card:
 			return zone
-		case !slices.Contains(words, "iifname"):
+		case at == 0:
 			other = zone
 		}
 	}

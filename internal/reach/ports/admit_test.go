@@ -111,6 +111,37 @@ func TestCandidatesOfRules(t *testing.T) {
 	}
 }
 
+// firewalld also writes rules of iptables, and replaces them when it is reloaded.
+func TestCandidatesOfFirewalldsIptables(t *testing.T) {
+	const to = " -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"
+	for _, c := range []struct {
+		chain string
+		port  uint16
+		want  []string
+	}{
+		{"IN_work_post", 22, []string{"sudo firewall-cmd --zone=work --add-port=22/tcp " +
+			"(tried as sudo iptables -A IN_work_allow -p tcp --dport 22 -j ACCEPT)"}},
+		{"INPUT", 22, []string{"sudo firewall-cmd --zone=test --add-port=22/tcp " +
+			"(tried as sudo iptables -A IN_test_allow -p tcp --dport 22 -j ACCEPT)",
+			"sudo iptables -I INPUT -d 198.18.0.1 -p tcp --dport 22 -j ACCEPT"}},
+		{"FWD_public", 8080, []string{"sudo firewall-cmd --direct --add-rule ipv4 filter FORWARD 0" +
+			to + " (tried as sudo iptables -A FORWARD_direct" + to + ")"}},
+		{"IN_`true`", 22, nil},
+		{"MINE", 22, []string{"sudo iptables -I MINE 6 -d 198.18.0.1 -p tcp --dport 22 -j ACCEPT"}},
+	} {
+		got := candidatesFor(healthy(), c.port, replica.Lost{Rule: rule("ip filter", c.chain, 6, "")},
+			replica.RuleText{Table: "ip filter", Chain: "INPUT_ZONES", Number: 1,
+				Text: "-A INPUT_ZONES -i eth1 -g IN_other"},
+			replica.RuleText{Table: "ip filter", Chain: "INPUT_ZONES", Number: 2,
+				Text: "-A INPUT_ZONES -i eth0 -g IN_test"},
+			replica.RuleText{Table: "ip filter", Chain: "INPUT_ZONES", Number: 3,
+				Text: "-A INPUT_ZONES -g IN_public"})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.chain, got, c.want)
+		}
+	}
+}
+
 func TestCandidatesWithoutRules(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -115,6 +115,10 @@ func (t *Trial) sentences(who string, sure bool) (out []string) {
 	for _, c := range t.Commands {
 		out = append(out, c.Text)
 	}
+	if strings.Contains(t.line(), "sudo firewall-cmd ") {
+		out = append(out, "firewalld forgets this when it is reloaded; entered again with --permanent, "+
+			"it stays.")
+	}
 	for _, x := range []struct {
 		verb string
 		list []string
