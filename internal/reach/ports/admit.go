@@ -237,7 +237,8 @@ func (o *outcome) byFirewalld() bool {
 		func(r replica.RuleText) bool { return r.Table == table && r.Chain == "INPUT_ZONES" })
 }
 
-// inFirewalldsIptables returns firewalld's command where its rules are iptables', as of firewalld 1.3.
+// inFirewalldsIptables returns firewalld's command, which is tried as the rule of iptables that
+// firewalld 1.3 writes.
 func (o *outcome) inFirewalldsIptables(to netip.AddrPort) []Command {
 	b, q, zone, program := o.out.Block, o.q, o.zone(), o.tableOf().program
 	if strings.HasPrefix(b.Chain, "F") {
@@ -250,7 +251,8 @@ func (o *outcome) inFirewalldsIptables(to netip.AddrPort) []Command {
 	if !printable.Bare(zone) {
 		return nil
 	}
-	return instead(fmt.Sprintf("sudo firewall-cmd --zone=%s --add-port=%d/%s", zone, to.Port(), q.proto),
+	return instead(
+		fmt.Sprintf("sudo firewall-cmd --zone=%s --add-port=%d/%s", zone, to.Port(), q.proto),
 		o.run(0, fmt.Sprintf("%s -A IN_%s_allow -p %s --dport %d -j ACCEPT", program, zone, q.proto,
 			to.Port())))
 }
