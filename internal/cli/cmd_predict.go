@@ -77,7 +77,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 }
 
 // costsOf returns what to do if predictions cannot be made of a results file. If that is a kept
-// run, it names the newest one of which they can.
+// run, it names the newest other one of which they can.
 func costsOf(results string) string {
 	if !strings.HasPrefix(results, "@") {
 		return measureCosts
@@ -87,7 +87,8 @@ func costsOf(results string) string {
 		return measureCosts
 	}
 	for _, e := range l.Runs {
-		if e.Error == "" && e.Swept == "" && len(e.Rows) > 0 && slices.Contains(e.Loads, workload.RR) {
+		if e.Name() != results && e.Error == "" && e.Swept == "" && len(e.Rows) > 0 &&
+			slices.Contains(e.Loads, workload.RR) {
 			return fmt.Sprintf("toll predict %s, of %s; or %s", e.Name(), e.CommandLine(), measureCosts)
 		}
 	}
