@@ -64,7 +64,13 @@ $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
 
 test-toll:
-	$(call again,./internal/cli,-parallel 32 -timeout 20m -skip '$(FAKE)')
+	$(call again,./internal/cli,-parallel 32 -timeout 20m -skip '$(FAKE)|$(TRAFFIC)')
+
+# Each mode and placement is witnessed in the suites of the backends, each load and study in the other scripts.
+TRAFFIC = ^TestScripts$$/^(options|outside|published|scale)$$|^TestManual$$/^(compare|ladder|loads|run|scale)$$
+.PHONY: test-traffic
+test-traffic: deps ## measure further options over further modes and routes, and the manual's examples; no part of make test
+	$(GO) test -count=1 -timeout 30m -run '$(TRAFFIC)' ./internal/cli
 
 test-loops:
 	$(call again,$(filter-out ./internal/cli %/load,$(QUIET:%=./%)),-p 1 -timeout 20m)

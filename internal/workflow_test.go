@@ -19,6 +19,7 @@ func TestTargetsAreInTheWorkflow(t *testing.T) {
 		"test-vm":       "a part of make test",
 		"test-docker":   "a part of make test",
 		"test-rootless": "a part of make versions",
+		"test-traffic":  "a part of make versions",
 		"test-llm":      "fetches a language model of 127 MB",
 	}
 	workflow := read(t, "../.github/workflows/test.yml")
