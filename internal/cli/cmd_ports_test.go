@@ -223,7 +223,7 @@ done`)
 			t.Errorf("%s: %q, want %q", code, got, says)
 		}
 	}
-	e.start("flooding", echo, "flood", "127.0.0.1:8081")
+	_, flood, _ := strings.Cut(e.start("flooding ", echo, "flood", "127.0.0.1:8081"), " ")
 	burns := func(x ports.Trap) bool {
 		return x.Code == ports.ProxyLoad && slices.Contains(x.Ports, "8081/tcp") &&
 			strings.Contains(x.Evidence, "of a core now")
@@ -235,6 +235,7 @@ done`)
 	if !seen {
 		t.Error("a proxy's CPU is not seen")
 	}
+	e.run("bash", "-c", "kill "+flood) // it would keep a CPU busy until the machine ends
 	e.start("held", "ip", "netns", "exec", "far", echo, "hold", "198.18.0.1:8080", "1")
 	if x, still := trapsOf(listPorts(e, bin))[ports.PublicLocalOnly]; still {
 		t.Errorf("another machine is connected: %+v", x)

@@ -100,7 +100,8 @@ func (e *dockerHost) run(args ...string) string {
 	return out
 }
 
-func (e *dockerHost) start(ready string, args ...string) {
+// start starts a program, and returns its first output once it has said that it is ready.
+func (e *dockerHost) start(ready string, args ...string) (said string) {
 	e.t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -120,9 +121,11 @@ func (e *dockerHost) start(ready string, args ...string) {
 	})
 	b := make([]byte, 100)
 	_ = r.SetReadDeadline(time.Now().Add(patience))
-	if n, err := r.Read(b); err != nil || !strings.Contains(string(b[:n]), ready) {
-		e.t.Fatalf("%v: %q, %v", args, b[:n], err)
+	n, err := r.Read(b)
+	if said = string(b[:n]); err != nil || !strings.Contains(said, ready) {
+		e.t.Fatalf("%v: %q, %v", args, said, err)
 	}
+	return said
 }
 
 func buildEcho(t *testing.T) (echo string) {

@@ -36,13 +36,13 @@ func main() {
 			all.Go(func() { fmt.Printf("%s %s\n", addr, dial(addr, 1, 0)) })
 		}
 		all.Wait()
-	case "flood": // an address, endlessly
+	case "flood": // an address, until it is killed
 		conn, err := net.Dial("tcp", os.Args[2])
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		fmt.Println("flooding")
+		fmt.Println("flooding", os.Getpid())
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		for b := make([]byte, 4<<10); err == nil; _, err = conn.Write(b) {
 		}
