@@ -243,36 +243,49 @@ done`)
 }
 
 // administratorsRules dials every route under rules that people write into DOCKER-USER and around
-// it. The other machine is 198.18.0.2.
+// it, of which those of a group are about different ports. The other machine is 198.18.0.2.
 func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	user := func(words ...string) []string { return append([]string{"DOCKER-USER"}, words...) }
-	for _, rule := range [][]string{
-		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "-j", "DROP"),
-		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "--ctdir", "ORIGINAL", "-j",
-			"REJECT"),
-		user("-p", "udp", "-m", "conntrack", "--ctdir", "REPLY", "-j", "DROP"),
-		user("-i", "eth0", "-m", "conntrack", "--ctstate", "DNAT", "-j", "DROP"),
-		user("-i", "eth0", "-m", "conntrack", "!", "--ctorigdst", "198.18.0.1", "-j", "DROP"),
-		user("-s", "198.18.0.2", "-j", "DROP"),
-		user("-i", "eth0", "!", "-s", "198.18.0.2", "-j", "DROP"),
-		{"INPUT", "-p", "tcp", "-m", "conntrack", "--ctorigdstport", "6000", "--ctstate", "NEW",
-			"-j", "REJECT"},
-		{"OUTPUT", "-d", "127.0.0.1", "-p", "tcp", "--dport", "8081", "-j", "REJECT"},
+	for _, group := range [][][]string{
+		{
+			user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "-j", "DROP"),
+			user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8086", "--ctdir", "ORIGINAL",
+				"-j", "REJECT"),
+			user("-p", "udp", "-m", "conntrack", "--ctdir", "REPLY", "-j", "DROP"),
+			{"INPUT", "-p", "tcp", "-m", "conntrack", "--ctorigdstport", "6000", "--ctstate", "NEW",
+				"-j", "REJECT"},
+			{"OUTPUT", "-d", "127.0.0.1", "-p", "tcp", "--dport", "8081", "-j", "REJECT"},
+		},
+		{user("-i", "eth0", "-m", "conntrack", "--ctstate", "DNAT", "-j", "DROP")},
+		{user("-s", "198.18.0.2", "-j", "DROP")},
+		{
+			user("-i", "eth0", "-m", "conntrack", "!", "--ctorigdst", "198.18.0.1", "-j", "DROP"),
+			user("-i", "eth0", "!", "-s", "198.18.0.2", "-j", "DROP"),
+		},
 	} {
-		e.run(append([]string{"iptables", "-I"}, rule...)...)
+		number := map[string]int{} // of the last rule seen of each chain
+		for _, rule := range group {
+			e.run(append([]string{"iptables", "-I"}, rule...)...)
+		}
 		r := reportOf(e, bin, "ports", "--client", "198.18.0.2", "--format", "json")
-		decides := false
-		for _, row := range r.Ports {
-			for _, p := range row.Paths {
-				b := p.Block
-				decides = decides || b != nil && b.Table == "filter" && b.Chain == rule[0]
+		for _, rule := range slices.Backward(group) { // the last one is the first of its chain
+			number[rule[0]]++
+			decides := false
+			for _, row := range r.Ports {
+				for _, p := range row.Paths {
+					b := p.Block
+					decides = decides || b != nil && b.Table == "filter" && b.Chain == rule[0] &&
+						b.Number == number[rule[0]]
+				}
+			}
+			if want := !slices.Contains(rule, "!") && !slices.Contains(rule, "REPLY"); decides != want {
+				t.Errorf("%v: decides something: %v", rule, decides)
 			}
 		}
-		if want := !slices.Contains(rule, "!") && !slices.Contains(rule, "REPLY"); decides != want {
-			t.Errorf("%v: decides something: %v", rule, decides)
-		}
 		dialAll(e, echo, r)
-		e.run(append([]string{"iptables", "-D"}, rule...)...)
+		for _, rule := range group {
+			e.run(append([]string{"iptables", "-D"}, rule...)...)
+		}
 	}
 	opened(e, t, bin, echo)
 }
