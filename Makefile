@@ -129,7 +129,9 @@ test-kernels: vm-deps ## run the conformance suite under several of Debian's ker
 	@GO='$(GO)' KERNELS='$(KERNELS)' test/vm/kernels '$(KERNEL_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
 .PHONY: test-vm-bpf
-test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace, and what follows requests and trips, under several of Debian's kernels in qemu; KERNELS chooses them
+test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace, and what follows requests and trips, under several of Debian's kernels in qemu; KERNELS chooses them; and the filter of system calls for arm64
+	@$(call install,qemu-user)
+	BRIDGETOLL_TEST_ARM64=1 $(GO) test -count=1 -run TestFilterOfARM64 ./internal/reach/replica/jail
 	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do for p in -f -t -w -o -e; do \
 		GO='$(GO)' KERNEL=$$k test/vm/run $$p || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done; done
 
@@ -257,7 +259,7 @@ dist-check: ## make them twice, in different places, and compare the bytes
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = bind9-dnsutils dnsmasq-base docker.io iperf3 iproute2 ipset mariadb-server-core nftables nginx-light openssh-client openssh-server openvswitch-switch passt postgresql qemu-user qperf redis-server redis-tools rootlesskit slirp4netns tcpdump ufw uidmap util-linux
+DEPS = bind9-dnsutils dnsmasq-base docker.io iperf3 iproute2 ipset mariadb-server-core nftables nginx-light openssh-client openssh-server openvswitch-switch passt postgresql qperf redis-server redis-tools rootlesskit slirp4netns tcpdump ufw uidmap util-linux
 # Debian's docker.io has no docker since trixie.
 DEPS += $(shell grep -qx ID=debian /etc/os-release && ! grep -qx VERSION_CODENAME=bookworm /etc/os-release && echo docker-cli)
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
