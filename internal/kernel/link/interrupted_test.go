@@ -17,7 +17,7 @@ import (
 // all devices that stayed.
 func TestInterruptedListIsWhole(t *testing.T) {
 	ns := netnstest.New(t)
-	const stay = 300
+	const stay = 1600 // so many that a list takes several answers of the kernel
 	var batch strings.Builder
 	for i := range stay / 2 {
 		fmt.Fprintf(&batch, "link add stay%d type veth peer name stay%d\n", i, stay/2+i)

@@ -116,6 +116,10 @@ func TestTraceTemplates(t *testing.T) {
 		{analysis.Finding{Code: trace.Followed}, 1,
 			"These routes are outside toll's control: their " +
 				"bytes are not counted, but followed from process to process."},
+		{analysis.Finding{Code: trace.StampedOnce, What: "direct"}, 1,
+			"Over direct, what a bridge takes on the way to a process of its own machine is in " +
+				"that process's part: another program has the kernel note when packets come " +
+				"(SO_TIMESTAMP), which it does once for the port and the bridge."},
 		{analysis.Finding{Code: trace.Frames, Values: in(4e-6, 4e-6)}, 0,
 			seesFrames + "up to 4.0 µs." + tryFirst},
 		{analysis.Finding{Code: trace.FramesInHooks, Values: in(2e-6, 4e-6)}, 0,
