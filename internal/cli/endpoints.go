@@ -27,6 +27,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
@@ -118,9 +119,11 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, r plan.R
 		}
 		return &failure{exitNothing, err, statusHint(err)}
 	}
+	var frames []*sample.Frames // which the results file has, too
 	for _, p := range w.Paths() {
-		tryFrames(c.Context(), p.Frames) // which the results file has, too
+		frames = append(frames, p.Frames)
 	}
+	tryFrames(c.Context(), frames...)
 	return f.measure(c, e, engine.Config{Plan: p, Endpoints: w, Before: before})
 }
 

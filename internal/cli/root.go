@@ -58,10 +58,18 @@ var sameCommand = regexp.MustCompile(`\btoll (\w+ )?…`)
 func retyped(hint string, args []string) string {
 	const most = 120
 	line := sample.CommandLine(args)
-	if len(line) > most {
+	if len(line) > most || line != printable.Line(line) || slices.ContainsFunc(args, hasCommand) {
 		return hint
 	}
 	return sameCommand.ReplaceAllLiteralString(hint, line)
+}
+
+// hasCommand reports whether an argument is a flag whose value is a command, which may have a password
+// that only its program knows, or the value itself.
+func hasCommand(arg string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	return strings.ContainsAny(arg, " \t") || strings.HasPrefix(arg, "--") &&
+		slices.Contains([]string{"client", "server", "ready"}, name)
 }
 
 // Manual returns toll's commands for manual pages, its version, and the time of the build's commit,

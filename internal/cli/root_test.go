@@ -192,7 +192,12 @@ func TestHintsRepeatCommands(t *testing.T) {
 	}{
 		{"sudo toll …; --on lab needs no root", []string{"compare", "--on", "docker"},
 			"sudo toll compare --on docker; --on lab needs no root"},
-		{"sudo toll trace …", []string{"trace", "a=http://h/x y"}, "sudo toll trace 'a=http://h/x y'"},
+		{"sudo toll trace …", []string{"trace", "a=http://h/x?y&z"},
+			"sudo toll trace 'a=http://h/x?y&z'"},
+		{"sudo toll trace …", []string{"trace", "h:1", "--client", "redis-cli -a secret"},
+			"sudo toll trace …"},
+		{"sudo toll trace …", []string{"trace", "h:1", "--client=x"}, "sudo toll trace …"},
+		{"sudo toll trace …", []string{"trace", "h:1\nh:2"}, "sudo toll trace …"},
 		{"sudo DOCKER_HOST=unix:///run/d.sock toll …", nil, "sudo DOCKER_HOST=unix:///run/d.sock toll"},
 		{"toll trace", []string{"x"}, "toll trace"},
 		{"sudo toll …", []string{strings.Repeat("x", 200)}, "sudo toll …"},

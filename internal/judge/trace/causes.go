@@ -37,8 +37,9 @@ const (
 	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
 	OthersHaveCPU  = "trace-others-have-cpu"
 	Sleep          = "trace-sleep" // until Names are woken, Took of Whole passes
-	// iptables sees frames of bridge What, which take at most Took of a request. Why says what a copy of
-	// the network said of the Command: Tried (N ports would be lost), Untried or "" (it has none).
+	// iptables sees frames of bridge What because of Names, which take at most Took of a request. Why says what a copy of
+	// the network said of the Command: Tried (who reaches N ports would change), Untried or "" (it has
+	// none).
 	BridgedFrames = "trace-bridged-frames"
 	// RPS moves a Share of the packets behind device What to another CPU, for which they wait for Took
 	// and the others for Whole. Why: Untried or "".
@@ -60,10 +61,11 @@ const (
 	ByKernelApart = "somaxconn-apart" // so, in another network namespace than toll's
 )
 
-// Keys of QueueFull's Values, in connections.
+// Keys of QueueFull's Values, the first two in connections.
 const (
 	Backlog   = "backlog"
 	Somaxconn = "somaxconn"
+	Port      = "port"
 )
 
 // Keys of StoppedByLimit's Values, in s.
@@ -86,10 +88,10 @@ const mostSlept = 0.5
 
 // causes returns the causes of what cell i adds. all has the run's traces.
 func (s *study) causes(t *Trace, i int, all []Trace) []Finding {
-	if t.Refused != "" || s.Series[i].Cell.Control {
+	if s.Series[i].Cell.Control || t.Refused != "" && !t.Route() {
 		return nil
 	}
-	if t.Route() {
+	if t.Route() { // of which these need no parts
 		b, _ := s.BaselineOf(i)
 		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b),
 			s.stamped(i, b), s.network(t, i, b))
@@ -175,7 +177,7 @@ func waits(t *Trace) (out []Finding) {
 	for k, g := range t.Segments {
 		f := Finding{Finding: analysis.Finding{Code: WaitsSoftirq, Rows: []int{k},
 			Values: map[string]float64{Took: g.MidMean}},
-			Command: "echo 0 > /sys/class/net/" + g.Device + "/queues/rx-0/rps_cpus"}
+			Command: withoutRPS(g.Device)}
 		if g.Part == sample.PartQdisc {
 			f.Code, f.Command = WaitsQueue, "tc qdisc del dev "+g.Device+" root"
 		} else if g.Part != sample.PartHandover {

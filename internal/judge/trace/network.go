@@ -23,7 +23,8 @@ func (s *study) network(t *Trace, cells ...int) (out []Finding) {
 	}
 	for k := len(out) - 1; k > 0; k-- { // cells may share a device or a server
 		if slices.ContainsFunc(out[:k], func(f Finding) bool {
-			return f.Code == out[k].Code && f.What == out[k].What
+			return f.Code == out[k].Code && f.What == out[k].What && f.Command == out[k].Command &&
+				f.Values[Port] == out[k].Values[Port]
 		}) {
 			out = slices.Delete(out, k, k+1)
 		}
@@ -36,6 +37,7 @@ func (s *study) asleep(t *Trace, i int) []Finding {
 	const (
 		least = 20e-6 // s
 		most  = 0.5   // of a request
+		fair  = 4     // one that has less than this part of all is not named
 	)
 	each := map[string][]float64{} // by process, in rounds
 	for _, x := range s.cells[i].by[sample.Traced] {
@@ -61,6 +63,7 @@ func (s *study) asleep(t *Trace, i int) []Finding {
 	for _, xs := range each {
 		sum += stats.Median(xs)
 	}
+	maps.DeleteFunc(each, func(_ string, xs []float64) bool { return fair*stats.Median(xs) < sum })
 	sum = min(sum, slept) // which is without what tracing costs
 	if sum < least || sum < most*whole || whole == 0 {
 		return nil
@@ -103,16 +106,17 @@ func bridged(x *sample.Frames, took *float64) []Finding {
 	if x == nil || took != nil && *took < leastFrames {
 		return nil
 	}
-	f := Finding{Finding: analysis.Finding{Code: BridgedFrames, What: x.Bridge}}
+	f := Finding{Finding: analysis.Finding{Code: BridgedFrames, What: x.Bridge,
+		Names: []string{x.Switch}}}
 	if took != nil {
 		f.Values = map[string]float64{Took: *took}
 	}
 	switch {
 	case x.Off == "":
-	case x.Lost != nil && *x.Lost == 0:
+	case x.Changed != nil && *x.Changed == 0:
 		f.Why, f.Command = Tried, x.Off
-	case x.Lost != nil:
-		f.Why, f.N, f.Command = Tried, *x.Lost, tryIt(x.Off)
+	case x.Changed != nil:
+		f.Why, f.N, f.Command = Tried, *x.Changed, tryIt(x.Off)
 	default:
 		f.Why, f.Command = Untried, tryIt(x.Off)
 	}
@@ -121,6 +125,11 @@ func bridged(x *sample.Frames, took *float64) []Finding {
 
 // tryIt returns the command that tries others in a copy of the machine's network.
 func tryIt(commands string) string { return "sudo toll ports --try '" + commands + "'" }
+
+// withoutRPS returns the command after which no queue of a device leaves packets to other CPUs.
+func withoutRPS(device string) string {
+	return "echo 0 | sudo tee /sys/class/net/" + device + "/queues/rx-*/rps_cpus"
+}
 
 // moved finds devices whose packets mostly wait long for another CPU.
 func moved(all []sample.Steered) (out []Finding) {
@@ -140,7 +149,7 @@ func moved(all []sample.Steered) (out []Finding) {
 		}
 		if !x.Apart {
 			f.Why = Untried
-			f.Command = fmt.Sprintf("echo 0 > /sys/class/net/%s/queues/rx-0/rps_cpus", x.Device)
+			f.Command = withoutRPS(x.Device)
 		}
 		out = append(out, f)
 	}
@@ -152,7 +161,8 @@ func full(all []sample.AcceptQueue) (out []Finding) {
 	for _, q := range all {
 		f := Finding{Finding: analysis.Finding{Code: QueueFull, Why: ByProgram,
 			What: cmp.Or(q.Process, fmt.Sprintf("port %d", q.Port)), N: q.Dropped,
-			Values: map[string]float64{Backlog: float64(q.Backlog), Somaxconn: float64(q.Most)}}}
+			Values: map[string]float64{Backlog: float64(q.Backlog), Somaxconn: float64(q.Most),
+				Port: float64(q.Port)}}}
 		switch {
 		case q.Backlog < q.Most:
 		case q.Apart:

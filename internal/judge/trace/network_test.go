@@ -20,7 +20,7 @@ func TestNetwork(t *testing.T) {
 	steered := func(moved int, wait float64) []sample.Steered {
 		return []sample.Steered{{Device: "eth0", Packets: 100, Moved: moved, Wait: wait, Stay: 1e-6}}
 	}
-	const off = "sysctl -w net.bridge.bridge-nf-call-iptables=0"
+	const off, nf = "sysctl -w net.bridge.bridge-nf-call-iptables=0", "bridge-nf-call-iptables=1"
 	for name, tt := range map[string]struct {
 		frames  *sample.Frames
 		steered []sample.Steered
@@ -32,29 +32,30 @@ func TestNetwork(t *testing.T) {
 		"few moved":   {steered: steered(20, 10e-6), none: true},
 		"moved fast":  {steered: steered(90, 2e-6), none: true},
 		"few packets": {steered: []sample.Steered{{Packets: 9, Moved: 9, Wait: 1e-3}}, none: true},
-		"frames": {frames: &sample.Frames{Bridge: "br0", Off: off}, want: finding(trace.BridgedFrames,
-			"br0", trace.Untried, "sudo toll ports --try '"+off+"'", nil)},
-		"frames, nothing lost": {frames: &sample.Frames{Bridge: "br0", Off: off, Lost: new(int)},
-			want: finding(trace.BridgedFrames, "br0", trace.Tried, off, nil)},
-		"frames, a port is lost": {frames: &sample.Frames{Bridge: "br0", Off: off, Lost: new(1)},
-			want: lost(finding(trace.BridgedFrames, "br0", trace.Tried,
-				"sudo toll ports --try '"+off+"'", nil), 1)},
-		"frames, elsewhere": {frames: &sample.Frames{Bridge: "br0"},
+		"frames": {frames: &sample.Frames{Bridge: "br0", Switch: nf, Off: off},
+			want: finding(trace.BridgedFrames, "br0", trace.Untried,
+				"sudo toll ports --try '"+off+"'", nil)},
+		"frames, nothing changes": {frames: &sample.Frames{Bridge: "br0", Switch: nf, Off: off,
+			Changed: new(int)}, want: finding(trace.BridgedFrames, "br0", trace.Tried, off, nil)},
+		"frames, a port changes": {frames: &sample.Frames{Bridge: "br0", Switch: nf, Off: off,
+			Changed: new(1)}, want: lost(finding(trace.BridgedFrames, "br0", trace.Tried,
+			"sudo toll ports --try '"+off+"'", nil), 1)},
+		"frames, elsewhere": {frames: &sample.Frames{Bridge: "br0", Switch: nf},
 			want: finding(trace.BridgedFrames, "br0", "", "", nil)},
 		"moved": {steered: steered(90, 10e-6), want: finding(trace.Steered, "eth0", trace.Untried,
-			"echo 0 > /sys/class/net/eth0/queues/rx-0/rps_cpus",
+			"echo 0 | sudo tee /sys/class/net/eth0/queues/rx-*/rps_cpus",
 			map[string]float64{trace.Share: 0.9, trace.Took: 10e-6, trace.Whole: 1e-6})},
 		"all moved, elsewhere": {steered: []sample.Steered{{Device: "eth0", Apart: true, Packets: 50,
 			Moved: 50, Wait: 10e-6}}, want: finding(trace.Steered, "eth0", "", "",
 			map[string]float64{trace.Share: 1, trace.Took: 10e-6})},
 		"full": {queues: queue(1, 128, true), want: finding(trace.QueueFull, "redis-server",
-			trace.ByProgram, "", map[string]float64{trace.Backlog: 1, trace.Somaxconn: 128})},
+			trace.ByProgram, "", map[string]float64{trace.Backlog: 1, trace.Somaxconn: 128, trace.Port: 6379})},
 		"full, limited": {queues: queue(128, 128, false), want: finding(trace.QueueFull,
 			"redis-server", trace.ByKernel, "",
-			map[string]float64{trace.Backlog: 128, trace.Somaxconn: 128})},
+			map[string]float64{trace.Backlog: 128, trace.Somaxconn: 128, trace.Port: 6379})},
 		"full, limited elsewhere": {queues: queue(128, 128, true), want: finding(trace.QueueFull,
 			"redis-server", trace.ByKernelApart, "",
-			map[string]float64{trace.Backlog: 128, trace.Somaxconn: 128})},
+			map[string]float64{trace.Backlog: 128, trace.Somaxconn: 128, trace.Port: 6379})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			check := func(what string, got []trace.Finding, n int) {
@@ -71,6 +72,7 @@ func TestNetwork(t *testing.T) {
 				}
 				if len(got) != 1 || got[0].Code != want.Code || got[0].What != want.What ||
 					got[0].Why != want.Why || got[0].N != want.N || got[0].Command != want.Command ||
+					want.Code == trace.BridgedFrames && !slices.Equal(got[0].Names, []string{nf}) ||
 					!maps.Equal(got[0].Values, want.Values) {
 					t.Errorf("%s: %+v, want %+v", what, got, want)
 				}
@@ -138,7 +140,7 @@ func TestNetworkOfBoth(t *testing.T) {
 		x.Queues = []sample.AcceptQueue{{Process: "redis", Dropped: 1, Backlog: 1, Most: 128}}
 	})
 	f.Header.Paths[1].Steered = []sample.Steered{{Device: "eth0", Packets: 50, Moved: 50, Wait: 1e-4}}
-	f.Header.Paths[0].Frames = &sample.Frames{Bridge: "br0"}
+	f.Header.Paths[0].Frames = &sample.Frames{Bridge: "br0", Switch: "bridge-nf-call-iptables=1"}
 	f.Header.Paths[0].Steered = f.Header.Paths[1].Steered
 	var got []string
 	for _, x := range trace.Judge(f).Traces[0].Findings {

@@ -79,18 +79,21 @@ func attach(ctx context.Context, from int, dial func() (uint16, error)) (*servin
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	return w.serve(r)
+	return w.serve(ctx, r)
 }
 
 // serve begins to capture the packets of whoever receives what a client sends over a route.
-func (w *Watch) serve(r *route) (*serving, error) {
+func (w *Watch) serve(ctx context.Context, r *route) (s *serving, err error) {
 	ports := published{dialled: r.client.Dialled}
 	r.hops, r.client.Dialled = r.hops[len(r.hops)-1:], nil
 	w.describe(r)
 	w.routes[""], w.serving = r, true
-	s := &serving{Watch: w, at: r.hops[0], ports: ports, most: mostRecorded,
+	s = &serving{Watch: w, at: r.hops[0], ports: ports, most: mostRecorded,
 		kept: mostFollowed, served: sample.Served{Server: r.hops[0].about, UDP: w.udp}}
 	if err := s.lookForPorts(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if s.served.Steered, err = s.steered(ctx.Done()); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	s.since = time.Now()
@@ -106,9 +109,6 @@ func (s *serving) watch(ctx context.Context, during time.Duration) (out *sample.
 	ctx, s.enough = context.WithTimeout(ctx, during)
 	defer s.enough()
 	began, queue := time.Now(), s.accepting(s.at)
-	if s.served.Steered, err = s.steered(ctx.Done()); err != nil {
-		return nil, err
-	}
 	s.estimate.until = began
 	if err := s.spells(ctx); err != nil {
 		return nil, err

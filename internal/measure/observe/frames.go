@@ -39,43 +39,49 @@ func (w *Watch) frames(space int, to netip.Addr) (out *sample.Frames) {
 			if err != nil || name == "" {
 				return err
 			}
-			off, err := framesOff(name, to.Unmap().Is6())
-			if err == nil && off != "" && out == nil {
-				if out = (&sample.Frames{Bridge: name}); i == 0 {
-					out.Off = off
-				}
+			f, err := framesOf(name, to.Unmap().Is6())
+			if f == nil || out != nil {
+				return err
 			}
-			return err
+			if out = f; i != 0 {
+				out.Off = ""
+			}
+			return nil
 		})
 	}
 	return out
 }
 
-// framesOff returns the commands after which iptables does not see a bridge's frames, or "" if it does
-// not see them.
-func framesOff(bridge string, six bool) (off string, err error) {
+// framesOf returns what has iptables see a bridge's frames, and the commands after which it does not,
+// or nil if it does not see them.
+func framesOf(bridge string, six bool) (*sample.Frames, error) {
 	which := 0
 	if six {
 		which = 1
 	}
 	all, err := link.BridgesNF()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	option := link.BridgeNF[which]
-	key := "net.bridge.bridge-" + strings.NewReplacer("nf_call_", "nf-call-").Replace(option)
-	seen, err := sysctl.Get(key)
+	name := "bridge-" + strings.NewReplacer("nf_call_", "nf-call-").Replace(option)
+	seen, err := sysctl.Get("net.bridge." + name)
 	if err != nil { // br_netfilter is not loaded
-		return "", nil //nolint:nilerr // so nothing sees them
+		return nil, nil //nolint:nilerr,nilnil // so nothing sees them
 	}
-	var say []string
+	var by, off []string
 	if seen == "1" {
-		say = append(say, "sysctl -w "+key+"=0")
+		by, off = append(by, name+"=1"), append(off, "sysctl -w net.bridge."+name+"=0")
 	}
 	if all[bridge][which] {
-		say = append(say, "ip link set dev "+bridge+" type bridge "+option+" 0")
+		by = append(by, option+" 1")
+		off = append(off, "ip link set dev "+bridge+" type bridge "+option+" 0")
 	}
-	return strings.Join(say, " && "), nil
+	if len(off) == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return &sample.Frames{Bridge: bridge, Switch: strings.Join(by, ", "),
+		Off: strings.Join(off, " && ")}, nil
 }
 
 // frames returns the bridge of one of the clients whose requests were seen, as Way.Frames does.

@@ -73,25 +73,25 @@ func TestFrames(t *testing.T) {
 		chain o { type nat hook output priority -100;
 		ip daddr 10.7.0.9 tcp dport 8080 dnat to 10.7.0.2:80; }; }`)
 	for name, tt := range map[string]struct {
-		from  *machine
-		at    string
-		all   string
-		one   bool
-		frame bool
+		from *machine
+		at   string
+		all  string
+		one  bool
+		by   string // "": iptables sees none
 	}{
-		"all bridges":        {b.client, "10.7.0.2:80", "1", false, true},
-		"this bridge":        {b.client, "10.7.0.2:80", "0", true, true},
-		"unseen":             {b.client, "10.7.0.2:80", "0", false, false},
-		"from the host":      {b.host, "10.7.0.2:80", "1", true, false},
-		"published":          {b.client, "10.7.0.9:8080", "1", true, false},
-		"published, locally": {b.host, "10.7.0.9:8080", "1", true, false},
+		"all bridges":        {b.client, "10.7.0.2:80", "1", false, "bridge-nf-call-iptables=1"},
+		"this bridge":        {b.client, "10.7.0.2:80", "0", true, "nf_call_iptables 1"},
+		"unseen":             {b.client, "10.7.0.2:80", "0", false, ""},
+		"from the host":      {b.host, "10.7.0.2:80", "1", true, ""},
+		"published":          {b.client, "10.7.0.9:8080", "1", true, ""},
+		"published, locally": {b.host, "10.7.0.9:8080", "1", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.seen(t, tt.all, tt.one)
 			testwait.Unhindered(t, patience, func(u testing.TB) {
 				want := ""
-				if tt.frame {
-					want = "br0"
+				if tt.by != "" {
+					want = "br0 " + tt.by
 				}
 				dial := func() (net.Conn, error) {
 					c, _, err := tt.from.dial(context.Background(), "tcp", tt.at)
@@ -122,7 +122,7 @@ func bridgeOf(f *sample.Frames) string {
 	if f == nil {
 		return ""
 	}
-	return f.Bridge + f.Off // which is of toll's own namespace only
+	return f.Bridge + " " + f.Switch + f.Off // Off is of toll's own namespace only
 }
 
 // settled returns the way of a client's requests, which are made for that.

@@ -105,7 +105,7 @@ func attachUDP(ctx context.Context, from int, dial func() (net.Conn, error)) (*s
 	if err := errors.Join(unseen, err); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	return w.serve(r)
+	return w.serve(ctx, r)
 }
 
 // errSilent means that a client sent nothing.

@@ -107,14 +107,14 @@ func (w *passings) of(base uint32, offset, from, to int64) (out []pass) {
 			out = append(out, pass{x.Point, at, x.ttl})
 		}
 	}
-	slices.SortFunc(out, pass.compare)
+	slices.SortStableFunc(out, pass.compare)
 	return out
 }
 
 // sort puts what is known of datagrams in order, for ofSum.
 func (w *passings) sort() {
 	for _, all := range w.sums {
-		slices.SortFunc(all, pass.compare)
+		slices.SortStableFunc(all, pass.compare)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/writes"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -122,9 +123,11 @@ func (f *followed) split() {
 	f.stretches, f.rows = out, slices.Clip(rows)
 }
 
-// sleepers returns the processes whose threads slept in most exchanges when these came to them. It must
-// be called before split.
+// sleepers returns the processes whose threads slept for a moment in most exchanges when these came
+// to them. A thread that writes after a longer sleep waited for the work of another one. It must be
+// called before split.
 func (f *followed) sleepers() (out []sample.Sleeper) {
+	const moment = int64(300 * time.Microsecond)
 	process := 0
 	for i, x := range f.stretches {
 		if _, ok := dividedBy[x.Part]; !ok {
@@ -132,7 +135,7 @@ func (f *followed) sleepers() (out []sample.Sleeper) {
 		}
 		var woken []int64
 		for k, row := range f.rows {
-			if s := f.splits[k][process]; s.known {
+			if s := f.splits[k][process]; s.known && min(s.woken, row[i]) <= moment {
 				woken = append(woken, min(s.woken, row[i]))
 			}
 		}

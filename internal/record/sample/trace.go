@@ -175,10 +175,12 @@ type Sleeper struct {
 // Frames are those of requests that go from port to port of a bridge, and that iptables sees.
 type Frames struct {
 	Bridge string `json:"bridge"`
+	// Switch is what has iptables see them: bridge-nf-call-iptables=1, or the bridge's own option.
+	Switch string `json:"switch" printable:"text"`
 	Off    string `json:"off,omitempty"` // commands that end it; "": it is not in toll's namespace
-	// Lost is the number of ports that some client could not reach after Off, as a copy of the machine's
-	// network says; nil: that is not known.
-	Lost *int `json:"lost,omitempty"`
+	// Changed is the number of ports that some client would lose, gain or reach at another server
+	// after Off, as a copy of the machine's network says; nil: that is not known.
+	Changed *int `json:"changed,omitempty"`
 }
 
 // Steered says how a device's packets came to the softirq: at once, or by way of another CPU.

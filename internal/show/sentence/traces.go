@@ -76,10 +76,11 @@ var ofTraces = []template{
 		"its own machine is in that process's part: another program has the kernel note when packets come " +
 		"(SO_TIMESTAMP), which it does once for the port and the bridge."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
-	{code: trace.Sleep, text: "{sleepers} slept when requests came: until they run, {took} of a " +
-		"request's {whole} pass." + polls},
+	{code: trace.Sleep, text: "Until the threads that answer in {sleepers} run, {took} of a " +
+		"request's {whole} pass: they sleep until they are woken, unless other threads work before." +
+		polls},
 	{code: trace.BridgedFrames, text: "iptables sees what bridge {what} forwards from port to port " +
-		"(bridge-nf-call-iptables=1){up_to}.{who_needs}"},
+		"({switch}){up_to}.{who_needs}"},
 	{code: trace.Steered, text: "{share} of the packets that come in at {what} are handed to another " +
 		"CPU (RPS), for whose softirq they wait {took_µs}{stayed}.{not_tried}"},
 	{code: trace.QueueFull, text: "{so_often}, the queue of connections to {what} was full, which has " +
@@ -146,6 +147,7 @@ var tracedWords = words{
 		return told(ok, ", and "+workload.Briefly(x)+" of those around the p99")
 	},
 	"sleepers": of(func(f analysis.Finding) string { return printable.List(f.Names) }),
+	"switch":   of(func(f analysis.Finding) string { return printable.List(f.Names) }),
 	"up_to": of(func(f analysis.Finding) string {
 		x, ok := f.Values[trace.Took]
 		return told(ok, ": up to "+micros(x)+" of a request")
@@ -164,12 +166,13 @@ var tracedWords = words{
 	"who_needs": of(func(f analysis.Finding) string {
 		switch {
 		case f.Why == trace.Tried && f.N == 0:
-			return " In a copy of this machine's network, no port is lost without that:"
+			return " In a copy of this machine's network, nobody gains or loses a port " +
+				"without that:"
 		case f.Why == trace.Tried:
-			return " Without that, clients lose " + units.Plural(f.N, "port") + " in a copy of this " +
-				"machine's network:"
+			return " Without that, who reaches " + units.Plural(f.N, "port") + " changes in a copy " +
+				"of this machine's network:"
 		}
-		return told(f.Why == trace.Untried, " What would be lost without that, this may tell:")
+		return told(f.Why == trace.Untried, " What would change without that, this may tell:")
 	}),
 	"not_tried": of(func(f analysis.Finding) string {
 		return told(f.Why == trace.Untried, untried)

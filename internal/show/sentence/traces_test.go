@@ -165,19 +165,20 @@ func TestTraceTemplates(t *testing.T) {
 			trace.Took: 60e-6, trace.Tail: 8e-3, trace.Stopped: 4, trace.Window: 8}}, 1, short +
 			", and 8.00 ms of those around the p99. A CPU limit stopped it for 4 of 8 s."},
 		{analysis.Finding{Code: trace.Sleep, Names: []string{"proxy", "redis"},
-			Values: in(60e-6, 100e-6)}, 1, "proxy and redis slept when requests came: until they run, " +
-			"60.0 µs of a request's 100 µs pass." + polls},
-		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Why: trace.Untried,
+			Values: in(60e-6, 100e-6)}, 1, "Until the threads that answer in proxy and redis run, " +
+			"60.0 µs of a request's 100 µs pass: they sleep until they are woken, unless other " +
+			"threads work before." + polls},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Names: []string{"bridge-nf-call-iptables=1"}, Why: trace.Untried,
 			Values: in(2e-6, 0)}, 1, "iptables sees what bridge br0 forwards from port to port " +
-			"(bridge-nf-call-iptables=1): up to 2.0 µs of a request. What would be lost without " +
+			"(bridge-nf-call-iptables=1): up to 2.0 µs of a request. What would change without " +
 			"that, this may tell:"},
-		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Why: trace.Tried}, 1, "iptables sees " +
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Names: []string{"bridge-nf-call-iptables=1"}, Why: trace.Tried}, 1, "iptables sees " +
 			"what bridge br0 forwards from port to port (bridge-nf-call-iptables=1). In a copy of this " +
-			"machine's network, no port is lost without that:"},
-		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Why: trace.Tried, N: 2}, 1,
+			"machine's network, nobody gains or loses a port without that:"},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Names: []string{"bridge-nf-call-iptables=1"}, Why: trace.Tried, N: 2}, 1,
 			"iptables sees what bridge br0 forwards from port to port (bridge-nf-call-iptables=1). " +
-				"Without that, clients lose 2 ports in a copy of this machine's network:"},
-		{analysis.Finding{Code: trace.BridgedFrames, What: "br0"}, 1, "iptables sees what bridge br0 " +
+				"Without that, who reaches 2 ports changes in a copy of this machine's network:"},
+		{analysis.Finding{Code: trace.BridgedFrames, What: "br0", Names: []string{"bridge-nf-call-iptables=1"}}, 1, "iptables sees what bridge br0 " +
 			"forwards from port to port (bridge-nf-call-iptables=1)."},
 		{analysis.Finding{Code: trace.Steered, What: "eth0", Why: trace.Untried,
 			Values: map[string]float64{trace.Share: 0.9, trace.Took: 11e-6, trace.Whole: 1e-6}}, 1,

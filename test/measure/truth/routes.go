@@ -30,8 +30,9 @@ type plantedRoute struct {
 	planted    routeKind
 	plain      routeKind
 	known      time.Duration // what it costs; 0: clients of this program measure that
-	// dumped means that tcpdump measures what it costs. Other clients would also measure what a longer
-	// way costs both programs, whose caches are colder after it.
+	// dumped means that tcpdump measures what it costs between the devices of these clients and the
+	// server. Clients also measure what a longer way costs both programs, whose caches are colder
+	// after it.
 	dumped bool
 }
 
@@ -87,8 +88,8 @@ func (t *trial) routes(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of routes: planted differences",
 		text: fmt.Sprintf("`toll trace plain=… planted=…` to two servers in network namespaces "+
 			"behind bridges, %d traces of %s each. Both have what is planted, and one of them twice "+
-			"of it. What that costs is known, is measured for %s by clients of this program, "+
-			"without toll, or in the network by tcpdump at both ends of toll's requests. All run "+
+			"of it. What that costs is known, or is measured for %s by clients of this program, "+
+			"without toll; in the network by tcpdump at both ends of their requests. All run "+
 			"on one CPU, so that wake-ups take the same time with and without it. Of the network "+
 			"the right part is that of the device, bridge or router. A row "+
 			"holds if the right part moves by that amount ±%.0f %%, and no other by more "+
@@ -137,39 +138,24 @@ func (t *trial) findInRoute(ctx context.Context, d plantedRoute) (v verdict, cel
 	if err != nil {
 		return no, nil, err
 	}
-	var known []amount
-	if !d.dumped {
-		one, err := t.knownOf(w, d, plain, planted)
-		if err != nil {
-			return no, nil, err
-		}
-		known = append(known, one)
-		t.say("trace-routes: %s: %s costs %s", d.name, d.what, one)
+	known, err := t.knownOf(w, d, plain, planted)
+	if err != nil {
+		return no, nil, err
 	}
+	t.say("trace-routes: %s: %s costs %s", d.name, d.what, known)
 	m := moved{others: map[string][]amount{}}
 	for i := range t.scale.tracePlant.n {
-		trace := func() error {
-			r, err := w.trace(ctx, t, t.seed+uint64(i), plain, planted)
-			if err != nil {
-				return err
-			}
-			return m.addRoute(r, d)
-		}
-		if d.dumped {
-			var one amount
-			one, err = w.dumped(plain, planted, trace)
-			known = append(known, one)
-		} else {
-			err = trace()
+		r, err := w.trace(ctx, t, t.seed+uint64(i), plain, planted)
+		if err == nil {
+			err = m.addRoute(r, d)
 		}
 		if err != nil {
 			return no, nil, err
 		}
-		t.say("trace-routes: %s: run %d of %d: %s of %s; others: %s", d.name, i+1,
-			t.scale.tracePlant.n, m.right[i], known[len(known)-1], m.last())
+		t.say("trace-routes: %s: run %d of %d: %s; others: %s", d.name, i+1, t.scale.tracePlant.n,
+			m.right[i], m.last())
 	}
-	costs := mean(known)
-	return m.verdict(costs, routeLimits), []string{costs.String(), mean(m.right).String(),
+	return m.verdict(known, routeLimits), []string{known.String(), mean(m.right).String(),
 		m.text(routeLimits)}, nil
 }
 
@@ -179,10 +165,16 @@ func (t *trial) knownOf(w *routeWorld, d plantedRoute, plain, planted string) (a
 	if d.known > 0 {
 		return amount{at: d.known.Seconds()}, nil
 	}
-	err = onFirstCPU(func() (err error) {
-		a, err = w.compare(plain, planted, t.scale.traceReference)
-		return err
-	})
+	ask := func() error {
+		return onFirstCPU(func() (err error) {
+			a, err = w.compare(plain, planted, t.scale.traceReference)
+			return err
+		})
+	}
+	if d.dumped {
+		return w.dumped(plain, planted, ask)
+	}
+	err = ask()
 	return a, err
 }
 
