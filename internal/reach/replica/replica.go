@@ -67,7 +67,7 @@ type Unknown struct {
 	What string `json:"what"` // "BPF program cil_from_netdev at eth0's tc ingress"
 	// Device limits the part to packets that cross the device; "": all packets of the namespace.
 	Device string `json:"device,omitempty"`
-	// At limits the part to packets to an address and port; zero: to any.
+	// At limits the part to packets to an address and port; zero: to any. Port 0 is any port.
 	At netip.AddrPort `json:"at,omitzero"`
 }
 

@@ -42,15 +42,19 @@ func started(t *testing.T, m *replica.Machine, sockets ...replica.Socket) *repli
 func TestStart(t *testing.T) {
 	m := &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo},
 		Unknown: []replica.Unknown{{What: "a program"}, {What: "another", Device: "eth0"},
-			{What: "a service", At: netip.MustParseAddrPort("127.0.0.1:81")}}}}}
+			{What: "a service", At: netip.MustParseAddrPort("127.0.0.1:81")},
+			{What: "a service of all ports", At: netip.MustParseAddrPort("127.0.0.2:0")}}}}}
 	web := replica.Socket{Proto: "tcp", Addr: netip.MustParseAddrPort("127.0.0.1:80")}
-	s := started(t, m, web)
+	other := replica.Socket{Proto: "tcp", Addr: netip.MustParseAddrPort("127.0.0.2:82")}
+	s := started(t, m, web, other)
 	got, err := s.Dial(t.Context(), []replica.Dial{{Proto: "tcp", To: web.Addr},
-		{Proto: "tcp", To: netip.MustParseAddrPort("127.0.0.1:81")}})
-	if err != nil || len(got) != 2 || len(got[0].Outcomes) != 1 ||
+		{Proto: "tcp", To: netip.MustParseAddrPort("127.0.0.1:81")},
+		{Proto: "tcp", To: other.Addr}})
+	if err != nil || len(got) != 3 || len(got[0].Outcomes) != 1 ||
 		got[0].Outcomes[0].Got != replica.Connected ||
 		!slices.Equal(got[0].Unsure, []string{"a program"}) ||
-		!slices.Equal(got[1].Unsure, []string{"a program", "a service"}) {
+		!slices.Equal(got[1].Unsure, []string{"a program", "a service", "a service of all ports"}) ||
+		!slices.Equal(got[2].Unsure, []string{"a program", "a service of all ports"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, wrong := range []replica.Client{{Space: 1}, {Space: -1}} {

@@ -137,6 +137,7 @@ func (s *Space) oldTables(loaded modules, dir string, arp []byte) (out []Unknown
 // services returns the services in IPVS's table. Those of an address affect only packets to it, unless
 // IPVS refuses what comes from their servers outside its connections.
 func services(table []byte, refuses bool) (out []Unknown) {
+	const ftp = 21
 	for line := range strings.Lines(string(table)) {
 		kind, rest, _ := strings.Cut(line, " ")
 		if !slices.Contains([]string{"TCP", "UDP", "SCTP", "FWM"}, kind) {
@@ -148,6 +149,9 @@ func services(table []byte, refuses bool) (out []Unknown) {
 			at, ok := serviceAt(name)
 			if u.What = fmt.Sprintf("IPVS service %s/%s", strings.ToLower(kind), at); !ok {
 				u.What = "IPVS service " + name
+			}
+			if kind == "TCP" && at.Port() == ftp && strings.Contains(rest, " persistent ") {
+				at = netip.AddrPortFrom(at.Addr(), 0) // it also takes data connections
 			}
 			if ok && !refuses {
 				u.At = at

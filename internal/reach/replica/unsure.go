@@ -22,7 +22,7 @@ import (
 type doubt struct {
 	device string // "": for all packets of the namespace
 	text   string
-	at     netip.AddrPort // the destination of the packets; zero: any
+	at     netip.AddrPort // see Unknown.At
 }
 
 func (s *Session) findDoubts() [][]doubt {
@@ -122,16 +122,14 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 
 // leadsTo reports whether packets of a connection may have had the destination.
 func (s *Session) leadsTo(d Dial, a Answer, to netip.AddrPort) bool {
-	is := func(at netip.AddrPort) bool {
-		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()) == to
-	}
+	port := func(n uint16) bool { return to.Port() == 0 || to.Port() == n }
+	is := func(at netip.AddrPort) bool { return at.Addr().Unmap() == to.Addr() && port(at.Port()) }
 	if is(d.To) || a.Lost != nil && is(a.Lost.Dst) ||
 		slices.ContainsFunc(a.Steps, func(s Step) bool { return is(s.Dst) }) {
 		return true
 	}
 	for _, x := range s.passed(a) {
-		any := netip.AddrPortFrom(to.Addr(), x.Addr.Port())
-		if is(x.Relay) || is(x.Addr) || x.Addr.Addr().IsUnspecified() && is(any) {
+		if is(x.Relay) || is(x.Addr) || x.Addr.Addr().IsUnspecified() && port(x.Addr.Port()) {
 			return true
 		}
 	}
