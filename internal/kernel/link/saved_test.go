@@ -242,7 +242,7 @@ neigh add proxy 192.0.2.77 dev eth0
 		refused = append(refused, MakeRoutes(saved.Nexthops, saved.Routes)...)
 		refused = append(refused, MakePolicy(saved.Policy)...)
 		refused = append(refused, MakeNeighbours(saved.Neighbours,
-			func(int) bool { return false })...)
+			func(int, string) bool { return false })...)
 		return nil
 	})
 	if err != nil {

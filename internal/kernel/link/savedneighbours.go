@@ -38,15 +38,16 @@ func ReadNeighbours() ([]raw.Message, error) {
 	return append(own, static...), err
 }
 
-// MakeNeighbours adds neighbour entries. It leaves out permanent ones at devices for which standIn
-// returns true, because these devices replace others.
-func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []raw.Refused {
+// MakeNeighbours adds neighbour entries. It leaves out permanent ones for which absent, given their
+// device and hardware address as a string of bytes, returns true.
+func MakeNeighbours(ms []raw.Message, absent func(index int, mac string) bool) []raw.Refused {
 	ms = slices.DeleteFunc(slices.Clone(ms), func(m raw.Message) bool {
 		if len(m.Data) < unix.SizeofNdMsg {
 			return false
 		}
 		n := neighbourOf(m.Data)
-		return n.flags&unix.NTF_PROXY == 0 && standIn(n.index)
+		f, _ := fieldsOf(m.Data, unix.SizeofNdMsg)
+		return n.flags&unix.NTF_PROXY == 0 && absent(n.index, string(f[unix.NDA_LLADDR]))
 	})
 	return restore{unix.RTM_NEWNEIGH, unix.SizeofNdMsg,
 		func(c sender, b []byte) error {

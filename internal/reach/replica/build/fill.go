@@ -59,8 +59,10 @@ func (c *machine) fill(space int, v replica.Variant) {
 		c.lack(space, key, deviceOf(key), err)
 	}
 	refused(link.MakeAddresses(s.Addresses))
-	refused(link.MakeNeighbours(s.Neighbours, func(index int) bool {
-		return c.survey.roles[device{space, index}] == card
+	macs := c.from.MACs()
+	refused(link.MakeNeighbours(s.Neighbours, func(index int, mac string) bool {
+		at := device{space, index}
+		return c.survey.roles[at] == card || c.survey.around(at) != nil && !macs[mac]
 	}))
 	refused(link.MakeRoutes(s.Nexthops, s.Routes))
 	if len(s.Policy) > 0 { // otherwise the namespace keeps the default rules
@@ -72,7 +74,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 	}
 	list, err := ipset.Restore(s.Sets)
 	lack("ipsets", list, err)
-	rules, legacy := s.Assume(v, c.from.MACs())
+	rules, legacy := s.Assume(v, macs)
 	list, err = rules.Restore()
 	lack("nf_tables rules", list, err)
 	for _, t := range legacy {

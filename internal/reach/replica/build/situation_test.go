@@ -98,7 +98,8 @@ func TestIPvlan(t *testing.T) {
 func TestVLAN(t *testing.T) {
 	s := newSite(t)
 	s.ip(0, "link add vl0 link eth0 type macvlan mode bridge", "addr add 10.30.0.1/24 dev vl0",
-		"link set vl0 up")
+		"link set vl0 up", "route add 203.0.113.0/24 via 10.30.0.254",
+		"neigh add 10.30.0.254 lladdr 02:00:00:00:00:99 dev vl0 nud permanent")
 	for _, c := range []struct {
 		rules string
 		doubt bool // without VLANs
@@ -118,7 +119,8 @@ func TestVLAN(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, from := range []replica.Client{{Card: "vl0"}, from("vl0", "10.30.0.77")} {
+		for _, from := range []replica.Client{{Card: "vl0"}, from("vl0", "10.30.0.77"),
+			from("vl0", "203.0.113.9")} {
 			a := s.dial(r, from, "10.30.0.1:9000")
 			if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || len(a.Unsure) != len(r.Lacks()) ||
 				len(a.Unsure) > 0 && !c.doubt {
