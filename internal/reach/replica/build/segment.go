@@ -55,9 +55,11 @@ type segment struct {
 	// cards lists the cards in the network, and VLANs of other networks' cards. Of several ports of
 	// one bridge it has only the best (see rankOf).
 	cards []link.Saved
-	roots []device
-	own   []netip.Prefix // the machine's and its containers' addresses
-	gates []netip.Addr   // gateways and other ends of point-to-point links
+	// joined has the VLANs of bridges that cards carry untagged.
+	joined []device
+	roots  []device
+	own    []netip.Prefix // the machine's and its containers' addresses
+	gates  []netip.Addr   // gateways and other ends of point-to-point links
 	// routers has the gateways of a container's default routes, by whether they are of IPv6; nil: the
 	// machine is the gateway.
 	routers map[bool]netip.Addr
@@ -186,6 +188,7 @@ func (s *survey) findTrunks(m *replica.Machine) {
 			case s.roles[on] == card || ok && (tagged || !below.FiltersVLANs()):
 				s.trunks[at] = device{base.space, trunk.Index}
 			case ok && untagged:
+				base.joined = append(base.joined, at)
 				base.roots = append(base.roots, s.roots[at])
 				base.own = append(slices.Clip(base.own), n.own...)
 				base.gates = append(slices.Clip(base.gates), n.gates...)

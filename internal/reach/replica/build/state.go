@@ -73,19 +73,24 @@ func (c *machine) surveyAgain() error {
 	for _, s := range now.segments {
 		own, gates := s.own, s.gates
 		s.roots, s.own, s.gates = nil, nil, nil
-		for i, card := range s.cards {
-			links := c.from.Spaces[s.space].Links
-			at := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == card.Index })
-			if at < 0 {
-				continue
-			}
-			s.cards[i] = links[at]
-			root := now.roots[device{s.space, card.Index}]
-			if slices.Contains(s.roots, root) {
-				continue
+		add := func(at device) {
+			root, ok := now.roots[at]
+			if !ok || slices.Contains(s.roots, root) {
+				return
 			}
 			s.roots = append(s.roots, root)
 			s.own, s.gates = append(s.own, now.own[root]...), append(s.gates, now.gates[root]...)
+		}
+		for i, card := range s.cards {
+			links := c.from.Spaces[s.space].Links
+			at := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == card.Index })
+			if at >= 0 {
+				s.cards[i] = links[at]
+				add(device{s.space, card.Index})
+			}
+		}
+		for _, at := range s.joined {
+			add(at)
 		}
 		if len(s.roots) == 0 || slices.Equal(own, s.own) && slices.Equal(gates, s.gates) {
 			continue
