@@ -86,7 +86,8 @@ func (c *capture) prepare() error {
 		return err
 	}
 	enlarge(c.fd)
-	if err := options(c.fd, [3]int{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1}); err != nil {
+	if err := options(c.fd, [3]int{unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
+		[3]int{unix.SOL_PACKET, unix.PACKET_AUXDATA, 1}); err != nil {
 		return err
 	}
 	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // network byte order
@@ -199,12 +200,28 @@ func (c *capture) read() (lost int, err error) {
 		default:
 			continue
 		}
+		if !at.port && tagged(control[:k]) { // seen at the VLAN's device, too
+			continue
+		}
 		if p, ok := decode(b[:n]); ok {
 			c.seen = append(c.seen, sighting{packet: p, place: c.place, space: c.space,
 				device: at.name, port: at.port, out: from.Pkttype == unix.PACKET_OUTGOING,
 				at: stamp(control[:k])})
 		}
 	}
+}
+
+// tagged reports whether a frame had a VLAN's tag.
+func tagged(control []byte) bool {
+	all, _ := unix.ParseSocketControlMessage(control)
+	for _, m := range all {
+		if m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA &&
+			len(m.Data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})) {
+			status := (*unix.TpacketAuxdata)(unsafe.Pointer(&m.Data[0])).Status
+			return status&unix.TP_STATUS_VLAN_VALID != 0
+		}
+	}
+	return false
 }
 
 func stamp(control []byte) int64 {

@@ -3,9 +3,15 @@ package dial
 import (
 	"encoding/binary"
 	"fmt"
+	"net"
+	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 // ipv4 returns a packet with a header and the payload.
@@ -46,6 +52,70 @@ func TestDecode(t *testing.T) {
 	if !ok || !p.icmp || !p.reply || p.code != 13 || p.number != 9 {
 		t.Errorf("ICMP: %+v", p)
 	}
+}
+
+// A VLAN's frame counts where it is at the VLAN's device, not where it still has the tag, unless a
+// bridge forwards it.
+func TestTagged(t *testing.T) {
+	l := newLAN(t)
+	c, err := newCapture(l.machine, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	var mac net.HardwareAddr
+	l.do(l.machine, func() error {
+		eth0, err := net.InterfaceByName("eth0")
+		if err == nil {
+			mac = eth0.HardwareAddr
+		}
+		return err
+	})
+	for _, x := range []struct {
+		from   *netns.NS
+		device string
+		want   []uint32
+	}{{l.other, "eth0", []uint32{2}}, {l.k2, "veth2", []uint32{1, 2}}} {
+		l.send(x.from, mac, 1, 0x81, 0, 0, 30) // VLAN 30
+		l.send(x.from, mac, 2)
+		var got []uint32
+		testwait.Until(t, time.Minute, "the frame without a tag is seen", func() bool {
+			if _, err := c.read(); err != nil {
+				t.Fatal(err)
+			}
+			got = nil
+			for _, s := range c.seen {
+				if s.device == x.device && s.proto == unix.IPPROTO_TCP {
+					got = append(got, s.number)
+				}
+			}
+			return slices.Contains(got, 2)
+		})
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%s: %v, want %v", x.device, got, x.want)
+		}
+	}
+}
+
+// send sends a segment with a sequence number from eth0, perhaps with a tag.
+func (l *lan) send(from *netns.NS, to net.HardwareAddr, number byte, tag ...byte) {
+	l.Helper()
+	b := segment(flagSYN)
+	b[7] = number
+	frame := slices.Concat(to, []byte{2, 0, 0, 0, 0, 9}, tag, []byte{8, 0},
+		ipv4(unix.IPPROTO_TCP, b...))
+	l.do(from, func() error {
+		eth0, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: eth0.Index})
+	})
 }
 
 func FuzzDecode(f *testing.F) {
