@@ -3,6 +3,7 @@ package build
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
@@ -129,6 +130,35 @@ func TestVLAN(t *testing.T) {
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// What is unknown of a card concerns the VLAN on it that a container has.
+func TestContainerVLAN(t *testing.T) {
+	s := newSite(t)
+	i := s.add()
+	s.ip(0, "link add mv0 link eth0 netns "+s.tid(i)+" type macvlan mode bridge")
+	s.ip(i, "link set mv0 name v30", "link set v30 up", "addr add 10.30.0.1/24 dev v30")
+	m := s.machine()
+	for j := range m.Spaces[i].Links {
+		if l := &m.Spaces[i].Links[j]; l.Name == "v30" {
+			l.Kind, l.Data = "vlan", []byte{6, 0, 1, 0, 30, 0, 0, 0} // IFLA_VLAN_ID
+		}
+	}
+	m.Spaces[0].Unknown = []replica.Unknown{{What: "a program", Device: "eth0"},
+		{What: "another", Device: "docker0"}}
+	r := s.start(m, socket(i, "0.0.0.0:80"))
+	for _, explain := range []bool{false, true} {
+		got, err := r.Dial(t.Context(), []replica.Dial{{Client: replica.Client{Space: i, Card: "v30"},
+			Proto: "tcp", To: netip.MustParseAddrPort("10.30.0.1:80"), Explain: explain}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := got[0]
+		if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 ||
+			!slices.Equal(a.Unsure, []string{"a program"}) {
+			t.Errorf("explained: %t: %+v", explain, a)
 		}
 	}
 }
