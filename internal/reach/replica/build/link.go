@@ -141,7 +141,7 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	if _, ok := c.survey.trunks[at]; ok && c.refused[at] != nil {
 		// Rules and routes name it by name and index, not by kind.
 		delete(c.survey.trunks, at)
-		if c.from.Spaces[space].Nft.Hooks(below.Name) {
+		if below.Kind == "bridge" || c.from.Spaces[space].Nft.Hooks(below.Name) {
 			c.lack(at.space, "device "+l.Name+" is a card in place of a VLAN", l.Name, c.refused[at])
 		}
 		c.makeCard(at, l)
