@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
@@ -164,6 +165,29 @@ func TestBridgesVLAN(t *testing.T) {
 	a := s.dial(r, replica.Client{Card: "v30"}, "10.30.0.1:9000")
 	if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || (len(a.Unsure) > 0) != without {
 		t.Errorf("%+v, %+v", a, r.Lacks())
+	}
+}
+
+// A copy has no bonds, so its packets miss the rules at a bond's port.
+func TestBondsPort(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add p0 type veth peer name p1")
+	s.in(s.spaces[0], "nft add table netdev x ; "+
+		"add chain netdev x in { type filter hook ingress device p0 priority 0; }")
+	m := s.machine()
+	links := m.Spaces[0].Links
+	at := func(name string) int {
+		return slices.IndexFunc(links, func(l link.Saved) bool { return l.Name == name })
+	}
+	eth0, p0 := &links[at("eth0")], &links[at("p0")]
+	eth0.Kind, p0.Kind, p0.Parent, p0.Master = "bond", "", 0, eth0.Index
+	r := s.start(m, socket(0, "0.0.0.0:9000"))
+	for from, want := range map[replica.Client][]string{
+		{Card: "eth0"}: {"rules at p0, a port of eth0"}, {Bridge: "docker0"}: nil} {
+		a := s.dial(r, from, "192.0.2.10:9000")
+		if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || !slices.Equal(a.Unsure, want) {
+			t.Errorf("%+v: %+v", from, a)
+		}
 	}
 }
 
