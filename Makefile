@@ -120,7 +120,6 @@ VM_TESTS ?= # a regexp; empty: modes of which kernels are built without parts
 .PHONY: test-vm
 test-vm: vm-deps ## run the modes that this kernel may lack under a kernel of Debian in qemu (KERNEL=bookworm-6.12)
 	@GO='$(GO)' test/vm/run $(if $(VM_TESTS),'$(VM_TESTS)',-r '$(RARE_TESTS)') || { [ $$? = 77 ] && [ "$$CI" != true ]; } # 77: cannot be run here
-	@$(if $(VM_TESTS),true,GO='$(GO)' test/vm/run -p) || { [ $$? = 77 ] && [ "$$CI" != true ]; } # copies of machines with devices that this kernel may lack
 
 KERNELS ?= # names; empty: all that test/vm/kernel -l lists
 KERNEL_TESTS ?= TestConformance$$
@@ -129,10 +128,10 @@ test-kernels: vm-deps ## run the conformance suite under several of Debian's ker
 	@GO='$(GO)' KERNELS='$(KERNELS)' test/vm/kernels '$(KERNEL_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
 .PHONY: test-vm-bpf
-test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace, and what follows requests and trips, under several of Debian's kernels in qemu; KERNELS chooses them; and the filter of system calls for arm64
+test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace, what follows requests and trips, and copies with VLANs, under several of Debian's kernels in qemu; KERNELS chooses them; and the filter of system calls for arm64
 	@$(call install,qemu-user)
 	BRIDGETOLL_TEST_ARM64=1 $(GO) test -count=1 -run TestFilterOfARM64 ./internal/reach/replica/jail
-	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do for p in -f -t -w -o -e; do \
+	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do for p in -f -t -w -o -e -p; do \
 		GO='$(GO)' KERNEL=$$k test/vm/run $$p || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done; done
 
 CHURN ?= 60
