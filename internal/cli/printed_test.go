@@ -16,7 +16,6 @@ import (
 // source has the texts of toll's code: string constants and what is joined to them.
 type source struct {
 	consts map[string]string // of one package
-	texts  []printed
 }
 
 type printed struct{ at, text string }

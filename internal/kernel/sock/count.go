@@ -104,8 +104,8 @@ func Overflows() (uint64, error) {
 	t, err := thread()
 	if err == nil {
 		var c procfs.ProcNetstat
-		if c, err = t.Netstat(); err == nil && c.TcpExt.ListenOverflows != nil {
-			return uint64(*c.TcpExt.ListenOverflows), nil
+		if c, err = t.Netstat(); err == nil && c.ListenOverflows != nil {
+			return uint64(*c.ListenOverflows), nil
 		}
 	}
 	if err == nil {

@@ -23,7 +23,6 @@ func (w *Watch) between(from, to tokens.Point, routed bool) (l tokens.Leg, ok bo
 type port struct {
 	tokens.Point
 	link.Tie
-	bridge link.Tie // of which the device is a port, or which it is
 	master link.Tie
 }
 

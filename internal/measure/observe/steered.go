@@ -77,7 +77,7 @@ func handed(devices map[device]sample.Steered, ports []uint16, do func() error) 
 	if err != nil {
 		return nil, do()
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }()
 	env, _ := (limits.Machine{}).Read()
 	const most = 1 << 20 // events on all CPUs
 	rec, err := t.Attach(trace.Config{CPUs: env.CPUsAllowed, Ports: ports,
