@@ -200,38 +200,34 @@ func (c *capture) read() (lost int, err error) {
 		default:
 			continue
 		}
-		if !at.port && tagged(control[:k]) { // seen at the VLAN's device, too
+		ns, tagged := ancillary(control[:k])
+		if !at.port && tagged { // seen at the VLAN's device, too
 			continue
 		}
 		if p, ok := decode(b[:n]); ok {
 			c.seen = append(c.seen, sighting{packet: p, place: c.place, space: c.space,
 				device: at.name, port: at.port, out: from.Pkttype == unix.PACKET_OUTGOING,
-				at: stamp(control[:k])})
+				at: ns})
 		}
 	}
 }
 
-// tagged reports whether a frame had a VLAN's tag.
-func tagged(control []byte) bool {
+// ancillary returns when a packet came, in ns; 0: unknown. tagged means that its frame had a VLAN's
+// tag.
+func ancillary(control []byte) (ns int64, tagged bool) {
 	all, _ := unix.ParseSocketControlMessage(control)
 	for _, m := range all {
-		if m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA &&
-			len(m.Data) >= int(unsafe.Sizeof(unix.TpacketAuxdata{})) {
+		size := len(m.Data)
+		switch {
+		case m.Header.Type == unix.SCM_TIMESTAMPNS && size >= int(unsafe.Sizeof(unix.Timespec{})):
+			ns = (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
+		case m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA &&
+			size >= int(unsafe.Sizeof(unix.TpacketAuxdata{})):
 			status := (*unix.TpacketAuxdata)(unsafe.Pointer(&m.Data[0])).Status
-			return status&unix.TP_STATUS_VLAN_VALID != 0
+			tagged = status&unix.TP_STATUS_VLAN_VALID != 0
 		}
 	}
-	return false
-}
-
-func stamp(control []byte) int64 {
-	all, _ := unix.ParseSocketControlMessage(control)
-	for _, m := range all {
-		if m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-			return (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
-		}
-	}
-	return 0
+	return ns, tagged
 }
 
 // decode decodes a packet that starts at the IP header. b may be truncated.
@@ -346,6 +342,6 @@ func stamps(fd int) (bool, error) {
 	if errors.Is(err, unix.EAGAIN) {
 		return false, nil
 	}
-	at := stamp(control[:n])
+	at, _ := ancillary(control[:n])
 	return at > 0 && at < before, err
 }
