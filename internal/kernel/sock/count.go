@@ -102,16 +102,17 @@ func Arrivals() (uint64, error) {
 // of connections that wait to be accepted was full (ListenOverflows of nstat).
 func Overflows() (uint64, error) {
 	t, err := thread()
-	if err == nil {
-		var c procfs.ProcNetstat
-		if c, err = t.Netstat(); err == nil && c.ListenOverflows != nil {
-			return uint64(*c.ListenOverflows), nil
-		}
+	if err != nil {
+		return 0, fmt.Errorf("read TCP's counters: %w", err)
 	}
-	if err == nil {
+	c, err := t.Netstat()
+	if err == nil && c.ListenOverflows == nil {
 		err = errors.New("/proc/net/netstat has no ListenOverflows")
 	}
-	return 0, fmt.Errorf("read TCP's counters: %w", err)
+	if err != nil {
+		return 0, fmt.Errorf("read TCP's counters: %w", err)
+	}
+	return uint64(*c.ListenOverflows), nil
 }
 
 // linux/inet_diag.h, linux/sock_diag.h: attributes for BPF socket storage, of a request and of an
