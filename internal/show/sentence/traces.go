@@ -76,11 +76,11 @@ var ofTraces = []template{
 		"its own machine is in that process's part: another program has the kernel note when packets come " +
 		"(SO_TIMESTAMP), which it does once for the port and the bridge."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
-	{code: trace.Sleep, text: "Until the threads that answer in {sleepers} run, {took} of a " +
+	{code: trace.Sleep, text: "Until the threads that answer in {names} run, {took} of a " +
 		"request's {whole} pass: they sleep until they are woken, unless other threads work before." +
 		polls},
 	{code: trace.BridgedFrames, text: "iptables sees what bridge {what} forwards from port to port " +
-		"({switch}){up_to}.{who_needs}"},
+		"({names}){up_to}.{who_needs}"},
 	{code: trace.Steered, text: "{share} of the packets that come in at {what} are handed to another " +
 		"CPU (RPS), for whose softirq they wait {took_µs}{stayed}.{not_tried}"},
 	{code: trace.QueueFull, text: "{so_often}, the queue of connections to {what} was full, which has " +
@@ -146,8 +146,7 @@ var tracedWords = words{
 		x, ok := fs[0].Values[trace.Tail]
 		return told(ok, ", and "+workload.Briefly(x)+" of those around the p99")
 	},
-	"sleepers": of(func(f analysis.Finding) string { return printable.List(f.Names) }),
-	"switch":   of(func(f analysis.Finding) string { return printable.List(f.Names) }),
+	"names": of(func(f analysis.Finding) string { return printable.List(f.Names) }),
 	"up_to": of(func(f analysis.Finding) string {
 		x, ok := f.Values[trace.Took]
 		return told(ok, ": up to "+micros(x)+" of a request")
