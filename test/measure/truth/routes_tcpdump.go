@@ -17,8 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 )
 
@@ -158,9 +156,7 @@ func apart(a, b []betweenDevices) (amount, error) {
 	if len(by) < 2 {
 		return amount{}, fmt.Errorf("tcpdump saw %d and %d connections with requests", len(a), len(b))
 	}
-	const sure = 2 // standard errors
-	at, sd := stat.MeanStdDev(by, nil)
-	return amount{at, sure * stat.StdErr(sd, float64(len(by)))}, nil
+	return ofDifferences(by), nil
 }
 
 // dumped does something to the servers at two addresses, and returns by how much longer tcpdump saw

@@ -304,9 +304,14 @@ func (w *routeWorld) compare(a, b string, during time.Duration) (amount, error) 
 		}
 		by = append(by, middle[1]-middle[0])
 	}
+	return ofDifferences(by), nil
+}
+
+// ofDifferences returns the mean of at least two differences.
+func ofDifferences(by []float64) amount {
 	const sure = 2 // standard errors
 	at, sd := stat.MeanStdDev(by, nil)
-	return amount{at, sure * stat.StdErr(sd, float64(len(by)))}, nil
+	return amount{at, sure * stat.StdErr(sd, float64(len(by)))}
 }
 
 // turn makes requests for as long as a visit of toll does, and returns what middleTime does.
