@@ -43,6 +43,9 @@ var errReplied = errors.New("all ports replied")
 const (
 	scanPart  = 64   // segments between two reads of answers
 	scanCheck = 8192 // segments between two checks of connection tracking
+
+	// The kernel keeps a connection that was reset for ten seconds.
+	scanKept = 3 * time.Second
 )
 
 // Scan returns for each call, in order, the TCP ports of its address that answer the client or that
@@ -53,7 +56,7 @@ func (n *Net) Scan(ctx context.Context, calls []Call, ports []uint16, ruled []*n
 	if err := n.prepare(calls); err != nil {
 		return nil, err
 	}
-	all := &scanners{}
+	all := &scanners{asked: time.Now()}
 	defer func() {
 		for _, s := range all.list {
 			s.close()
@@ -217,6 +220,9 @@ func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) 
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
+			if err := s.all.keep(s.ruled); err != nil {
+				return err
+			}
 			s.read()
 		}
 		if i%scanCheck == 0 {
@@ -295,10 +301,13 @@ func (s *scanner) read() {
 }
 
 // scanners has the scans that one call makes.
-type scanners struct{ list []*scanner }
+type scanners struct {
+	list  []*scanner
+	asked time.Time // when keep last asked
+}
 
 // redirected finds the ports that rules redirect to a server that did not answer: to another
-// machine, or where nothing listens. It asks once for all scans, because the kernel looks through
+// machine, or where nothing listens. It asks at once for all scans, because the kernel looks through
 // the connections of all namespaces.
 func (all *scanners) redirected(ruled []*netns.NS) error {
 	by := map[netip.AddrPort][]*scanner{}
@@ -327,6 +336,16 @@ func (all *scanners) redirected(ruled []*netns.NS) error {
 		}
 	}
 	return nil
+}
+
+// keep calls redirected before the kernel forgets what a slow machine's earlier segments met.
+func (all *scanners) keep(ruled []*netns.NS) error {
+	if time.Since(all.asked) < scanKept {
+		return nil
+	}
+	err := all.redirected(ruled)
+	all.asked = time.Now()
+	return err
 }
 
 // makeRoom empties connection tracking tables that this scan or earlier ones may have filled.
