@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -133,16 +132,6 @@ var attempts = map[string]func(args []string) error{
 			_, err = c.Write([]byte("out"))
 		}
 		return err
-	},
-	// forks starts processes until it is refused.
-	"forks": func([]string) error {
-		for range 5000 {
-			cmd := exec.Command("/bin/sleep", "100")
-			if err := cmd.Start(); err != nil {
-				return err
-			}
-		}
-		return nil
 	},
 	// settings writes all parameters of the network that the kernel lets it write.
 	"settings": func([]string) error {
