@@ -321,6 +321,9 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 
 	t.Run("another leader", func(t *testing.T) {
 		c.run(t, 1, "sh", "-c", toll+" image | docker load")
+		testwait.Until(t, patience, "node2 knows the leader", func() bool {
+			return c.on(2, "timeout", "5", "docker", "info").Run() == nil
+		})
 		r := c.start(t, 2, toll, dir)
 		c.run(t, 0, "sh", "-c", "kill -9 $(cat "+c.dir+"/1/pid)") // its dockerd; the agent lives on
 		r.interrupt(t, c)
