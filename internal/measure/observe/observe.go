@@ -63,6 +63,7 @@ type Watch struct {
 	// that of the writes, a power of two: those that lost something are.
 	grown       map[int]int
 	ties        map[int]map[int]link.Tie // of devices, by namespace and index
+	ported      ported
 	grownWrites int
 	// holes means that packets or writes were lost since the log was made.
 	holes    bool

@@ -123,7 +123,10 @@ func (w *Watch) drain() error {
 	for _, r := range w.rings {
 		r.Read(func(p *capture.Packet) {
 			w.recorded++
-			p.Bridged = p.Bridged || w.dials && w.toPort(r.space, p)
+			if w.dials {
+				p.Bridged = p.Bridged || w.toPort(r.space, p)
+				w.ported.restore(r.space, p)
+			}
 			w.log.Add(r.space, p)
 		})
 	}

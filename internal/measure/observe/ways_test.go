@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -53,7 +54,8 @@ func bridgedHost(t testing.TB, further int) (client, host, first, second *machin
 	}
 	err = host.Do(func() (err error) {
 		err = errors.Join(link.AddBridge("docker0"), link.Up("docker0"),
-			link.AddAddr("docker0", netip.PrefixFrom(gateway, 24)))
+			link.AddAddr("docker0", netip.PrefixFrom(gateway, 24)),
+			sysctl.Set("net.ipv4.conf.docker0.route_localnet", "1"))
 		for i := range further {
 			next, a, b := fmt.Sprint("br-", i), fmt.Sprintf("x%da", i), fmt.Sprintf("x%db", i)
 			err = errors.Join(err, link.AddBridge(next), link.Up(next),
@@ -69,7 +71,13 @@ func bridgedHost(t testing.TB, further int) (client, host, first, second *machin
 	plug(t, host, first, "docker0", "v1", "10.8.0.2/24", gateway)
 	plug(t, host, second, last, "v2", "10.8.0.3/24", gateway)
 	filtered(t, host, `table ip t { chain d { type nat hook prerouting priority -100;
-		tcp dport 8001 dnat to 10.8.0.3:7001; udp dport 5300 dnat to 10.8.0.3:53; };
+		tcp dport 8001 dnat to 10.8.0.3:7001; udp dport 5300 dnat to 10.8.0.3:53;
+		tcp dport 8002 dnat to 10.8.0.1:7001; };
+		chain o { type nat hook output priority -100;
+		ip daddr 127.0.0.1 tcp dport 8001 dnat to 10.8.0.3:7001;
+		ip daddr 127.0.0.1 udp dport 5300 dnat to 10.8.0.3:53; };
+		chain p { type nat hook postrouting priority 100;
+		ip saddr 127.0.0.1 oifname docker0 masquerade; };
 		chain f { type filter hook forward priority 0; ct state invalid drop; }; }`)
 	return client, host, first, second
 }
@@ -116,6 +124,10 @@ func TestNetworkIsDivided(t *testing.T) {
 		"container": {from: first, at: "10.8.0.3:7001",
 			request: []string{"veth v1", "bridge docker0", "veth v2"}},
 		"to the host": {from: first, at: "10.8.0.1:7001",
+			request: []string{"veth v1", "bridge docker0"}},
+		"published, on loopback": {from: host, at: "127.0.0.1:8001",
+			request: []string{"bridge docker0", "veth v2"}},
+		"published, to the host": {from: first, at: "10.8.0.1:8002",
 			request: []string{"veth v1", "bridge docker0"}},
 		"published": {from: client, at: "10.9.0.9:8001",
 			request: []string{"veth c", routing, "bridge docker0", "veth v2"}},
@@ -166,6 +178,7 @@ func TestDatagramsAreDivided(t *testing.T) {
 		// The server has the kernel note when packets come, so that a bridge has the time of its port.
 		"host":      {host, "10.8.0.3:53", []string{"bridge docker0", "veth v2"}, 1},
 		"container": {first, "10.8.0.3:53", []string{"veth v1", "bridge docker0", "veth v2"}, 0},
+		"loopback":  {host, "127.0.0.1:5300", []string{"bridge docker0", "veth v2"}, 1},
 		"published": {client, "10.9.0.9:5300", []string{"undivided"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
