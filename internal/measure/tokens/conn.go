@@ -125,7 +125,8 @@ func NewLog(ours func(mark uint32) bool) *Log {
 		cameTos: map[portIn][]clientKey{}, asks: map[clientKey]*asks{},
 		writes: sockets{}, dialWrites: sockets{}, runs: map[uint32][]run{},
 		clientSides: clientSides{}, ports: map[uint16]bool{},
-		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{}}
+		dialogs: map[dialogKey]*dialog{}, datagrams: map[sentKey][]writes.Event{},
+		passings: newPassings()}
 }
 
 // Add adds a packet that was seen in a namespace.

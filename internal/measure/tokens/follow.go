@@ -44,6 +44,9 @@ type followed struct {
 	slots     []int
 	stamped   int // stretches on which a device's time was noted for those behind it, too
 	between   Between
+	kept      int64                // all packets before this time are
+	unkept    int                  // exchanges of which not all packets are kept
+	captured  map[int][]int        // packets of the others on each stretch on the network, but for its first
 	lost      map[sample.Break]int // by its After and Want
 	waits     *Sums
 }
@@ -115,7 +118,7 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 		byLocal[x.Local] = append(byLocal[x.Local], x)
 	}
 	var ways []way
-	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0), between: l.Between}
+	out := l.newFollowed()
 	tracks := l.tracks(func(k clientKey) bool {
 		return k.space == client && len(byLocal[k.local.Port()]) > 0
 	})
@@ -153,6 +156,11 @@ func (l *Log) follow(client int, chain []Hop, all []Exchange) *followed {
 	out.slept = out.sleepers()
 	out.split()
 	return out
+}
+
+func (l *Log) newFollowed() *followed {
+	return &followed{lost: map[sample.Break]int{}, waits: NewSums(0), between: l.Between,
+		kept: l.passings.kept(), captured: map[int][]int{}}
 }
 
 func (f *followed) lose(after, want string, n int) {
@@ -399,7 +407,7 @@ func (w *way) instants(x Exchange, t turn, writes bool, waits *Sums) (at []int64
 // trace returns the figures of exchanges, of which there were n.
 func (f *followed) trace(n int) *sample.Trace {
 	out := &sample.Trace{Trips: n, Followed: len(f.rows), Slots: []int{}, Waits: f.waits.causes(),
-		Stamped: 2*f.stamped > len(f.rows), Sleepers: f.slept}
+		Stamped: 2*f.stamped > len(f.rows), Unkept: f.unkept, Sleepers: f.slept}
 	for b, count := range f.lost {
 		b.Share = float64(count) / float64(n)
 		out.Broken = append(out.Broken, b)

@@ -58,8 +58,8 @@ func (l *Log) queriesIn(of func(dialogKey) bool) (out []*query) {
 // bytes. foreign means that nothing is known of the client but what its device saw, as AskedUDP
 // returns it.
 func (l *Log) FollowUDP(client int, chain []Hop, all []Exchange, foreign bool) *sample.Trace {
-	out := &followed{lost: map[sample.Break]int{}, waits: NewSums(0), between: l.Between,
-		stretches: stretches(chain, true, len(l.datagrams) > 0)}
+	out := l.newFollowed()
+	out.stretches = stretches(chain, true, len(l.datagrams) > 0)
 	l.passings.sort()
 	f := &queries{Log: l, writes: len(l.datagrams) > 0, used: map[sentKey]int{}}
 	for _, h := range chain {

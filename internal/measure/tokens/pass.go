@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 
@@ -30,16 +31,15 @@ type passing struct {
 	parts []part // first copies, by ascending end
 }
 
-// add adds a packet, unless another one had its last byte.
-func (x *passing) add(p *capture.Packet) {
+// adds returns what a packet adds. ok is false if another one had its last byte, or it has none.
+func (x *passing) adds(p *capture.Packet) (_ part, ok bool) {
 	end := int64(0)
 	if n := len(x.parts); n > 0 {
 		end = x.parts[n-1].end
 	}
 	start := end + int64(int32(p.Seq-(x.base+uint32(end))))
-	if last := start + int64(p.Size); start >= 0 && last > end {
-		x.parts = append(x.parts, part{start, last, p.At})
-	}
+	last := start + int64(p.Size)
+	return part{start, last, p.At}, start >= 0 && last > end
 }
 
 // passed returns when the byte before an offset did.
@@ -56,7 +56,14 @@ type passings struct {
 	flows map[flow]*passing
 	bases map[uint32][]*passing // by the first byte's sequence number, which packet filters leave
 	sums  map[uint64][]pass     // of UDP, by the sums of datagrams
-	n     int                   // of packets
+	most  int                   // that are kept: packets, and directions of connections
+	n     int
+	full  int64 // when the first one passed that is not kept; 0: all are
+}
+
+func newPassings() passings {
+	return passings{flows: map[flow]*passing{}, bases: map[uint32][]*passing{},
+		sums: map[uint64][]pass{}, most: mostPasses}
 }
 
 // flow is one direction between two addresses, at a point.
@@ -65,37 +72,56 @@ type flow struct {
 	pair // the sender's address and the receiver's
 }
 
-// mostPasses bounds the packets that are kept.
+// mostPasses bounds what is kept of packets.
 const mostPasses = 2_000_000
+
+// room reports whether there is room for what is known of a packet, and takes it.
+func (w *passings) room(p *capture.Packet) bool {
+	if w.n == w.most {
+		if w.full == 0 || p.At < w.full {
+			w.full = p.At
+		}
+		return false
+	}
+	w.n++
+	return true
+}
+
+// kept returns the time before which all that passed is kept.
+func (w *passings) kept() int64 {
+	if w.full == 0 {
+		return math.MaxInt64
+	}
+	return w.full
+}
 
 // note notes where a packet passed.
 func (w *passings) note(space int, p *capture.Packet) {
 	at := Point{space, p.Device, p.Out}
-	if w.n++; w.n > mostPasses {
-		return
-	}
 	if p.UDP {
-		if w.sums == nil {
-			w.sums = map[uint64][]pass{}
+		if w.room(p) {
+			sum := SumOf(p)
+			w.sums[sum] = append(w.sums[sum], pass{at, p.At, p.TTL})
 		}
-		sum := SumOf(p)
-		w.sums[sum] = append(w.sums[sum], pass{at, p.At, p.TTL})
 		return
 	}
 	k := flow{at, pair{p.Src, p.Dst}}
 	x := w.flows[k]
 	if p.Flags&capture.SYN != 0 {
 		if x == nil || x.base != p.Seq+1 {
-			if w.flows == nil {
-				w.flows, w.bases = map[flow]*passing{}, map[uint32][]*passing{}
+			if delete(w.flows, k); !w.room(p) {
+				return
 			}
 			x = &passing{Point: at, ttl: p.TTL, base: p.Seq + 1}
 			w.flows[k], w.bases[x.base] = x, append(w.bases[x.base], x)
 		}
 		p = behindSYN(p)
 	}
-	if x != nil {
-		x.add(p)
+	if x == nil {
+		return
+	}
+	if part, ok := x.adds(p); ok && w.room(p) {
+		x.parts = append(x.parts, part)
 	}
 }
 

@@ -20,13 +20,23 @@ type Between func(from, to Point, routed bool) (l Leg, ok bool)
 type crossing func(n int, from, to int64) []pass
 
 // cross returns where an exchange with instants passed on each stretch on the network. It has nil
-// for one on which that is not known from its beginning to its end.
+// for one on which that is not known from its beginning to its end, or no longer kept.
 func (f *followed) cross(at []int64, of crossing) (out [][]pass) {
+	kept := at[len(at)-1] < f.kept
+	if !kept {
+		f.unkept++
+	}
 	for i, x := range f.stretches {
 		if x.Part != sample.PartNetwork {
 			continue
 		}
-		way, stamped := distinct(of(len(out), at[i], at[i+1]))
+		if !kept {
+			out = append(out, nil)
+			continue
+		}
+		all := of(len(out), at[i], at[i+1])
+		f.captured[i] = append(f.captured[i], len(all)-1)
+		way, stamped := distinct(all)
 		if last := len(way) - 1; last < 1 || way[0].at != at[i] || !way[0].Out ||
 			way[last].at != at[i+1] || way[last].Out {
 			way = nil
@@ -92,7 +102,7 @@ func (f *followed) courseOf(n int) *course {
 	if usual == nil {
 		return nil
 	}
-	least := nearly * float64(len(f.ways))
+	least := nearly * float64(len(f.ways)-f.unkept)
 	kept := slices.DeleteFunc(slices.Clone(usual.way), func(p pass) bool {
 		return float64(times[p.Point]) < least
 	})
@@ -149,9 +159,19 @@ func (c *course) took(way []pass) (out []int64, ok bool) {
 	return out, next == len(c.points)
 }
 
+// countRecords sets the records of the stretches on the network: that of a device at which an exchange
+// ends one, and those of all devices before it.
+func (f *followed) countRecords() {
+	for i, all := range f.captured {
+		slices.Sort(all)
+		f.stretches[i].records = max(1, all[len(all)/2])
+	}
+}
+
 // divideNetwork divides the stretches on the network by the devices that exchanges passed there, if
 // those of nearly all exchanges are known. The others are divided as those on average.
 func (f *followed) divideNetwork() {
+	f.countRecords()
 	var courses []*course
 	for i, n := 0, 0; i < len(f.stretches); i++ {
 		if f.stretches[i].Part != sample.PartNetwork {

@@ -200,7 +200,51 @@ func TestNetworkIsDivided(t *testing.T) {
 			if parts := onNetwork(t, got, tt.sum); len(parts) != len(tt.want) {
 				t.Errorf("%v, want %v", parts, tt.want)
 			}
+			// Each device that packets pass captures them, whether the network is divided or not.
+			want := float64(len(goes) - 1 + len(comes) - 1)
+			if r.log.Between == nil {
+				want = 2
+			}
+			events := 0.0
+			for _, g := range got.Segments {
+				if g.Hop == string(sample.PartNetwork) && g.Part != sample.PartTransfer {
+					events += g.Events
+				}
+			}
+			if events != want {
+				t.Errorf("%g records on the network, want %g", events, want)
+			}
 		})
+	}
+}
+
+// TestNotAllKept has more packets than are kept, or only bare acknowledgements beyond them, which need
+// no room.
+func TestNotAllKept(t *testing.T) {
+	const n = 100
+	each := len(goes) + len(comes)
+	for _, tt := range []struct{ kept, acks, unkept int }{
+		{n, 0, 0}, {n, 1000, 0}, {n / 4, 0, n - n/4}, {0, 0, n}} {
+		r := newRouted()
+		r.log.passings.most = (1+tt.kept)*each + len(goes) // with those of the SYNs
+		other := capture.Packet{Src: netip.AddrPortFrom(clientAt, 40001), Dst: publishes,
+			Flags: capture.SYN, Seq: 999}
+		r.pass(0, goes, other)
+		other.Flags, other.Seq = capture.ACK, 1000
+		for range tt.acks {
+			r.pass(0, goes, other)
+		}
+		got := r.log.Follow(0, []Hop{{Place: theServer, Name: "redis"}}, r.play(n))
+		if got.Followed != n || got.Unkept != tt.unkept {
+			t.Errorf("%+v: %d followed, %d of them not kept", tt, got.Followed, got.Unkept)
+		}
+		want := map[sample.Part]float64{veth: 10, bridged: 4, forward: 6}
+		if tt.kept == 0 {
+			want = map[sample.Part]float64{sample.PartNetwork: 20}
+		}
+		if parts := onNetwork(t, got, 27); !maps.Equal(parts, want) {
+			t.Errorf("%+v: %v, want %v", tt, parts, want)
+		}
 	}
 }
 

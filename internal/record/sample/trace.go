@@ -133,6 +133,9 @@ type Trace struct {
 	// Stamped means that the kernel noted when packets came for another program (SO_TIMESTAMP), once
 	// for a bridge's port and the bridge behind it: the bridge is in the part of who received them.
 	Stamped bool `json:"stamped,omitempty"`
+	// Unkept is the number of followed trips of whose packets not all were kept: the network is divided
+	// as in the others. If all are, it is not divided.
+	Unkept int `json:"unkept,omitempty"`
 	// Stopped are the processes of a route that a CPU limit stopped.
 	Stopped []Stopped `json:"stopped,omitempty"`
 	// Sleepers are the processes of a route that slept; a relay may be there twice, for the reply, too.
@@ -297,7 +300,7 @@ func (t *Trace) check() error {
 		return fmt.Errorf("%d traced slices with %d totals, at most %d are read", n,
 			len(t.Totals), maxSlices)
 	}
-	if t.Trips < 0 || t.Followed < 0 || t.Followed > t.Trips || t.Lost < 0 {
+	if min(t.Followed, t.Lost, t.Unkept) < 0 || t.Followed > t.Trips || t.Unkept > t.Followed {
 		return fmt.Errorf("impossible trace: %d of %d trips followed, %d events lost", t.Followed,
 			t.Trips, t.Lost)
 	}
