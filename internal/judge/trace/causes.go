@@ -16,6 +16,8 @@ type Finding struct {
 	analysis.Finding
 	Command string `json:"command,omitempty"` // removes the cause
 	Lever   string `json:"lever,omitempty"`   // toll advise's lever
+	// Over is the label of the other cell if only its trips have the cause: Rows are indexes of Its.
+	Over string `json:"over,omitempty"`
 }
 
 // The codes of causes. Took is in a trip, Rows are indexes of the trace's segments.
@@ -34,6 +36,7 @@ const (
 	ErrorReplies   = "trace-error-replies" // over route What; Values are numbers by code
 	OtherReplies   = "trace-other-replies" // so, of HTTP
 	StampedOnce    = "trace-stamped"       // packets at a bridge's port and the bridge, over route What
+	NotAllKept     = "trace-not-all-kept"  // of the packets of N of Of requests over route What
 	StoppedByLimit = "trace-stopped"       // What is short of CPU, and a limit stopped it for Stopped of Window
 	OthersHaveCPU  = "trace-others-have-cpu"
 	Sleep          = "trace-sleep" // until Names are woken, Took of Whole passes
@@ -86,17 +89,89 @@ const (
 // mostSlept is the least share of sleeping readers that is a finding.
 const mostSlept = 0.5
 
-// causes returns the causes of what cell i adds. all has the run's traces.
-func (s *study) causes(t *Trace, i int, all []Trace) []Finding {
+// causes returns what makes trips of cell i slow, and what makes only those of cell b slow. all has
+// the run's traces.
+func (s *study) causes(t *Trace, i, b int, all []Trace) []Finding {
 	if s.Series[i].Cell.Control || t.Refused != "" && !t.Route() {
 		return nil
 	}
+	out := s.causesOf(t, i, all)
+	for _, f := range s.causesOf(s.other(t, b), b, all) {
+		if tells(out, f) {
+			continue
+		}
+		if !ofMachine[f.Code] && !namesRoute[f.Code] {
+			f.Over = t.Against
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// causesOf returns what makes trips of cell i slow, of which t is the trace.
+func (s *study) causesOf(t *Trace, i int, all []Trace) []Finding {
 	if t.Route() { // of which these need no parts
-		b, _ := s.BaselineOf(i)
-		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.unanswered(b),
-			s.stamped(i, b), s.network(t, i, b))
+		return slices.Concat(s.replies(i), s.short(t, i), s.unanswered(i), s.undivided(i),
+			s.network(t, i))
 	}
 	return slices.Concat(s.frames(t, i, all), chains(t), waits(t), slept(t), odd(t))
+}
+
+// other returns the trace of cell b alone, with which t compares its cell.
+func (s *study) other(t *Trace, b int) *Trace {
+	o := s.about(b)
+	o.Segments, o.Rows = t.Its, turned(t.Rows)
+	return &o
+}
+
+// turned returns rows as the other cell has them.
+func turned(rows []Row) []Row {
+	out := slices.Clone(rows)
+	for k, r := range out {
+		out[k] = Row{Name: r.Name, Mine: r.Its, Hooks: turned(r.Hooks), Parts: turned(r.Parts)}
+	}
+	return out
+}
+
+// ofMachine has the codes of findings that are about what any cell may cross, and namesRoute those of
+// which What is a route's label.
+var (
+	ofMachine  = map[string]bool{BridgedFrames: true, Steered: true, QueueFull: true}
+	namesRoute = map[string]bool{NoReply: true, ErrorReplies: true, OtherReplies: true,
+		StampedOnce: true, NotAllKept: true}
+)
+
+// tells reports whether one of some findings is of the same cause as another one.
+func tells(some []Finding, f Finding) bool {
+	return slices.ContainsFunc(some, func(o Finding) bool {
+		return o.Code == f.Code && o.What == f.What && o.Command == f.Command &&
+			o.Values[Port] == f.Values[Port] &&
+			!slices.ContainsFunc(f.Names, func(name string) bool { return !slices.Contains(o.Names, name) })
+	})
+}
+
+// tellOnce leaves out causes that an earlier trace tells of the same cell, or of the machine. cells
+// has the cell of each trace and the one with which it is compared.
+func tellOnce(all []Trace, cells [][2]int) {
+	const machine = -1
+	told := map[int][]Finding{}
+	for k := range all {
+		of := func(f Finding) int {
+			switch {
+			case ofMachine[f.Code], namesRoute[f.Code]:
+				return machine
+			case f.Over != "":
+				return cells[k][1]
+			}
+			return cells[k][0]
+		}
+		all[k].Findings = slices.DeleteFunc(all[k].Findings, func(f Finding) bool {
+			return tells(told[of(f)], f)
+		})
+		for _, f := range all[k].Findings {
+			told[of(f)] = append(told[of(f)], f)
+		}
+	}
 }
 
 // frames finds a bridge that passes the frames between its ports to iptables although the path does
@@ -175,7 +250,7 @@ const ThisMachine = "this machine"
 // waits finds packets that wait for the softirq or in a queue.
 func waits(t *Trace) (out []Finding) {
 	for k, g := range t.Segments {
-		f := Finding{Finding: analysis.Finding{Code: WaitsSoftirq, Rows: []int{k},
+		f := Finding{Finding: analysis.Finding{Code: WaitsSoftirq, Rows: []int{k}, What: g.Device,
 			Values: map[string]float64{Took: g.MidMean}},
 			Command: withoutRPS(g.Device)}
 		if g.Part == sample.PartQdisc {

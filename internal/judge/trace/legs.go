@@ -44,14 +44,24 @@ func (s *study) onNetwork(name string, i, b int) string {
 	return name + " " + strings.Join(devices, ", ")
 }
 
-// stamped finds cells of which the kernel noted the times of packets once for a bridge's port and
-// the bridge.
-func (s *study) stamped(cells ...int) (out []Finding) {
-	for _, i := range cells {
-		if slices.ContainsFunc(s.cells[i].judged(), func(x seen) bool { return x.Stamped }) {
-			out = append(out, Finding{Finding: analysis.Finding{Code: StampedOnce,
-				What: label(s.Series[i].Cell)}})
-		}
+// undivided finds what keeps the network of cell i from being divided, or some of it: that the
+// kernel noted the times of packets once for a bridge's port and the bridge, or that not all packets
+// were kept.
+func (s *study) undivided(i int) (out []Finding) {
+	unkept, followed, stamped := 0, 0, false
+	for _, x := range s.cells[i].judged() {
+		unkept, followed = unkept+x.Unkept, followed+x.Followed
+		stamped = stamped || x.Stamped
+	}
+	add := func(f analysis.Finding) {
+		f.What = label(s.Series[i].Cell)
+		out = append(out, Finding{Finding: f})
+	}
+	if stamped {
+		add(analysis.Finding{Code: StampedOnce})
+	}
+	if unkept > 0 {
+		add(analysis.Finding{Code: NotAllKept, N: unkept, Of: followed})
 	}
 	return out
 }

@@ -12,21 +12,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// network finds what the kernel adds to requests over the routes of cells, or to their connections.
-// They are the trace's own and the one that it is compared with.
-func (s *study) network(t *Trace, cells ...int) (out []Finding) {
-	path, _ := s.File.Header.PathOf(s.Series[cells[0]].Cell)
-	out = append(s.asleep(t, cells[0]), bridged(path.Frames, t.inBridge())...)
-	for _, i := range cells {
-		path, _ := s.File.Header.PathOf(s.Series[i].Cell)
-		out = append(out, append(moved(path.Steered), full(s.queues(i))...)...)
-	}
-	for k := len(out) - 1; k > 0; k-- { // cells may share a device or a server
-		if slices.ContainsFunc(out[:k], func(f Finding) bool {
-			return f.Code == out[k].Code && f.What == out[k].What && f.Command == out[k].Command &&
-				f.Values[Port] == out[k].Values[Port]
-		}) {
-			out = slices.Delete(out, k, k+1)
+// network finds what the kernel adds to requests over the route of cell i, or to their connections.
+func (s *study) network(t *Trace, i int) (out []Finding) {
+	path, _ := s.File.Header.PathOf(s.Series[i].Cell)
+	for _, f := range slices.Concat(s.asleep(t, i), bridged(path.Frames, t.inBridge()),
+		moved(path.Steered), full(s.queues(i))) {
+		if !tells(out, f) { // devices in several namespaces may have one name
+			out = append(out, f)
 		}
 	}
 	return out
@@ -175,9 +167,16 @@ func full(all []sample.AcceptQueue) (out []Finding) {
 	return out
 }
 
-// queues adds up the queues that were full in the traced epochs of cell i.
+// queues adds up the queues that were full in the traced epochs of cell i and of its control, whose
+// requests go over the same route: what was dropped since an epoch of one is in the next one's.
 func (s *study) queues(i int) (out []sample.AcceptQueue) {
-	for _, x := range s.cells[i].all {
+	all := s.cells[i].all
+	for o, x := range s.Series {
+		if b, ok := s.BaselineOf(o); ok && b == i && x.Cell.Control {
+			all = slices.Concat(all, s.cells[o].all)
+		}
+	}
+	for _, x := range all {
 		for _, q := range x.Queues {
 			k := slices.IndexFunc(out, func(o sample.AcceptQueue) bool {
 				return o.Process == q.Process && o.Port == q.Port

@@ -134,7 +134,7 @@ func finding(code, what, why, command string, values map[string]float64) (f trac
 }
 
 // TestNetworkOfBoth has what both routes share, and what only the one that others are compared with
-// has: what slows that route down is a finding, what it pays for its bridge is in no difference.
+// has.
 func TestNetworkOfBoth(t *testing.T) {
 	f := judgetest.Routes(30, func(x *sample.Trace) {
 		x.Queues = []sample.AcceptQueue{{Process: "redis", Dropped: 1, Backlog: 1, Most: 128}}
@@ -146,7 +146,83 @@ func TestNetworkOfBoth(t *testing.T) {
 	for _, x := range trace.Judge(f).Traces[0].Findings {
 		got = append(got, x.Code)
 	}
-	if !slices.Equal(got, []string{trace.Steered, trace.QueueFull}) {
+	if !slices.Equal(got, []string{trace.Steered, trace.QueueFull, trace.BridgedFrames}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestQueueOfControl has connections dropped in the rounds in which the first route is measured once
+// more: they are drops of that route.
+func TestQueueOfControl(t *testing.T) {
+	f := judgetest.Routes(30, nil)
+	for i, v := range f.Visits {
+		if f.Header.Plan.Cells[v.Cell].Control && v.Trace != nil {
+			f.Visits[i].Trace.Queues = []sample.AcceptQueue{{Process: "redis", Dropped: 2, Backlog: 1,
+				Most: 128}}
+		}
+	}
+	const rounds = 16 // with captures
+	x, ok := found(trace.Judge(f).Traces[0], trace.QueueFull)
+	if !ok || x.N != 2*rounds {
+		t.Errorf("%v, %+v", ok, x)
+	}
+}
+
+// TestCausesOfOther has causes that only the route with which others are compared has: the first
+// trace tells them, once. A cause that the others have too is theirs.
+func TestCausesOfOther(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		f := judgetest.Routes(10, func(x *sample.Trace) {
+			relayed := slices.ContainsFunc(x.Segments, func(g sample.Segment) bool {
+				return g.Part == sample.PartRelayed
+			})
+			if judgetest.Divided(0, 0)(x); relayed && !both {
+				return
+			}
+			for i, g := range x.Segments {
+				if g.Part == sample.PartServer { // nine tenths, its own CPU time before
+					asleep := &x.Segments[i-2]
+					x.Segments[i].MidMean, asleep.MidMean = asleep.MidMean, g.MidMean
+					x.Segments[i].MidMeans, asleep.MidMeans = asleep.MidMeans, g.MidMeans
+				}
+			}
+			x.Sleepers = []sample.Sleeper{{Process: "redis", Took: 45e-6}}
+			x.Waits = []sample.EvidenceWait{{Cause: sample.WaitNagle, Tokens: 500, Sum: 20}}
+			x.Unkept = 10
+		})
+		add := func(name string, like sample.Cell) { // another route
+			cell := slices.Index(f.Header.Plan.Cells, like)
+			path, _ := f.Header.PathOf(like)
+			like.Route, path.Route = name, name
+			f.Header.Plan.Cells = append(f.Header.Plan.Cells, like)
+			f.Header.Paths = append(f.Header.Paths, path)
+			for _, v := range f.Visits {
+				if v.Cell == cell {
+					v.Cell = len(f.Header.Plan.Cells) - 1
+					f.Visits = append(f.Visits, v)
+				}
+			}
+		}
+		add("third", f.Header.Plan.Cells[2])
+		type told struct{ code, over string }
+		got := map[string][]told{}
+		for _, x := range trace.Judge(f).Traces {
+			for _, f := range x.Findings {
+				of := x.Label
+				if f.Code == trace.NotAllKept {
+					of = f.What
+				}
+				got[of] = append(got[of], told{f.Code, f.Over})
+			}
+		}
+		want := map[string][]told{"relayed": {{trace.RepliesWait, "direct"}, {trace.Sleep, "direct"}},
+			"direct": {{trace.NotAllKept, ""}}}
+		if both {
+			own := []told{{trace.RepliesWait, ""}, {trace.NotAllKept, ""}, {trace.Sleep, ""}}
+			want = map[string][]told{"relayed": own, "third": own, "direct": {{trace.NotAllKept, ""}}}
+		}
+		if !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("both %v: %+v, want %+v", both, got, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 // alone returns a trace, compared with nothing, of each route that has a result.
 func alone(j *analysis.Run) (out []Trace) {
 	s := newStudy(j, nil)
+	var cells [][2]int
 	for i := range j.Series {
 		c := j.Series[i].Cell
 		if c.Control || j.Failed(i) {
@@ -36,10 +37,10 @@ func alone(j *analysis.Run) (out []Trace) {
 				}
 			}
 		}
-		t.Findings = slices.Concat(s.replies(i), s.short(&t, i), s.unanswered(i), s.stamped(i),
-			s.network(&t, i))
-		out = append(out, t)
+		t.Findings = s.causesOf(&t, i, nil)
+		out, cells = append(out, t), append(cells, [2]int{i, i})
 	}
+	tellOnce(out, cells)
 	return out
 }
 

@@ -228,8 +228,9 @@ func Between(j *analysis.Run, pairs [][2]int) []Trace {
 		out[k] = s.trace(p[0], p[1])
 	}
 	for k, p := range pairs {
-		out[k].Findings = s.causes(&out[k], p[0], out)
+		out[k].Findings = s.causes(&out[k], p[0], p[1], out)
 	}
+	tellOnce(out, pairs)
 	return out
 }
 

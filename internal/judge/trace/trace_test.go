@@ -254,11 +254,9 @@ func TestCauses(t *testing.T) {
 			trace.OddStep, 0,
 			"FORWARD"},
 		{"backlog", file(t, 4, long(sample.PartHandover, 11)), trace.WaitsSoftirq, trace.WaitsQueue,
-			11,
-			""},
+			11, "eth0"},
 		{"queue", file(t, 4, long(sample.PartQdisc, 400)), trace.WaitsQueue, trace.WaitsSoftirq,
-			400,
-			""},
+			400, "eth0"},
 		{"odd", odd, trace.OddLookUp, trace.OddStep, 0, "fib_table_lookup br0 (machine A)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

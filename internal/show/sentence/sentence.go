@@ -123,6 +123,7 @@ type writer struct {
 	r     *analysis.Report
 	study Told         // that r is the base of
 	trace *trace.Trace // whose own findings are told; nil: the report's
+	over  string       // the label of its other cell, if the finding is about that
 	place place
 	item  string // of the answer's last item: the template's
 	named bool   // the figures of the place have named their metrics

@@ -75,6 +75,8 @@ var ofTraces = []template{
 	{code: trace.StampedOnce, text: "Over {what}, what a bridge takes on the way to a process of " +
 		"its own machine is in that process's part: another program has the kernel note when packets come " +
 		"(SO_TIMESTAMP), which it does once for the port and the bridge."},
+	{code: trace.NotAllKept, text: "Over {what}, {so_many} passed more packets than toll keeps: " +
+		"{as_the_others}. A client that makes fewer requests has all."},
 	{code: trace.StoppedByLimit, text: shortOfCPU + "A CPU limit stopped it for {stopped} s."},
 	{code: trace.Sleep, text: "Until the threads that answer in {names} run, {took} of a " +
 		"request's {whole} pass: they sleep until they are woken, unless other threads work before." +
@@ -96,13 +98,15 @@ var tracedWords = words{
 	"named":    ofTrace(named),
 	"by_parts": ofTrace(byParts),
 	"unsure":   ofTrace(unsure),
-	"traced":   ofTrace(func(t trace.Trace) string { return t.Label }),
-	"against":  ofTrace(func(t trace.Trace) string { return t.Against }),
-	"request":  ofTrace(func(t trace.Trace) string { return workload.Briefly(t.Request()) }),
-	"trips":    ofTrace(func(t trace.Trace) string { return units.Plural(t.Trips, "request") }),
-	"cost":     ofTrace(func(t trace.Trace) string { return t.Cost.In(t.Cost.Value()) }),
-	"path":     ofTrace(func(t trace.Trace) string { return t.Path.In(t.Path.Value()) }),
-	"wakes":    ofTrace(func(t trace.Trace) string { return t.WakeUps.In(t.WakeUps.Value()) }),
+	"traced": func(w *writer, fs []analysis.Finding) string {
+		return cmp.Or(w.over, ofTrace(func(t trace.Trace) string { return t.Label })(w, fs))
+	},
+	"against": ofTrace(func(t trace.Trace) string { return t.Against }),
+	"request": ofTrace(func(t trace.Trace) string { return workload.Briefly(t.Request()) }),
+	"trips":   ofTrace(func(t trace.Trace) string { return units.Plural(t.Trips, "request") }),
+	"cost":    ofTrace(func(t trace.Trace) string { return t.Cost.In(t.Cost.Value()) }),
+	"path":    ofTrace(func(t trace.Trace) string { return t.Path.In(t.Path.Value()) }),
+	"wakes":   ofTrace(func(t trace.Trace) string { return t.WakeUps.In(t.WakeUps.Value()) }),
 	"ends": ofTrace(func(t trace.Trace) string {
 		where := " in the client and the server"
 		if t.Client != "" {
@@ -120,16 +124,15 @@ var tracedWords = words{
 	"share":    ofValue(trace.Share, percentage),
 	"because":  of(func(f analysis.Finding) string { return f.Why }),
 	"direction": func(w *writer, fs []analysis.Finding) string {
-		return w.trace.Segments[fs[0].Rows[0]].Direction()
+		return w.segment(fs[0]).Direction()
 	},
 	"device": func(w *writer, fs []analysis.Finding) string {
-		g := w.trace.Segments[fs[0].Rows[0]]
+		g := w.segment(fs[0])
 		return g.Device + told(g.Where != "", " ("+g.Where+")")
 	},
 	"try_first": ofTrace(func(t trace.Trace) string { return told(t.Cell.On != sample.Lab, tryFirst) }),
 	"untried": func(w *writer, fs []analysis.Finding) string {
-		return told(w.trace.Segments[fs[0].Rows[0]].Where == trace.ThisMachine,
-			untried)
+		return told(w.segment(fs[0]).Where == trace.ThisMachine, untried)
 	},
 	"theirs": func(w *writer, fs []analysis.Finding) string {
 		its, ok := fs[0].Values[trace.Whole]
@@ -154,6 +157,15 @@ var tracedWords = words{
 	"stayed": of(func(f analysis.Finding) string {
 		x, ok := f.Values[trace.Whole]
 		return told(ok, ", and the others "+micros(x))
+	}),
+	"so_many": of(func(f analysis.Finding) string {
+		return fmt.Sprintf("%d of %s", f.N, units.Plural(f.Of, "request"))
+	}),
+	"as_the_others": of(func(f analysis.Finding) string {
+		if f.N == f.Of {
+			return "the network is not divided"
+		}
+		return "in these, the network is divided as in the others"
 	}),
 	"so_often": of(func(f analysis.Finding) string {
 		return printable.Capital(units.Agree(f.N, "once", units.Plural(f.N, "time")))
@@ -190,6 +202,14 @@ func ofTrace(say func(trace.Trace) string) blank {
 		}
 		return say(w.study.(*trace.Report).Traces[fs[0].Rows[0]])
 	}
+}
+
+// segment returns the segment of a trace's own finding.
+func (w *writer) segment(f analysis.Finding) trace.Segment {
+	if w.over != "" {
+		return w.trace.Its[f.Rows[0]]
+	}
+	return w.trace.Segments[f.Rows[0]]
 }
 
 // backlogs names the settings of programs for the length of the queue of connections.
@@ -231,7 +251,9 @@ func fillTraces(r Told) {
 		t.Words = refusal(t.Refusal)
 		w := &writer{r: r.Base(), study: r, trace: t}
 		for i, f := range t.Findings {
-			t.Findings[i].Text = w.fill(find(f.Code).text, []analysis.Finding{f.Finding})
+			w.over = f.Over
+			t.Findings[i].Text = told(f.Over != "", "Over "+f.Over+": ") +
+				w.fill(find(f.Code).text, []analysis.Finding{f.Finding})
 		}
 	}
 }

@@ -120,6 +120,12 @@ func TestTraceTemplates(t *testing.T) {
 			"Over direct, what a bridge takes on the way to a process of its own machine is in " +
 				"that process's part: another program has the kernel note when packets come " +
 				"(SO_TIMESTAMP), which it does once for the port and the bridge."},
+		{analysis.Finding{Code: trace.NotAllKept, What: "direct", N: 100, Of: 900}, 1,
+			"Over direct, 100 of 900 requests passed more packets than toll keeps: in these, the " +
+				"network is divided as in the others. A client that makes fewer requests has all."},
+		{analysis.Finding{Code: trace.NotAllKept, What: "direct", N: 900, Of: 900}, 1,
+			"Over direct, 900 of 900 requests passed more packets than toll keeps: the network is " +
+				"not divided. A client that makes fewer requests has all."},
 		{analysis.Finding{Code: trace.Frames, Values: in(4e-6, 4e-6)}, 0,
 			seesFrames + "up to 4.0 µs." + tryFirst},
 		{analysis.Finding{Code: trace.FramesInHooks, Values: in(2e-6, 4e-6)}, 0,
@@ -280,6 +286,22 @@ func TestFillTraces(t *testing.T) {
 		Fill(told)
 		if odd[0].Text != "100 % of the trips pass a step, which no hop of bridge explains." {
 			t.Errorf("%T: %+v", told, odd)
+		}
+	}
+	// of the other cell
+	r.Traces[0].Its = []trace.Segment{{SegmentKey: sample.SegmentKey{Device: "lo",
+		Where: trace.ThisMachine}}}
+	r.Traces[0].Findings = []trace.Finding{odd[0], {Finding: analysis.Finding{
+		Code: trace.WaitsQueue, Rows: []int{0}, Values: map[string]float64{trace.Took: 11e-6}},
+		Over: "host"}}
+	r.Traces[0].Findings[0].Over = "host"
+	Fill(r)
+	for i, want := range []string{
+		"Over host: 100 % of the trips pass a step, which no hop of host explains.",
+		"Over host: The request waits 11.0 µs in the queueing discipline of lo (this machine)." +
+			untried} {
+		if got := r.Traces[0].Findings[i].Text; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
