@@ -323,6 +323,16 @@ func (r *Recording) Between(from, until int64) {
 	}
 }
 
+// Recorded reports whether there is an event so far.
+func (r *Recording) Recorded() bool {
+	for i := range r.sets[0].state.Slots {
+		if atomic.LoadUint32(&r.sets[0].state.Slots[i].N) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Stop detaches the programs.
 func (r *Recording) Stop() error {
 	var errs []error

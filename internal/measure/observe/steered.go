@@ -50,9 +50,11 @@ func (y *Way) steered(do func() error) ([]sample.Steered, error) {
 	return handed(y.w.steering(spaces), ports, do)
 }
 
+// moment is for how long packets are traced.
+const moment = 200 * time.Millisecond
+
 // steered is the same of the server and the requests that come to it for a moment.
 func (s *serving) steered(done <-chan struct{}) ([]sample.Steered, error) {
-	const moment = 200 * time.Millisecond
 	devices := s.steering([]int{0, s.at.space})
 	if len(devices) == 0 {
 		return nil, nil
@@ -66,8 +68,9 @@ func (s *serving) steered(done <-chan struct{}) ([]sample.Steered, error) {
 	})
 }
 
-// handed returns how packets with some ports were handed to the softirq behind devices while do ran, or
-// nothing without devices, or if the kernel cannot be traced. It returns do's error.
+// handed returns how packets with some ports were handed to the softirq behind devices while do ran,
+// for a moment from the first one on, or nothing without devices, or if the kernel cannot be traced.
+// It returns do's error.
 func handed(devices map[device]sample.Steered, ports []uint16, do func() error) ([]sample.Steered,
 	error) {
 	if len(devices) == 0 {
@@ -86,12 +89,37 @@ func handed(devices map[device]sample.Steered, ports []uint16, do func() error) 
 		return nil, do()
 	}
 	rec.Between(clock.Now(), math.MaxInt64)
+	done, stopped := make(chan struct{}), make(chan error)
+	go func() { stopped <- stopAfter(rec, done) }()
 	err = do()
-	if errStop := rec.Stop(); err != nil || errStop != nil {
+	close(done)
+	if errStop := <-stopped; err != nil || errStop != nil {
 		return nil, cmp.Or(err, errStop)
 	}
 	byCPU, _ := rec.Log()
 	return handOvers(devices, slices.Concat(byCPU...)), nil
+}
+
+// stopAfter stops a recording a moment after its first event, or when done is closed: what is traced
+// is slower, and a client may run for minutes.
+func stopAfter(rec *trace.Recording, done <-chan struct{}) error {
+	const often = 10 * time.Millisecond
+	t := time.NewTicker(often)
+	defer t.Stop()
+	var first time.Time
+	for {
+		select {
+		case <-done:
+			return rec.Stop()
+		case now := <-t.C:
+			switch {
+			case first.IsZero() && rec.Recorded():
+				first = now
+			case !first.IsZero() && now.Sub(first) >= moment:
+				return rec.Stop()
+			}
+		}
+	}
 }
 
 // handOvers adds up from events how long packets waited behind devices for the softirq.

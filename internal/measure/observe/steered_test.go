@@ -10,10 +10,40 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
+
+// TestSteeredForAMoment has a client that goes on until nothing traces its packets any more.
+func TestSteeredForAMoment(t *testing.T) {
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	client, server := joined(t)
+	const at = "10.9.0.2:80"
+	server.serve(t, at, lines(0, false))
+	tracer, err := trace.Open()
+	if err != nil {
+		pathtest.SkipOrFail(t, "%v", err)
+	}
+	stop := asking(t, func() (net.Conn, error) {
+		c, _, err := client.dial(context.Background(), "tcp", at)
+		return c, err
+	}, 1)
+	defer stop()
+	traced := false
+	if _, err := handed(map[device]sample.Steered{{}: {}}, []uint16{80}, func() error {
+		traced = len(tracer.Others()) > 0
+		testwait.Until(t, patience, "the end of the tracing", func() bool {
+			return len(tracer.Others()) == 0
+		})
+		return nil
+	}); err != nil || !traced {
+		t.Errorf("traced %v, %v", traced, err)
+	}
+}
 
 // TestSteered lets a device of the server leave its packets to all CPUs, or not.
 func TestSteered(t *testing.T) {

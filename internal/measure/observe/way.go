@@ -125,13 +125,17 @@ func (y *Way) Ask(do func() error) (all []tokens.Exchange, err error) {
 // Settle leaves out hops that are not on the way of the exchanges that do returns. It returns the
 // share of the exchanges that are followed then.
 func (y *Way) Settle(do func() ([]tokens.Exchange, error)) (share float64, err error) {
-	y.Steered, err = y.steered(func() error {
-		return y.capture(1, do, func(all []tokens.Exchange) error {
-			y.r.hops, share = settle(y.r.hops, func(hops []hop) (followed, n int) {
-				return y.follow(hops, all).Followed, len(all)
-			})
-			return nil
+	err = y.capture(1, func() (all []tokens.Exchange, err error) {
+		y.Steered, err = y.steered(func() error {
+			all, err = do()
+			return err
 		})
+		return all, err
+	}, func(all []tokens.Exchange) error {
+		y.r.hops, share = settle(y.r.hops, func(hops []hop) (followed, n int) {
+			return y.follow(hops, all).Followed, len(all)
+		})
+		return nil
 	})
 	y.Frames = y.frames()
 	return share, err
