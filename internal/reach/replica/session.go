@@ -20,8 +20,10 @@ const Arg = "replica"
 type Session struct {
 	machine *Machine
 	sockets []Socket
-	doubts  [][]doubt         // by namespace
-	rules   [][]xtables.Doubt // rules that cannot be copied, by namespace
+	doubts  [][]doubt // by namespace
+	// services has the doubts about packets to certain addresses, by namespace.
+	services []services
+	rules    [][]xtables.Doubt // rules that cannot be copied, by namespace
 	// copies has one copy or, if there are rules that cannot be copied, also those that commands
 	// made, two: a lenient one and a strict one, between which is what happens on the machine.
 	copies   []*child
@@ -86,7 +88,7 @@ func (s *Session) start(ctx context.Context, ahead *Ahead) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.doubts = s.findDoubts()
+	s.doubts, s.services = s.findDoubts()
 	return s, nil
 }
 

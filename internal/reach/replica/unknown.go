@@ -1,13 +1,10 @@
 package replica
 
 import (
-	"encoding/hex"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/bpf"
@@ -51,7 +48,7 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	}
 	table, _ := os.ReadFile("/proc/thread-self/net/ip_vs") // missing without IPVS
 	refuses, _ := os.ReadFile("/proc/sys/net/ipv4/vs/nat_icmp_send")
-	out = append(out, services(table, strings.TrimSpace(string(refuses)) == "1")...)
+	out = append(out, ipvs(table, strings.TrimSpace(string(refuses)) == "1")...)
 	arp, _ := os.ReadFile("/proc/thread-self/net/arp_tables_names")
 	out = append(out, s.oldTables(loaded, "/sys/module", arp)...)
 	if loaded.may("xfrm_user") {
@@ -132,51 +129,4 @@ func (s *Space) oldTables(loaded modules, dir string, arp []byte) (out []Unknown
 		}
 	}
 	return out
-}
-
-// services returns the services in IPVS's table. Those of an address affect only packets to it, unless
-// IPVS refuses what comes from their servers outside its connections.
-func services(table []byte, refuses bool) (out []Unknown) {
-	const ftp = 21
-	for line := range strings.Lines(string(table)) {
-		kind, rest, _ := strings.Cut(line, " ")
-		if !slices.Contains([]string{"TCP", "UDP", "SCTP", "FWM"}, kind) {
-			continue
-		}
-		name, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		u := Unknown{What: "IPVS service of mark 0x" + strings.TrimLeft(name, "0")}
-		if kind != "FWM" {
-			at, ok := serviceAt(name)
-			if u.What = fmt.Sprintf("IPVS service %s/%s", strings.ToLower(kind), at); !ok {
-				u.What = "IPVS service " + name
-			}
-			if kind == "TCP" && at.Port() == ftp && strings.Contains(rest, " persistent ") {
-				at = netip.AddrPortFrom(at.Addr(), 0) // it also takes data connections
-			}
-			if ok && !refuses {
-				u.At = at
-			}
-		}
-		out = append(out, u)
-	}
-	return out
-}
-
-// serviceAt parses an address in IPVS's table, such as C000020B:1F90 or [2001:0db8:…]:1F90.
-func serviceAt(text string) (at netip.AddrPort, ok bool) {
-	i := strings.LastIndexByte(text, ':')
-	if i < 0 {
-		return at, false
-	}
-	port, err := strconv.ParseUint(text[i+1:], 16, 16)
-	if err != nil {
-		return at, false
-	}
-	if six, ok := strings.CutPrefix(text[:i], "["); ok {
-		a, err := netip.ParseAddr(strings.TrimSuffix(six, "]"))
-		return netip.AddrPortFrom(a, uint16(port)), err == nil
-	}
-	b, err := hex.DecodeString(text[:i])
-	a, whole := netip.AddrFromSlice(b)
-	return netip.AddrPortFrom(a, uint16(port)), err == nil && whole
 }

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,35 +128,6 @@ func TestOldTables(t *testing.T) {
 		{What: "rules of ebtables-legacy nat", Device: "veth1"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
-	}
-}
-
-func TestServices(t *testing.T) {
-	const table = `IP Virtual Server version 1.2.1 (size=4096)
-Prot LocalAddress:Port Scheduler Flags
-  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
-TCP  0A600001:01BB rr
-  -> C0A80A02:192B      Masq    1      0          0
-UDP  [2001:0db8:0000:0000:0000:0000:0000:0001]:0035 sh
-TCP  0A600002:0000 rr persistent 600 FFFFFFFF
-TCP  0A600003:0015 rr persistent 300 FFFFFFFF
-TCP  0A600004:0015 rr
-FWM  00000101 rr
-`
-	v4, v6 := "10.96.0.1:443", "[2001:db8::1]:53"
-	want := []Unknown{{What: "IPVS service tcp/" + v4, At: netip.MustParseAddrPort(v4)},
-		{What: "IPVS service udp/" + v6, At: netip.MustParseAddrPort(v6)},
-		{What: "IPVS service tcp/10.96.0.2:0", At: netip.MustParseAddrPort("10.96.0.2:0")},
-		{What: "IPVS service tcp/10.96.0.3:21", At: netip.MustParseAddrPort("10.96.0.3:0")},
-		{What: "IPVS service tcp/10.96.0.4:21", At: netip.MustParseAddrPort("10.96.0.4:21")},
-		{What: "IPVS service of mark 0x101"}}
-	if got := services([]byte(table), false); !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
-	for _, u := range services([]byte(table), true) {
-		if u.At.IsValid() {
-			t.Errorf("%+v concerns all packets", u)
-		}
 	}
 }
 

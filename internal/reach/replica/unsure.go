@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -22,15 +21,19 @@ import (
 type doubt struct {
 	device string // "": for all packets of the namespace
 	text   string
-	at     netip.AddrPort // see Unknown.At
 }
 
-func (s *Session) findDoubts() [][]doubt {
-	out := make([][]doubt, len(s.machine.Spaces))
+func (s *Session) findDoubts() (out [][]doubt, at []services) {
+	out, at = make([][]doubt, len(s.machine.Spaces)), make([]services, len(s.machine.Spaces))
 	for i, space := range s.machine.Spaces {
 		for _, u := range space.Unknown {
-			out[i] = append(out[i], doubt{u.Device, u.What, u.At})
+			if u.At.IsValid() {
+				at[i].add(u)
+			} else {
+				out[i] = append(out[i], doubt{u.Device, u.What})
+			}
 		}
+		at[i].moves = len(at[i].all) > 0 && space.redirects()
 		for _, l := range space.Links { // a copy has no bonds, so packets do not cross their ports
 			on, ok := linkAt(space.Links, l.Master)
 			if ok && on.Kind != "bridge" && on.Kind != "vrf" && space.Nft.Hooks(l.Name) {
@@ -47,7 +50,7 @@ func (s *Session) findDoubts() [][]doubt {
 	for i, doubts := range s.absent.doubts {
 		out[i] = append(out[i], doubts...)
 	}
-	return out
+	return out, at
 }
 
 // Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ.
@@ -95,13 +98,10 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 				(relayed || r.Table != Policy || r.Chain == family)
 		}
 	}
-	undecided := s.undecided(met)
+	undecided, passed := s.undecided(met), s.passed(a)
 	for i, devices := range crossed {
 		var all map[string]bool
 		for _, why := range s.doubts[i] {
-			if why.at.IsValid() && !s.leadsTo(d, a, why.at) {
-				continue
-			}
 			if why.device != "" && all == nil {
 				all = s.withBeside(i, devices)
 			}
@@ -109,33 +109,16 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 				out = append(out, why.text)
 			}
 		}
+		out = append(out, s.servicesMet(i, passed, d, a)...)
 		out = append(out, s.uncertain(ctx, i, met[i], !differ && !undecided)...)
 	}
-	for _, x := range s.passed(a) {
+	for _, x := range passed {
 		if x.Doubt != "" {
 			out = append(out, x.Doubt)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// leadsTo reports whether packets of a connection may have had the destination.
-func (s *Session) leadsTo(d Dial, a Answer, to netip.AddrPort) bool {
-	port := func(n uint16) bool { return to.Port() == 0 || to.Port() == n }
-	is := func(at netip.AddrPort) bool { return at.Addr().Unmap() == to.Addr() && port(at.Port()) }
-	if is(d.To) || a.Lost != nil && is(a.Lost.Dst) ||
-		slices.ContainsFunc(a.Steps, func(s Step) bool { return is(s.Dst) }) {
-		return true
-	}
-	for _, x := range s.passed(a) {
-		if is(x.Relay) || is(x.Addr) || x.Addr.Addr().IsUnspecified() && port(x.Addr.Port()) {
-			return true
-		}
-	}
-	return len(a.Steps) == 0 && slices.ContainsFunc(a.Outcomes, func(o Outcome) bool {
-		return o.Got != Connected // it is not known where
-	})
 }
 
 // withBeside returns the named devices of a namespace and those beside them.

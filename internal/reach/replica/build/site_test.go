@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica/jail"
 	"github.com/bridgetoll/bridgetoll/internal/testing/netnstest"
@@ -168,7 +169,10 @@ func (s *site) machine() *replica.Machine {
 				return err
 			}
 			space.Sysctls = sysctl.ReadAll(names)
-			space.Nft, err = nft.Save()
+			if space.Nft, err = nft.Save(); err != nil {
+				return err
+			}
+			space.Legacy, err = xtables.Save()
 			return err
 		})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -187,6 +188,37 @@ func TestBondsPort(t *testing.T) {
 		a := s.dial(r, from, "192.0.2.10:9000")
 		if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || !slices.Equal(a.Unsure, want) {
 			t.Errorf("%+v: %+v", from, a)
+		}
+	}
+}
+
+// Rules of either kind may lead to a service's address, where a copy has nobody.
+func TestRedirectedToService(t *testing.T) {
+	for _, iptables := range []string{"iptables", "iptables-legacy"} {
+		s := newSite(t)
+		s.ip(0, "addr add 10.96.0.1/32 dev lo")
+		for port, to := range map[string]string{"8080": "10.96.0.1:80", "8081": "172.17.0.2:80"} {
+			s.in(s.spaces[0], iptables+" -t nat -A PREROUTING -p tcp --dport "+port+
+				" -j DNAT --to-destination "+to)
+		}
+		m := s.machine()
+		m.Spaces[0].Unknown = []replica.Unknown{
+			{What: "a service", At: netip.MustParseAddrPort("10.96.0.1:80")},
+			{What: "another", At: netip.MustParseAddrPort("10.96.0.2:80")}}
+		r := s.start(m, socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
+		for to, want := range map[string][]string{"192.0.2.10:8080": {"a service"},
+			"10.96.0.1:80": {"a service"}, "192.0.2.10:8081": nil, "192.0.2.10:9000": nil,
+			"192.0.2.10:7": nil} {
+			got, err := r.Dial(t.Context(), []replica.Dial{{Client: replica.Client{Card: "eth0"},
+				Proto: "tcp", To: netip.MustParseAddrPort(to), Explain: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			connects := strings.HasSuffix(to, "8081") || strings.HasSuffix(to, "9000")
+			if a := got[0]; len(a.Outcomes) != 1 || !slices.Equal(a.Unsure, want) ||
+				(a.Outcomes[0].Got == replica.Connected) != connects {
+				t.Errorf("%s, %s: %+v, want the doubts %q", iptables, to, a, want)
+			}
 		}
 	}
 }
