@@ -13,8 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
 
-// Sources adds what rules of filters compare with the source of packets. Tables that only translate
-// addresses do not count: Docker, CNI and Kubernetes have rules for each container there.
+// Sources adds what rules of filters compare with the source of packets, or with the destination of
+// answers. Tables that only translate addresses do not count: Docker, CNI and Kubernetes have rules
+// for each container there.
 func (s Saved) Sources(out *xtables.Sources) {
 	nat := map[string]bool{}
 	for family, a := range s.each(unix.NFT_MSG_NEWCHAIN) {
@@ -35,6 +36,7 @@ func (s Saved) Sources(out *xtables.Sources) {
 		if !nat[r.table] {
 			r.exprs = r.expressions()
 			r.sources(out, parts)
+			r.answers(out)
 		}
 	}
 	if len(parts) == 0 {
@@ -70,12 +72,7 @@ func (r *savedRule) sources(out *xtables.Sources, parts map[string]map[keyPart]b
 		case "payload", "meta":
 			loaded[to] = sourceOf(e)
 		case "bitwise":
-			mask, _ := decode(e.attrs.get(unix.NFTA_BITWISE_MASK))
-			bits, size := net.IPMask(mask.get(unix.NFTA_DATA_VALUE)).Size()
-			if s := loaded[from]; size > 0 {
-				s.bits = bits
-				loaded[to] = s
-			}
+			loaded[to] = loaded[from].masked(e)
 		case "cmp":
 			loaded[from].compared(e, from, above, out)
 		case "range":
@@ -105,6 +102,51 @@ func (r *savedRule) sources(out *xtables.Sources, parts map[string]map[keyPart]b
 	for _, b := range above {
 		out.AddRange(b.address, b.whole(nil, 0xff))
 	}
+}
+
+// answers adds the addresses to which the rule stops all packets, whatever their ports are. Rules
+// that except a device by which packets come do not count: Docker has one for each container.
+func (r *savedRule) answers(out *xtables.Sources) {
+	loaded, found, stops := map[uint32]source{}, xtables.Sources{}, false
+	for _, e := range r.exprs {
+		from, to := registers(e)
+		v, _ := e.verdict(nil)
+		stops = stops || v == xtables.Drop
+		switch s := loaded[from]; e.name {
+		case "payload":
+			if e.attrs.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_TRANSPORT_HEADER {
+				return
+			}
+			loaded[to] = destinationOf(e)
+		case "meta":
+			loaded[to] = sourceOf(e)
+		case "bitwise":
+			loaded[to] = s.masked(e)
+		case "cmp":
+			if s.kind == address {
+				s.compared(e, from, map[uint32]bound{}, &found)
+			} else if s.kind != other &&
+				expr.CmpOp(e.attrs.number(unix.NFTA_CMP_OP)) == expr.CmpOpNeq {
+				return
+			}
+		case "match":
+			if xtables.MatchesPorts(e.xt()) {
+				return
+			}
+		}
+	}
+	if stops {
+		out.Add(found)
+	}
+}
+
+// masked returns what a bitwise expression leaves of the source.
+func (s source) masked(e expression) source {
+	mask, _ := decode(e.attrs.get(unix.NFTA_BITWISE_MASK))
+	if bits, size := net.IPMask(mask.get(unix.NFTA_DATA_VALUE)).Size(); size > 0 {
+		s.bits = bits
+	}
+	return s
 }
 
 // bound is the first address of a range that a rule compares with the source.
@@ -177,6 +219,20 @@ func sourceOf(e expression) source {
 		return source{address, size4, bits * min(size, size4)}
 	case at == offsetSrc6 && size > size4 && (size <= size6 || size == 2*size6):
 		return source{address, size6, bits * min(size, size6)}
+	}
+	return source{}
+}
+
+// destinationOf returns what a register has of the address to which a packet goes.
+func destinationOf(e expression) source {
+	const size4, size6, bits = 4, 16, 8
+	at, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), int(e.attrs.number(unix.NFTA_PAYLOAD_LEN))
+	switch {
+	case e.attrs.number(unix.NFTA_PAYLOAD_BASE) != unix.NFT_PAYLOAD_NETWORK_HEADER:
+	case at == offsetDst && size <= size4:
+		return source{address, size4, bits * size}
+	case at == offsetDst6 && size > size4 && size <= size6:
+		return source{address, size6, bits * size}
 	}
 	return source{}
 }

@@ -44,6 +44,14 @@ func (s *Sources) addMasked(address, mask []byte) {
 	s.AddNet(address, bits)
 }
 
+// Add adds the addresses of other.
+func (s *Sources) Add(other Sources) { s.ranges = append(s.ranges, other.ranges...) }
+
+// MatchesPorts reports whether a match compares ports.
+func MatchesPorts(name string) bool {
+	return slices.Contains([]string{"tcp", "udp", "udplite", "sctp", "dccp", "multiport"}, name)
+}
+
 // AddRange adds the addresses from first to last.
 func (s *Sources) AddRange(first, last []byte) {
 	a, ok := netip.AddrFromSlice(first)
@@ -133,7 +141,9 @@ func (s *Sources) Has(p netip.Prefix) bool {
 	})
 }
 
-// Sources adds what the table's rules compare with the source of packets.
+// Sources adds what the table's rules compare with the source of packets, or with the destination
+// of answers: of rules that stop packets to an address whatever their ports are. Rules that except
+// a device by which packets come do not count: Docker has one for each container.
 func (s Saved) Sources(out *Sources) {
 	const device = 16 // IFNAMSIZ
 	size := s.family().address
@@ -141,8 +151,14 @@ func (s Saved) Sources(out *Sources) {
 		bits, _ := net.IPMask(e.head[2*size : 3*size]).Size()
 		out.AddNet(e.head[:size], bits)
 		out.AddName(e.head[4*size : 4*size+device])
+		some := e.head[s.family().inverse]&1 != 0 // IPT_INV_VIA_IN
 		for _, m := range e.matches {
 			out.Match(m.name, m.data)
+			some = some || MatchesPorts(m.name)
+		}
+		if !some && (e.verdict == "DROP" || e.verdict == "REJECT") {
+			bits, _ := net.IPMask(e.head[3*size : 4*size]).Size()
+			out.AddNet(e.head[size:2*size], bits)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (s *services) add(u Unknown) {
 	s.all = append(s.all, u.What)
 }
 
-// servicesMet describes the services of a namespace that packets of a connection may have met: those
+// servicesMet describes the services of a namespace that a connection's packets may have met: those
 // at addresses to which they went and, if they may have gone to others, the number of those. passed
 // has the sockets that they reached.
 func (s *Session) servicesMet(space int, passed []*Socket, d Dial, a Answer) []string {
