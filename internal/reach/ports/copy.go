@@ -441,6 +441,10 @@ func (c *Copy) Lacks(all []replica.Lacks) {
 		c.left("ports that TPROXY leads to a program", "a copy's sockets do not take such connections",
 			"see the rules: sudo iptables-save; sudo nft list ruleset")
 	}
+	if at := c.Machine.Services(c.port); len(at) > 0 {
+		c.left("ports that only IPVS serves, of "+few(at), "its services are not in a copy",
+			"see them: sudo ipvsadm -L -n")
+	}
 	var names []string
 	for _, l := range all {
 		names = once(names, l.What+" ("+c.where(l.Space)+"): "+l.Why)

@@ -159,6 +159,20 @@ func (s *Session) perhapsMet(space int, passed []*Socket, a Answer) (out []strin
 	return out
 }
 
+// Services lists the addresses of IPVS's services in the machine's own namespace, of a port or, if
+// port is 0, of all.
+func (m *Machine) Services(port uint16) (out []string) {
+	if len(m.Spaces) == 0 {
+		return nil
+	}
+	for _, u := range m.Spaces[0].Unknown {
+		if u.At.IsValid() && (port == 0 || u.At.Port() == 0 || u.At.Port() == port) {
+			out = append(out, u.At.String())
+		}
+	}
+	return out
+}
+
 // redirects reports whether rules of the namespace may change packets' destinations.
 func (s *Space) redirects() bool {
 	if s.mentions(slices.Concat(xtables.Redirecting, []string{"redir\x00"})...) {
