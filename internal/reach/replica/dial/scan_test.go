@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/sysctl"
 )
 
 func TestScanOfAllPorts(t *testing.T) {
@@ -25,51 +25,46 @@ func TestScanOfAllPorts(t *testing.T) {
 		tcp(inMachine, "0.0.0.0:26"), tcp(inMachine, "127.0.0.1:6379"), tcp(inMachine, "[::]:1024"),
 		tcp(inK2, "[::]:80"), tcp(inK3, "[fd17::3]:40000"))
 	pods := []uint16{3000, 3001, 3002, 3003, 3004, 3006, 3007, 3008, 3009, 3010}
-	var all []uint16
+	var all, some []uint16
 	for p := range 1<<16 - 1 {
 		all = append(all, uint16(p+1))
+		if p%100 == 0 || p+1 >= 3000 && p+1 <= 3011 {
+			some = append(some, uint16(p+1))
+		}
 	}
+	some = append(some, 22, 25, 26, 80, 1024, 6379, 40000, 65535)
 	call := func(from *netns.NS, addr string) Call {
 		return Call{From: from, Proto: "tcp", To: netip.AddrPortFrom(ip(addr), 0)}
 	}
-	var calls []Call
-	var want [][]uint16
-	for _, test := range []struct {
-		name string
-		from *netns.NS
-		addr string
-		want []uint16
-	}{
-		{"another machine", l.other, "192.0.2.10",
-			slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})},
-		// K2's answers to its neighbour are not translated, so none arrives.
-		{"a container", l.k3, "192.0.2.10",
-			slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})},
-		{"itself", l.machine, "192.0.2.10", []uint16{1, 22, 1024}},
-		{"loopback", l.machine, "127.0.0.1", []uint16{22, 1024, 6379}},
-		{"a container's", l.other, "172.17.0.2", []uint16{80}},
-		{"IPv6", l.other, "fd00::10", []uint16{1024}},
-		{"IPv6 of a container", l.k2, "fd17::3", []uint16{40000}},
-		{"nobody", l.other, "192.0.2.99", nil},
-		{"no route", l.other, "203.0.113.1", nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := n.Scan(t.Context(), []Call{call(test.from, test.addr)}, all,
-				[]*netns.NS{l.machine})
-			if err != nil || !slices.Equal(got[0], test.want) {
-				t.Errorf("%d, %v, not %d", got, err, test.want)
-			}
-		})
-		calls, want = append(calls, call(test.from, test.addr)), append(want, test.want)
+	scan := func(t *testing.T, ports []uint16, want [][]uint16, calls ...Call) {
+		t.Helper()
+		got, err := n.Scan(t.Context(), calls, ports, []*netns.NS{l.machine})
+		if err != nil || !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("%d, %v, not %d", got, err, want)
+		}
 	}
-	// All take longer than the kernel keeps what the first ones met.
-	if err := l.machine.Do(func() error {
-		return sysctl.Set("net.netfilter.nf_conntrack_tcp_timeout_syn_sent", "10")
-	}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := n.Scan(t.Context(), calls, all, []*netns.NS{l.machine})
-	if err != nil || !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("all at once: %d, %v, not %d", got, err, want)
-	}
+	outer := slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})
+	far, near := call(l.other, "192.0.2.10"), call(l.k3, "192.0.2.10")
+	t.Run("all ports", func(t *testing.T) { scan(t, all, [][]uint16{outer}, near) })
+	t.Run("several", func(t *testing.T) {
+		scan(t, some, [][]uint16{outer,
+			outer, // K2's answers to its neighbour are not translated, so none arrives
+			{1, 22, 1024}, {22, 1024, 6379}, {80}, {1024}, {40000},
+			nil, // nobody has the address
+			nil, // no route
+		}, far, near, call(l.machine, "192.0.2.10"),
+			call(l.machine, "127.0.0.1"), call(l.other, "172.17.0.2"), call(l.other, "fd00::10"),
+			call(l.k2, "fd17::3"), call(l.other, "192.0.2.99"), call(l.other, "203.0.113.1"))
+	})
+	t.Run("longer than the kernel keeps what the first one met", func(t *testing.T) {
+		const kept = 10 * time.Second // without an answer that arrives
+		l.sysctl(l.machine, "netfilter/nf_conntrack_tcp_timeout_syn_sent", "10")
+		times := int(kept/(2*scanWait)) + 1 // a lost segment makes a scan wait twice
+		began := time.Now()
+		calls := append([]Call{near}, slices.Repeat([]Call{far}, times)...)
+		scan(t, some, slices.Repeat([][]uint16{outer}, len(calls)), calls...)
+		if took := time.Since(began); took <= kept {
+			t.Errorf("it took only %s", took)
+		}
+	})
 }
