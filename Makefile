@@ -100,16 +100,21 @@ PURE = internal internal/text/... internal/record/... internal/plan internal/jud
 STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal test | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
-# The longest, which waits for namespaces, is not left for the end.
-RACED = $(addprefix ./internal/,reach/replica/build) $(filter-out %/replica/build,$(filter $(STARTING),$(OTHERS)))
-# Tests that work long in one goroutine or in programs of their own. Others of their packages show the detector the same code.
-SINGLE = ^(FuzzLoadMachine|TestLoadGrown|TestScanOfAllPorts|TestHostile|TestJail|TestJailOfUser|TestRunForgets)$$
-.PHONY: race race-starting race-single race-others
-race: race-starting race-single race-others ## run the packages that are in no list; those that start goroutines with the race detector
+RACED = $(filter-out ./$(BUILD),$(filter $(STARTING),$(OTHERS)))
+# The longest, which waits for namespaces and other processes. Each of its goroutines, and each of a copy's, runs in these tests.
+BUILD = internal/reach/replica/build
+BUILD_RACED = ^(TestPlaces|TestUnsure|TestScan|TestExplain|TestRun|TestRunManyRules|TestRunInBothCopies|TestRunIsRead|TestKilled.*)$$
+# Tests that work long in one goroutine. Others of their packages show the detector the same code.
+SINGLE = ^(FuzzLoadMachine|TestLoadGrown|TestScanOfAllPorts)$$
+.PHONY: race race-build race-single race-starting race-others
+race: race-build race-single race-starting race-others ## run the packages that are in no list; those that start goroutines with the race detector
+race-build:
+	nice $(call again,./$(BUILD),-timeout 20m -skip '$(BUILD_RACED)')
+	nice env $(RACE) $(call again,./$(BUILD),-race -timeout 20m -run '$(BUILD_RACED)')
+race-single:
+	nice $(call again,$(addprefix ./internal/reach/,collect replica/dial),-timeout 20m -run '$(SINGLE)')
 race-starting:
 	nice env $(RACE) $(call again,$(RACED),-race -timeout 20m -parallel 4 -skip '$(SINGLE)')
-race-single:
-	nice $(call again,$(addprefix ./internal/reach/,replica/build collect replica/dial),-timeout 20m -run '$(SINGLE)')
 race-others:
 	nice $(call again,$(filter-out $(STARTING),$(OTHERS)),-timeout 20m -parallel 4)
 
