@@ -14,6 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
+// Of a mode's routes over IPv6, whose rules and relays are the same, the last one is tested.
+// Outwards nothing is for single ports: bridge represents the others.
 func TestSecondPort(t *testing.T) {
 	l := started(t, &Lab{})
 	others := []mode.Name{mode.Host, mode.Bridge, mode.BridgeDefault} // nothing is for single ports
@@ -21,20 +23,31 @@ func TestSecondPort(t *testing.T) {
 		if !m.PerPort && !slices.Contains(others, m.Name) {
 			continue
 		}
-		routes := m.Routes
+		routes, six := m.Routes, false
 		if slices.Contains(bothWays, m.Name) {
 			routes = routes[len(routes)-1:]
+		} else if !m.PerPort {
+			routes = []mode.Route{pathtest.Longest(m)}
 		}
-		for _, r := range routes {
+		for _, r := range slices.Backward(routes) {
+			if r.To.Outside() || six && r.To.Six() {
+				continue
+			}
+			six = six || r.To.Six()
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			t.Run(strings.Join([]string{string(m.Name), string(r.From), string(r.To)}, "-"),
-				func(t *testing.T) {
-					t.Parallel()
-					skipMissing(t, l, spec)
-					pathtest.SecondPort(t, l, spec, pathtest.Options{})
-				})
+				func(t *testing.T) { testSecondPort(t, l, spec) })
 		}
 	}
+	t.Run("outside", func(t *testing.T) {
+		testSecondPort(t, l, path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToOutside})
+	})
+}
+
+func testSecondPort(t *testing.T, l *Lab, spec path.Spec) {
+	t.Parallel()
+	skipMissing(t, l, spec)
+	pathtest.SecondPort(t, l, spec, pathtest.Options{})
 }
 
 func TestSecondPortAround(t *testing.T) {
