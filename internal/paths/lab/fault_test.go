@@ -17,8 +17,11 @@ import (
 
 var errInjected = errors.New("injected fault")
 
-var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru,
-	mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
+// asOthers are built by the steps of other modes: host, bridge, fast+links, publish-proxy behind the
+// RootlessKit of rootless-publish-nat, macvlan-bridge, ipvlan-l2, and both of bothWays.
+var asOthers = append([]mode.Name{mode.Native, mode.BridgeDefault, mode.Fast, mode.RootlessPublish,
+	mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru, mode.IPvlanL3, mode.IPvlanL3S},
+	bothWays...)
 
 // Each mode is built from the placement with the most steps.
 func TestFaultAtEachStep(t *testing.T) {
