@@ -133,7 +133,7 @@ func (c *machine) dialQuickly(ctx context.Context, dials []replica.Dial, quick c
 
 // explain makes connections with their explanations. It adds those to be made again: of which a
 // busy machine, instead of a rule or route, may have lost the packets, and those of rules that
-// choose at random.
+// choose at random. If another one then gets an answer, the explanation does not hold.
 func (c *machine) explain(ctx context.Context, these calls, again *calls,
 	answers []replica.Answer) error {
 	if len(these.list) == 0 {
@@ -148,12 +148,18 @@ func (c *machine) explain(ctx context.Context, these calls, again *calls,
 		switch {
 		case c.times > 1:
 			again.add(these.list[k], i)
-		case !got[k].Lost.Caused() && got[k].Outcomes[0].Doubtful():
+		case got[k].Outcomes[0].Doubtful() && !certain(got[k]):
 			answers[i].Outcomes = nil
 			again.add(these.list[k], i)
 		}
 	}
 	return nil
+}
+
+// certain reports whether a rule or route lost the packets of a connection. A neighbour that does
+// not answer may only be late: the kernel waits 0.3 s for it, however busy the machine is.
+func certain(a replica.Answer) bool {
+	return a.Lost.Caused() && (a.Lost.Rule != nil || a.Outcomes[0].Got != replica.Unreachable)
 }
 
 // exchange makes the long exchanges, and explains those that fail.

@@ -37,16 +37,23 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	if err == nil {
 		err = c.settle(s)
 	}
+	port := device{at.space, outer.Index}
+	if err == nil {
+		var late []device
+		c.runs[at], c.runs[port] = true, true
+		if late, err = c.await(); err == nil && slices.Contains(late, port) {
+			err = errNoCarrier
+		}
+	}
 	if err != nil && made { // the next one gets the same name
+		delete(c.runs, port)
 		err = errors.Join(err, c.spaces[at.space].Do(func() error { return link.Remove(outer.Name) }))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a container at a bridge: %w", err)
 	}
-	c.guests[at] = s
-	c.runs[at], c.runs[device{at.space, outer.Index}] = true, true
-	c.outer[device{at.space, outer.Index}] = true
-	return s, c.await()
+	c.guests[at], c.outer[port] = s, true
+	return s, nil
 }
 
 // removeGuests removes the new containers, so that commands find only devices of the machine.

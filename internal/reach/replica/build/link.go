@@ -52,10 +52,14 @@ func (c *machine) makeLinks() error {
 			return err
 		}
 	}
-	if err := c.await(); err != nil {
+	late, err := c.await()
+	if err != nil {
 		return err
 	}
 	c.eachLink(func(at device, l link.Saved) {
+		if slices.Contains(late, at) {
+			c.lack(at.space, "device "+l.Name, l.Name, errNoCarrier)
+		}
 		if c.refused[at] != nil {
 			return
 		}
@@ -232,16 +236,20 @@ const (
 
 func longer(pause time.Duration) time.Duration { return min(pause+pause/2, longest) }
 
+// errNoCarrier means that the copy of a device that carries packets does not, or not yet.
+var errNoCarrier = errors.New("its copy has no carrier")
+
 // await waits until the devices that carry packets on the machine also do so in the copy: the
-// kernel notices a carrier with a delay, that of both ends of a pair at once. Lists of containers'
-// devices are short, so those of the machine, the first namespace, come last.
-func (c *machine) await() error {
+// kernel notices a carrier with a delay, that of both ends of a pair at once. It returns those that
+// still do not after some time. Lists of containers' devices are short, so those of the machine, the
+// first namespace, come last.
+func (c *machine) await() (late []device, err error) {
 	until := time.Now().Add(patience)
 	for i, ns := range slices.Backward(c.spaces) {
 		for pause := shortest; ; pause = longer(pause) {
 			waits, err := c.waiting(ns, i)
 			if err != nil {
-				return err
+				return late, err
 			}
 			if len(waits) == 0 {
 				break
@@ -250,12 +258,13 @@ func (c *machine) await() error {
 				for _, at := range waits {
 					c.runs[at] = false
 				}
+				late = append(late, waits...)
 				break
 			}
 			time.Sleep(pause)
 		}
 	}
-	return nil
+	return late, nil
 }
 
 // awaitRoutes waits until the kernel delivers packets to all IPv6 addresses of the calling thread's

@@ -332,3 +332,44 @@ func TestNoCarrier(t *testing.T) {
 	s.expect(r, replica.Client{Card: "eth2"}, "203.0.113.10:9000", -1)
 	s.expect(r, replica.Client{}, "203.0.113.10:9000", 0)
 }
+
+// What a device without a carrier in the copy does to packets is not known.
+func TestLateCarrier(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add br9 type bridge", "addr add 10.9.0.1/24 dev br9", "link set br9 up")
+	m := s.machine()
+	for i := range m.Spaces[0].Links {
+		if l := &m.Spaces[0].Links[i]; l.Name == "br9" {
+			l.Lower = true
+		}
+	}
+	r, err := replica.Start(t.Context(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	want := replica.Lacks{What: "device br9", Why: errNoCarrier.Error(), Device: "br9"}
+	if got := r.Lacks(); !slices.Equal(got, []replica.Lacks{want}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCertain(t *testing.T) {
+	rule := &replica.Rule{}
+	for _, x := range []struct {
+		got  replica.Got
+		lost *replica.Lost
+		want bool
+	}{
+		{replica.Timeout, nil, false},
+		{replica.Timeout, &replica.Lost{Why: replica.Untraced}, false},
+		{replica.Timeout, &replica.Lost{Why: replica.NotForwarded}, true},
+		{replica.Unreachable, &replica.Lost{Why: replica.NoNeighbour}, false},
+		{replica.Unreachable, &replica.Lost{Rule: rule}, true},
+	} {
+		a := replica.Answer{Outcomes: []replica.Outcome{{Got: x.got}}, Lost: x.lost}
+		if certain(a) != x.want {
+			t.Errorf("%s, %+v: %t", x.got, x.lost, !x.want)
+		}
+	}
+}

@@ -238,7 +238,7 @@ func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) 
 		if s.read(); len(s.replied) >= all {
 			return errReplied
 		}
-		return nil
+		return s.all.keep(s.ruled)
 	}})
 	if errors.Is(err, errReplied) {
 		return nil
