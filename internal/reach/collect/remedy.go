@@ -419,11 +419,14 @@ func unable(c replica.Command, out replica.Output) string {
 		return "the program is not installed here"
 	case out.TooLarge():
 		return "the copy's kernel refuses so many rules at once"
+	case out.TimedOut:
+		return "it did not end in time in the copy"
 	}
 	return ""
 }
 
-// change takes a fresh copy and runs commands in it that succeeded before.
+// change takes a fresh copy and runs commands in it that succeeded before. It returns a
+// *missingError if one does not end in time now.
 func (t *trials) change(ctx context.Context, s *state, done []ports.Command) error {
 	s.ahead.begin(ctx, t.start)
 	x := s.ahead.take()
@@ -431,8 +434,12 @@ func (t *trials) change(ctx context.Context, s *state, done []ports.Command) err
 		return x.err
 	}
 	for _, d := range done {
-		if _, err := s.session.Run(ctx, d.Script()); err != nil {
+		out, err := s.session.Run(ctx, d.Script())
+		if err != nil {
 			return err
+		}
+		if why := unable(d.Script(), out); why != "" {
+			return &missingError{s.trying, why}
 		}
 	}
 	return nil

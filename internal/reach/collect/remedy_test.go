@@ -22,13 +22,16 @@ type laterCopy struct {
 	err  func(ctx context.Context) error
 }
 
+// late is the exit code of a command that did not end in time.
+const late = 124
+
 func (c *laterCopy) Run(ctx context.Context, x replica.Command) (replica.Output, error) {
 	if c.err != nil {
 		return replica.Output{}, c.err(ctx)
 	}
 	if c.code != nil {
 		if code := c.code(string(x.Script)); code != 0 {
-			return replica.Output{Code: code}, nil
+			return replica.Output{Code: code, TimedOut: code == late}, nil
 		}
 	}
 	c.run = append(c.run, string(x.Script))
@@ -151,6 +154,10 @@ func TestTryRemedies(t *testing.T) {
 		}}, "sudo " + inUFW + " (tried in a copy)", 1, []string{"", inUFW}},
 		{"no program", laterCopy{got: helps(inUFW), code: func(string) int { return noProgram }},
 			"sudo ufw allow 9100/tcp (not tried: " + lacking + ")", 0, []string{"", ""}},
+		{"a command that does not end", laterCopy{got: helps("never"), code: func(script string) int {
+			return map[bool]int{true: late}[script == asUFW]
+		}}, "sudo ufw allow 9100/tcp (not tried: it did not end in time in the copy)", 1,
+			[]string{"", inUFW}},
 		{"only the address that stands for any", laterCopy{
 			got: func(d replica.Dial, run []string) *replica.Lost {
 				if len(run) > 0 && d.Source.String() == "203.0.113.1" {
@@ -189,6 +196,27 @@ func TestTrySteps(t *testing.T) {
 		if p.Remedy != want || len(run) != 1 || strings.Count(run[0], inInput) != min(rules, mostSteps) {
 			t.Errorf("%d rules: %q, ran %q", rules, p.Remedy, run)
 		}
+	}
+}
+
+// A command that helped a step further does not end in the next copy, so that nobody knows what the
+// next one would do there.
+func TestTryStepThatDoesNotEnd(t *testing.T) {
+	times := 0
+	p, _ := tryOn(t, laterCopy{
+		got: func(_ replica.Dial, run []string) *replica.Lost {
+			return droppedBy([]string{"INPUT", "ufw-reject"}[min(len(run), 1)], 1)
+		},
+		code: func(script string) int {
+			if script != inInput {
+				return 0
+			}
+			times++
+			return map[bool]int{true: late}[times > 1]
+		}}, time.Minute)
+	if want := "sudo " + inInput + "; sudo " + inUFW +
+		" (not tried: it did not end in time in the copy)"; p.Remedy != want || p.Trial.Rejected != 1 {
+		t.Errorf("%q, %d rejected", p.Remedy, p.Trial.Rejected)
 	}
 }
 
