@@ -136,7 +136,7 @@ func (o *outcome) answered(got replica.Outcome) {
 			at.container.Name, px.Container, o.c.serverOf(s).describe()))
 	}
 	o.servers()
-	if got.From.IsValid() {
+	if got.From.IsValid() && !o.f.tunnels(s.listener) {
 		o.elsewhere(got.From)
 	}
 }

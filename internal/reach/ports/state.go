@@ -146,6 +146,9 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 		if r.Proto != "udp" || r.Address != "*" && !r.addr.IsUnspecified() {
 			continue
 		}
+		if l, ok := f.socketOf(r); ok && f.tunnels(l) {
+			continue
+		}
 		seen := f.otherSource(r)
 		if seen == "" {
 			continue
@@ -156,6 +159,30 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 		t.add(*r, udpHolder(r)+" listens on all addresses; "+seen+f.unless(r))
 	}
 	return t.found()
+}
+
+// tunnelKinds are the kinds of devices with UDP sockets that belong to the kernel.
+var tunnelKinds = []string{"geneve", "vxlan", "wireguard"}
+
+// tunnels reports whether a socket is the kernel's, for a tunnel's outer packets. Those are no
+// answers to the other end's packets. The device may be in another namespace than its socket, such
+// as that of an overlay network.
+func (f *Facts) tunnels(l Listener) bool {
+	if l.Proto != "udp" || len(l.Owners) > 0 {
+		return false
+	}
+	var kinds []string
+	for _, d := range f.Devices {
+		kinds = append(kinds, d.Kind)
+	}
+	if f.Copy != nil {
+		for _, s := range f.Copy.Machine.Spaces {
+			for _, d := range s.Links {
+				kinds = append(kinds, d.Kind)
+			}
+		}
+	}
+	return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(tunnelKinds, k) })
 }
 
 func (f *Facts) unless(r *Row) string {

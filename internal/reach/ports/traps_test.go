@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 )
 
@@ -467,6 +468,31 @@ func TestUDPSourceSeen(t *testing.T) {
 			"br-0123456789ab, it answers from 172.18.0.1, unless it sets the source "+
 			"address itself, which toll cannot see" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The other end of a tunnel awaits no answer from the address that it sends to.
+func TestUDPSourceOfTunnel(t *testing.T) {
+	for _, c := range []struct {
+		kind string
+		held bool // by a process
+		want int
+	}{{"vxlan", false, 0}, {"vxlan", true, 1}, {"vlan", false, 1}} {
+		f := healthy()
+		l := Listener{Proto: "udp", Addr: addrPort("0.0.0.0:4789"), Inode: 8}
+		if c.held {
+			l.Owners = []Process{{PID: 8, Name: "named"}}
+		}
+		f.Listeners = append(f.Listeners, l)
+		r := try(f, 4789, func(q replica.Dial, a *replica.Answer) {
+			f.Copy.Machine.Spaces[0].Links = []link.Saved{{Name: "x", Kind: c.kind}}
+			if q.Bridge == "docker0" && q.To.Addr() == addr("198.18.0.1") {
+				a.Outcomes[0].From = addrPort("172.17.0.1:4789")
+			}
+		})
+		if len(r.Traps) != c.want {
+			t.Errorf("%+v: %+v", c, r.Traps)
+		}
 	}
 }
 
