@@ -268,6 +268,8 @@ DEPS = bind9-dnsutils dnsmasq-base docker.io haproxy iperf3 iproute2 ipset maria
 DEPS += $(shell grep -qx ID=debian /etc/os-release && ! grep -qx VERSION_CODENAME=bookworm /etc/os-release && echo docker-cli)
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
 DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
+# Where systemd runs, it would start these, and they would filter the machine's packets: without them, their tests are skipped.
+FILTER_DEPS = dbus fail2ban firewalld
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk
 BPF_DEPS = clang libbpf-dev libc6-dev llvm
 BENCH_DEPS = iperf3 qperf sockperf
@@ -278,6 +280,7 @@ APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recomme
 .PHONY: deps bench-deps truth-deps vm-deps
 deps: vm-deps ## install what the tests need (Debian, as root)
 	@$(call install,$(DEPS))
+	@[ -d /run/systemd/system ] || { $(call install,$(FILTER_DEPS)); }
 bench-deps:
 	@$(call install,$(BENCH_DEPS))
 truth-deps:

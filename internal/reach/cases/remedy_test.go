@@ -27,6 +27,7 @@ func TestRemedies(t *testing.T) {
 	for _, s := range situations(t, "remedies/*") {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
+			s.need(t)
 			m := start(t, s)
 			m.compareClients(t, s)
 			trials, got := m.remedies(t, s)
@@ -43,7 +44,7 @@ func TestRemedies(t *testing.T) {
 			m.get(t, s.closes, true)
 			applied := map[string]bool{}
 			for i, d := range s.dials {
-				m.apply(t, trials[i], applied)
+				m.apply(t, trials[i], len(s.needs) > 0, applied)
 				m.get(t, []dial{d}, true)
 			}
 			m.get(t, s.closes, false)
@@ -66,14 +67,19 @@ func (m *machine) get(t *testing.T, dials []dial, connected bool) {
 	}
 }
 
-// apply runs the commands of a trial on the machine, except those that have been applied.
-func (m *machine) apply(t *testing.T, trial *ports.Trial, applied map[string]bool) {
+// apply runs the commands of a trial on the machine, except those that have been applied. printed is
+// whether it runs them as they are printed, instead of as they were tried.
+func (m *machine) apply(t *testing.T, trial *ports.Trial, printed bool, applied map[string]bool) {
 	t.Helper()
 	if trial == nil || len(trial.Commands) == 0 || trial.Untried != "" {
 		t.Fatalf("no remedy: %+v", trial)
 	}
 	for _, c := range trial.Commands {
-		if text := cmp.Or(c.As, c.Text); !applied[text] {
+		text := cmp.Or(c.As, c.Text)
+		if printed {
+			text = c.Text
+		}
+		if !applied[text] {
 			applied[text] = true
 			m.sh(strings.ReplaceAll(text, "sudo ", ""))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,7 +33,8 @@ import (
 //	-- says --    in testdata/reports: PORT: a text of the port's report; 0 is the list; ! in front:
 //	              the report has no such text
 //	-- try --     in testdata/tries: commands that change the machine, before the dials
-//	-- needs --   in testdata/tries: programs, such as ufw
+//	-- needs --   in testdata/tries and testdata/remedies: programs, such as ufw. The remedies are
+//	              then run as they are printed, instead of as they were tried.
 type situation struct {
 	file    string
 	name    string
@@ -253,6 +255,16 @@ func parseDials(fields []string) (all []dial, err error) {
 		}
 	}
 	return all, nil
+}
+
+// need skips the test if a program is missing.
+func (s *situation) need(t *testing.T) {
+	t.Helper()
+	for _, program := range s.needs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("needs %s", program)
+		}
+	}
 }
 
 // card returns the named card, or false if the name is that of another place.

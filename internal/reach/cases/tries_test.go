@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -27,11 +26,7 @@ func TestTries(t *testing.T) {
 	for _, s := range situations(t, "tries/*") {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			for _, program := range s.needs {
-				if _, err := exec.LookPath(program); err != nil {
-					pathtest.SkipOrFail(t, "needs %s", program)
-				}
-			}
+			s.need(t)
 			m := start(t, s)
 			before := make([]string, len(s.dials))
 			var all sync.WaitGroup

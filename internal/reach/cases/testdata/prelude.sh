@@ -11,6 +11,29 @@ hush() { # devices that are added get no addresses by themselves
 	[ -z "$QUIET" ] || sysctl -qw net.ipv6.conf.default.addr_gen_mode=1
 }
 
+wait_for() { # COMMAND…: until it succeeds
+	local end=$((SECONDS + 60))
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || { "$@"; return; }
+		sleep 0.1
+	done
+}
+
+private_etc() { # programs may write their settings
+	mkdir /run/etc
+	mount -t tmpfs tmpfs /run/etc
+	mkdir /run/etc/upper /run/etc/work
+	mount -t overlay overlay -o lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work /etc
+}
+
+real_firewalld() { # BACKEND
+	mkdir -p /run/dbus
+	dbus-daemon --system --fork --nopidfile
+	sed -i "s/^FirewallBackend=.*/FirewallBackend=$1/" /etc/firewalld/firewalld.conf
+	firewalld --nofork --nopid >/run/firewalld.log 2>&1 &
+	wait_for firewall-cmd --state || { tail /run/firewalld.log; return 1; }
+}
+
 cont() { # NAME [BRIDGE ADDRESS/BITS GATEWAY [DEVICE]]: a container; again: another of its devices
 	local name=$1 bridge=$2 addr=$3 gateway=$4 device=${5:-eth0}
 	if [ ! -e /run/places/$name ]; then
