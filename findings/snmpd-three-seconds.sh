@@ -1,10 +1,10 @@
 #!/bin/bash
-# One would guess that Net-SNMP's agent answers with the bytes that the kernel has counted so far: what
-# a device sends within a second is the difference of two answers a second apart.
+# One would guess that Net-SNMP's agent answers with the bytes that the kernel has counted so far, and
+# that what a device sends in a second is the difference of two answers a second apart.
 #
-# It reads the kernel's counters once in three seconds. Of a device that sends 100 kB in each second a
-# graph by seconds shows 0, 0 and 300 kB by turns: pauses and peaks that are not there. The agent's
-# own nsCacheTimeout, of the table of interfaces, says so.
+# It reads the kernel's counters once in three seconds. Of a device that sends 100 kB in each second
+# a graph by seconds shows 0, 0 and 300 kB by turns: pauses and peaks that are not there. The
+# agent's nsCacheTimeout of the table of interfaces says so.
 #
 # snmpd and snmp 5.9.3+dfsg-2+deb12u1 (Debian), 2026-12-01
 set -euo pipefail
@@ -45,7 +45,7 @@ for i in range(14):
 steps = [[b[k] - a[k] for a, b in zip(seen, seen[1:])] for k in (0, 1)]
 print(*(n // 1000 for n in steps[0]))
 print(*(n // 1000 for n in steps[1]))
-print(sum(n > 0 for n in steps[0]), sum(n > 0 for n in steps[1]), int(times[-1] - times[0]) // 3 + 2)
+print(*(sum(n > 0 for n in kind) for kind in steps), int(times[-1] - times[0]) // 3 + 2)
 print(agent(".1.3.6.1.4.1.8072.1.5.3.1.2.1.3.6.1.2.1.2.2"))
 PY
 cat >run.sh <<'END'
