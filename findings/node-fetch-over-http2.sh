@@ -2,9 +2,9 @@
 # One would guess that fetch of Node 26, which speaks HTTP/2 by default, takes about as long for a
 # file of 16 MB as Node's https, or as another client of HTTP/2.
 #
-# Over a path with a round trip of 40 ms it takes over 2.5 s, and https 0.8 s: it keeps to a window of
-# 256 KiB, which is 6 MB/s there, however quick the path is. Node 24's fetch spoke HTTP/1.1, whose
-# window is TCP's, and grows.
+# Over a path with a round trip of 40 ms it takes over 2.5 s, and https 0.8 s: it keeps to a window
+# of 256 KiB, which is 6 MB/s there, however quick the path is. Node 24's fetch spoke HTTP/1.1,
+# whose window is TCP's, and grows.
 #
 # node 26.10.0 (npm), httpx 0.28.1, h2 4.4.1, hypercorn 0.18.0 (PyPI), OpenSSL 3, 2026-12-01
 set -euo pipefail
@@ -12,8 +12,8 @@ set -euo pipefail
 
 npm_get node@26.10.0
 pip_get hypercorn==0.18.0 'httpx[http2]==0.28.1' h2==4.4.1
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 30 -subj /CN=localhost \
-	-addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>openssl.log
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 30 \
+	-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>openssl.log
 cat >app.py <<'PY'
 async def app(scope, receive, send):
     if scope["type"] == "lifespan":
