@@ -195,12 +195,8 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 	begins := s.sends()
 	for length := s.spell(); ; length = time.Second {
 		last := time.Now()
-		select {
-		case <-ctx.Done():
-		case <-time.After(length):
-		}
+		n, err := s.recordFor(ctx, length, before)
 		length = time.Since(last)
-		n, err := s.record()
 		if err != nil {
 			return 0, err
 		}
@@ -239,6 +235,23 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	s.served.Lost += lost
 	s.newLog()
 	return recorded, err
+}
+
+// recordFor calls record for a time, or until ctx is done or there are as many records behind those
+// before as may be in a second: requests that begin to come would be followed for too long.
+func (s *serving) recordFor(ctx context.Context, length time.Duration, before int) (recorded int,
+	err error) {
+	const part = 40 * time.Millisecond
+	for end := time.Now().Add(length); ; {
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(part, time.Until(end))):
+		}
+		recorded, err = s.record()
+		if err != nil || ctx.Err() != nil || float64(recorded-before) >= s.most || !time.Now().Before(end) {
+			return recorded, err
+		}
+	}
 }
 
 // record reads what was recorded, for take. It returns the number of records so far.

@@ -107,23 +107,7 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 // TestAttachClockSet sets the clock of packets, but not that of writes: only what was not taken yet
 // is dropped.
 func TestAttachClockSet(t *testing.T) {
-	if os.Geteuid() != 0 {
-		pathtest.SkipOrFail(t, "only root can capture packets")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go testnet.Accept(l, lines(0, false))
-	dial := func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }
-	w, err := attach(t.Context(), os.Getpid(), probing(dial))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	stop := asking(t, dial, 1)
-	defer stop()
+	w := beingAsked(t)
 	seen := func() bool {
 		before := w.all.Count()
 		_, err := w.take(0)
@@ -141,6 +125,29 @@ func TestAttachClockSet(t *testing.T) {
 	if w.served.ClockSet != 1 {
 		t.Errorf("set %d times", w.served.ClockSet)
 	}
+}
+
+// beingAsked watches a server that a client asks all the time.
+func beingAsked(t *testing.T) *serving {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "only root can capture packets")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go testnet.Accept(l, lines(0, false))
+	dial := func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }
+	w, err := attach(t.Context(), os.Getpid(), probing(dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	stop := asking(t, dial, 1)
+	t.Cleanup(func() { stop() })
+	return w
 }
 
 // probing returns what finds a server.
@@ -200,6 +207,18 @@ func TestAttachInSpells(t *testing.T) {
 			t.Errorf("%d requests of 5 ms in %v s: %+v", got.Requests, got.Followed, got)
 		}
 	})
+}
+
+// What begins to come in an idle second does not wait for its end.
+func TestRecordForEnough(t *testing.T) {
+	const most = 200
+	w := beingAsked(t)
+	w.most = most
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if n, err := w.recordFor(ctx, time.Hour, 0); err != nil || n < most || ctx.Err() != nil {
+		t.Errorf("%d records, %v, %v", n, err, ctx.Err())
+	}
 }
 
 // Requests are estimated also while toll looks for ports and begins to capture again, and as in the
