@@ -243,8 +243,8 @@ int BPF_PROG(toll_sendmsg, struct sock *sk, struct msghdr *msg, unsigned long si
 	return write(sk, size, msg->msg_flags);
 }
 
-// Until Linux 6.4, sendfile and splice write one page after another.
-SEC("fentry/tcp_sendpage")
+// Until Linux 6.4, sendfile, splice and TLS in the kernel write one page after another.
+SEC("fentry/do_tcp_sendpages")
 int BPF_PROG(toll_sendpage, struct sock *sk, void *page, int offset, unsigned long size, int flags)
 {
 	return write(sk, size, flags);

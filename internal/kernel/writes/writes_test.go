@@ -359,7 +359,7 @@ func TestSendfile(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := []string{"net_dev_queue", "sched_switch"}
-	older := []string{locked, "tcp_sendpage", "tcp_recvmsg", "udp_recvmsg", "udpv6_recvmsg"}
+	older := []string{locked, "do_tcp_sendpages", "tcp_recvmsg", "udp_recvmsg", "udpv6_recvmsg"}
 	for name, c := range map[string]struct {
 		tracepoints, functions []string
 		of                     Of

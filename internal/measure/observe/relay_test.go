@@ -74,6 +74,16 @@ func threadTime() time.Duration {
 // follows makes n requests over a route, one after the other, and follows them.
 func follows(t testing.TB, m *machine, at string, n int) *sample.Trace {
 	t.Helper()
+	return followsReads(t, m, at, n, func(r *bufio.Reader) error {
+		_, err := r.ReadString('\n')
+		return err
+	})
+}
+
+// followsReads is follows of requests whose replies a function reads.
+func followsReads(t testing.TB, m *machine, at string, n int,
+	read func(*bufio.Reader) error) *sample.Trace {
+	t.Helper()
 	way, err := Find(t.Context(), m.pid, func() (uint16, error) {
 		c, _, err := m.dial(t.Context(), "tcp", at)
 		if err != nil {
@@ -100,7 +110,7 @@ func follows(t testing.TB, m *machine, at string, n int) *sample.Trace {
 			if _, err := io.WriteString(c, "request\n"); err != nil {
 				return nil, err
 			}
-			if _, err := r.ReadString('\n'); err != nil {
+			if err := read(r); err != nil {
 				return nil, err
 			}
 			if x.Read = time.Now().UnixNano(); i >= 5 { // the relay's threads are known then
