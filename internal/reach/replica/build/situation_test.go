@@ -336,11 +336,12 @@ func TestNoCarrier(t *testing.T) {
 // What a device without a carrier in the copy does to packets is not known.
 func TestLateCarrier(t *testing.T) {
 	s := newSite(t)
-	s.ip(0, "link add br9 type bridge", "addr add 10.9.0.1/24 dev br9", "link set br9 up")
+	s.ip(0, "link add br9 type bridge", "link set br9 up", "link add v9 type veth peer name w9",
+		"addr add 10.9.0.1/24 dev v9", "link set v9 up")
 	m := s.machine()
 	for i := range m.Spaces[0].Links {
-		if l := &m.Spaces[0].Links[i]; l.Name == "br9" {
-			l.Lower = true
+		if l := &m.Spaces[0].Links[i]; l.Name == "br9" || l.Name == "v9" {
+			l.Lower = true // of a bridge without ports that had one
 		}
 	}
 	r, err := replica.Start(t.Context(), m, nil)
@@ -348,7 +349,7 @@ func TestLateCarrier(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	want := replica.Lacks{What: "device br9", Why: errNoCarrier.Error(), Device: "br9"}
+	want := replica.Lacks{What: "device v9", Why: errNoCarrier.Error(), Device: "v9"}
 	if got := r.Lacks(); !slices.Equal(got, []replica.Lacks{want}) {
 		t.Errorf("%+v", got)
 	}
