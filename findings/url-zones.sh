@@ -4,8 +4,8 @@
 #
 # It does with curl and urllib3. httpx, aiohttp and Java's HttpClient take "25eth0" for the zone,
 # and want "%eth0". Node's take neither, and requests turns "%eth0" into "%25eth0", and looks that
-# up, though urllib3 below it takes both. Some send the zone, which means something on the client's side
-# alone, in the Host header.
+# up, though urllib3 below it takes both. Some send the zone, which means something on the client's
+# side alone, in the Host header.
 #
 # requests 2.34.2, urllib3 2.8.0, httpx 0.28.1, aiohttp 3.14.5 (PyPI), Node 20, OpenJDK 17,
 # curl 7.88.1, iproute2 6.1.0-3 (Debian), 2026-12-01
