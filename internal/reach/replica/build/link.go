@@ -214,7 +214,7 @@ func (c *machine) setLinks(space int) {
 				c.lack(space, "device "+l.Name, l.Name, err)
 				continue
 			}
-			c.runs[at] = l.Up && l.Lower
+			c.runs[at] = l.Up && l.Lower && (own != bridges || c.hasPorts(space, l))
 			if c.survey.roles[device{space, l.Master}] != native {
 				l.Master = 0
 			}
@@ -224,6 +224,14 @@ func (c *machine) setLinks(space int) {
 			c.lack(space, "settings of "+l.Name, l.Name, link.SetLink(l))
 		}
 	}
+}
+
+// hasPorts reports whether a bridge has ports. The kernel gives a new bridge a carrier, and takes it
+// with the last port, so without ports the copy's may have none.
+func (c *machine) hasPorts(space int, bridge link.Saved) bool {
+	return slices.ContainsFunc(c.from.Spaces[space].Links, func(l link.Saved) bool {
+		return l.Master == bridge.Index
+	})
 }
 
 // How long the copy waits for what the kernel does with a delay of up to a second, and how often it
