@@ -1,6 +1,7 @@
 package build
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,6 +117,10 @@ func (c *machine) makeCard(at device, l link.Saved) {
 	c.ends++
 	other := link.Saved{Name: end(at), Index: apart + c.ends, Kind: l.Kind, MTU: l.MTU}
 	if l.NoARP { // the device sends frames to its own MAC address
+		const local, size = 2, 6
+		if len(l.MAC) != size { // a tunnel of IP has none
+			l.MAC = binary.BigEndian.AppendUint32([]byte{local, 0}, uint32(c.ends))
+		}
 		other.MAC = l.MAC
 	}
 	c.try(at, at.space, func() error { return link.MakePair(l, other, fd) })

@@ -296,7 +296,13 @@ func TestPointToPoint(t *testing.T) {
 	s.ip(3, "link set wg0 up")
 	s.ip(4, "link set eth3 up")
 	s.spaces, s.tids = s.spaces[:3], s.tids[:3]
-	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"))
+	m := s.machine()
+	for i := range m.Spaces[0].Links {
+		if l := &m.Spaces[0].Links[i]; l.Name == "wg0" {
+			l.Kind, l.MAC, l.Parent = "wireguard", nil, 0
+		}
+	}
+	r := s.start(m, socket(0, "0.0.0.0:9000"))
 	s.expect(r, replica.Client{Card: "wg0"}, "10.8.0.1:9000", 0)
 	s.expect(r, from("wg0", "10.9.0.7"), "10.8.0.1:9000", 0)
 	s.expect(r, replica.Client{Card: "eth3"}, "203.0.113.1:9000", 0)
