@@ -147,6 +147,16 @@ func linkHeader(index int, flags, change uint32) []byte {
 	return b
 }
 
+// Routed reports whether the device, an ipvlan in one of the modes L3, has no neighbours: others
+// reach it by a route through the device below.
+func (s Saved) Routed() bool {
+	const l2 = 0 // IPVLAN_MODE_L2
+	f, err := fieldsOf(s.Data, 0)
+	mode := f[nl.IFLA_IPVLAN_MODE]
+	return err == nil && strings.HasPrefix(s.Kind, "ipv") && len(mode) == 2 &&
+		binary.NativeEndian.Uint16(mode) != l2
+}
+
 // Selects describes why a device passes only some packets, if it does by settings that MakeLink
 // does not copy; else it returns "".
 func (s Saved) Selects() string {

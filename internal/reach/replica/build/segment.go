@@ -95,8 +95,10 @@ func surveyed(m *replica.Machine) *survey {
 		for _, a := range m.Spaces[i].Addresses {
 			if at, ok := link.ParseAddress(a); ok {
 				on := s.roots[device{i, at.Index}]
-				s.own[on] = append(s.own[on], at.Prefix)
 				s.taken[at.Prefix.Addr()] = true
+				if !routed(m.Spaces[i].Links, at.Index) {
+					s.own[on] = append(s.own[on], at.Prefix)
+				}
 				if at.Peer.IsValid() {
 					s.taken[at.Peer] = true
 					s.gates[on] = append(s.gates[on], at.Peer)
@@ -118,6 +120,11 @@ func surveyed(m *replica.Machine) *survey {
 	}
 	s.findTrunks(m)
 	return s
+}
+
+func routed(links []link.Saved, index int) bool {
+	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == index })
+	return i >= 0 && links[i].Routed()
 }
 
 // root returns the bridge of a port, the parent of a macvlan, or else the device itself.
