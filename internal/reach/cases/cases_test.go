@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	_ "github.com/bridgetoll/bridgetoll/internal/reach/replica/start" // holds copies
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
@@ -214,7 +215,10 @@ func (d *dump) client(s *situation, from dial) (replica.Client, bool) {
 			})
 			at = c.other[i].Addr()
 		}
-		return replica.Client{Card: c.name, Source: at}, true
+		space := slices.IndexFunc(d.Machine.Spaces, func(s replica.Space) bool {
+			return slices.ContainsFunc(s.Links, func(l link.Saved) bool { return l.Name == c.name })
+		})
+		return replica.Client{Space: max(space, 0), Card: c.name, Source: at}, true
 	}
 	space, ok := d.Places[from.from]
 	return replica.Client{Space: space, Source: from.source}, ok
