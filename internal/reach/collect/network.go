@@ -123,6 +123,9 @@ func (c *collector) convert(devices []link.Device, space string) []ports.Device 
 		if d.Space >= 0 || d.Peer != 0 {
 			x.PeerSpace = spaces[d.Space]
 		}
+		if d.Kind == "wireguard" {
+			x.Allowed, _ = link.Allowed(d.Name) // others than root do not judge by it
+		}
 		out = append(out, x)
 	}
 	return out

@@ -256,6 +256,8 @@ type Device struct {
 	// OutMTU the route's MTU in bytes; "": not known.
 	Out    string `json:"out,omitempty"`
 	OutMTU int    `json:"out_mtu,omitempty"`
+	// Allowed has the networks of a WireGuard device's peers; nil: not known, or another device.
+	Allowed []netip.Prefix `json:"allowed,omitempty"`
 	// Attached lists programs, filters, queues and chains that may drop or change the device's
 	// packets, in addition to rules at IP's own hooks. Only collect.Published reads it.
 	Attached []string `json:"attached,omitempty"`

@@ -54,6 +54,9 @@ func (c *Copy) path(q asked) (Path, bool) {
 	if o.out.Answers() && q.kind == Remote && !c.f.faces(q) {
 		o.doubt(Reason{Code: RouteThere, At: q.at.Addr().String()})
 	}
+	if d := c.f.device(q.client.Card); o.out.Answers() && d.admitsNot(q.client.Source) {
+		o.doubt(Reason{Code: NoPeer, Of: d.Name, At: q.client.Source.String()})
+	}
 	o.follow()
 	if o.out.Trial = c.trialOf(q, o.out.candidates); o.out.Trial != nil {
 		o.out.Remedy = o.out.Trial.text()
@@ -70,6 +73,12 @@ func (f *Facts) faces(q asked) bool {
 		return p.Contains(q.at.Addr())
 	})
 	return near || q.server == nil && q.router && !q.at.Addr().IsPrivate()
+}
+
+// admitsNot reports whether a device drops what comes from the address because no peer may have it.
+func (d Device) admitsNot(a netip.Addr) bool {
+	return a.IsValid() && d.Allowed != nil && !slices.ContainsFunc(d.Allowed,
+		func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func text(a netip.Addr) string {

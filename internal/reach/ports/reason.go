@@ -66,6 +66,7 @@ const (
 	Uncopied      Code = "uncopied"     // Text
 	NotMade       Code = "not-made"     // the connection, in the copy
 	RouteThere    Code = "route-there"  // to At
+	NoPeer        Code = "no-peer"      // of the device Of has At
 	AtRandom      Code = "at-random"    // some connections are not answered
 	AnswersFrom   Code = "answers-from" // perhaps At
 	BehindRelay   Code = "behind-relay" // Of

@@ -47,6 +47,7 @@ var ofPorts = map[ports.Code]string{
 	ports.Uncopied:      "{text}",
 	ports.NotMade:       "the connection was not made in the copy of the network",
 	ports.RouteThere:    "whether the other machine has a route to {at}",
+	ports.NoPeer:        "no peer of WireGuard's {of} is allowed {at}",
 	ports.AtRandom:      "rules choose at random, and not every connection is answered",
 	ports.AnswersFrom:   "whether the server answers from the dialled address or from {at}",
 	ports.BehindRelay:   "what is behind {of}",
