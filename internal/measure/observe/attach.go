@@ -237,19 +237,33 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	return recorded, err
 }
 
-// recordFor calls record for a time, or until ctx is done or there are as many records behind those
-// before as may be in a second: requests that begin to come would be followed for too long.
+// recordFor calls record for a time, or until ctx is done. It also returns a spell after something
+// came, if there are as many records behind those before as may be in a second: requests that begin
+// to come would be followed for too long.
 func (s *serving) recordFor(ctx context.Context, length time.Duration, before int) (recorded int,
 	err error) {
 	const part = 40 * time.Millisecond
+	var first time.Time
 	for end := time.Now().Add(length); ; {
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(part, time.Until(end))):
 		}
 		recorded, err = s.record()
-		if err != nil || ctx.Err() != nil || float64(recorded-before) >= s.most || !time.Now().Before(end) {
+		now := time.Now()
+		if first.IsZero() && recorded > before {
+			first = now
+		}
+		switch {
+		case err != nil || ctx.Err() != nil || !now.Before(end):
 			return recorded, err
+		case float64(recorded-before) < s.most:
+		case s.all.Mean() == 0: // how long requests take is not known
+			if recorded, err = s.take(0); err != nil {
+				return recorded, err
+			}
+		case now.Sub(first) >= s.spell():
+			return recorded, nil
 		}
 	}
 }

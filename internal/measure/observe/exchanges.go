@@ -170,12 +170,20 @@ func (w *Watch) chase(ctx context.Context, from int,
 }
 
 // past returns the namespaces in which the packet that opens a connection was seen, and the ports
-// to which it went there.
+// to which it went: in each of them all, because a bridge's port has it before its address changes.
 func past(seen []sighting, seq uint32) (out []tokens.Place) {
+	var spaces []int
+	var ports []uint16
 	for _, s := range seen {
-		p := tokens.Place{Space: s.space, Port: s.dst.Port()}
-		if s.opens && s.seq == seq && !slices.Contains(out, p) {
-			out = append(out, p)
+		if s.opens && s.seq == seq {
+			spaces, ports = append(spaces, s.space), append(ports, s.dst.Port())
+		}
+	}
+	for _, space := range spaces {
+		for _, port := range ports {
+			if p := (tokens.Place{Space: space, Port: port}); !slices.Contains(out, p) {
+				out = append(out, p)
+			}
 		}
 	}
 	return out

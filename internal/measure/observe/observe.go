@@ -88,7 +88,7 @@ type hop struct {
 	space int
 	to    netip.AddrPort // where a connection or a datagram came
 	from  []tokens.Place // from where it was dialled, by the ports that were dialled
-	// past has the namespaces through which packets come to it, and the ports to which they go there.
+	// past has the namespaces through which packets come to it, each with the ports to which they go.
 	past []tokens.Place
 	// sealed means that the connection to it is over TLS.
 	sealed   bool

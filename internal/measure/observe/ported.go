@@ -2,6 +2,7 @@ package observe
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/capture"
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
@@ -28,23 +29,26 @@ type homed struct {
 	ends
 }
 
-// arrival is a packet that opens a connection, or a datagram, in a network namespace.
+// arrival is a packet that opens a connection, or a datagram, in a network namespace. Its sender's
+// address is the same at the port and at the bridge.
 type arrival struct {
 	space    int
 	udp      bool
+	src      netip.AddrPort
 	seq, ack uint32
 	sum      uint64
 }
 
-// mostBridged bounds the arrivals that are kept: of frames that a bridge passes on, all.
+// mostBridged bounds each map. Most arrivals that are kept are of frames that a bridge passes on.
 const mostBridged = 10_000
 
 // restore gives a packet that came to a bridge for a client the addresses that it had at the
 // bridge's port, and one that a server sends over a bridge those that it has before it is sent.
-func (b *ported) restore(space int, p *capture.Packet) {
+// serves reports whether a server of the route is at a port of a namespace.
+func (b *ported) restore(space int, p *capture.Packet, serves func(space int, port uint16) bool) {
 	k := homed{space, p.UDP, ends{p.Src, p.Dst}}
 	if !p.Out && (p.UDP || p.Flags&capture.SYN != 0) {
-		b.note(k, p)
+		b.note(k, p, serves)
 	}
 	of := b.was
 	if p.Out {
@@ -56,37 +60,49 @@ func (b *ported) restore(space int, p *capture.Packet) {
 }
 
 // note notes a datagram, or the packet that opens one way of a connection.
-func (b *ported) note(k homed, p *capture.Packet) {
-	of := arrival{space: k.space, udp: p.UDP, seq: p.Seq, ack: p.Ack}
+func (b *ported) note(k homed, p *capture.Packet, serves func(int, uint16) bool) {
+	of := arrival{k.space, p.UDP, p.Src, p.Seq, p.Ack, 0}
 	if p.UDP {
 		of.sum = tokens.SumOf(p)
 	}
 	if p.Bridged {
-		if b.came == nil || len(b.came) >= mostBridged {
-			b.came = map[arrival]ends{}
-		}
-		b.came[of] = k.ends
+		b.came = keep(b.came, of, k.ends)
 		return
 	}
 	was, ok := b.came[of]
-	if !ok {
-		return
-	}
 	delete(b.came, of)
+	request := !p.UDP && p.Flags&capture.ACK == 0 || p.UDP && serves(k.space, k.dst.Port())
+	if ok || !p.UDP { // other datagrams of the connection may have been changed
+		delete(b.was, k)
+	}
 	back := homed{k.space, k.udp, was.back()}
-	delete(b.was, k)
 	delete(b.now, back)
 	switch {
-	case was == k.ends:
-	case p.UDP || p.Flags&capture.ACK != 0:
-		if b.was == nil {
-			b.was = map[homed]ends{}
-		}
-		b.was[k] = was
+	case !ok || was == k.ends:
+	case request:
+		b.now = keep(b.now, back, k.ends.back())
 	default:
-		if b.now == nil {
-			b.now = map[homed]ends{}
-		}
-		b.now[back] = k.ends.back()
+		b.was = keep(b.was, k, was)
 	}
+}
+
+// keep puts a value into a map, which it empties if it is full.
+func keep[K comparable](all map[K]ends, k K, e ends) map[K]ends {
+	if all == nil || len(all) >= mostBridged {
+		all = map[K]ends{}
+	}
+	all[k] = e
+	return all
+}
+
+// serves reports whether a hop of a route is at a port of a namespace.
+func (w *Watch) serves(space int, port uint16) bool {
+	for _, r := range w.routes {
+		if slices.ContainsFunc(r.hops, func(h hop) bool {
+			return h.space == space && h.to.Port() == port
+		}) {
+			return true
+		}
+	}
+	return false
 }

@@ -125,7 +125,7 @@ func (w *Watch) drain() error {
 			w.recorded++
 			if w.dials {
 				p.Bridged = p.Bridged || w.toPort(r.space, p)
-				w.ported.restore(r.space, p)
+				w.ported.restore(r.space, p, w.serves)
 			}
 			w.log.Add(r.space, p)
 		})
