@@ -38,7 +38,16 @@ func InArguments(args []string) Typed {
 }
 
 // Hide replaces the passwords in a printable text.
-func (t Typed) Hide(text string) string { return t.alone.Hide(t.beside.Replace(text)) }
+// A flag of toll that has one in its name stays, or nobody could type it.
+func (t Typed) Hide(text string) string {
+	parts := strings.Split(t.beside.Replace(text), passwordFlag)
+	for i := range parts {
+		parts[i] = t.alone.Hide(parts[i])
+	}
+	return strings.Join(parts, passwordFlag)
+}
+
+const passwordFlag = "--secret-env"
 
 // formsOf returns how toll's errors may quote a password, printable.
 func formsOf(password string) (out []string) {

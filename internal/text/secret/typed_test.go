@@ -40,6 +40,15 @@ func TestInArguments(t *testing.T) {
 	}
 }
 
+// A password that is a word of toll's flag for passwords does not hide that flag.
+func TestFlagStays(t *testing.T) {
+	hide := InArguments([]string{"postgres://app:secret@h/d"})
+	if got, want := hide.Hide("secret: use --secret-env, not secret-x"),
+		"***: use --secret-env, not ***-x"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // However an error quotes the password, and without what is around it.
 func TestFormsInArguments(t *testing.T) {
 	for _, password := range []string{`s3cr"et\pw`, "s3cret'pw", "s3cret\x1bpw", "s3cret%20pw",
