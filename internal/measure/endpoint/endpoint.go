@@ -122,6 +122,8 @@ func ParseAddresses(words []string) ([]Address, error) {
 			a = Address{Name: m[1], URL: m[2]}
 		} else if u, err := url.Parse(w); err == nil && u.Host != "" {
 			a.Name = u.Host
+		} else if err == nil && strings.Contains(w, ":///") && !socketURL.MatchString(w) {
+			a.Name = u.Scheme // of no server, such as sqlite:///FILE, which is refused by that
 		}
 		switch {
 		case a.URL == "":
@@ -148,7 +150,7 @@ func ParseAddresses(words []string) ([]Address, error) {
 }
 
 // socketURL matches the beginning of a URL without a host, whose server listens at a Unix socket.
-var socketURL = regexp.MustCompile(`^[a-z]+:///`)
+var socketURL = regexp.MustCompile(`^(postgres|postgresql|mysql|sqlserver|http|https):///`)
 
 // atBehindHost reports whether a URL has an @ in its path or query. The @ most likely ends a
 // password with a / ? or # in it, whose beginning would be taken for a port, and printed.

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,15 +40,13 @@ func (p *ping) open(ctx context.Context) (*dialogue, error) {
 			request = fmt.Appendf(request, "$%d\r\n%s\r\n", len(w), w)
 		}
 		c.within(dialogueTimeout)
-		if _, err := c.Write(request); err != nil {
-			return err
-		}
-		line, err := br.ReadSlice('\n')
+		_, unsent := c.Write(request)
+		line, err := br.ReadSlice('\n') // of a refusal, also if the request came too late for it
 		switch text := strings.TrimSpace(string(line)); {
 		case err != nil:
-			return noReply("Redis", err)
-		case text != want:
-			return unlikeError{words[0], printable.Line(text)}
+			return noReply("Redis", cmp.Or(unsent, err))
+		case unsent != nil || text != want:
+			return unlikeError{words[0], printable.Start(printable.Line(text), mostQuoted)}
 		}
 		return nil
 	}
@@ -64,6 +63,9 @@ func (p *ping) open(ctx context.Context) (*dialogue, error) {
 	t.ask = func(context.Context) error { return send("+PONG", "PING") }
 	return t, nil
 }
+
+// mostQuoted is the number of characters of a server's answer in an error.
+const mostQuoted = 200
 
 // unlikeError means that a server answered a command of Redis, but not as it should.
 type unlikeError struct{ command, text string }

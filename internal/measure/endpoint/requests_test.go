@@ -215,6 +215,10 @@ func TestDialogues(t *testing.T) {
 	pages := listen(t, "tcp", "127.0.0.1:0", web(0, "page"))
 	cache := listen(t, "tcp", "127.0.0.1:0", redis(""))
 	locked := listen(t, "tcp", "127.0.0.1:0", redis("open"))
+	// It refuses connections before it has read anything, as Redis in protected mode does.
+	protected := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
+		_, _ = io.WriteString(c, "-DENIED "+strings.Repeat("x", 1000)+"\r\n")
+	})
 	closing := listen(t, "tcp", "127.0.0.1:0", func(c net.Conn) {
 		_, _ = http.ReadRequest(bufio.NewReader(c))
 		_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx")
@@ -258,6 +262,8 @@ func TestDialogues(t *testing.T) {
 		{url: "redis://" + locked, err: `PING was answered "-NOAUTH Authentication required."`},
 		{url: "redis://" + locked, password: "x", err: `AUTH was answered "-WRONGPASS no"`},
 		{url: locked, password: "x", err: `AUTH was answered "-WRONGPASS no"`},
+		{url: "redis://" + protected,
+			err: `PING was answered "-DENIED ` + strings.Repeat("x", mostQuoted-8) + `…"`},
 		{url: "redis://" + pages, err: "the server ended the connection instead of a reply"},
 		{url: "http://" + closing,
 			err: "the server ends the connection after each reply, and requests are traced on one"},

@@ -56,6 +56,9 @@ func lastLines(s string, most int) string {
 			lines = append(lines, l)
 		}
 	}
+	if n := len(lines); n > 0 && len(lines[n-1]) > most { // which begins with what matters
+		return printable.Start(lines[n-1], most)
+	}
 	return printable.End(strings.Join(lines, "; "), most)
 }
 
