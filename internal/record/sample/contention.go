@@ -78,12 +78,12 @@ func (c Contention) Busy() string {
 // Words returns "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)". keep is the verb,
 // in the tense to use.
 func (c Contention) Words(keep string) string {
-	const stolen, percent = 0.02, 100 // CPUs: less is noise
+	const stolen, shown, percent = 0.02, 0.05, 100 // CPUs: less is noise, or printed as 0.0
 	text := fmt.Sprintf("other programs %s %s (load average %.1f", keep, c.Busy(), c.LoadAverage)
 	if c.Pressure != nil {
 		text += fmt.Sprintf(", CPU pressure %.0f %%", percent**c.Pressure)
 	}
-	if c.Stolen > stolen*float64(c.CPUs) {
+	if c.Stolen > max(shown, stolen*float64(c.CPUs)) {
 		text += fmt.Sprintf(", %.1f CPUs taken by the hypervisor", c.Stolen)
 	}
 	return text + ")"

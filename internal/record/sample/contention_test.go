@@ -57,3 +57,17 @@ func TestJoin(t *testing.T) {
 		t.Errorf("two unknown ones: %+v", got)
 	}
 }
+
+// What rounds to nothing is not printed.
+func TestContentionWords(t *testing.T) {
+	for stolen, want := range map[float64]string{
+		0.045: "other programs keep 1.0 of 2 CPUs busy (load average 3.0)",
+		0.06: "other programs keep 1.0 of 2 CPUs busy (load average 3.0, 0.1 CPUs taken by the " +
+			"hypervisor)",
+	} {
+		x := Contention{CPUs: 2, Others: new(1.0), Stolen: stolen, LoadAverage: 3}
+		if got := x.Words("keep"); got != want {
+			t.Errorf("%g: %q", stolen, got)
+		}
+	}
+}

@@ -88,7 +88,15 @@ func (a Axis) At(x float64, columns int) int {
 func (a Axis) Labels(scale float64) (values []float64, texts []string) {
 	for n := math.Ceil(a.Low/a.Step - slip); n*a.Step <= a.High+slip*a.Step; n++ {
 		values, texts = append(values, n*a.Step),
-			append(texts, fmt.Sprintf("%.4g", n*a.Step*scale+0))
+			append(texts, label(n*a.Step*scale+0))
 	}
 	return values, texts
+}
+
+// label returns a figure of at most four digits, without an exponent if it is large.
+func label(x float64) string {
+	if math.Abs(x) >= 1e4 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
 }

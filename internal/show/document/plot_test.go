@@ -48,6 +48,10 @@ func TestAxisOfMicroseconds(t *testing.T) {
 	if !slices.Equal(texts, []string{"0", "2", "4"}) {
 		t.Errorf("labels %q", texts)
 	}
+	p.From, p.To = 0, 0.04
+	if _, texts := p.Axis(20).Labels(p.Scale); !slices.Equal(texts, []string{"0", "20000", "40000"}) {
+		t.Errorf("labels %q", texts)
+	}
 	p.From, p.To = 0, 1e-9
 	if a := p.Axis(20); a.High-a.Low < p.Span {
 		t.Errorf("%+v shows less than a microsecond", a)

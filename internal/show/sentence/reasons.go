@@ -67,13 +67,13 @@ func FillDifference(r *difference.Report) {
 func loneReason(x difference.Reason) string {
 	switch x.Code {
 	case difference.NotInOld:
-		return "the old run did not measure it"
+		return "not measured in the old run"
 	case difference.NotInNew:
-		return "the new run did not measure it"
+		return "not measured in the new run"
 	case difference.FailedOld:
-		return "it has no result in the old run"
+		return "no result in the old run"
 	case difference.FailedNew:
-		return "it has no result in the new run"
+		return "no result in the new run"
 	case difference.OtherLoad:
 		return "the load was another one: " + x.Work[0] + ", now " + x.Work[1]
 	}

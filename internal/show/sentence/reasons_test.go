@@ -38,10 +38,10 @@ func TestReasonsOfGates(t *testing.T) {
 
 func TestReasonsOfDifferences(t *testing.T) {
 	for want, x := range map[string]difference.Reason{
-		"the old run did not measure it":  {Code: difference.NotInOld},
-		"the new run did not measure it":  {Code: difference.NotInNew},
-		"it has no result in the old run": {Code: difference.FailedOld},
-		"it has no result in the new run": {Code: difference.FailedNew},
+		"not measured in the old run": {Code: difference.NotInOld},
+		"not measured in the new run": {Code: difference.NotInNew},
+		"no result in the old run":    {Code: difference.FailedOld},
+		"no result in the new run":    {Code: difference.FailedNew},
 		"the load was another one: 1 stream, now 4 streams": {Code: difference.OtherLoad,
 			Work: [2]string{"1 stream", "4 streams"}},
 	} {

@@ -126,7 +126,7 @@ func TestAdvise(t *testing.T) {
 func TestCauseOfSeveralLeversOnce(t *testing.T) {
 	same := "the visit failed: the server ended"
 	few := func(all, in int) string {
-		return fmt.Sprintf("of %d slices only %d were on time", all, in)
+		return fmt.Sprintf("only %d of %d slices began and ended on time", in, all)
 	}
 	s := unavailable(advise.Advice{Levers: []advise.Lever{{Name: "gro", Reason: same},
 		{Name: "rps", Reason: same, Remedy: "run toll as root"}, {Name: "mtu", Reason: same},
@@ -134,7 +134,7 @@ func TestCauseOfSeveralLeversOnce(t *testing.T) {
 		{Name: "sg", Reason: few(10, 1)}, {Name: "lro", Reason: "exit status 1"},
 		{Name: "ufo", Reason: "exit status 2"}}}, "")
 	want := []string{"gro and mtu: " + same, "rps: " + same + "; hint: run toll as root",
-		"tso, gso and sg: of 9–12 slices only 0–3 were on time", "lro: exit status 1",
+		"tso, gso and sg: only 0–3 of 9–12 slices began and ended on time", "lro: exit status 1",
 		"ufo: exit status 2"}
 	if got := s.Blocks[0].(document.List).Items; !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -56,9 +56,13 @@ func DifferenceSummary(r *difference.Report) document.Document {
 	d.Sections = []document.Section{differenceHead(r), fewest(otherSettings(r.Settings, r.Cells))}
 	d.Add(changes(r, decisiveChanges)...)
 	d.Add(alone(r, countedAlone)...)
-	d.Add(section(nil, faint(
-		"change: with the uncertainty of both runs; (?): too few rounds for an interval. All "+
-			"figures, absolute ones too, and how they are judged: --details")))
+	key := ""
+	if slices.ContainsFunc(r.Cells, func(c difference.Cell) bool {
+		return c.Metrics[c.Primary].Ratio != nil
+	}) {
+		key = "change: with the uncertainty of both runs; " + doubtMark + ": " + noInterval + ". "
+	}
+	d.Add(section(nil, faint(key+"All figures, absolute ones too, and how they are judged: --details")))
 	return d
 }
 
@@ -339,5 +343,5 @@ func differenceLegend(r *difference.Report) string {
 	return fmt.Sprintf(
 		"change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+
 			"sides of a ratio were measured at the same time. worse, better: at 99 %% confidence and beyond the noise of both controls; "+
-			"same: the whole interval within %g %%; unclear: neither; (?): too few rounds for an interval.", r.Baseline, 100*r.Same) + text
+			"same: the whole interval within %g %%; unclear: neither; %s: %s.", r.Baseline, 100*r.Same, doubtMark, noInterval) + text
 }

@@ -98,10 +98,10 @@ func figureCell(text string, f analysis.Judgement, unit string) document.Cell {
 }
 
 // changeText returns the increase in per cent, such as "-2.1 (-3.0 to -1.2)". It omits the interval
-// if there are few rounds, because that would be too wide.
+// if there are few rounds, because that would be too wide, or if it tells nothing.
 func changeText(x difference.Change) string {
 	const wide = 0.1
-	if !x.HasInterval() {
+	if !x.HasInterval() || tellsNothing(x.Verdict, x.Median, x.Low, x.High) {
 		return signedPercent(x.Median, 0) + " (?)"
 	}
 	decimals := 1
@@ -110,6 +110,13 @@ func changeText(x difference.Change) string {
 	}
 	return fmt.Sprintf("%s (%s to %s)", signedPercent(x.Median, decimals),
 		signedPercent(x.Low, decimals), signedPercent(x.High, decimals))
+}
+
+// tellsNothing reports whether the interval of an unclear ratio is so wide that it tells the reader
+// nothing.
+func tellsNothing(v stats.Verdict, ratio, low, high float64) bool {
+	s := stats.Summary{Median: ratio, Low: low, High: high}
+	return v == stats.Unclear && s.HalfWidth() > hopeless*ratio
 }
 
 func signedPercent(ratio float64, decimals int) string {

@@ -130,7 +130,7 @@ func Trends(l trend.List, names []string, details bool) document.Document {
 		d.Add(section(document.Strongly(title), paragraph(1, fmt.Sprintf("ratio to %s, %s; %s",
 			l.Baseline, better, l.Work)), trendTable(l)))
 	}
-	d.Add(section(nil, faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
+	d.Add(section(nil, faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+doubtKey(t.Lines)+
 		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.")))
 	return d
 }
@@ -183,7 +183,11 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		}
 		out = append(out, section(document.Strongly(title), t.WithoutEmpty()))
 	}
-	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
+	newest := make([]trend.Trend, len(shown))
+	for i, l := range shown {
+		newest[i] = trend.Trend{Points: l.Points[len(l.Points)-1:]}
+	}
+	legend := doubtKey(newest) + "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
 	if n := len(slices.DeleteFunc(slices.Clone(lines), several)); n > 0 && n < len(lines) {
 		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), units.Agree(n, "is", "are")) +
@@ -191,6 +195,23 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 	}
 	return append(out, section(nil, faint(legend)))
 }
+
+// doubtKey explains the mark of ratios without an interval, if there are any.
+func doubtKey(lines []trend.Trend) string {
+	for _, l := range lines {
+		for _, p := range l.Points {
+			if strings.HasSuffix(trendRatio(p).Text, doubtMark) {
+				return doubtMark + ": " + noInterval + ". "
+			}
+		}
+	}
+	return ""
+}
+
+const (
+	doubtMark  = "(?)"
+	noInterval = "no interval, or one that tells nothing"
+)
 
 func trendTitle(l trend.Trend, all []trend.Trend) string {
 	better := "lower is better"
@@ -238,6 +259,8 @@ func trendRatio(p trend.Point) document.Cell {
 	if p.N > 1 {
 		lower, upper := p.Low, p.High
 		n.Low, n.High = &lower, &upper
+	}
+	if p.N > 1 && (p.Varies || !tellsNothing(p.Verdict, p.Median, p.Low, p.High)) {
 		text = p.Ratio().String()
 	}
 	return document.Cell{Text: text, Number: &n}

@@ -57,13 +57,38 @@ func Prediction(r *predict.Prediction) document.Document {
 	if slices.ContainsFunc(r.Rows, func(x predict.Row) bool { return x.Label != r.Baseline }) {
 		items = append(items, "the other modes: "+r.Baseline+"'s, and what each has over it")
 	}
-	items = append(items,
-		"Computed per round, differences per slice where the file has slices. ≈: each figure here is a "+
-			"median of the rounds. CPU time of pages is that of the whole machine, for both ends of a "+
-			"connection, that of tokens is the client's, server's and proxy's. ≤: nothing "+
-			"measurable, at most this much. ?: unclear; measure longer, or on a quieter machine.")
+	items = append(items, predictionKey(r))
 	d.Add(list(document.Notes, "Arithmetic", append(items, r.Notes...)))
 	return d
+}
+
+// predictionKey explains what the tables and the arithmetic of a prediction have.
+func predictionKey(r *predict.Prediction) string {
+	text := "Computed per round, differences per slice where the file has slices. ≈: each figure here " +
+		"is a median of the rounds."
+	if r.Workload.QPS > 0 {
+		text += " CPU time of the queries is that of the whole machine, for both ends of a connection."
+	}
+	if r.Workload.Tokens > 0 {
+		text += " CPU time of tokens is the client's, server's and proxy's."
+	}
+	has := func(v stats.Verdict) bool {
+		return slices.ContainsFunc(r.Rows, func(x predict.Row) bool {
+			for _, p := range x.Over {
+				if p.Verdict == v {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	if has(stats.Nothing) {
+		text += " ≤: nothing measurable, at most this much."
+	}
+	if has(stats.Unclear) {
+		text += " ?: unclear; measure longer, or on a quieter machine."
+	}
+	return text
 }
 
 func workloadWords(w predict.Workload) string {
