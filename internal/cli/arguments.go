@@ -28,7 +28,7 @@ func oneArgument(what, example string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return usage(fmt.Errorf("%s takes one %s, %d were given", c.Name(), what, len(args)), example)
+		return usage(fmt.Errorf("%s takes one %s, not %d", c.Name(), what, len(args)), example)
 	}
 }
 

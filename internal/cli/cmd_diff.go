@@ -82,7 +82,7 @@ if nothing could be judged; each case has an exit code of its own.`,
 
 func twoOrNone(_ *cobra.Command, args []string) error {
 	if len(args) != 0 && len(args) != 2 {
-		return usage(fmt.Errorf("diff takes two results files or none, %d were given", len(args)),
+		return usage(fmt.Errorf("diff takes two results files or none, not %d", len(args)),
 			"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one "+
 				"like it")
 	}

@@ -86,7 +86,7 @@ func newHistoryShow(e env) *cobra.Command {
 func oneRun(_ *cobra.Command, args []string) error {
 	const example = "toll history show 1 reports the newest run"
 	if len(args) != 1 {
-		return usage(fmt.Errorf("show takes the number of one run, %d were given", len(args)),
+		return usage(fmt.Errorf("show takes the number of one run, not %d", len(args)),
 			example)
 	}
 	if n, err := strconv.Atoi(strings.TrimPrefix(args[0], "@")); err != nil || n < 1 {

@@ -38,7 +38,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usage(fmt.Errorf("predict takes one results file, %d were given", len(args)),
+				return usage(fmt.Errorf("predict takes one results file, not %d", len(args)),
 					"toll predict run.jsonl")
 			case len(args) == 0 || args[0] == "":
 				return usage(errors.New("predict needs measured costs"),

@@ -91,7 +91,7 @@ network. The client is a program of this machine.`,
       --client 'curl -so /dev/null http://{addr}/'
   toll run --server './server -p {port}' --ready 'listening on' \
       --client './bench {host}:{port}' --metric 'latency:ms=p50 ([\d.]+)'
-  toll run --recipe redis published=127.0.0.1:6379 direct=172.17.0.2:6379
+  toll run --recipe redis direct=172.17.0.2:6379 published=127.0.0.1:6379
   sudo toll run shop:8080 --client 'curl -so /dev/null http://{addr}/' \
       --from container:web,network:backend`,
 		RunE: func(c *cobra.Command, args []string) error {

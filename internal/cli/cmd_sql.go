@@ -56,12 +56,12 @@ database, such as its published port and its container's address.
 
 Passwords are never taken from the command line, where every user of the machine
 can read them.`,
-		Example: `  toll sql published=postgres://app@127.0.0.1:5432/shop \
-      direct=postgres://app@172.17.0.2:5432/shop
+		Example: `  toll sql direct=postgres://app@172.17.0.2:5432/shop \
+      published=postgres://app@127.0.0.1:5432/shop
   toll sql mysql://app@10.0.0.5/shop --secret-env DB_PASSWORD \
       --query 'SELECT * FROM items LIMIT 10'`,
 		RunE: func(c *cobra.Command, args []string) error {
-			const example = "toll sql published=postgres://app@127.0.0.1:5432/shop direct=postgres://app@172.17.0.2:5432/shop"
+			const example = "toll sql direct=postgres://app@172.17.0.2:5432/shop published=postgres://app@127.0.0.1:5432/shop"
 			w, err := parseEndpoints(args, "sql", "URL", example)
 			if err != nil {
 				return err

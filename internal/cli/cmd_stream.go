@@ -95,12 +95,12 @@ pings, is counted; a part of the request that it refuses is left out, and named.
 A URL is that of the server, of its /v1 or of its chat/completions. If you have no
 server, toll compare --load stream shows what each mode does to tokens.`,
 		Example: `  toll stream http://127.0.0.1:8080
-  toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000
+  toll stream direct=http://172.17.0.2:8000 published=http://127.0.0.1:8080
   toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 \
       --secret-env VLLM_API_KEY --budget 5m
   sudo toll stream http://gpu1:8000 --from host --peer root@gpu1`,
 		RunE: func(c *cobra.Command, args []string) error {
-			const example = "toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000"
+			const example = "toll stream direct=http://172.17.0.2:8000 published=http://127.0.0.1:8080"
 			w, err := parseEndpoints(args, "stream", "URL", example)
 			if err == nil {
 				err = s.check()

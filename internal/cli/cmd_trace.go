@@ -53,7 +53,7 @@ and divides their time: the server, its TCP, its device's queue; and shows the s
 It needs root and a kernel with BTF. toll ladder needs neither, and shows what each part
 of a mode costs.`,
 		Example: `  sudo toll trace http://127.0.0.1:8080/health
-  sudo toll trace published=127.0.0.1:6379 direct=172.17.0.2:6379
+  sudo toll trace direct=172.17.0.2:6379 published=127.0.0.1:6379
   sudo toll trace redis:6379 --client 'redis-cli -h {host} -p {port} -r 99 ping'
   sudo toll trace bridge
   sudo toll trace bridge --from container --hooks

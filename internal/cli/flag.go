@@ -350,7 +350,8 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 	return parseAll(words, mode.ParseName)
 }
 
-// meant returns commands that take a word that is no mode, because it is a port or a recipe, or "".
+// meant returns commands that take a word that is no mode, because it is a port, a recipe or a backend,
+// or "".
 func meant(word string) string {
 	if n, err := strconv.ParseUint(word, 10, 16); err == nil && n > 0 {
 		return fmt.Sprintf("toll ports %d shows who answers that port, %s where its requests wait", n,
@@ -360,6 +361,9 @@ func meant(word string) string {
 		return r.Name == word
 	}) {
 		return "toll run --recipe " + word
+	}
+	if slices.Contains(backendNames(), word) {
+		return "--on " + word + " builds the modes there"
 	}
 	return ""
 }

@@ -61,7 +61,7 @@ func checkNames(nodes []string) error {
 
 func notTwoNodes(n int, hint string) error {
 	return usage(fmt.Errorf(
-		"--nodes takes two nodes, the server's and the client's; %d were given", n), hint)
+		"--nodes takes two nodes, the server's and the client's, not %d", n), hint)
 }
 
 func (f *swarmFlags) check() error {

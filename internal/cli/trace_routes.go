@@ -18,7 +18,7 @@ import (
 )
 
 func tracedExample() string {
-	return remedy.AsRoot("toll trace published=http://127.0.0.1:8080/ direct=http://172.17.0.2:80/")
+	return remedy.AsRoot("toll trace direct=http://172.17.0.2:80/ published=http://127.0.0.1:8080/")
 }
 
 // The warm-up of a visit to a route, and its window unless --window is given, in s.

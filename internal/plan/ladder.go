@@ -27,7 +27,7 @@ func refuse(hint, format string, args ...any) error {
 func Climb(r Request, all bool) (Request, error) {
 	if len(r.From) != 1 {
 		return r, refuse("one run for each: --from "+string(r.From[0]),
-			"toll ladder takes one --from, %d were given", len(r.From))
+			"toll ladder takes one --from, not %d", len(r.From))
 	}
 	if len(r.To) > 1 || len(mode.Inward(r.To)) > 0 {
 		return r, &refusal{errors.New("toll ladder chooses the inward targets itself"),

@@ -23,7 +23,7 @@ func TestClimb(t *testing.T) {
 		err, hint string
 	}{
 		{"two placements", Request{From: []mode.Placement{mode.FromHost, mode.FromContainer}},
-			"toll ladder takes one --from, 2 were given", "one run for each: --from host"},
+			"toll ladder takes one --from, not 2", "one run for each: --from host"},
 		{"an inward target", Request{From: host, To: []mode.Target{mode.ToLoopback}},
 			"toll ladder chooses the inward targets itself", "leave --to out, or --to outside"},
 		{"the bottom", Request{From: host, Modes: []mode.Name{mode.Native}},

@@ -70,7 +70,7 @@ func TestStates(t *testing.T) {
 
 func TestStarvedEpochsAreSaidOnce(t *testing.T) {
 	for failure, want := range map[string]string{
-		"the machine was too busy: of 9 slices only 2 were on time": "",
+		"the machine was too busy: only 2 of 9 slices began and ended on time": "",
 		"another program traced the kernel: watch at sched_switch": "another program traced the " +
 			"kernel: watch at sched_switch",
 	} {

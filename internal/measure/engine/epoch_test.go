@@ -342,7 +342,7 @@ func TestFailureBesideSharedHops(t *testing.T) {
 			Common: true, Unreachable: func(s path.Spec) bool {
 				return s == hostSpec
 			}}},
-		{"starved", "bridge", "the machine was too busy: of N slices only 0 were on time",
+		{"starved", "bridge", "the machine was too busy: only 0 of N slices began and ended on time",
 			&fake.Builder{Common: true, Slice: starve}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -134,8 +134,8 @@ func (g *member) take(t plan.Timetable, spoilt []bool) error {
 		}
 	}
 	if len(out.Slots) < leastSlices {
-		return fmt.Errorf("%w: of %d slices only %d were on time", errStarved,
-			len(out.Slots)+out.Lost, len(out.Slots))
+		return fmt.Errorf("%w: only %d of %d slices began and ended on time", errStarved,
+			len(out.Slots), len(out.Slots)+out.Lost)
 	}
 	g.visit.Slices = out
 	return nil
