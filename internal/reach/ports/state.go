@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -161,8 +163,9 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 	return t.found()
 }
 
-// tunnelKinds are the kinds of devices with UDP sockets that belong to the kernel.
-var tunnelKinds = []string{"geneve", "vxlan", "wireguard"}
+// tunnelPorts are the usual ports of devices with UDP sockets that belong to the kernel. At others
+// the socket may be a process's that toll may not see.
+var tunnelPorts = map[string][]uint16{"geneve": {6081}, "vxlan": {4789, 8472}, "wireguard": {51820}}
 
 // tunnels reports whether a socket is the kernel's, for a tunnel's outer packets. Those are no
 // answers to the other end's packets. The device may be in another namespace than its socket, such
@@ -171,18 +174,13 @@ func (f *Facts) tunnels(l Listener) bool {
 	if l.Proto != "udp" || len(l.Owners) > 0 {
 		return false
 	}
-	var kinds []string
-	for _, d := range f.Devices {
-		kinds = append(kinds, d.Kind)
+	of := func(kind string) bool { return slices.Contains(tunnelPorts[kind], l.Addr.Port()) }
+	if slices.ContainsFunc(f.Devices, func(d Device) bool { return of(d.Kind) }) {
+		return true
 	}
-	if f.Copy != nil {
-		for _, s := range f.Copy.Machine.Spaces {
-			for _, d := range s.Links {
-				kinds = append(kinds, d.Kind)
-			}
-		}
-	}
-	return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(tunnelKinds, k) })
+	return f.Copy != nil && slices.ContainsFunc(f.Copy.Machine.Spaces, func(s replica.Space) bool {
+		return slices.ContainsFunc(s.Links, func(d link.Saved) bool { return of(d.Kind) })
+	})
 }
 
 func (f *Facts) unless(r *Row) string {

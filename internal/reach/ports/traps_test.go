@@ -476,18 +476,21 @@ func TestUDPSourceOfTunnel(t *testing.T) {
 	for _, c := range []struct {
 		kind string
 		held bool // by a process
+		port uint16
 		want int
-	}{{"vxlan", false, 0}, {"vxlan", true, 1}, {"vlan", false, 1}} {
+	}{{"vxlan", false, 4789, 0}, {"vxlan", true, 4789, 1}, {"vxlan", false, 53, 1},
+		{"vlan", false, 4789, 1}} {
 		f := healthy()
-		l := Listener{Proto: "udp", Addr: addrPort("0.0.0.0:4789"), Inode: 8}
+		l := Listener{Proto: "udp", Inode: 8,
+			Addr: netip.AddrPortFrom(addr("0.0.0.0"), c.port)}
 		if c.held {
 			l.Owners = []Process{{PID: 8, Name: "named"}}
 		}
 		f.Listeners = append(f.Listeners, l)
-		r := try(f, 4789, func(q replica.Dial, a *replica.Answer) {
+		r := try(f, c.port, func(q replica.Dial, a *replica.Answer) {
 			f.Copy.Machine.Spaces[0].Links = []link.Saved{{Name: "x", Kind: c.kind}}
 			if q.Bridge == "docker0" && q.To.Addr() == addr("198.18.0.1") {
-				a.Outcomes[0].From = addrPort("172.17.0.1:4789")
+				a.Outcomes[0].From = netip.AddrPortFrom(addr("172.17.0.1"), c.port)
 			}
 		})
 		if len(r.Traps) != c.want {
