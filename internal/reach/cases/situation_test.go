@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 )
 
 // situation is a file in testdata: what it is about, a script that builds it, the dials, and what
@@ -257,11 +259,18 @@ func parseDials(fields []string) (all []dial, err error) {
 	return all, nil
 }
 
-// need skips the test if a program is missing.
+// need skips the test if a program is missing. Tests may install ufw, and other daemons only where
+// no systemd would start them.
 func (s *situation) need(t *testing.T) {
 	t.Helper()
 	for _, program := range s.needs {
-		if _, err := exec.LookPath(program); err != nil {
+		_, err := exec.LookPath(program)
+		_, starts := os.Stat("/run/systemd/system")
+		switch {
+		case err == nil:
+		case program == "ufw" || starts != nil:
+			pathtest.SkipOrFail(t, "needs %s", program)
+		default:
 			t.Skipf("needs %s", program)
 		}
 	}
