@@ -53,23 +53,24 @@ type machine struct {
 	spaces  []*netns.NS // as in Machine.Spaces
 	files   []int       // descriptors of spaces
 	// void is a namespace for the other ends of devices without a network.
-	void    *world
-	survey  *survey
-	refused map[device]error // the result for each device that was tried; nil: it was made
-	runs    map[device]bool  // devices that have a carrier or will get one
-	ends    int              // the number of cards that were made
-	guests  map[device]*segment
-	outer   map[device]bool // the other ends of guests
-	net     *dial.Net
-	times   int                       // number of attempts of each connection
-	fresh   map[string]string         // parameters of a new namespace
-	same    func() *alikes            // nil: to be found out
-	scans   map[replica.Scan][]uint16 // the results, until what they depend on changes
-	unread  map[int]unread            // namespaces whose rules commands may have changed
-	changed []int                     // namespaces in which commands changed devices, addresses or routes
-	first   map[int]replica.Space     // namespaces whose rules commands have changed, with those of before
-	grants  int                       // see jail.Run
-	clean   undo.Stack
+	void     *world
+	survey   *survey
+	refused  map[device]error // the result for each device that was tried; nil: it was made
+	runs     map[device]bool  // devices that have a carrier or will get one
+	ends     int              // the number of cards that were made
+	guests   map[device]*segment
+	noGuests map[device]error // why there are none
+	outer    map[device]bool  // the other ends of guests
+	net      *dial.Net
+	times    int                       // number of attempts of each connection
+	fresh    map[string]string         // parameters of a new namespace
+	same     func() *alikes            // nil: to be found out
+	scans    map[replica.Scan][]uint16 // the results, until what they depend on changes
+	unread   map[int]unread            // namespaces whose rules commands may have changed
+	changed  []int                     // namespaces in which commands changed devices, addresses or routes
+	first    map[int]replica.Space     // namespaces whose rules commands have changed, with those of before
+	grants   int                       // see jail.Run
+	clean    undo.Stack
 
 	mu    sync.Mutex
 	lacks []replica.Lacks
@@ -87,7 +88,8 @@ func copyIn(s standards, o replica.Order) (replica.Copy, error) {
 	lacks := o.Machine.MakeRoom(s.there)
 	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine),
 		refused: map[device]error{}, runs: map[device]bool{}, unread: map[int]unread{},
-		first: map[int]replica.Space{}, guests: map[device]*segment{}, outer: map[device]bool{},
+		first: map[int]replica.Space{}, guests: map[device]*segment{},
+		noGuests: map[device]error{}, outer: map[device]bool{},
 		times: 1, lacks: lacks, fresh: s.fresh, grants: -1}
 	if o.Grants {
 		c.grants = replica.GrantsFD

@@ -16,6 +16,9 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	if s := c.guests[at]; s != nil {
 		return s, nil
 	}
+	if err := c.noGuests[at]; err != nil {
+		return nil, err
+	}
 	w, err := c.newWorld(guestDevice, nil)
 	if err != nil {
 		return nil, err
@@ -50,7 +53,11 @@ func (c *machine) guestAt(at device) (*segment, error) {
 		err = errors.Join(err, c.spaces[at.space].Do(func() error { return link.Remove(outer.Name) }))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a container at a bridge: %w", err)
+		err = fmt.Errorf("make a container at a bridge: %w", err)
+		if errors.Is(err, errNoCarrier) { // the next one would wait for it, too
+			c.noGuests[at] = err
+		}
+		return nil, err
 	}
 	c.guests[at], c.outer[port] = s, true
 	return s, nil
@@ -72,6 +79,7 @@ func (c *machine) removeGuests() error {
 	}
 	clear(c.outer)
 	clear(c.guests)
+	clear(c.noGuests)
 	return nil
 }
 

@@ -57,8 +57,14 @@ func (c *machine) makeLinks() error {
 	if err != nil {
 		return err
 	}
+	ports := map[device]bool{} // bridges of which one is late: others have no carrier anywhere
 	c.eachLink(func(at device, l link.Saved) {
-		if slices.Contains(late, at) && l.Kind != "bridge" { // which has one if a port has
+		if slices.Contains(late, at) && l.Master != 0 {
+			ports[device{at.space, l.Master}] = true
+		}
+	})
+	c.eachLink(func(at device, l link.Saved) {
+		if slices.Contains(late, at) && (l.Kind != "bridge" || ports[at]) {
 			c.lack(at.space, "device "+l.Name, l.Name, errNoCarrier)
 		}
 		if c.refused[at] != nil {
