@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -174,12 +172,19 @@ func (f *Facts) tunnels(l Listener) bool {
 	if l.Proto != "udp" || len(l.Owners) > 0 {
 		return false
 	}
-	of := func(kind string) bool { return slices.Contains(tunnelPorts[kind], l.Addr.Port()) }
-	if slices.ContainsFunc(f.Devices, func(d Device) bool { return of(d.Kind) }) {
-		return true
+	var kinds []string
+	for _, d := range f.Devices {
+		kinds = append(kinds, d.Kind)
 	}
-	return f.Copy != nil && slices.ContainsFunc(f.Copy.Machine.Spaces, func(s replica.Space) bool {
-		return slices.ContainsFunc(s.Links, func(d link.Saved) bool { return of(d.Kind) })
+	if f.Copy != nil {
+		for _, s := range f.Copy.Machine.Spaces {
+			for _, d := range s.Links {
+				kinds = append(kinds, d.Kind)
+			}
+		}
+	}
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		return slices.Contains(tunnelPorts[kind], l.Addr.Port())
 	})
 }
 
