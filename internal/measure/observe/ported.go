@@ -80,7 +80,7 @@ func (b *ported) note(k homed, p *capture.Packet, serves func(int, uint16) bool)
 	switch {
 	case !ok || was == k.ends:
 	case request:
-		b.now = keep(b.now, back, k.ends.back())
+		b.now = keep(b.now, back, k.back())
 	default:
 		b.was = keep(b.was, k, was)
 	}
