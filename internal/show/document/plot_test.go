@@ -49,7 +49,8 @@ func TestAxisOfMicroseconds(t *testing.T) {
 		t.Errorf("labels %q", texts)
 	}
 	p.From, p.To = 0, 0.04
-	if _, texts := p.Axis(20).Labels(p.Scale); !slices.Equal(texts, []string{"0", "20000", "40000"}) {
+	if _, texts := p.Axis(20).Labels(p.Scale); !slices.Equal(texts,
+		[]string{"0", "10000", "20000", "30000", "40000"}) {
 		t.Errorf("labels %q", texts)
 	}
 	p.From, p.To = 0, 1e-9
