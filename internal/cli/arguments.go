@@ -28,8 +28,13 @@ func oneArgument(what, example string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return usage(fmt.Errorf("%s takes one %s, not %d", c.Name(), what, len(args)), example)
+		return notOne(c.Name(), what, len(args), example)
 	}
+}
+
+// notOne refuses n of what a command takes one of. example is a valid command line.
+func notOne(command, what string, n int, example string) error {
+	return usage(fmt.Errorf("%s takes one %s, not %d", command, what, n), example)
 }
 
 // parsePort returns the port that word names. example is a valid command line for the hint.

@@ -123,7 +123,7 @@ func oneVariant(words []string) (mode.Tunes, error) {
 	case err != nil || len(variants) == 0:
 		return "", err
 	case len(variants) > 1:
-		return "", usage(fmt.Errorf("toll path takes one variant, not %d", len(variants)),
+		return "", notOne("toll path", "variant", len(variants),
 			"join its settings by +: --tune "+strings.Join(words, "+"))
 	}
 	return variants[0], nil

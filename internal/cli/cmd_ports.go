@@ -74,8 +74,7 @@ who would gain and lose what: iptables, nft, ip, sysctl, ufw and the like, nsent
   toll ports --results run.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(fmt.Errorf("ports takes one port, not %d", len(args)),
-					"toll ports "+args[0])
+				return notOne("ports", "port", len(args), "toll ports "+args[0])
 			}
 			return nil
 		},

@@ -38,8 +38,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usage(fmt.Errorf("predict takes one results file, not %d", len(args)),
-					"toll predict run.jsonl")
+				return notOne("predict", "results file", len(args), "toll predict run.jsonl")
 			case len(args) == 0 || args[0] == "":
 				return usage(errors.New("predict needs measured costs"),
 					measureCosts)
