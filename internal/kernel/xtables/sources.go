@@ -148,8 +148,7 @@ func (s Saved) Sources(out *Sources) {
 	const device = 16 // IFNAMSIZ
 	size := s.family().address
 	for _, e := range s.rules() { // struct ipt_ip, ip6t_ip6: addresses, masks, names of devices
-		bits, _ := net.IPMask(e.head[2*size : 3*size]).Size()
-		out.AddNet(e.head[:size], bits)
+		out.addMasked(e.head[:size], e.head[2*size:3*size])
 		out.AddName(e.head[4*size : 4*size+device])
 		some := e.head[s.family().inverse]&1 != 0 // IPT_INV_VIA_IN
 		for _, m := range e.matches {
@@ -157,8 +156,7 @@ func (s Saved) Sources(out *Sources) {
 			some = some || MatchesPorts(m.name)
 		}
 		if !some && (e.verdict == "DROP" || e.verdict == "REJECT") {
-			bits, _ := net.IPMask(e.head[3*size : 4*size]).Size()
-			out.AddNet(e.head[size:2*size], bits)
+			out.addMasked(e.head[size:2*size], e.head[3*size:4*size])
 		}
 	}
 }
