@@ -120,12 +120,13 @@ func (w *Watch) half() bool {
 }
 
 func (w *Watch) drain() error {
+	serves := w.serves // a value of a method is made anew each time
 	for _, r := range w.rings {
 		r.Read(func(p *capture.Packet) {
 			w.recorded++
 			if w.dials {
 				p.Bridged = p.Bridged || w.toPort(r.space, p)
-				w.ported.restore(r.space, p, w.serves)
+				w.ported.restore(r.space, p, serves)
 			}
 			w.log.Add(r.space, p)
 		})
