@@ -147,6 +147,15 @@ func linkHeader(index int, flags, change uint32) []byte {
 	return b
 }
 
+// ByIndex returns the device with an index. ok is false if there is none.
+func ByIndex(all []Saved, index int) (s Saved, ok bool) {
+	i := slices.IndexFunc(all, func(s Saved) bool { return s.Index == index })
+	if i < 0 {
+		return s, false
+	}
+	return all[i], true
+}
+
 // Routed reports whether the device, an ipvlan in one of the modes L3, has no neighbours: others
 // reach it by a route through the device below.
 func (s Saved) Routed() bool {

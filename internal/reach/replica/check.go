@@ -85,8 +85,8 @@ func (m *Machine) beside(space int, name string) (out []string) {
 		}
 		return fresh
 	}
-	for l, ok := linkAt(links, links[i].Master); ok && add(&l); {
-		l, ok = linkAt(links, l.Master)
+	for l, ok := link.ByIndex(links, links[i].Master); ok && add(&l); {
+		l, ok = link.ByIndex(links, l.Master)
 	}
 	for todo := []*link.Saved{&links[i]}; len(todo) > 0; todo = todo[1:] {
 		at := todo[0]

@@ -180,7 +180,7 @@ func linkedTo(nodes []node) []int {
 func contains(nodes []node, outer, inner int) bool {
 	for _, l := range nodes[outer].Links {
 		if l.Pair() && l.ParentSpace >= 0 && is(nodes[outer].ids, l.ParentSpace, inner) {
-			peer, ok := linkAt(nodes[inner].Links, l.Parent)
+			peer, ok := link.ByIndex(nodes[inner].Links, l.Parent)
 			if !ok || !peer.Pair() {
 				continue
 			}
@@ -194,7 +194,7 @@ func contains(nodes []node, outer, inner int) bool {
 	for _, l := range nodes[inner].Links {
 		if !l.Pair() && l.Parent > 0 && l.ParentSpace >= 0 &&
 			is(nodes[inner].ids, l.ParentSpace, outer) {
-			if _, ok := linkAt(nodes[outer].Links, l.Parent); ok {
+			if _, ok := link.ByIndex(nodes[outer].Links, l.Parent); ok {
 				return true
 			}
 		}
@@ -205,14 +205,6 @@ func contains(nodes []node, outer, inner int) bool {
 func is(ids map[int]int, id, i int) bool {
 	n, ok := ids[id]
 	return ok && n == i
-}
-
-func linkAt(links []link.Saved, index int) (link.Saved, bool) {
-	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == index })
-	if i < 0 {
-		return link.Saved{}, false
-	}
-	return links[i], true
 }
 
 // leadsOut reports whether end l of a pair is like a network card of namespace here, with another
@@ -275,7 +267,7 @@ func (s *Space) Hairpin(port string) bool {
 // Blocks reports whether the device is a port of a bridge, which is up, that passes no packets
 // although the device has a carrier.
 func (s *Space) Blocks(port link.Saved) bool {
-	bridge, ok := linkAt(s.Links, port.Master)
+	bridge, ok := link.ByIndex(s.Links, port.Master)
 	return ok && bridge.Up && port.Blocked()
 }
 

@@ -35,7 +35,7 @@ func (s *Session) findDoubts() (out [][]doubt, at []services) {
 		}
 		at[i].moves = len(at[i].all) > 0 && space.redirects()
 		for _, l := range space.Links { // a copy has no bonds, so packets do not cross their ports
-			on, ok := linkAt(space.Links, l.Master)
+			on, ok := link.ByIndex(space.Links, l.Master)
 			if ok && on.Kind != "bridge" && on.Kind != "vrf" && space.Nft.Hooks(l.Name) {
 				out[i] = append(out[i], doubt{device: l.Name,
 					text: fmt.Sprintf("rules at %s, a port of %s", l.Name, on.Name)})

@@ -96,7 +96,7 @@ func surveyed(m *replica.Machine) *survey {
 			if at, ok := link.ParseAddress(a); ok {
 				on := s.roots[device{i, at.Index}]
 				s.taken[at.Prefix.Addr()] = true
-				if !routed(m.Spaces[i].Links, at.Index) {
+				if l, ok := link.ByIndex(m.Spaces[i].Links, at.Index); !ok || !l.Routed() {
 					s.own[on] = append(s.own[on], at.Prefix)
 				}
 				if at.Peer.IsValid() {
@@ -122,11 +122,6 @@ func surveyed(m *replica.Machine) *survey {
 	return s
 }
 
-func routed(links []link.Saved, index int) bool {
-	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == index })
-	return i >= 0 && links[i].Routed()
-}
-
 // root returns the bridge of a port, the parent of a macvlan, or else the device itself.
 func (s *survey) root(m *replica.Machine, space int, l link.Saved) device {
 	for range len(m.Spaces[space].Links) {
@@ -135,13 +130,11 @@ func (s *survey) root(m *replica.Machine, space int, l link.Saved) device {
 			space, l = at, *below
 			continue
 		}
-		i := slices.IndexFunc(m.Spaces[space].Links, func(b link.Saved) bool {
-			return b.Index == l.Master && b.Kind == "bridge"
-		})
-		if i < 0 || l.Master == 0 || l.Kind == "bridge" {
+		b, ok := link.ByIndex(m.Spaces[space].Links, l.Master)
+		if !ok || b.Kind != "bridge" || l.Master == 0 || l.Kind == "bridge" {
 			break
 		}
-		l = m.Spaces[space].Links[i]
+		l = b
 	}
 	return device{space, l.Index}
 }
