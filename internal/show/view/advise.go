@@ -180,7 +180,7 @@ func effectCell(e advise.Effect) document.Cell {
 	switch {
 	case x.N < 2:
 		text = fmt.Sprintf("%+.0f ±?", change)
-	case x.Verdict == stats.Unclear && half > hopeless:
+	case tellsNothing(x.Verdict, false, half, 1):
 		text = "?"
 	case x.Verdict == stats.Unclear:
 		text += " ?"
@@ -188,8 +188,12 @@ func effectCell(e advise.Effect) document.Cell {
 	return document.Cell{Text: text, Style: styleOf(x.Verdict), Number: ratioCell("", x).Number}
 }
 
-// hopeless is the half width beyond which an interval tells the reader nothing.
-const hopeless = 0.5
+// tellsNothing reports whether the interval of an unclear figure is so wide, for a quantity as large
+// as level, that it tells the reader nothing.
+func tellsNothing(v stats.Verdict, varies bool, half, level float64) bool {
+	const hopeless = 0.5
+	return v == stats.Unclear && !varies && half > hopeless*level
+}
 
 // oneDecimal is the half width of an interval below which a change is shown with a decimal.
 const oneDecimal = 0.005

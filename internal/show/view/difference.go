@@ -60,7 +60,7 @@ func DifferenceSummary(r *difference.Report) document.Document {
 	if slices.ContainsFunc(r.Cells, func(c difference.Cell) bool {
 		return c.Metrics[c.Primary].Ratio != nil
 	}) {
-		key = "change: with the uncertainty of both runs; " + doubtMark + ": " + noInterval + ". "
+		key = "change: with the uncertainty of both runs; " + doubtKey + ". "
 	}
 	d.Add(section(nil, faint(key+"All figures, absolute ones too, and how they are judged: --details")))
 	return d
@@ -343,5 +343,5 @@ func differenceLegend(r *difference.Report) string {
 	return fmt.Sprintf(
 		"change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+
 			"sides of a ratio were measured at the same time. worse, better: at 99 %% confidence and beyond the noise of both controls; "+
-			"same: the whole interval within %g %%; unclear: neither; %s: %s.", r.Baseline, 100*r.Same, doubtMark, noInterval) + text
+			"same: the whole interval within %g %%; unclear: neither; %s.", r.Baseline, 100*r.Same, doubtKey) + text
 }

@@ -101,8 +101,9 @@ func figureCell(text string, f analysis.Judgement, unit string) document.Cell {
 // if there are few rounds, because that would be too wide, or if it tells nothing.
 func changeText(x difference.Change) string {
 	const wide = 0.1
-	if !x.HasInterval() || tellsNothing(x.Verdict, x.Median, x.Low, x.High) {
-		return signedPercent(x.Median, 0) + " (?)"
+	half := stats.Summary{Median: x.Median, Low: x.Low, High: x.High}.HalfWidth()
+	if !x.HasInterval() || tellsNothing(x.Verdict, false, half, x.Median) {
+		return signedPercent(x.Median, 0) + " " + doubtMark
 	}
 	decimals := 1
 	if x.High-x.Low > wide {
@@ -110,13 +111,6 @@ func changeText(x difference.Change) string {
 	}
 	return fmt.Sprintf("%s (%s to %s)", signedPercent(x.Median, decimals),
 		signedPercent(x.Low, decimals), signedPercent(x.High, decimals))
-}
-
-// tellsNothing reports whether the interval of an unclear ratio is so wide that it tells the reader
-// nothing.
-func tellsNothing(v stats.Verdict, ratio, low, high float64) bool {
-	s := stats.Summary{Median: ratio, Low: low, High: high}
-	return v == stats.Unclear && s.HalfWidth() > hopeless*ratio
 }
 
 func signedPercent(ratio float64, decimals int) string {

@@ -130,7 +130,11 @@ func Trends(l trend.List, names []string, details bool) document.Document {
 		d.Add(section(document.Strongly(title), paragraph(1, fmt.Sprintf("ratio to %s, %s; %s",
 			l.Baseline, better, l.Work)), trendTable(l)))
 	}
-	d.Add(section(nil, faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+doubtKey(t.Lines)+
+	var points []trend.Point
+	for _, l := range t.Lines {
+		points = append(points, l.Points...)
+	}
+	d.Add(section(nil, faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+explainDoubts(points)+
 		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.")))
 	return d
 }
@@ -183,11 +187,11 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		}
 		out = append(out, section(document.Strongly(title), t.WithoutEmpty()))
 	}
-	newest := make([]trend.Trend, len(shown))
-	for i, l := range shown {
-		newest[i] = trend.Trend{Points: l.Points[len(l.Points)-1:]}
+	var newest []trend.Point
+	for _, l := range shown {
+		newest = append(newest, l.Points[len(l.Points)-1])
 	}
-	legend := doubtKey(newest) + "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
+	legend := explainDoubts(newest) + "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
 	if n := len(slices.DeleteFunc(slices.Clone(lines), several)); n > 0 && n < len(lines) {
 		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), units.Agree(n, "is", "are")) +
@@ -196,21 +200,22 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 	return append(out, section(nil, faint(legend)))
 }
 
-// doubtKey explains the mark of ratios without an interval, if there are any.
-func doubtKey(lines []trend.Trend) string {
-	for _, l := range lines {
-		for _, p := range l.Points {
-			if strings.HasSuffix(trendRatio(p).Text, doubtMark) {
-				return doubtMark + ": " + noInterval + ". "
-			}
-		}
+// explainDoubts explains the mark of ratios without an interval, if there are any.
+func explainDoubts(points []trend.Point) string {
+	if !slices.ContainsFunc(points, doubtful) {
+		return ""
 	}
-	return ""
+	return doubtKey + ". "
+}
+
+// doubtful reports whether a ratio has no interval, or one that tells nothing.
+func doubtful(p trend.Point) bool {
+	return p.N <= 1 || tellsNothing(p.Verdict, p.Varies, p.Ratio().HalfWidth(), p.Median)
 }
 
 const (
-	doubtMark  = "(?)"
-	noInterval = "no interval, or one that tells nothing"
+	doubtMark = "(?)"
+	doubtKey  = doubtMark + ": no interval, or one that tells nothing"
 )
 
 func trendTitle(l trend.Trend, all []trend.Trend) string {
@@ -255,12 +260,12 @@ func trendRow(l trend.Trend) document.Row {
 func trendRatio(p trend.Point) document.Cell {
 	n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict),
 		Varies: p.Varies}
-	text := analysis.Percent(p.Median) + " (?)"
+	text := analysis.Percent(p.Median) + " " + doubtMark
 	if p.N > 1 {
 		lower, upper := p.Low, p.High
 		n.Low, n.High = &lower, &upper
 	}
-	if p.N > 1 && (p.Varies || !tellsNothing(p.Verdict, p.Median, p.Low, p.High)) {
+	if !doubtful(p) {
 		text = p.Ratio().String()
 	}
 	return document.Cell{Text: text, Number: &n}

@@ -149,8 +149,8 @@ func markedPrice(p analysis.Price, unit string, level float64) document.Cell {
 		return document.Cell{Text: p.LimitedBy + " full", Style: styleOf(p.Verdict)}
 	}
 	cell := pricedCell(p, unit)
-	if level > 0 && p.Verdict == stats.Unclear && !p.Varies && p.N > 1 &&
-		(stats.Summary{Median: p.Median, Low: p.Low, High: p.High}).HalfWidth() > hopeless*level {
+	half := stats.Summary{Median: p.Median, Low: p.Low, High: p.High}.HalfWidth()
+	if level > 0 && p.N > 1 && tellsNothing(p.Verdict, p.Varies, half, level) {
 		cell.Text = ""
 	}
 	cell.Text, cell.Style = strings.TrimSpace(cell.Text+" "+p.Mark()), styleOf(p.Verdict)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -159,7 +158,7 @@ func fieldCell(c analysis.Cell, added bool, adds, unit string, scale float64) do
 		cell, text = priceCell("", *p), p.Even(adds)
 		cell.Number.Verdict = string(m.Ratio.Verdict)
 	}
-	if x := m.Ratio; x.Verdict == stats.Unclear && !x.Varies && x.N > 1 && x.HalfWidth() > hopeless {
+	if x := m.Ratio; x.N > 1 && tellsNothing(x.Verdict, x.Varies, x.HalfWidth(), 1) {
 		text = ""
 	}
 	cell.Text, cell.Style = strings.TrimSpace(text+" "+m.Ratio.Mark()), styleOf(m.Ratio.Verdict)

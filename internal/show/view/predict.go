@@ -148,7 +148,7 @@ func overText(p analysis.Price, level float64) string {
 	if p.N < 2 { // it may be as far from 0 on the other side
 		half = math.Abs(p.Median)
 	}
-	if p.Verdict == stats.Unclear && !p.Varies && half > hopeless*level {
+	if tellsNothing(p.Verdict, p.Varies, half, level) {
 		return "?"
 	}
 	if p.LimitedBy != "" || p.Verdict == stats.Nothing || p.Varies || p.N < 2 {

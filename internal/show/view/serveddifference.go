@@ -36,7 +36,7 @@ func ServedDifference(r *difference.Served) document.Document {
 	}
 	d.Add(section(nil, faint("change: of the "+
 		"median, with a 95 % interval that takes each tenth of the requests as one value; what is called "+
-		"longer or shorter is so at 99 %; (?): too few requests for an interval, or a file of an older "+
+		"longer or shorter is so at 99 %; "+doubtMark+": too few requests for an interval, or a file of an older "+
 		"toll. It says what differs between the two times, not why: other clients, other requests or a "+
 		"busier machine change all parts.")))
 	return d
@@ -90,7 +90,7 @@ func servedChanges(r *difference.Served) document.Table {
 		if p.Old != nil && p.New != nil {
 			text := p.Change.Value()
 			if p.Change.N == 0 {
-				text = fmt.Sprintf("%+.3g (?)", p.Change.Median*micro)
+				text = fmt.Sprintf("%+.3g %s", p.Change.Median*micro, doubtMark)
 			}
 			change = priceCell(text, p.Change)
 			change.Style = styleOf(p.Change.Verdict)
