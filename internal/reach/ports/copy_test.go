@@ -21,6 +21,11 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 
 // trySingled does as try, where rules single out the containers in the namespaces with the indexes.
 func trySingled(f *Facts, port uint16, singled []int, changes ...change) *Report {
+	return tryOn(machineOf(f), f, port, singled, changes...)
+}
+
+// machineOf returns a machine with the namespaces of facts.
+func machineOf(f *Facts) *replica.Machine {
 	m := &replica.Machine{Spaces: []replica.Space{{ID: f.Space,
 		Nft: nft.Saved{Messages: make([]raw.Message, 1)}}}}
 	for _, c := range f.Containers {
@@ -28,6 +33,11 @@ func trySingled(f *Facts, port uint16, singled []int, changes ...change) *Report
 			m.Spaces = append(m.Spaces, replica.Space{ID: c.Space})
 		}
 	}
+	return m
+}
+
+// tryOn does as trySingled on a machine.
+func tryOn(m *replica.Machine, f *Facts, port uint16, singled []int, changes ...change) *Report {
 	c := NewCopy(f, m, port)
 	c.singled = func() []int { return singled }
 	answers := func(dials []replica.Dial) (out []replica.Answer) {

@@ -487,8 +487,9 @@ func TestUDPSourceOfTunnel(t *testing.T) {
 			l.Owners = []Process{{PID: 8, Name: "named"}}
 		}
 		f.Listeners = append(f.Listeners, l)
-		r := try(f, c.port, func(q replica.Dial, a *replica.Answer) {
-			f.Copy.Machine.Spaces[0].Links = []link.Saved{{Name: "x", Kind: c.kind}}
+		m := machineOf(f)
+		m.Spaces[0].Links = []link.Saved{{Name: "x", Kind: c.kind}}
+		r := tryOn(m, f, c.port, nil, func(q replica.Dial, a *replica.Answer) {
 			if q.Bridge == "docker0" && q.To.Addr() == addr("198.18.0.1") {
 				a.Outcomes[0].From = netip.AddrPortFrom(addr("172.17.0.1"), c.port)
 			}
