@@ -238,11 +238,12 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 }
 
 // recordFor calls record for a time, or until ctx is done. It also returns a spell after something
-// came, if there are as many records behind those before as may be in a second: requests that begin
-// to come would be followed for too long.
+// came, if there are as many records behind those before as may be in a quarter of a second: requests
+// that begin to come would be followed for too long, and spells are compared with the rests after
+// them, for which they must be many.
 func (s *serving) recordFor(ctx context.Context, length time.Duration, before int) (recorded int,
 	err error) {
-	const part = 40 * time.Millisecond
+	const part, quarters = 40 * time.Millisecond, 4
 	var first time.Time
 	for end := time.Now().Add(length); ; {
 		select {
@@ -257,7 +258,7 @@ func (s *serving) recordFor(ctx context.Context, length time.Duration, before in
 		switch {
 		case err != nil || ctx.Err() != nil || !now.Before(end):
 			return recorded, err
-		case float64(recorded-before) < s.most:
+		case float64(recorded-before) < s.most/quarters:
 		case s.all.Mean() == 0: // how long requests take is not known
 			if recorded, err = s.take(0); err != nil {
 				return recorded, err
