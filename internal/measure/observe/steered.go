@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
@@ -91,18 +92,27 @@ func handed(devices map[device]sample.Steered, ports []uint16, do func() error) 
 	rec.Between(clock.Now(), math.MaxInt64)
 	done, stopped := make(chan struct{}), make(chan error)
 	go func() { stopped <- stopAfter(rec, done) }()
-	err = do()
-	close(done)
-	if errStop := <-stopped; err != nil || errStop != nil {
-		return nil, cmp.Or(err, errStop)
+	stop := sync.OnceValue(func() error {
+		close(done)
+		return <-stopped
+	})
+	defer func() { _ = stop() }() // also if do does not return
+	if err := cmp.Or(do(), stop()); err != nil {
+		return nil, err
 	}
 	byCPU, _ := rec.Log()
 	return handOvers(devices, slices.Concat(byCPU...)), nil
 }
 
+// recording is a *trace.Recording, or a test's own.
+type recording interface {
+	Recorded() bool
+	Stop() error
+}
+
 // stopAfter stops a recording a moment after its first event, or when done is closed: what is traced
 // is slower, and a client may run for minutes.
-func stopAfter(rec *trace.Recording, done <-chan struct{}) error {
+func stopAfter(rec recording, done <-chan struct{}) error {
 	const often = 10 * time.Millisecond
 	t := time.NewTicker(often)
 	defer t.Stop()

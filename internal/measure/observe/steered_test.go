@@ -7,41 +7,45 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testing/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// TestSteeredForAMoment has a client that goes on until nothing traces its packets any more.
-func TestSteeredForAMoment(t *testing.T) {
-	if os.Geteuid() != 0 {
-		pathtest.SkipOrFail(t, "only root can capture packets")
-	}
-	client, server := joined(t)
-	const at = "10.9.0.2:80"
-	server.serve(t, at, lines(0, false))
-	tracer, err := trace.Open()
-	if err != nil {
-		pathtest.SkipOrFail(t, "%v", err)
-	}
-	stop := asking(t, func() (net.Conn, error) {
-		c, _, err := client.dial(context.Background(), "tcp", at)
-		return c, err
-	}, 1)
-	defer stop()
-	traced := false
-	if _, err := handed(map[device]sample.Steered{{}: {}}, []uint16{80}, func() error {
-		traced = len(tracer.Others()) > 0
-		testwait.Until(t, patience, "the end of the tracing", func() bool {
-			return len(tracer.Others()) == 0
+// recorded is a recording with events from a time on.
+type recorded struct{ from, stopped time.Time }
+
+func (r *recorded) Recorded() bool { return !time.Now().Before(r.from) }
+
+func (r *recorded) Stop() error {
+	r.stopped = time.Now()
+	return nil
+}
+
+// TestStopAfter checks when a recording ends whose first event comes after a time, or after it.
+func TestStopAfter(t *testing.T) {
+	const often = 10 * ms
+	for name, tt := range map[string]struct{ first, done, want time.Duration }{
+		"a moment":     {time.Second, time.Hour, time.Second + moment},
+		"done earlier": {time.Second, time.Second + moment/2, time.Second + moment/2},
+		"no event":     {time.Hour, time.Minute, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				rec, done := &recorded{from: began.Add(tt.first)}, make(chan struct{})
+				time.AfterFunc(tt.done, func() { close(done) })
+				err := stopAfter(rec, done)
+				if took := rec.stopped.Sub(began); err != nil || took < tt.want || took > tt.want+2*often {
+					t.Errorf("stopped after %s, want %s: %v", took, tt.want, err)
+				}
+				<-done
+			})
 		})
-		return nil
-	}); err != nil || !traced {
-		t.Errorf("traced %v, %v", traced, err)
 	}
 }
 
