@@ -107,7 +107,7 @@ func attached(t testing.TB, clients int, serves, during time.Duration, most floa
 // TestAttachClockSet sets the clock of packets, but not that of writes: only what was not taken yet
 // is dropped.
 func TestAttachClockSet(t *testing.T) {
-	w := beingAsked(t)
+	w := beingAsked(t, 1, 0)
 	seen := func() bool {
 		before := w.all.Count()
 		_, err := w.take(0)
@@ -127,8 +127,8 @@ func TestAttachClockSet(t *testing.T) {
 	}
 }
 
-// beingAsked watches a server that a client asks all the time.
-func beingAsked(t *testing.T) *serving {
+// beingAsked watches a server that clients ask all the time.
+func beingAsked(t *testing.T, clients int, serves time.Duration) *serving {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
@@ -138,14 +138,14 @@ func beingAsked(t *testing.T) *serving {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go testnet.Accept(l, lines(0, false))
+	go testnet.Accept(l, lines(serves, false))
 	dial := func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }
 	w, err := attach(t.Context(), os.Getpid(), probing(dial))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	stop := asking(t, dial, 1)
+	stop := asking(t, dial, clients)
 	t.Cleanup(func() { stop() })
 	return w
 }
@@ -209,15 +209,18 @@ func TestAttachInSpells(t *testing.T) {
 	})
 }
 
-// What begins to come in an idle second does not wait for its end.
+// What begins to come in an idle second does not wait for its end, but is followed for a spell.
 func TestRecordForEnough(t *testing.T) {
 	const most = 200
-	w := beingAsked(t)
+	w := beingAsked(t, 20, 20*ms)
 	w.most = most
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if n, err := w.recordFor(ctx, time.Hour, 0); err != nil || n < most || ctx.Err() != nil {
-		t.Errorf("%d records, %v, %v", n, err, ctx.Err())
+	began := time.Now()
+	n, err := w.recordFor(ctx, time.Hour, 0)
+	took := time.Since(began)
+	if err != nil || n < most || ctx.Err() != nil || took < w.spell() || w.spell() < 40*20*ms {
+		t.Errorf("%d records in %s of %s, %v, %v", n, took, w.spell(), err, ctx.Err())
 	}
 }
 

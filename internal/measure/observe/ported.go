@@ -8,13 +8,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/tokens"
 )
 
-// ported has what came to bridges' ports. Where iptables sees bridged frames, it changes the
-// addresses of those for the bridge there. So the bridge has them with other addresses than its own
-// packets of the same connection.
+// ported knows the addresses of what came to bridges' ports. Where iptables sees bridged frames, it
+// changes the addresses of those for the bridge there. So the bridge has them with other addresses
+// than its own packets of the same connection.
 type ported struct {
-	came map[arrival]ends // that a bridge may have later
-	was  map[homed]ends   // of what comes to clients: what the bridges' ports had
-	now  map[homed]ends   // of what servers send: the other way of what came to their bridges
+	came       map[arrival]ends // at ports: a bridge may have it later, with other addresses
+	answered   map[homed]ends   // by what comes to a client: the addresses at the bridge's port
+	redirected map[homed]ends   // by what leaves for a client: the addresses at the server
 }
 
 // ends are a packet's addresses.
@@ -50,9 +50,9 @@ func (b *ported) restore(space int, p *capture.Packet, serves func(space int, po
 	if !p.Out && (p.UDP || p.Flags&capture.SYN != 0) {
 		b.note(k, p, serves)
 	}
-	of := b.was
+	of := b.answered
 	if p.Out {
-		of = b.now
+		of = b.redirected
 	}
 	if e, ok := of[k]; ok && !p.Bridged {
 		p.Src, p.Dst = e.src, e.dst
@@ -73,16 +73,16 @@ func (b *ported) note(k homed, p *capture.Packet, serves func(int, uint16) bool)
 	delete(b.came, of)
 	request := !p.UDP && p.Flags&capture.ACK == 0 || p.UDP && serves(k.space, k.dst.Port())
 	if ok || !p.UDP { // other datagrams of the connection may have been changed
-		delete(b.was, k)
+		delete(b.answered, k)
 	}
 	back := homed{k.space, k.udp, was.back()}
-	delete(b.now, back)
+	delete(b.redirected, back)
 	switch {
 	case !ok || was == k.ends:
 	case request:
-		b.now = keep(b.now, back, k.back())
+		b.redirected = keep(b.redirected, back, k.back())
 	default:
-		b.was = keep(b.was, k, was)
+		b.answered = keep(b.answered, k, was)
 	}
 }
 
