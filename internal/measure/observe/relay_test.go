@@ -74,15 +74,18 @@ func threadTime() time.Duration {
 // follows makes n requests over a route, one after the other, and follows them.
 func follows(t testing.TB, m *machine, at string, n int) *sample.Trace {
 	t.Helper()
-	return followsReads(t, m, at, n, func(r *bufio.Reader) error {
-		_, err := r.ReadString('\n')
+	return followsAsking(t, m, at, n, func(c net.Conn, r *bufio.Reader) error {
+		_, err := io.WriteString(c, "request\n")
+		if err == nil {
+			_, err = r.ReadString('\n')
+		}
 		return err
 	})
 }
 
-// followsReads is follows of requests whose replies a function reads.
-func followsReads(t testing.TB, m *machine, at string, n int,
-	read func(*bufio.Reader) error) *sample.Trace {
+// followsAsking is follows of requests that a function makes, and whose replies it reads.
+func followsAsking(t testing.TB, m *machine, at string, n int,
+	ask func(net.Conn, *bufio.Reader) error) *sample.Trace {
 	t.Helper()
 	way, err := Find(t.Context(), m.pid, func() (uint16, error) {
 		c, _, err := m.dial(t.Context(), "tcp", at)
@@ -107,10 +110,7 @@ func followsReads(t testing.TB, m *machine, at string, n int,
 		for i := range n + 5 {
 			x := tokens.Exchange{Local: uint16(c.LocalAddr().(*net.TCPAddr).Port),
 				Sent: time.Now().UnixNano()}
-			if _, err := io.WriteString(c, "request\n"); err != nil {
-				return nil, err
-			}
-			if err := read(r); err != nil {
+			if err := ask(c, r); err != nil {
 				return nil, err
 			}
 			if x.Read = time.Now().UnixNano(); i >= 5 { // the relay's threads are known then
