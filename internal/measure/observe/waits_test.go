@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -61,7 +62,14 @@ func redis(t *testing.T, port string) (pid int) {
 }
 
 // attachedDuring watches a server while a client runs.
-func attachedDuring(t testing.TB, at string, client *exec.Cmd) (got *sample.Served) {
+func attachedDuring(t testing.TB, at string, client *exec.Cmd) *sample.Served {
+	t.Helper()
+	return attachedWhile(t, at, client, func() error { return nil })
+}
+
+// attachedWhile does as attachedDuring. It calls mark before the client runs, and after it.
+func attachedWhile(t testing.TB, at string, client *exec.Cmd,
+	mark func() error) (got *sample.Served) {
 	t.Helper()
 	s, err := attach(t.Context(), os.Getpid(),
 		probing(func() (net.Conn, error) { return net.Dial("tcp", at) }))
@@ -73,13 +81,13 @@ func attachedDuring(t testing.TB, at string, client *exec.Cmd) (got *sample.Serv
 	var failed error
 	var said bytes.Buffer
 	client.Stdout, client.Stderr = &said, &said
-	if err := client.Start(); err != nil {
+	if err := errors.Join(mark(), client.Start()); err != nil {
 		t.Fatal(err)
 	}
 	first(client)
 	go func() {
 		defer end()
-		failed = client.Wait()
+		failed = errors.Join(client.Wait(), mark())
 	}()
 	got, err = s.watch(ctx, patience)
 	if errClose := s.Close(); err == nil {
@@ -93,7 +101,8 @@ func attachedDuring(t testing.TB, at string, client *exec.Cmd) (got *sample.Serv
 }
 
 // TestAttachTellsWaitsForCPU pins a Redis to a CPU that another program uses, and compares its parts
-// with what the kernel says of its process, which ran and waited while it had no request, too.
+// with what the kernel says of its process, which ran and waited while it had no request, too: on a
+// busy machine mostly before the client runs, and after it.
 func TestAttachTellsWaitsForCPU(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "only root can capture packets")
@@ -126,43 +135,48 @@ func TestAttachTellsWaitsForCPU(t *testing.T) {
 		}
 	}
 	testwait.Unhindered(t, 2*time.Minute, func(u testing.TB) {
-		ran, waited := schedOf(u, pid)
-		got := attachedDuring(u, at.String(), slowLua(strconv.Itoa(int(at.Port()))))
-		ran2, waited2 := schedOf(u, pid)
-		for part, want := range map[string]float64{sample.EvidenceServer: ran2 - ran,
-			sample.ServedCPU: waited2 - waited} {
+		var marks []sched
+		got := attachedWhile(u, at.String(), slowLua(strconv.Itoa(int(at.Port()))), func() error {
+			s, err := schedOf(pid)
+			marks = append(marks, s)
+			return err
+		})
+		before, after := marks[0], marks[1]
+		took := after.at.Sub(before.at).Seconds()
+		idle := took - float64(got.Requests)*got.Whole.Mean
+		for part, want := range map[string]float64{sample.EvidenceServer: after.ran - before.ran,
+			sample.ServedCPU: after.waited - before.waited} {
 			i := slices.IndexFunc(got.Parts, func(p sample.ServedPart) bool { return p.Part == part })
 			if i < 0 {
 				u.Fatalf("no part %s in %+v", part, got)
 			}
 			sum := got.Parts[i].Mean * float64(got.Requests)
-			if sum > 1.15*want || sum < 0.85*want-idle(got) || want < 0.2 {
-				u.Errorf("%s: %.3f s, the kernel says %.3f: %+v", part, sum, want, got)
+			most := 1.15 * want
+			if part == sample.EvidenceServer {
+				most += 0.02 * took // it also has what others' softirqs take until it is woken
+			}
+			if sum > most || sum < 0.85*want-idle || want < 0.2 {
+				u.Errorf("%s: %.3f s, the kernel says %.3f, of which %.3f without a request: %+v", part,
+					sum, want, idle, got)
 			}
 		}
 	})
 }
 
-// idle returns for how long a server had no request from its only client between the first one and the
-// last, in s.
-func idle(s *sample.Served) float64 {
-	if s.Client == nil {
-		return 0
-	}
-	return float64(s.Requests) * (s.Client.Whole.Mean - s.Whole.Mean + s.Client.Between.Mean)
+// sched is for how long a process' first thread has run and waited for a CPU at a time, in s.
+type sched struct {
+	at          time.Time
+	ran, waited float64
 }
 
-// schedOf returns for how long a process' first thread has run and waited for a CPU, in s.
-func schedOf(t testing.TB, pid int) (ran, waited float64) {
-	t.Helper()
+func schedOf(pid int) (s sched, err error) {
+	s.at = time.Now()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))
 	if err == nil {
-		_, err = fmt.Sscan(string(b), &ran, &waited)
+		_, err = fmt.Sscan(string(b), &s.ran, &s.waited)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ran / 1e9, waited / 1e9
+	s.ran, s.waited = s.ran/1e9, s.waited/1e9
+	return s, err
 }
 
 func slowLua(port string) *exec.Cmd {
