@@ -263,7 +263,7 @@ dist-check: ## make them twice, in different places, and compare the bytes
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = bind9-dnsutils dnsmasq-base docker.io haproxy iperf3 iproute2 ipset mariadb-server-core nftables nginx-light openssh-client openssh-server openvswitch-switch passt postgresql qperf redis-server redis-tools rootlesskit slirp4netns tcpdump ufw uidmap util-linux
+DEPS = bind9-dnsutils dnsmasq-base docker.io ethtool haproxy iperf3 iproute2 ipset mariadb-server-core nftables nginx-light openssh-client openssh-server openvswitch-switch passt postgresql qperf redis-server redis-tools rootlesskit slirp4netns tcpdump ufw uidmap util-linux
 # Debian's docker.io has no docker since trixie.
 DEPS += $(shell grep -qx ID=debian /etc/os-release && ! grep -qx VERSION_CODENAME=bookworm /etc/os-release && echo docker-cli)
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.

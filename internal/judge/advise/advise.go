@@ -184,7 +184,7 @@ func (s *search) advice() Advice {
 		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune),
 			Verdict: t.verdict, Alone: t.alone, Again: t.again,
 			Reason: t.broken, busy: t.busy, Stays: known.Stays, Harms: known.Harms, GivesUp: known.GivesUp,
-			Permanent: known.At(lever.Host{CPUs: s.f.Header.Environment.CPUs}).Permanent}
+			Permanent: known.At(s.plain.Mode, lever.Host{CPUs: s.f.Header.Environment.CPUs}).Permanent}
 		if t.verdict == Skipped {
 			if l.Reason = known.Refuses(s.plain.Mode); l.Reason == "" {
 				l.Reason, l.Remedy = s.missing(t.Variant)

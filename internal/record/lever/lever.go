@@ -33,6 +33,9 @@ type Lever struct {
 	Harms string
 	// Permanent has {cpus} as Tunes has, and {mask} for the mask of all CPUs.
 	Permanent []Snippet
+	// Loopback makes the lever permanent on the loopback device, if the lever sets that, too.
+	// Permanent is then for modes with a veth pair.
+	Loopback []Snippet
 	// Reaches is the command that changes what clients reach, for toll ports --try; "": none does.
 	Reaches string
 	// GivesUp is what the user gives up with the lever; "": nothing known.
@@ -86,9 +89,19 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	return v, true
 }
 
-// At returns the lever with the numbers of a machine in what makes it permanent.
-func (l Lever) At(h Host) Lever {
+// At returns the lever with what makes it permanent for a mode, with the numbers of a machine.
+func (l Lever) At(name mode.Name, h Host) Lever {
 	of := strings.NewReplacer("{cpus}", queues(h), "{mask}", mask(h.CPUs))
+	if l.Loopback != nil {
+		var devices []Snippet
+		if crosses(name, mode.HopVeth) {
+			devices = l.Permanent
+		}
+		if crosses(name, mode.HopLoopback) {
+			devices = slices.Concat(devices, l.Loopback)
+		}
+		l.Permanent, l.Loopback = devices, nil
+	}
 	own := make([]Snippet, len(l.Permanent))
 	for i, s := range l.Permanent {
 		own[i].Where = s.Where
@@ -98,6 +111,13 @@ func (l Lever) At(h Host) Lever {
 	}
 	l.Permanent = own
 	return l
+}
+
+func crosses(name mode.Name, h mode.HopKind) bool {
+	m, _ := mode.Find(name)
+	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
+		return slices.Contains(r.Hops, h)
+	})
 }
 
 func queues(h Host) string { return strconv.Itoa(min(h.CPUs, mostQueues)) }

@@ -65,7 +65,7 @@ var (
 func TestSnippets(t *testing.T) {
 	shell := 0
 	for _, l := range all {
-		l = l.At(Host{CPUs: 4})
+		l = l.At(mode.PublishProxy, Host{CPUs: 4})
 		for _, s := range slices.Concat(l.Permanent, l.OfPodman().Permanent) {
 			text := strings.Join(s.Lines, "\n")
 			ok := !stands.MatchString(text)
@@ -94,6 +94,21 @@ func TestSnippets(t *testing.T) {
 	}
 	if shell < 10 {
 		t.Errorf("only %d snippets are for a shell", shell)
+	}
+}
+
+// Packets are steered on the devices that a mode's paths cross, and no others.
+func TestSteeredDevices(t *testing.T) {
+	l, _ := Find("rps")
+	for m, want := range map[mode.Name][]string{mode.Bridge: {"veth", "eth0"}, mode.Host: {"/lo/"},
+		mode.PublishProxy: {"veth", "eth0", "/lo/"}} {
+		var got []string
+		for _, s := range l.At(m, Host{CPUs: 4}).Permanent {
+			got = append(got, strings.Join(s.Lines, "\n"))
+		}
+		if !slices.EqualFunc(got, want, strings.Contains) {
+			t.Errorf("%s: %q, want %q", m, got, want)
+		}
 	}
 }
 

@@ -22,8 +22,8 @@ var (
 // bigTCPNow changes existing devices only.
 var bigTCPNow = Snippet{
 	"now, for existing networks and containers (iproute2 6.3 or later)", []string{
-		"cd /sys/class/net",
-		"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
+		"for d in $(cd /sys/class/net &&",
+		"    ls -d docker0 br-* veth*/brport 2>/dev/null | cut -d/ -f1); do",
 		"  sudo ip link set dev $d \\",
 		"    gso_max_size 180000 gro_max_size 180000 \\",
 		"    gso_ipv4_max_size 180000 gro_ipv4_max_size 180000",
@@ -67,13 +67,24 @@ func sysctlFile(lines ...string) []Snippet {
 		lines}}
 }
 
-// inSysfs returns the snippet that writes a value to the host ends of bridged veth pairs.
-func inSysfs(file, value string) []Snippet {
-	return []Snippet{{"after each start of a container", []string{
-		"for d in /sys/class/net/veth*; do",
-		"  [ -e $d/brport ] && echo " + value + " | sudo tee $d/" + file,
-		"done",
-	}}}
+// inSysfs returns the snippets that write a value to files of both ends of bridged veth pairs. offload
+// is what must be turned on before, or "". An engine makes a container's sysfs read-only.
+func inSysfs(offload, files, value string) []Snippet {
+	host := []string{"for d in /sys/class/net/veth*; do", "  [ -e $d/brport ] || continue"}
+	own := []string{"sudo nsenter -n -t $(docker inspect -f '{{.State.Pid}}' NAME) \\",
+		"  unshare -m sh -c 'mount -t sysfs s /sys; mount -o remount,rw /sys; \\"}
+	where := ""
+	if offload != "" {
+		where = " (package ethtool)"
+		host = append(host, "  sudo ethtool -K ${d##*/} "+offload+" on")
+		own = append(own, "  ethtool -K eth0 "+offload+" on; \\")
+	}
+	return []Snippet{
+		{"after each start of a container" + where, append(host,
+			"  echo "+value+" | sudo tee $d/"+files, "done")},
+		{"and for its own end", append(own,
+			"  echo "+value+" | tee /sys/class/net/eth0/"+files+"'")},
+	}
 }
 
 func compose(lines ...string) Snippet { return Snippet{"compose.yaml, in the service", lines} }
@@ -126,7 +137,7 @@ var all = []Lever{
 		Tunes:     "gro=on+threaded=on",
 		For:       containers,
 		Harms:     "latency and CPU time: a thread has to be woken",
-		Permanent: append(linkFile("GenericReceiveOffload=yes"), inSysfs("threaded", "1")...),
+		Permanent: append(linkFile("GenericReceiveOffload=yes"), inSysfs("gro", "threaded", "1")...),
 	},
 	{
 		Name:      "tso-off",
@@ -151,12 +162,14 @@ var all = []Lever{
 		For:   containers,
 		Harms: "order and caches: a flow may move between CPUs",
 		Permanent: append(linkFile("RxChannels={cpus}", "TxChannels={cpus}"),
-			inSysfs("queues/tx-0/xps_cpus", "{mask}")...),
+			inSysfs("", "queues/tx-*/xps_cpus", "{mask}")...),
 	},
 	{
 		Name: "rps", Gist: "receive packet steering to all CPUs", Tunes: "rps=on",
-		Harms:     "latency and CPU time: another CPU has to be interrupted",
-		Permanent: inSysfs("queues/rx-0/rps_cpus", "{mask}"),
+		Harms: "latency and CPU time: another CPU has to be interrupted",
+		Loopback: []Snippet{{"for 127.0.0.1 and the machine's own addresses, at each start",
+			[]string{"echo {mask} | sudo tee /sys/class/net/lo/queues/rx-*/rps_cpus"}}},
+		Permanent: inSysfs("", "queues/rx-*/rps_cpus", "{mask}"),
 	},
 	{
 		Name:      "rmem",
