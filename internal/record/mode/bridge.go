@@ -36,9 +36,10 @@ var bridgeDefault = Mode{
 }
 
 var routed = Mode{
-	Name:    Routed,
-	Summary: "a bridge without NAT: other machines have a route to the container's address",
-	Docker:  "-o com.docker.network.bridge.gateway_mode_ipv4=routed",
+	Name: Routed,
+	Summary: "a bridge without NAT: other machines have a route to the container's address " +
+		"(-o com.docker.network.bridge.gateway_mode_ipv4=routed)",
+	Docker:  "gateway_mode_ipv4=routed, an option of networks",
 	Short:   "routed network",
 	Caveat:  "peers need a route, and every published container port answers there",
 	PerPort: true,
@@ -84,7 +85,7 @@ var link = Mode{
 var natAlias = Mode{
 	Name:    NATAlias,
 	Summary: "an address of the LAN for each container: a macvlan alias of the card, with 1:1 NAT",
-	Docker:  "none (ip link add type macvlan, DNAT and SNAT by hand)",
+	Docker:  "none (macvlan, DNAT and SNAT by hand)",
 	Short:   "1:1 NAT",
 	No6:     "the aliases and rules that it is made of are for IPv4",
 	Caveat:  "every container port answers at the alias",
@@ -133,7 +134,7 @@ var pipework = Mode{
 var ovs = Mode{
 	Name:    OVS,
 	Summary: "a veth pair on an Open vSwitch bridge that also has the machine's network card as a port",
-	Docker:  "ovs-docker or pipework with an Open vSwitch bridge",
+	Docker:  "ovs-docker or pipework with Open vSwitch",
 	Short:   "Open vSwitch",
 	Caveat:  "the container is a machine on the LAN, behind no rule of Docker's",
 	Needs:   anAddress,

@@ -79,7 +79,7 @@ var hostPort = ofCluster(Mode{
 var nodePortLocal = ofCluster(Mode{
 	Name:    NodePortLocal,
 	Summary: "a service's port on the pod's node, which keeps the client's address",
-	Docker:  "none (Kubernetes: NodePort, externalTrafficPolicy: Local)",
+	Docker:  "none (NodePort, externalTrafficPolicy: Local)",
 	Short:   "node port (local)",
 	Caveat:  "nodes without a pod of the service do not answer",
 	PerPort: true,
@@ -92,7 +92,7 @@ var nodePortLocal = ofCluster(Mode{
 var nodePort = ofCluster(Mode{
 	Name:    NodePort,
 	Summary: "a service's port on any node, which rewrites the client's address, too",
-	Docker:  "none (Kubernetes: NodePort, externalTrafficPolicy: Cluster)",
+	Docker:  "none (NodePort, externalTrafficPolicy: Cluster)",
 	Short:   "node port",
 	Caveat:  "the server sees the node's address, not the client's",
 	PerPort: true,

@@ -3,7 +3,7 @@ package mode
 var publish = Mode{
 	Name:      Publish,
 	Summary:   "a published port by docker-proxy or NAT, as the engine decides for each client and address",
-	Docker:    "-p PORT:PORT --network NAME (user-defined bridge)",
+	Docker:    "-p PORT:PORT --network NAME",
 	Short:     "-p",
 	Caveat:    publishing,
 	PerPort:   true,
@@ -104,7 +104,7 @@ var publishProxy = Mode{
 var fast = Mode{
 	Name:    Fast,
 	Summary: "a published port on a loopback address, where eBPF redirects local clients past docker-proxy",
-	Docker:  "-p PORT:PORT and toll fast on PORT",
+	Docker:  "-p and toll fast on PORT",
 	Short:   "-p (toll fast)",
 	PerPort: true,
 	TCPOnly: true,
@@ -122,7 +122,7 @@ var fast = Mode{
 var fastLinks = Mode{
 	Name:    FastLinks,
 	Summary: "fast, with larger packets on the bridge and the host's ends of containers' links (BIG TCP)",
-	Docker:  "-p PORT:PORT and toll fast on PORT --parts connect,links",
+	Docker:  "-p and toll fast on PORT --parts connect,links",
 	Short:   "-p (fast+links)",
 	PerPort: true,
 	TCPOnly: true,

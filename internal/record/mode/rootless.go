@@ -30,7 +30,7 @@ func throughDriver(before ...HopKind) (out []Route) {
 var pasta = Mode{
 	Name:     Pasta,
 	Summary:  "pasta relays between the machine and the container: it splices connections to a loopback address, others cross a tap device",
-	Docker:   "podman run -p PORT:PORT without root (--network pasta)",
+	Docker:   "rootless podman run -p PORT:PORT (default)",
 	Short:    "-p (pasta)",
 	Out:      "--network pasta",
 	Caveat:   "the container cannot reach the machine by the machine's own address",
@@ -54,12 +54,12 @@ var pasta = Mode{
 }
 
 var slirp4netns = behindTap(Slirp4netns, HopSlirp, "slirp4netns",
-	"podman run -p PORT:PORT --network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)",
+	"--network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)",
 	"--network slirp4netns",
 	"where the client dials 127.0.0.1")
 
 var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
-	"rootless, with the port driver gvisor-tap-vsock; also podman machine", "-p (gvisor)",
+	"podman machine; port driver gvisor-tap-vsock", "-p (gvisor)",
 	"gvisor-tap-vsock",
 	"instead of the client's")
 
@@ -94,7 +94,7 @@ func behindTap(name Name, hop HopKind, program, docker, short, out, hides string
 var rootlessPort = Mode{
 	Name:     RootlessPort,
 	Summary:  "rootlessport relays from the machine to the container's loopback, past the network's bridge",
-	Docker:   "podman run -p PORT:PORT --network NAME without root",
+	Docker:   "rootless podman run -p PORT:PORT --network NAME",
 	Short:    "-p (rootlessport)",
 	Out:      networkOfUser,
 	Caveat:   "the server sees an address of the container's, not the client's",
@@ -124,7 +124,7 @@ var rootlessPort = Mode{
 var rootlessPublishTap = Mode{
 	Name:     RootlessPublishTap,
 	Summary:  "a published port of rootless Docker with the port driver slirp4netns: slirp4netns sends it over the tap device, and NAT rewrites it in the engine's network",
-	Docker:   "-p PORT:PORT, rootless, with the port driver slirp4netns",
+	Docker:   "-p PORT:PORT, rootless, port driver slirp4netns",
 	Short:    "-p (rootless, tap)",
 	Out:      networkOfUser,
 	Caveat:   "the server sees slirp4netns's address where the client is on the machine",
@@ -157,7 +157,7 @@ func inByTap(first, relay HopKind) []HopKind {
 var rootlessPublishNAT = Mode{
 	Name:     RootlessPublishNAT,
 	Summary:  "a published port of rootless Docker: rootlesskit accepts connections, and NAT redirects them in the engine's network",
-	Docker:   `-p PORT:PORT, rootless, with "userland-proxy": false`,
+	Docker:   `-p PORT:PORT, rootless, "userland-proxy": false`,
 	Short:    "-p (rootless, NAT)",
 	Out:      networkOfUser,
 	Caveat:   "from 127.0.0.1 the server sees the bridge's address, not the client's",

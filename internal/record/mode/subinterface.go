@@ -7,7 +7,7 @@ const cardOnLAN = "the container is a machine on the LAN, and the card must be p
 var macvlanBridge = Mode{
 	Name:    MacvlanBridge,
 	Summary: "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
-	Docker:  "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
+	Docker:  "--driver macvlan (also pipework on a card)",
 	Short:   "macvlan",
 	Caveat:  cardOnLAN,
 	Needs:   anAddress,

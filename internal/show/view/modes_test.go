@@ -83,3 +83,18 @@ func TestModeLines(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A terminal of 80 columns has room for what each mode is called.
+func TestModeLinesAreWhole(t *testing.T) {
+	var list []Mode
+	for _, m := range mode.All() {
+		list = append(list, Mode{Mode: string(m.Name), Docker: m.Docker,
+			Paths: []ModePath{{Here: true}, {Missing: "no image"}}})
+	}
+	text := written(t, "table", ModeLines(list), format.Options{Width: 80})
+	for _, m := range list {
+		if !strings.Contains(text, m.Docker) {
+			t.Errorf("%s: %q is cut", m.Mode, m.Docker)
+		}
+	}
+}
