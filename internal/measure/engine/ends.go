@@ -59,6 +59,7 @@ func (h process) stop(now bool, limit time.Duration) error {
 
 // ends has the workers of a visit: one for each server, and shape.Procs (0: one) for each client.
 type ends struct {
+	clock   Clock
 	path    *path.Path
 	distant *distant
 	shape   sample.Shape
@@ -69,9 +70,9 @@ type ends struct {
 	traced  bool
 }
 
-func newEnds(p *path.Path, s sample.Shape) *ends {
+func newEnds(c Clock, p *path.Path, s sample.Shape) *ends {
 	procs := max(1, s.Procs)
-	return &ends{path: p, distant: &distant{path: p}, shape: s,
+	return &ends{clock: c, path: p, distant: &distant{path: p}, shape: s,
 		servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
 }
 
@@ -145,7 +146,7 @@ func (e *ends) stop(now bool) error {
 
 func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
 	limit := openTimeout + time.Duration(e.count())*eachTimeout
-	ctx, cancel := context.WithTimeoutCause(
+	ctx, cancel := e.clock.Timeout(
 		ctx, limit, errors.New("client and server did not connect in time"))
 	defer cancel()
 	err := atOnce(len(e.servers), func(i int) error {
@@ -216,7 +217,7 @@ func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []w
 	err error) {
 	streams := len(e.clients) * max(1, l.Streams)
 	limit := doneTimeout + time.Duration(streams)*drainTimeout
-	ctx, cancel := context.WithTimeoutCause(
+	ctx, cancel := e.clock.Timeout(
 		ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
 	defer cancel()
 	return e.replies(ctx)

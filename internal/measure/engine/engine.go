@@ -34,6 +34,8 @@ type Clock interface {
 	Now() int64 // ns
 	// Sleep returns at t. If ctx ends before, it returns ctx's cause.
 	Sleep(ctx context.Context, t int64) error
+	// Timeout returns a context that ends with a cause if an end of a path does not answer in time.
+	Timeout(ctx context.Context, in time.Duration, cause error) (context.Context, context.CancelFunc)
 }
 
 // Config configures a run. All fields are required unless noted.

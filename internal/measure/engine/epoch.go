@@ -118,7 +118,7 @@ func (r *run) start(ctx context.Context, g *member, traced bool) (err error) {
 	if err := left(g.path); err != nil {
 		return err
 	}
-	g.ends = newEnds(g.path, sample.Shape{})
+	g.ends = newEnds(r.Clock, g.path, sample.Shape{})
 	g.ends.traced = traced
 	if g.ends.distant, err = compareClocks(ctx, g.path); err != nil {
 		return err

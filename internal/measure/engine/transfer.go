@@ -49,7 +49,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(
+	ctx, cancel := r.Clock.Timeout(
 		ctx, limit, fmt.Errorf("the transfer of %d bytes per connection did not finish within %s",
 			workload.BulkOf(l).Bytes, limit.Round(time.Second)))
 	defer cancel()

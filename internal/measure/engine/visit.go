@@ -134,7 +134,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		return err
 	}
 	defer r.drain(p, v)
-	e := newEnds(p, shape)
+	e := newEnds(r.Clock, p, shape)
 	if e.distant, err = compareClocks(ctx, p); err != nil {
 		return err
 	}

@@ -38,6 +38,13 @@ func (c *Clock) Sleep(ctx context.Context, t int64) error {
 	return nil
 }
 
+// Timeout returns a context that ends after a minute of real time, whatever it is to be: the clock
+// stands still, and a busy machine may take seconds to answer.
+func (c *Clock) Timeout(ctx context.Context, _ time.Duration, cause error) (context.Context,
+	context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, time.Minute, cause)
+}
+
 // Meter is a meter of two CPUs, each of which is busy half of the clock's time. Client and server
 // run on one CPU for three quarters of the time.
 type Meter struct{ Clock *Clock }
