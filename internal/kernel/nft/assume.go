@@ -98,6 +98,44 @@ func (s Saved) Untracks() bool {
 	return false
 }
 
+// Redirects reports whether rules may change the destinations of a protocol's packets: "tcp",
+// "udp", or "" for any.
+func (s Saved) Redirects(proto string) bool {
+	for r := range s.eachRule() {
+		if !mentions(r.attrs.get(unix.NFTA_RULE_EXPRESSIONS), append([]string{"nat", "redir", "payload"},
+			xtables.Redirecting...)...) {
+			continue
+		}
+		r.exprs = r.expressions()
+		if slices.ContainsFunc(r.exprs, func(e expression) bool {
+			return e.rewrites() || e.name == "payload" && e.alters()
+		}) && !r.excludes(proto) {
+			return true
+		}
+	}
+	return false
+}
+
+// excludes reports whether the rule is for another protocol alone.
+func (r *savedRule) excludes(proto string) bool {
+	number, known := xtables.Protocols[proto]
+	for i := 1; known && i < len(r.exprs); i++ {
+		load, e := r.exprs[i-1], r.exprs[i]
+		_, to := registers(load)
+		from, _ := registers(e)
+		if load.name != "meta" || load.attrs.number(unix.NFTA_META_KEY) != unix.NFT_META_L4PROTO ||
+			e.name != "cmp" || from != to ||
+			expr.CmpOp(e.attrs.number(unix.NFTA_CMP_OP)) != expr.CmpOpEq {
+			continue
+		}
+		value, _ := decode(e.attrs.get(unix.NFTA_CMP_DATA))
+		if !slices.Equal(value.get(unix.NFTA_DATA_VALUE), []byte{number}) {
+			return true
+		}
+	}
+	return false
+}
+
 var limiting = map[uint32]string{unix.NFT_OBJECT_QUOTA: "quota", unix.NFT_OBJECT_LIMIT: "limit",
 	unix.NFT_OBJECT_CONNLIMIT: "connlimit", unix.NFT_OBJECT_CT_EXPECT: expectWord}
 

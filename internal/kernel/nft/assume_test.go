@@ -160,6 +160,8 @@ func FuzzSaved(f *testing.F) {
 		}
 		s.Doubts(xtables.Known{})
 		s.Random()
+		s.Sources(&xtables.Sources{})
+		s.Redirects("udp")
 		for _, match := range []bool{true, false} {
 			if n := len(s.Assume(match, xtables.Known{}).Messages); n != 1 {
 				t.Errorf("%d messages", n)

@@ -31,228 +31,272 @@ func (s Saved) Sources(out *xtables.Sources) {
 			}
 		}
 	}
-	parts := map[string]map[keyPart]bool{}
+	c := comparisons{out: out, keys: map[string]map[keyPart]bool{}, loaded: map[uint32]load{},
+		above: map[uint32]bound{}}
 	for r := range s.eachRule() {
-		if !nat[r.table] {
-			r.exprs = r.expressions()
-			r.sources(out, parts)
-			r.answers(out)
+		if nat[r.table] {
+			continue
+		}
+		r.exprs = r.expressions()
+		c.add(r, xtables.Source)
+		if r.answers() {
+			c.add(r, xtables.Destination)
 		}
 	}
-	if len(parts) == 0 {
+	if len(c.keys) == 0 {
 		return
 	}
 	elements := map[string][]element{}
 	for family, a := range s.each(unix.NFT_MSG_NEWSETELEM) {
 		set := familyName(family) + " " + a.text(unix.NFTA_SET_ELEM_LIST_TABLE) + " " +
 			a.text(unix.NFTA_SET_ELEM_LIST_SET)
-		if parts[set] != nil {
+		if c.keys[set] != nil {
 			elements[set] = append(elements[set], elementsIn(a)...)
 		}
 	}
 	for set, list := range elements {
-		for p := range parts[set] {
+		for p := range c.keys[set] {
 			p.add(list, out)
 		}
 	}
 }
 
-// keyPart is a packet's source in the keys of a set.
+// keyPart is an end of packets in the keys of a set.
 type keyPart struct {
-	source
+	load
 	at int // position in a key
 }
 
-// sources adds what the rule compares with packets' source, and where sets have it.
-func (r *savedRule) sources(out *xtables.Sources, parts map[string]map[keyPart]bool) {
-	loaded, above := map[uint32]source{}, map[uint32]bound{}
+// comparisons finds what rules compare with an end of packets.
+type comparisons struct {
+	out    *xtables.Sources
+	keys   map[string]map[keyPart]bool // where sets have it
+	loaded map[uint32]load             // by the rule at hand, in registers
+	above  map[uint32]bound
+}
+
+// add adds what a rule compares with an end of packets.
+func (c *comparisons) add(r *savedRule, of xtables.End) {
+	clear(c.loaded)
+	clear(c.above)
 	for _, e := range r.exprs {
 		from, to := registers(e)
 		switch e.name {
-		case "payload", "meta":
-			loaded[to] = sourceOf(e)
+		case "payload", "meta", "ct":
+			c.loaded[to] = loadedBy(e, of)
 		case "bitwise":
-			loaded[to] = loaded[from].masked(e)
+			c.loaded[to] = c.loaded[from].masked(e)
 		case "cmp":
-			loaded[from].compared(e, from, above, out)
+			c.loaded[from].compared(e, from, c.above, c.out)
 		case "range":
 			first, _ := decode(e.attrs.get(unix.NFTA_RANGE_FROM_DATA))
 			last, _ := decode(e.attrs.get(unix.NFTA_RANGE_TO_DATA))
-			if s := loaded[from]; s.kind == address {
-				out.AddRange(s.whole(first.get(unix.NFTA_DATA_VALUE), 0),
-					s.whole(last.get(unix.NFTA_DATA_VALUE), 0xff))
+			if p := c.loaded[from]; p.kind == address {
+				c.out.AddRange(p.whole(first.get(unix.NFTA_DATA_VALUE), 0),
+					p.whole(last.get(unix.NFTA_DATA_VALUE), 0xff))
 			}
-		case "lookup": // of the source alone or with more, in further registers
+		case "lookup": // of the end alone or with more, in further registers
 			set := r.table + " " + e.attrs.text(unix.NFTA_LOOKUP_SET)
-			for reg, s := range loaded {
-				if s.kind == other || reg < from {
+			for reg, p := range c.loaded {
+				if p.kind == other || reg < from {
 					continue
 				}
-				if parts[set] == nil {
-					parts[set] = map[keyPart]bool{}
+				if c.keys[set] == nil {
+					c.keys[set] = map[keyPart]bool{}
 				}
-				parts[set][keyPart{s, int(reg-from) * unix.NFT_REG32_SIZE}] = true
+				c.keys[set][keyPart{p, int(reg-from) * unix.NFT_REG32_SIZE}] = true
 			}
+			delete(c.loaded, to)
 		case "match":
-			out.Match(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO))
+			c.out.Match(of, e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO))
 		default:
-			delete(loaded, to)
+			delete(c.loaded, to)
 		}
 	}
-	for _, b := range above {
-		out.AddRange(b.address, b.whole(nil, 0xff))
+	for _, b := range c.above {
+		c.out.AddRange(b.address, b.whole(nil, 0xff))
 	}
 }
 
-// answers adds the addresses to which the rule stops all packets, whatever their ports are. Rules
-// that except a device by which packets come do not count: Docker has one for each container.
-func (r *savedRule) answers(out *xtables.Sources) {
-	loaded, found, stops := map[uint32]source{}, xtables.Sources{}, false
+// answers reports whether the rule does something to answers, whose ports are any. Rules that
+// except a device by which packets come do not count: Docker has one for each container.
+func (r *savedRule) answers() (does bool) {
+	const portEnd = 4 // offset behind the destination's port
+	device := ^uint32(0)
 	for _, e := range r.exprs {
 		from, to := registers(e)
-		v, _ := e.verdict(nil)
-		stops = stops || v == xtables.Drop
-		switch s := loaded[from]; e.name {
+		switch e.name {
 		case "payload":
-			if e.attrs.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_TRANSPORT_HEADER {
-				return
-			}
-			loaded[to] = destinationOf(e)
-		case "meta":
-			loaded[to] = sourceOf(e)
-		case "bitwise":
-			loaded[to] = s.masked(e)
-		case "cmp":
-			if s.kind == address {
-				s.compared(e, from, map[uint32]bound{}, &found)
-			} else if s.kind != other &&
-				expr.CmpOp(e.attrs.number(unix.NFTA_CMP_OP)) == expr.CmpOpNeq {
-				return
+			at, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), e.attrs.number(unix.NFTA_PAYLOAD_LEN)
+			if e.attrs.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_TRANSPORT_HEADER &&
+				at < portEnd && at+size > offsetDport {
+				return false
 			}
 		case "match":
-			if xtables.MatchesPorts(e.xt()) {
-				return
+			if xtables.LimitsPorts(e.xt(), e.attrs.get(unix.NFTA_MATCH_INFO)) {
+				return false
+			}
+		case "cmp":
+			if from == device && expr.CmpOp(e.attrs.number(unix.NFTA_CMP_OP)) == expr.CmpOpNeq {
+				return false
 			}
 		}
+		if e.name == "meta" && loadedBy(e, xtables.Source).kind != other {
+			device = to
+		} else if device == to {
+			device = ^uint32(0)
+		}
+		v, _ := e.verdict(nil)
+		does = does || v != xtables.Continue || e.alters()
 	}
-	if stops {
-		out.Add(found)
-	}
+	return does
 }
 
-// masked returns what a bitwise expression leaves of the source.
-func (s source) masked(e expression) source {
+// masked returns what a bitwise expression leaves of the load.
+func (l load) masked(e expression) load {
 	mask, _ := decode(e.attrs.get(unix.NFTA_BITWISE_MASK))
-	if bits, size := net.IPMask(mask.get(unix.NFTA_DATA_VALUE)).Size(); size > 0 {
-		s.bits = bits
+	value := mask.get(unix.NFTA_DATA_VALUE)
+	if len(value) == 0 {
+		return l
 	}
-	return s
+	if bits, size := net.IPMask(l.whole(value, 0)).Size(); size > 0 {
+		l.bits = bits
+	}
+	return l
 }
 
-// bound is the first address of a range that a rule compares with the source.
+// bound is the first address of a range that a rule compares with an end.
 type bound struct {
-	source
+	load
 	address []byte
 }
 
-// compared adds the value with which an expression compares the source in a register, and in above
+// compared adds the value with which an expression compares what a register has, and in above
 // the first addresses of ranges whose last ones are not known yet.
-func (s source) compared(e expression, register uint32, above map[uint32]bound,
+func (l load) compared(e expression, register uint32, above map[uint32]bound,
 	out *xtables.Sources) {
 	data, _ := decode(e.attrs.get(unix.NFTA_CMP_DATA))
 	value := data.get(unix.NFTA_DATA_VALUE)
 	switch op := expr.CmpOp(e.attrs.number(unix.NFTA_CMP_OP)); {
-	case s.kind != address:
-		s.add(value, value, out)
+	case l.kind != address:
+		l.add(value, value, out)
 	case op == expr.CmpOpGt, op == expr.CmpOpGte:
-		above[register] = bound{s, s.whole(value, 0)}
+		above[register] = bound{l, l.whole(value, 0)}
 	case op == expr.CmpOpLt, op == expr.CmpOpLte:
 		first := above[register].address
 		if first == nil {
-			first = s.whole(nil, 0)
+			first = l.whole(nil, 0)
 		}
 		delete(above, register)
-		out.AddRange(first, s.whole(value, 0xff))
+		out.AddRange(first, l.whole(value, 0xff))
 	default:
-		out.AddNet(s.whole(value, 0), s.bits)
+		out.AddNet(l.whole(value, 0), l.bits)
 	}
 }
 
-// source is what a register has of a packet's source.
-type source struct {
-	kind       sourceKind
+// load is what a register has of an end of a packet.
+type load struct {
+	kind       loadKind
+	skip       int // bytes of the register before it
 	size, bits int // of the value in bytes, and of an address' part that is compared
 }
 
-type sourceKind int
+type loadKind int
 
 const (
-	other   sourceKind = iota // nothing of it
-	address                   // all or the first bytes
-	name                      // a hardware address, or the name of the device by which a packet comes
-	index                     // of that device
+	other   loadKind = iota // nothing of it
+	address                 // all or the first bytes
+	name                    // a hardware address, or the name of a device
+	index                   // of that device
 )
 
-func sourceOf(e expression) source {
-	const ethernetSource, ethernetSize, nameSize, indexSize, size4, size6 = 6, 6, 16, 4, 4, 16
-	const offsetSenderMAC, offsetSender = 8, 14 // of ARP
-	if e.name == "meta" {
+// loadedBy returns what an expression loads of an end of a packet. Of connections, the client
+// counts as a source, whichever way packets go.
+func loadedBy(e expression, of xtables.End) load {
+	const nameSize, indexSize = 16, 4
+	end := int(of)
+	switch e.name {
+	case "meta":
 		switch expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) {
-		case expr.MetaKeyIIFNAME:
-			return source{kind: name, size: nameSize}
-		case expr.MetaKeyIIF:
-			return source{kind: index, size: indexSize}
+		case [...]expr.MetaKey{expr.MetaKeyIIFNAME, expr.MetaKeyOIFNAME}[end]:
+			return load{kind: name, size: nameSize}
+		case [...]expr.MetaKey{expr.MetaKeyIIF, expr.MetaKeyOIF}[end]:
+			return load{kind: index, size: indexSize}
 		}
-		return source{}
+		return load{}
+	case "ct":
+		if of == xtables.Source {
+			return clientOf(e)
+		}
+		return load{}
 	}
-	at, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), int(e.attrs.number(unix.NFTA_PAYLOAD_LEN))
-	const bits = 8 // of a byte
-	switch base := e.attrs.number(unix.NFTA_PAYLOAD_BASE); {
-	case base == unix.NFT_PAYLOAD_LL_HEADER && at == ethernetSource && size >= ethernetSize:
-		return source{kind: name, size: ethernetSize} // and perhaps the protocol behind it
-	case base != unix.NFT_PAYLOAD_NETWORK_HEADER:
-	case at == offsetSenderMAC && size == ethernetSize:
-		return source{kind: name, size: ethernetSize}
-	case at == offsetSender && size == size4:
-		return source{address, size4, bits * size4}
-	case at == offsetSrc && (size <= size4 || size == 2*size4): // and perhaps the destination
-		return source{address, size4, bits * min(size, size4)}
-	case at == offsetSrc6 && size > size4 && (size <= size6 || size == 2*size6):
-		return source{address, size6, bits * min(size, size6)}
+	at := int(e.attrs.number(unix.NFTA_PAYLOAD_OFFSET))
+	size := int(e.attrs.number(unix.NFTA_PAYLOAD_LEN))
+	switch e.attrs.number(unix.NFTA_PAYLOAD_BASE) {
+	case unix.NFT_PAYLOAD_LL_HEADER: // perhaps with the other end's, and the protocol behind it
+		const size6 = 6
+		if skip := [...]int{size6, 0}[end] - at; skip >= 0 && skip+size6 <= size {
+			return load{kind: name, skip: skip, size: size6}
+		}
+	case unix.NFT_PAYLOAD_NETWORK_HEADER:
+		return loadedFromNetwork(at, size, end)
 	}
-	return source{}
+	return load{}
 }
 
-// destinationOf returns what a register has of the address to which a packet goes.
-func destinationOf(e expression) source {
-	const size4, size6, bits = 4, 16, 8
-	at, size := e.attrs.number(unix.NFTA_PAYLOAD_OFFSET), int(e.attrs.number(unix.NFTA_PAYLOAD_LEN))
+// loadedFromNetwork returns what bytes of the headers of IPv4, IPv6 or ARP have of an end.
+func loadedFromNetwork(at, size, end int) load {
+	const sizeMAC, size4, size6, bits = 6, 4, 16, 8
+	const offsetMAC, offsetARP, sizeARP = 8, 14, sizeMAC + size4
 	switch {
-	case e.attrs.number(unix.NFTA_PAYLOAD_BASE) != unix.NFT_PAYLOAD_NETWORK_HEADER:
-	case at == offsetDst && size <= size4:
-		return source{address, size4, bits * size}
-	case at == offsetDst6 && size > size4 && size <= size6:
-		return source{address, size6, bits * size}
+	case at == offsetMAC+sizeARP*end && size == sizeMAC:
+		return load{kind: name, size: sizeMAC}
+	case at == offsetARP+sizeARP*end && size == size4,
+		at == offsetSrc+size4*end && size <= size4:
+		return load{address, 0, size4, bits * size}
+	case at == offsetSrc && size == 2*size4: // both ends
+		return load{address, size4 * end, size4, bits * size4}
+	case at == offsetSrc6+size6*end && size > size4 && size <= size6:
+		return load{address, 0, size6, bits * size}
+	case at == offsetSrc6 && size == 2*size6:
+		return load{address, size6 * end, size6, bits * size6}
 	}
-	return source{}
+	return load{}
 }
 
-// whole returns a value in the source's size, filled up with a byte.
-func (s source) whole(value []byte, with byte) []byte {
-	out := slices.Clone(value[:min(len(value), s.size)])
-	return append(out, bytes.Repeat([]byte{with}, s.size-len(out))...)
+// clientOf returns what an expression loads of the address of a connection's client.
+func clientOf(e expression) load {
+	const size4, size6, bits, reply = 4, 16, 8, 1 // IP_CT_DIR_REPLY
+	v4, v6 := uint32(unix.NFT_CT_SRC_IP), uint32(unix.NFT_CT_SRC_IP6)
+	if slices.Equal(e.attrs.get(unix.NFTA_CT_DIRECTION), []byte{reply}) {
+		v4, v6 = unix.NFT_CT_DST_IP, unix.NFT_CT_DST_IP6
+	}
+	switch e.attrs.number(unix.NFTA_CT_KEY) {
+	case v4:
+		return load{address, 0, size4, bits * size4}
+	case v6:
+		return load{address, 0, size6, bits * size6}
+	}
+	return load{}
+}
+
+// whole returns the part of a value in its size, filled up with a byte.
+func (l load) whole(value []byte, with byte) []byte {
+	value = value[min(len(value), l.skip):]
+	out := slices.Clone(value[:min(len(value), l.size)])
+	return append(out, bytes.Repeat([]byte{with}, l.size-len(out))...)
 }
 
 // add adds a value, or the addresses from first to last.
-func (s source) add(first, last []byte, out *xtables.Sources) {
+func (l load) add(first, last []byte, out *xtables.Sources) {
 	switch {
-	case s.kind == other, len(first) == 0:
-	case s.kind == name:
-		out.AddName(s.whole(first, 0))
-	case s.kind == index && len(first) >= s.size:
+	case l.kind == other, len(first) == 0:
+	case l.kind == name:
+		out.AddName(l.whole(first, 0))
+	case l.kind == index && len(first) >= l.size:
 		out.AddDevice(binary.NativeEndian.Uint32(first))
-	case s.kind == address:
-		out.AddRange(s.whole(first, 0), s.whole(last, 0xff))
+	case l.kind == address:
+		out.AddRange(l.whole(first, 0), l.whole(last, 0xff))
 	}
 }
 
@@ -286,8 +330,8 @@ func (p keyPart) add(list []element, out *xtables.Sources) {
 			if len(last) != len(e.key) {
 				last = e.key
 			}
-			if p.at+p.size <= len(e.key) {
-				p.source.add(e.key[p.at:], last[p.at:], out)
+			if p.at+p.skip+p.size <= len(e.key) {
+				p.load.add(e.key[p.at:], last[p.at:], out)
 			}
 		}
 		return
@@ -308,11 +352,11 @@ func (p keyPart) add(list []element, out *xtables.Sources) {
 			continue
 		}
 		if next, ok := netip.AddrFromSlice(e.key); ok && first != nil {
-			p.source.add(first, next.Prev().AsSlice(), out)
+			p.load.add(first, next.Prev().AsSlice(), out)
 		}
 		first = nil
 	}
 	if first != nil {
-		p.source.add(first, nil, out)
+		p.load.add(first, nil, out)
 	}
 }

@@ -313,6 +313,6 @@ func Placements(table, chain string) (map[uint64]Placed, error) {
 
 // rewrites reports whether the expression changes packets' destinations.
 func (e expression) rewrites() bool {
-	return e.name == "nat" || e.name == "redir" || e.name == "target" &&
-		slices.Contains(xtables.Redirecting, e.attrs.text(unix.NFTA_TARGET_NAME))
+	return e.name == "redir" || slices.Contains(xtables.Redirecting, e.xt()) ||
+		e.name == "nat" && e.attrs.number(unix.NFTA_NAT_TYPE) == unix.NFT_NAT_DNAT
 }

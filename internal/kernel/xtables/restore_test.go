@@ -312,5 +312,7 @@ func FuzzSaved(f *testing.F) {
 		}
 		s.Doubts(Known{})
 		s.Random()
+		s.Sources(&Sources{})
+		s.Redirects("udp")
 	})
 }

@@ -3,6 +3,9 @@ package xtables
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // linux/netfilter.h
@@ -22,7 +25,7 @@ type Rule struct {
 }
 
 // Redirecting lists the targets that change packets' destinations.
-var Redirecting = []string{"DNAT", "REDIRECT", "NETMAP"}
+var Redirecting = []string{"DNAT", "REDIRECT", "NETMAP", "DNPT"}
 
 // Rules lists the rules of all tables of the calling thread's namespace.
 func Rules() (out []Rule, err error) {
@@ -31,6 +34,22 @@ func Rules() (out []Rule, err error) {
 		out = append(out, t.Rules()...)
 	}
 	return out, err
+}
+
+// Protocols has the numbers of the protocols that toll tries.
+var Protocols = map[string]byte{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
+
+// Redirects reports whether rules of the table may change the destinations of a protocol's packets:
+// "tcp", "udp", or "" for any.
+func (s Saved) Redirects(proto string) bool {
+	const devices, inverted = 64, 0x40 // names and masks; IPT_INV_PROTO
+	number, known := Protocols[proto]
+	f := s.family()
+	return slices.ContainsFunc(s.rules(), func(e entry) bool {
+		only := binary.NativeEndian.Uint16(e.head[4*f.address+devices:])
+		return slices.Contains(Redirecting, e.target.name) && (!known || only == 0 ||
+			only == uint16(number) || e.head[f.inverse]&inverted != 0)
+	})
 }
 
 // Rules lists the rules of the table up to the first damaged one.

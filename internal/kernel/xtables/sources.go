@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// Sources has what rules compare with the source of packets: they may treat one container
-// differently from others of its network.
+// Sources has what rules compare with the source of packets or with the destination of answers:
+// they may treat one container differently from others of its network.
 type Sources struct {
 	// Sets has, by index, the ipsets in which rules look for packets, and which dimensions of their
-	// elements are compared with the source: bit 1 is of the first one, bit 2 of the second.
+	// elements are compared with that end: bit 1 is of the first one, bit 2 of the second.
 	Sets map[uint16]byte
 	// Devices has the indexes of devices by which packets come.
 	Devices map[uint32]bool
@@ -22,6 +22,15 @@ type Sources struct {
 }
 
 type addressRange struct{ first, last netip.Addr }
+
+// End is one of the two ends of a packet's way.
+type End int
+
+// The ends.
+const (
+	Source End = iota
+	Destination
+)
 
 // AddName adds a hardware address, or the name of a device, which may end with zeros.
 func (s *Sources) AddName(name []byte) {
@@ -44,12 +53,24 @@ func (s *Sources) addMasked(address, mask []byte) {
 	s.AddNet(address, bits)
 }
 
-// Add adds the addresses of other.
-func (s *Sources) Add(other Sources) { s.ranges = append(s.ranges, other.ranges...) }
-
-// MatchesPorts reports whether a match compares ports.
-func MatchesPorts(name string) bool {
-	return slices.Contains([]string{"tcp", "udp", "udplite", "sctp", "dccp", "multiport"}, name)
+// LimitsPorts reports whether a match excludes packets by their destination's port alone.
+func LimitsPorts(name string, data []byte) bool {
+	at := 0
+	switch name {
+	case "multiport": // struct xt_multiport, xt_multiport_v1
+		const destination = 1 // XT_MULTIPORT_DESTINATION
+		return len(data) > 0 && data[0] == destination
+	case "tcp", "udp", "udplite": // struct xt_tcp, xt_udp: first and last source's port, then
+		at = 4 // destination's
+	case "sctp", "dccp": // struct xt_sctp_info, xt_dccp_info: the other way round
+	default:
+		return false
+	}
+	if len(data) < at+4 {
+		return false
+	}
+	first, last := binary.NativeEndian.Uint16(data[at:]), binary.NativeEndian.Uint16(data[at+2:])
+	return first != 0 || last != 0 && last != 0xffff
 }
 
 // AddRange adds the addresses from first to last.
@@ -80,47 +101,79 @@ func (s *Sources) AddDevice(index uint32) {
 	s.Devices[index] = true
 }
 
-// Match adds a match of xtables.
-func (s *Sources) Match(name string, data []byte) {
+// Match adds what a match of xtables compares with an end of packets.
+func (s *Sources) Match(of End, name string, data []byte) {
 	const (
-		mac, device = 6, 16 // struct xt_mac_info, xt_physdev_info
+		mac, device = 6, 16 // struct xt_mac_info, xt_physdev_info: devices and their masks
 		flags       = 64    // struct xt_iprange_mtinfo: first and last source, then destinations
-		set, oldSet = 4, 32 // struct xt_set_info: index, dimensions, flags; xt_set_info_v0
-		sources     = 2 | 4 | 8
 		// of ebtables: struct ebt_ip_info and ebt_ip6_info (source, destination, their masks),
-		// ebt_arp_info
+		// ebt_arp_info (source, its mask, destination, its mask)
 		size4, size6, bitmask, bitmask6, sender = 4, 16, 18, 66, 8
 	)
+	end := int(of)
+	flag := byte(1) << of // IPRANGE_SRC, IPRANGE_DST; EBT_IP_SOURCE, EBT_IP_DEST
 	switch {
-	case name == "mac" && len(data) >= mac:
+	case name == "mac" && of == Source && len(data) >= mac:
 		s.AddName(data[:mac])
-	case name == "physdev" && len(data) >= device:
-		s.AddName(data[:device])
-	case name == "iprange" && len(data) > flags && data[flags]&1 != 0: // IPRANGE_SRC
+	case name == "physdev" && len(data) >= 4*device:
+		s.AddName(data[2*device*end:][:device])
+	case name == "iprange" && len(data) > flags && data[flags]&flag != 0:
 		const address = 16
-		first, last := data[:address], data[address:2*address]
+		first, last := data[2*address*end:][:address], data[(2*end+1)*address:][:address]
 		if allZero(first[size4:]) && allZero(last[size4:]) {
 			first, last = first[:size4], last[:size4]
 		}
 		s.AddRange(first, last)
-	case name == "ip" && len(data) > bitmask && data[bitmask]&1 != 0: // EBT_IP_SOURCE
-		s.addMasked(data[:size4], data[2*size4:3*size4])
-	case name == "ip6" && len(data) > bitmask6 && data[bitmask6]&1 != 0:
-		s.addMasked(data[:size6], data[2*size6:3*size6])
-	case name == "arp" && len(data) >= sender+2*size4:
-		s.addMasked(data[sender:sender+size4], data[sender+size4:sender+2*size4])
-	case name == "set" && len(data) >= set:
-		of := data[set-1]
-		if len(data) == oldSet {
-			const flags = 29
-			of = data[flags]
+	case name == "ip" && len(data) > bitmask && data[bitmask]&flag != 0:
+		s.addMasked(data[size4*end:][:size4], data[size4*(2+end):][:size4])
+	case name == "ip6" && len(data) > bitmask6 && data[bitmask6]&flag != 0:
+		s.addMasked(data[size6*end:][:size6], data[size6*(2+end):][:size6])
+	case name == "arp" && len(data) >= sender+4*size4:
+		at := data[sender+2*size4*end:]
+		s.addMasked(at[:size4], at[size4:2*size4])
+	case name == "conntrack":
+		s.connection(of, data)
+	case name == "set":
+		s.set(of, data)
+	}
+}
+
+// connection adds what the match conntrack compares with the client of connections. It counts as a
+// source, whichever way packets go.
+func (s *Sources) connection(of End, data []byte) {
+	// struct xt_conntrack_mtinfo1, 2, 3: addresses with their masks
+	const size4, size, source, repliesTo, all = 4, 16, 0, 6, 8
+	if of != Source || len(data) < size*all {
+		return
+	}
+	for _, i := range []int{source, repliesTo} {
+		address, mask := data[size*i:][:size], data[size*(i+1):][:size]
+		if allZero(address[size4:]) && allZero(mask[size4:]) {
+			address, mask = address[:size4], mask[:size4]
 		}
-		if of &= sources; of != 0 {
-			if s.Sets == nil {
-				s.Sets = map[uint16]byte{}
-			}
-			s.Sets[binary.NativeEndian.Uint16(data)] |= of
+		s.addMasked(address, mask)
+	}
+}
+
+// set adds the set in which the match set looks for an end of packets.
+func (s *Sources) set(of End, data []byte) {
+	const size, oldSize, oldFlags = 4, 32, 29 // struct xt_set_info: index, dimensions, flags; _v0
+	if len(data) < size {
+		return
+	}
+	at := data[:size]
+	if len(data) == oldSize {
+		at = data[:oldFlags+1]
+	}
+	dimensions, which := at[len(at)-2], at[len(at)-1]
+	if of == Destination {
+		which = ^which
+	}
+	if which &= 1<<(min(dimensions, 3)+1) - 2; which != 0 { // IPSET_DIM_MAX; bit 0 inverts the match
+		if s.Sets == nil {
+			s.Sets = map[uint16]byte{}
 		}
+		s.Sets[binary.NativeEndian.Uint16(data)] |= which
 	}
 }
 
@@ -142,21 +195,32 @@ func (s *Sources) Has(p netip.Prefix) bool {
 }
 
 // Sources adds what the table's rules compare with the source of packets, or with the destination
-// of answers: of rules that stop packets to an address whatever their ports are. Rules that except
-// a device by which packets come do not count: Docker has one for each container.
+// of answers: of rules that do something to packets to an address whatever their ports are. Rules
+// that except a device by which packets come do not count: Docker has one for each container.
 func (s Saved) Sources(out *Sources) {
-	const device = 16 // IFNAMSIZ
-	size := s.family().address
-	for _, e := range s.rules() { // struct ipt_ip, ip6t_ip6: addresses, masks, names of devices
-		out.addMasked(e.head[:size], e.head[2*size:3*size])
-		out.AddName(e.head[4*size : 4*size+device])
-		some := e.head[s.family().inverse]&1 != 0 // IPT_INV_VIA_IN
-		for _, m := range e.matches {
-			out.Match(m.name, m.data)
-			some = some || MatchesPorts(m.name)
-		}
-		if !some && (e.verdict == "DROP" || e.verdict == "REJECT") {
-			out.addMasked(e.head[size:2*size], e.head[3*size:4*size])
+	for _, e := range s.rules() {
+		s.compares(e, Source, out)
+		if s.answers(e) {
+			s.compares(e, Destination, out)
 		}
 	}
+}
+
+// compares adds what a rule compares with an end of packets.
+func (s Saved) compares(e entry, of End, out *Sources) {
+	const device = 16 // IFNAMSIZ
+	size, end := s.family().address, int(of)
+	// struct ipt_ip, ip6t_ip6: addresses, masks, names of devices
+	out.addMasked(e.head[size*end:][:size], e.head[size*(2+end):][:size])
+	out.AddName(e.head[4*size+device*end:][:device])
+	for _, m := range e.matches {
+		out.Match(of, m.name, m.data)
+	}
+}
+
+// answers reports whether a rule does something to answers, whose ports are any.
+func (s Saved) answers(e entry) bool {
+	const excepts = 1 // IPT_INV_VIA_IN
+	return e.verdict != "" && !Logs(e.verdict) && e.head[s.family().inverse]&excepts == 0 &&
+		!slices.ContainsFunc(e.matches, func(m extension) bool { return LimitsPorts(m.name, m.data) })
 }

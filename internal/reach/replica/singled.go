@@ -9,9 +9,9 @@ import (
 )
 
 // Singled returns the indexes of the namespaces whose packets may be treated differently from those
-// of new containers in the same network: rules compare the source with one of their addresses, or
-// with the port of a bridge, or a route leads to one of them alone, or that port has other settings
-// than the bridge's first or is blocked.
+// of new containers in the same network: rules compare the source, or the destination of answers,
+// with one of their addresses or with the port of a bridge, or a route leads to one of them alone,
+// or that port has other settings than the bridge's first or is blocked.
 // Tables that only translate addresses do not count.
 func (m *Machine) Singled() (out []int) {
 	if m.singled != nil {
