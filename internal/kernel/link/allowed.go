@@ -45,7 +45,7 @@ func Allowed(device string) (out []netip.Prefix, err error) {
 func allowedIn(b []byte, out *[]netip.Prefix) error {
 	network := func(_ uint16, b []byte) error {
 		var a netip.Addr
-		bits := 0
+		bits := -1
 		err := eachAttr(b, func(kind uint16, v []byte) error {
 			switch {
 			case kind == wgAllowedAddr:

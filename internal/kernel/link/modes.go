@@ -106,13 +106,12 @@ func speedOfMode(name string) uint64 {
 }
 
 func eachAttr(b []byte, f func(kind uint16, v []byte) error) error {
-	attrs, err := nl.ParseRouteAttr(b)
+	attrs, err := attributesOf(b, 0) // nl's parser panics if the last one is not padded
 	if err != nil {
 		return err
 	}
 	for _, a := range attrs {
-		err := f(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value)
-		if err != nil {
+		if err := f(typeOf(a), a.Data); err != nil {
 			return err
 		}
 	}
