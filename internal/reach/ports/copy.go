@@ -441,8 +441,8 @@ func (c *Copy) Lacks(all []replica.Lacks) {
 		c.left("ports that TPROXY leads to a program", "a copy's sockets do not take such connections",
 			"see the rules: sudo iptables-save; sudo nft list ruleset")
 	}
-	if at := c.Machine.Services(c.port); len(at) > 0 {
-		c.left("ports that only IPVS serves, of "+few(at), "its services are not in a copy",
+	if names := c.Machine.Services(c.f.Proto, c.port); len(names) > 0 {
+		c.left("ports that only IPVS serves: "+few(names), "its services are not in a copy",
 			"see them: sudo ipvsadm -L -n")
 	}
 	var names []string

@@ -67,8 +67,10 @@ type Unknown struct {
 	What string `json:"what"` // "BPF program cil_from_netdev at eth0's tc ingress"
 	// Device limits the part to packets that cross the device; "": all packets of the namespace.
 	Device string `json:"device,omitempty"`
-	// At limits the part to packets to an address and port; zero: to any. Port 0 is any port.
-	At netip.AddrPort `json:"at,omitzero"`
+	// At limits the part to packets of a protocol to an address and port; zero: to any. Port 0 is any
+	// port.
+	At    netip.AddrPort `json:"at,omitzero"`
+	Proto string         `json:"protocol,omitempty"` // "tcp", "udp", "sctp"; "": At is zero
 }
 
 // Socket describes a stand-in for a listening socket. The stand-in answers with its index in the

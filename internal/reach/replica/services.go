@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -9,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/kernel/xtables"
 )
+
+const service = "IPVS service"
 
 // ipvs returns the services in IPVS's table. Those of an address affect only packets to it, unless
 // IPVS refuses what comes from their servers outside its connections.
@@ -23,26 +23,29 @@ func ipvs(table []byte, refuses bool) (out []Unknown) {
 			continue
 		}
 		name, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		u := Unknown{What: "IPVS service of mark 0x" + strings.TrimLeft(name, "0")}
+		u := Unknown{What: service + " of mark 0x" + strings.TrimLeft(name, "0")}
 		if kind != "FWM" {
 			at, ok := serviceAt(name)
-			if u.What = fmt.Sprintf("IPVS service %s/%s", strings.ToLower(kind), at); !ok {
-				u.What = "IPVS service " + name
+			if u.What = fmt.Sprintf("%s %s/%s", service, strings.ToLower(kind), at); !ok {
+				u.What = service + " " + name
 			}
+			u.Proto = strings.ToLower(kind)
 			if kind == "TCP" && at.Port() == ftp && strings.Contains(rest, " persistent ") {
 				at = netip.AddrPortFrom(at.Addr(), 0) // it also takes data connections
 			}
 			if ok && !refuses {
 				u.At = at
+			} else {
+				u.Proto = ""
 			}
 		}
 		out = append(out, u)
 	}
-	return few(out)
+	return merged(out)
 }
 
-// few returns one Unknown for all those that are not limited to an address.
-func few(all []Unknown) (out []Unknown) {
+// merged returns one Unknown for all those that are not limited to an address.
+func merged(all []Unknown) (out []Unknown) {
 	var everywhere []Unknown
 	for _, u := range all {
 		if u.At.IsValid() {
@@ -78,20 +81,38 @@ func serviceAt(text string) (at netip.AddrPort, ok bool) {
 
 // services has the descriptions of the parts of a namespace that are limited to addresses.
 type services struct {
-	at    map[netip.AddrPort][]string
-	ports map[uint16][]string // 0: of any port
-	all   []string
+	at    map[reached][]string
+	ports map[reached][]string // without address; port 0: of any port
+	all   map[string][]string  // by protocol
 	// moves means that rules may change where packets go.
 	moves bool
 }
 
+// reached is where packets of a protocol go.
+type reached struct {
+	proto string
+	netip.AddrPort
+}
+
 func (s *services) add(u Unknown) {
 	if s.at == nil {
-		s.at, s.ports = map[netip.AddrPort][]string{}, map[uint16][]string{}
+		s.at, s.ports = map[reached][]string{}, map[reached][]string{}
+		s.all = map[string][]string{}
 	}
-	s.at[u.At] = append(s.at[u.At], u.What)
-	s.ports[u.At.Port()] = append(s.ports[u.At.Port()], u.What)
-	s.all = append(s.all, u.What)
+	to := reached{u.Proto, u.At}
+	s.at[to] = append(s.at[to], u.What)
+	s.ports[to.any()] = append(s.ports[to.any()], u.What)
+	s.all[u.Proto] = append(s.all[u.Proto], u.What)
+}
+
+// any returns the port at no address.
+func (r reached) any() reached {
+	return reached{r.proto, netip.AddrPortFrom(netip.Addr{}, r.Port())}
+}
+
+// anyPort returns the address with port 0.
+func (r reached) anyPort() reached {
+	return reached{r.proto, netip.AddrPortFrom(r.Addr(), 0)}
 }
 
 // servicesMet describes the services of a namespace that a connection's packets may have met: those
@@ -99,11 +120,11 @@ func (s *services) add(u Unknown) {
 // has the sockets that they reached.
 func (s *Session) servicesMet(space int, passed []*Socket, d Dial, a Answer) []string {
 	of := &s.services[space]
-	if len(of.all) == 0 {
+	if len(of.all[d.Proto]) == 0 {
 		return nil
 	}
 	out := of.named(passed, d, a)
-	perhaps := slices.DeleteFunc(s.perhapsMet(space, passed, a), func(text string) bool {
+	perhaps := slices.DeleteFunc(s.perhapsMet(space, passed, d, a), func(text string) bool {
 		return slices.Contains(out, text)
 	})
 	if n := len(perhaps); n > 1 {
@@ -126,9 +147,9 @@ func (s *services) named(passed []*Socket, d Dial, a Answer) (out []string) {
 	}
 	for i := range to {
 		if to[i] = unmapped(to[i]); !slices.Contains(to[:i], to[i]) {
-			out = append(out, s.at[to[i]]...)
-			if to[i].Port() > 0 {
-				out = append(out, s.at[netip.AddrPortFrom(to[i].Addr(), 0)]...)
+			at := reached{d.Proto, to[i]}
+			if out = append(out, s.at[at]...); at.Port() > 0 {
+				out = append(out, s.at[at.anyPort()]...)
 			}
 		}
 	}
@@ -141,45 +162,46 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 
 // perhapsMet describes the services of a namespace to which packets of a connection may have gone
 // although no step shows it.
-func (s *Session) perhapsMet(space int, passed []*Socket, a Answer) (out []string) {
+func (s *Session) perhapsMet(space int, passed []*Socket, d Dial, a Answer) (out []string) {
 	of := &s.services[space]
 	moves := of.moves || len(s.ran) > 0
 	if len(a.Steps) == 0 && (moves || s.relays(space, a)) &&
 		slices.ContainsFunc(a.Outcomes, func(o Outcome) bool { return o.Got != Connected }) {
-		return slices.Clone(of.all)
+		return slices.Clone(of.all[d.Proto])
 	}
-	if !moves || len(a.Steps) > 0 && space == 0 { // which have what its rules did
+	if !moves || len(a.Steps) > 0 && space == 0 { // steps have what rules of namespace 0 did
 		return nil
 	}
 	for _, x := range passed {
 		if x.Space == space && x.Addr.Addr().IsUnspecified() {
-			out = slices.Concat(out, of.ports[x.Addr.Port()], of.ports[0])
+			at := reached{d.Proto, x.Addr}.any()
+			out = slices.Concat(out, of.ports[at], of.ports[at.anyPort()])
 		}
 	}
 	return out
 }
 
-// Services lists the addresses of IPVS's services in the machine's own namespace, of a port or, if
-// port is 0, of all.
-func (m *Machine) Services(port uint16) (out []string) {
+// Services names IPVS's services in the machine's own namespace, such as "tcp/10.96.0.1:443": those
+// of a protocol, "" for any, and of a port, 0 for any. Those that are not limited to addresses may
+// be of all.
+func (m *Machine) Services(proto string, port uint16) (out []string) {
 	if len(m.Spaces) == 0 {
 		return nil
 	}
 	for _, u := range m.Spaces[0].Unknown {
-		if u.At.IsValid() && (port == 0 || u.At.Port() == 0 || u.At.Port() == port) {
-			out = append(out, u.At.String())
+		name, is := strings.CutPrefix(u.What, "IPVS ")
+		if is && (!u.At.IsValid() || (proto == "" || u.Proto == proto) &&
+			(port == 0 || u.At.Port() == 0 || u.At.Port() == port)) {
+			out = append(out, strings.TrimPrefix(strings.TrimPrefix(name, "service "), "with "))
 		}
 	}
 	return out
 }
 
-// redirects reports whether rules of the namespace may change packets' destinations.
-func (s *Space) redirects() bool {
-	if s.mentions(slices.Concat(xtables.Redirecting, []string{"redir\x00"})...) {
-		return true
-	}
-	const dnat = "\x08\x00\x01\x00\x00\x00\x00\x01" // NFTA_NAT_TYPE: NFT_NAT_DNAT
-	return slices.ContainsFunc(s.Nft.Messages, func(m raw.Message) bool {
-		return bytes.Contains(m.Data, []byte("nat\x00")) && bytes.Contains(m.Data, []byte(dnat))
+// Redirects reports whether rules of the namespace may change the destinations of a protocol's
+// packets: "tcp", "udp", or "" for any.
+func (s *Space) Redirects(proto string) bool {
+	return s.Nft.Redirects(proto) || slices.ContainsFunc(s.Legacy, func(t xtables.Saved) bool {
+		return t.Redirects(proto)
 	})
 }

@@ -22,14 +22,33 @@ FWM  00000101 rr
 FWM  00000102 rr
 `
 	v4, v6 := "10.96.0.1:443", "[2001:db8::1]:53"
-	want := []Unknown{{What: "IPVS service tcp/" + v4, At: netip.MustParseAddrPort(v4)},
-		{What: "IPVS service udp/" + v6, At: netip.MustParseAddrPort(v6)},
-		{What: "IPVS service tcp/10.96.0.2:0", At: netip.MustParseAddrPort("10.96.0.2:0")},
-		{What: "IPVS service tcp/10.96.0.3:21", At: netip.MustParseAddrPort("10.96.0.3:0")},
-		{What: "IPVS service tcp/10.96.0.4:21", At: netip.MustParseAddrPort("10.96.0.4:21")},
+	at := netip.MustParseAddrPort
+	want := []Unknown{{What: "IPVS service tcp/" + v4, At: at(v4), Proto: "tcp"},
+		{What: "IPVS service udp/" + v6, At: at(v6), Proto: "udp"},
+		{What: "IPVS service tcp/10.96.0.2:0", At: at("10.96.0.2:0"), Proto: "tcp"},
+		{What: "IPVS service tcp/10.96.0.3:21", At: at("10.96.0.3:0"), Proto: "tcp"},
+		{What: "IPVS service tcp/10.96.0.4:21", At: at("10.96.0.4:21"), Proto: "tcp"},
 		{What: "IPVS with 2 services"}}
 	if got := ipvs([]byte(table), false); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
+	}
+	for _, c := range []struct {
+		refuses bool
+		proto   string
+		port    uint16
+		want    []string
+	}{
+		{false, "", 0, []string{"tcp/" + v4, "udp/" + v6, "tcp/10.96.0.2:0", "tcp/10.96.0.3:21",
+			"tcp/10.96.0.4:21", "2 services"}},
+		{false, "tcp", 53, []string{"tcp/10.96.0.2:0", "tcp/10.96.0.3:21", "2 services"}},
+		{false, "udp", 53, []string{"udp/" + v6, "2 services"}},
+		{true, "udp", 53, []string{"7 services"}},
+	} {
+		m := Machine{Spaces: []Space{{Unknown: append(ipvs([]byte(table), c.refuses),
+			Unknown{What: "BPF sk_lookup"})}}}
+		if got := m.Services(c.proto, c.port); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 	one, _, _ := strings.Cut(table, "UDP")
 	for text, want := range map[string]string{table: "IPVS with 7 services",
@@ -47,9 +66,10 @@ func TestServicesMet(t *testing.T) {
 	var of services
 	for i := range 200 {
 		of.add(Unknown{What: fmt.Sprint("service ", i), At: netip.AddrPortFrom(
-			netip.AddrFrom4([4]byte{10, 96, 0, byte(i)}), uint16(80+i/100))})
+			netip.AddrFrom4([4]byte{10, 96, 0, byte(i)}), uint16(80+i/100)), Proto: "tcp"})
 	}
-	of.add(Unknown{What: "all ports", At: at("10.97.0.1:0")})
+	of.add(Unknown{What: "all ports", At: at("10.97.0.1:0"), Proto: "tcp"})
+	of.add(Unknown{What: "names", At: at("10.96.0.7:80"), Proto: "udp"})
 	any, own := Socket{Addr: at("[::]:80")}, Socket{Addr: at("192.0.2.10:9000")}
 	for name, c := range map[string]struct {
 		to     string

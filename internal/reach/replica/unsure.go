@@ -33,7 +33,7 @@ func (s *Session) findDoubts() (out [][]doubt, at []services) {
 				out[i] = append(out[i], doubt{u.Device, u.What})
 			}
 		}
-		at[i].moves = len(at[i].all) > 0 && space.redirects()
+		at[i].moves = len(at[i].all) > 0 && space.Redirects("")
 		for _, l := range space.Links { // a copy has no bonds, so packets do not cross their ports
 			on, ok := link.ByIndex(space.Links, l.Master)
 			if ok && on.Kind != "bridge" && on.Kind != "vrf" && space.Nft.Hooks(l.Name) {
