@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -373,28 +374,13 @@ func (t *trials) step(ctx context.Context, s *state, done, candidates []ports.Co
 	error) {
 	for _, x := range candidates {
 		s.trying = append(done[:len(done):len(done)], x)
-		if s.session == nil {
-			if err := t.change(ctx, s, done); err != nil {
-				return nil, err
-			}
+		got, err := t.candidate(ctx, s, done, x)
+		if missing, ok := errors.AsType[*missingError](err); ok {
+			s.missing = cmp.Or(s.missing, missing)
+			err = nil
 		}
-		out, err := s.session.Run(ctx, x.Script())
-		if err != nil {
-			return nil, err
-		}
-		switch commands, why := s.trying, unable(x.Script(), out); {
-		case out.Code == 0:
-			got, err := t.dial(ctx, s, commands)
-			if got != nil || err != nil {
-				return got, err
-			}
-			s.rejected++
-		case why != "":
-			if s.missing == nil {
-				s.missing = &missingError{commands, why}
-			}
-		default:
-			s.rejected++
+		if got != nil || err != nil {
+			return got, err
 		}
 		if s.session != nil {
 			err := s.session.Close()
@@ -404,6 +390,35 @@ func (t *trials) step(ctx context.Context, s *state, done, candidates []ports.Co
 		}
 	}
 	return nil, nil
+}
+
+// candidate tries one candidate in the copy at hand or, if there is none, in a fresh one. It returns
+// a *missingError if this machine cannot try it.
+func (t *trials) candidate(ctx context.Context, s *state, done []ports.Command, x ports.Command) (
+	*found, error) {
+	commands := s.trying
+	if s.session == nil {
+		if err := t.change(ctx, s, done); err != nil {
+			return nil, err
+		}
+	}
+	out, err := s.session.Run(ctx, x.Script())
+	if err != nil {
+		return nil, err
+	}
+	if out.Code != 0 {
+		if why := unable(x.Script(), out); why != "" {
+			return nil, &missingError{commands, why}
+		}
+		s.rejected++
+		return nil, nil
+	}
+	missing := s.missing
+	got, err := t.dial(ctx, s, commands)
+	if got == nil && err == nil && s.missing == missing { // else it is one of those that are missing
+		s.rejected++
+	}
+	return got, err
 }
 
 // noProgram is the shell's exit code if it does not find a program.
@@ -426,7 +441,7 @@ func unable(c replica.Command, out replica.Output) string {
 }
 
 // change takes a fresh copy and runs commands in it that succeeded before. It returns a
-// *missingError if one does not end in time now.
+// *missingError if one does not succeed now.
 func (t *trials) change(ctx context.Context, s *state, done []ports.Command) error {
 	s.ahead.begin(ctx, t.start)
 	x := s.ahead.take()
@@ -438,8 +453,9 @@ func (t *trials) change(ctx context.Context, s *state, done []ports.Command) err
 		if err != nil {
 			return err
 		}
-		if why := unable(d.Script(), out); why != "" {
-			return &missingError{s.trying, why}
+		if out.Code != 0 {
+			why := cmp.Or(unable(d.Script(), out), "it failed in another copy")
+			return &missingError{s.trying, d.Text + ": " + why}
 		}
 	}
 	return nil

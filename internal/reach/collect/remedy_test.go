@@ -3,6 +3,7 @@ package collect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -199,24 +200,52 @@ func TestTrySteps(t *testing.T) {
 	}
 }
 
-// A command that helped a step further does not end in the next copy, so that nobody knows what the
-// next one would do there.
-func TestTryStepThatDoesNotEnd(t *testing.T) {
+// A command that helped a step further does not succeed in the next copy, so that nobody knows what
+// the next one would do there.
+func TestTryStepThatIsNotRepeated(t *testing.T) {
+	for code, why := range map[int]string{late: "it did not end in time in the copy",
+		1: "it failed in another copy"} {
+		times := 0
+		p, _ := tryOn(t, laterCopy{
+			got: func(_ replica.Dial, run []string) *replica.Lost {
+				return droppedBy([]string{"INPUT", "ufw-reject"}[min(len(run), 1)], 1)
+			},
+			code: func(script string) int {
+				if script != inInput {
+					return 0
+				}
+				times++
+				return map[bool]int{true: code}[times > 1]
+			}}, time.Minute)
+		want := fmt.Sprintf("sudo %s; sudo %s (not tried: sudo %s: %s)", inInput, inUFW, inInput, why)
+		if p.Remedy != want || p.Trial.Rejected != 1 {
+			t.Errorf("code %d: %q, %d rejected", code, p.Remedy, p.Trial.Rejected)
+		}
+	}
+}
+
+// After a command that does not succeed in the next copy, those that need no earlier ones are tried.
+func TestTryAfterStepThatIsNotRepeated(t *testing.T) {
 	times := 0
-	p, _ := tryOn(t, laterCopy{
+	p, run := tryOn(t, laterCopy{
 		got: func(_ replica.Dial, run []string) *replica.Lost {
-			return droppedBy([]string{"INPUT", "ufw-reject"}[min(len(run), 1)], 1)
+			switch {
+			case slices.Equal(run, []string{inUFW}):
+				return nil
+			case len(run) == 0:
+				return droppedBy("ufw-reject", 1)
+			}
+			return droppedBy("ufw-other", 1)
 		},
 		code: func(script string) int {
-			if script != inInput {
+			if script != asUFW {
 				return 0
 			}
 			times++
-			return map[bool]int{true: late}[times > 1]
+			return map[bool]int{true: late}[times > 2] // alone, and as the second step after itself
 		}}, time.Minute)
-	if want := "sudo " + inInput + "; sudo " + inUFW +
-		" (not tried: it did not end in time in the copy)"; p.Remedy != want || p.Trial.Rejected != 1 {
-		t.Errorf("%q, %d rejected", p.Remedy, p.Trial.Rejected)
+	if want := "sudo " + inUFW + " (tried in a copy)"; p.Remedy != want {
+		t.Errorf("%q, ran %q", p.Remedy, run)
 	}
 }
 
