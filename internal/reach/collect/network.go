@@ -369,14 +369,19 @@ func (c *collector) devicesIn(pid int, space string) (out []ports.Device, err er
 }
 
 // addresses returns the devices' addresses except those that nobody else can reach: loopback and
-// link-local ones.
+// link-local ones. Others at the loopback device come last.
 func addresses(devices []ports.Device) (out []netip.Addr) {
+	var virtual []netip.Addr
 	for _, d := range devices {
 		for _, a := range d.Addrs {
-			if d.Kind != "loopback" && !a.Addr().IsLinkLocalUnicast() {
+			switch {
+			case a.Addr().IsLoopback(), a.Addr().IsLinkLocalUnicast():
+			case d.Kind == "loopback":
+				virtual = append(virtual, a.Addr())
+			default:
 				out = append(out, a.Addr())
 			}
 		}
 	}
-	return out
+	return append(out, virtual...)
 }

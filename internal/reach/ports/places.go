@@ -147,7 +147,7 @@ func (c *Container) had(six bool) bool {
 // has reports whether a device of the container has an address of the family.
 func (c *Container) has(six bool) bool {
 	return slices.ContainsFunc(c.Devices, func(d Device) bool {
-		return d.Kind != "loopback" && len(d.own(six)) > 0
+		return len(d.own(six)) > 0
 	})
 }
 
