@@ -178,6 +178,7 @@ func AddLists(saved []raw.Message, which map[uint16]bool) {
 		s, err := parse(m)
 		switch {
 		case err != nil:
+		case len(s.attrs[attrIndex].Data) == 0: // more elements
 		case strings.HasPrefix(string(s.attrs[attrType].Data), "list:set"):
 			lists = append(lists, s)
 		default:
@@ -187,6 +188,28 @@ func AddLists(saved []raw.Message, which map[uint16]bool) {
 	for _, s := range lists {
 		if slices.ContainsFunc(s.members(), func(name string) bool { return chosen[name] }) {
 			which[uint16(s.index)] = true
+		}
+	}
+}
+
+// AddForeign adds to which the indexes of saved sets that have a hardware address other than macs,
+// which are strings of bytes.
+func AddForeign(saved []raw.Message, macs map[string]bool, which map[uint16]bool) {
+	index := map[string]uint16{}
+	for _, m := range saved {
+		s, err := parse(m)
+		if err != nil {
+			continue
+		}
+		if len(s.attrs[attrIndex].Data) > 0 { // the set's first message
+			index[s.name] = uint16(s.index)
+		}
+		for _, e := range within(s.attrs[attrElements]) {
+			if slices.ContainsFunc(within(e), func(a netlink.Attribute) bool {
+				return a.Type == elementMAC && !macs[string(a.Data)]
+			}) {
+				which[index[s.name]] = true
+			}
 		}
 	}
 }

@@ -136,6 +136,29 @@ ipset add of-a a; ipset add of-b b; ipset add of-both b; ipset add of-both a`).C
 	})
 }
 
+func TestAddForeign(t *testing.T) {
+	if _, err := exec.LookPath("ipset"); err != nil && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	netnstest.Do(t, func() error {
+		out, err := exec.Command("sh", "-ec", `ipset create plain hash:ip; ipset add plain 10.0.0.1
+for s in known foreign both; do ipset create $s bitmap:ip,mac range 10.0.0.0/24; done
+ipset add known 10.0.0.1,02:00:00:00:00:01; ipset add known 10.0.0.2
+ipset add foreign 10.0.0.1,02:00:00:00:00:02
+ipset add both 10.0.0.1,02:00:00:00:00:01; ipset add both 10.0.0.2,02:00:00:00:00:02`).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		saved, err := Save()
+		which := map[uint16]bool{}
+		AddForeign(saved, map[string]bool{"\x02\x00\x00\x00\x00\x01": true}, which)
+		if want := map[uint16]bool{2: true, 3: true}; !maps.Equal(which, want) {
+			t.Errorf("%v, want %v", which, want)
+		}
+		return err
+	})
+}
+
 // Only the sets that rules look in count, those of lists too, and of these the compared dimensions.
 func TestSources(t *testing.T) {
 	if _, err := exec.LookPath("ipset"); err != nil && os.Getenv("CI") != "true" {

@@ -23,6 +23,8 @@ type Doubt struct {
 type Known struct {
 	MACs map[string]bool // hardware addresses of the copy's devices, as strings of bytes
 	Sets map[uint16]bool // indexes of the ipsets that rules fill; see Saved.Filled
+	// Foreign has the indexes of the ipsets with other hardware addresses than those in MACs.
+	Foreign map[uint16]bool
 }
 
 // stateless lists the matches that are the same in a copy. It lacks owner, cgroup, cpu, socket,
@@ -38,6 +40,8 @@ var stateless = []string{"802_3", "addrtype", "ah", "arp", "cluster", "comment",
 // UpdateWord is the word of rules that depend on a set that rules fill.
 const UpdateWord = "set update"
 
+const macWord = "mac"
+
 // MatchDoubt returns the word of a match of xtables that may differ in a copy, or "".
 func MatchDoubt(name string, data []byte, known Known) string {
 	const (
@@ -52,13 +56,16 @@ func MatchDoubt(name string, data []byte, known Known) string {
 		same = binary.NativeEndian.Uint16(data) == 0
 	case name == "recent" && len(data) > recentHow: // to note a client matches all
 		same = data[recentHow]&recentHows == recentSet
-	case name == "mac" && len(data) >= macSize: // struct xt_mac_info
+	case name == macWord && len(data) >= macSize: // struct xt_mac_info
 		same = known.MACs[string(data[:macSize])]
 	case (name == "ttl" || name == "hl") && len(data) > 1: // struct ipt_ttl_info: mode, value
 		same = data[1] == unrouted // which shows that there is no router on the way
 	case name == "set" && len(data) > 1: // struct xt_set_info_match_v0 … _v4 begin with the index
-		if known.Sets[binary.NativeEndian.Uint16(data)] {
+		switch index := binary.NativeEndian.Uint16(data); {
+		case known.Sets[index]:
 			return UpdateWord
+		case known.Foreign[index]:
+			return macWord
 		}
 		// _v3 and _v4 may compare the counters of elements
 		same = len(data) < setCountersEnd || !slices.ContainsFunc(data[setCounters:setCountersEnd],

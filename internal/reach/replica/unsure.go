@@ -336,7 +336,7 @@ func (s *Space) Assume(v Variant, macs map[string]bool) (nft.Saved, []xtables.Sa
 }
 
 func (s *Space) known(macs map[string]bool) xtables.Known {
-	out := xtables.Known{MACs: macs, Sets: map[uint16]bool{}}
+	out := xtables.Known{MACs: macs, Sets: map[uint16]bool{}, Foreign: map[uint16]bool{}}
 	if len(s.Sets) == 0 {
 		return out
 	}
@@ -348,6 +348,8 @@ func (s *Space) known(macs map[string]bool) xtables.Known {
 		out.Sets[n] = true
 	}
 	ipset.AddLists(s.Sets, out.Sets)
+	ipset.AddForeign(s.Sets, macs, out.Foreign)
+	ipset.AddLists(s.Sets, out.Foreign)
 	return out
 }
 
