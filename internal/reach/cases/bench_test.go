@@ -163,7 +163,7 @@ iptables-restore <<'R'
 		b.WriteString("\n")
 	}
 	published(func(addr string, port, to int) {
-		fmt.Fprintf(&b, "$SELF proxy -proto tcp -host-ip 0.0.0.0 -host-port %d -container-ip %s -container-port %d\n",
+		fmt.Fprintf(&b, "proxy -proto tcp -host-ip 0.0.0.0 -host-port %d -container-ip %s -container-port %d\n",
 			port, addr, to)
 	})
 	return b.String()

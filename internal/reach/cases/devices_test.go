@@ -3,10 +3,9 @@ package cases
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
 )
 
 // TestDevices compares copies of machines with devices that this kernel may lack, the reports on
@@ -43,14 +42,12 @@ func TestDevices(t *testing.T) {
 // with what clients get: a report on each port would take too long there.
 func (m *machine) compareList(t *testing.T, s *situation) {
 	t.Helper()
-	reports := map[uint16]*ports.Report{0: m.report(s, 0)}
+	unlisted := slices.DeleteFunc(slices.Clone(s.dials), func(d dial) bool { return !d.unlisted })
+	reports := m.reports(s, patience, append(portsOf(unlisted), 0)...)
 	for i, d := range s.dials {
 		port := uint16(0)
 		if d.unlisted {
 			port = d.to.Port()
-		}
-		if reports[port] == nil {
-			reports[port] = m.report(s, port)
 		}
 		_, want, _ := strings.Cut(s.answers[i], ": ")
 		s.compareReport(t, fmt.Sprint("the report on ", port), reports[port], d, want)

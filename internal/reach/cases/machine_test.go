@@ -47,7 +47,8 @@ mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
 mount --rbind /run/s /sys
 ip link set lo up
 sysctl -qw net.ipv4.icmp_ratemask=0 # many refusals at once
-cp "$1" /run/bin/self
+touch /run/bin/self
+mount --bind "$1" /run/bin/self
 echo 1 >/run/places/machine
 trap '' CHLD # so that it leaves no zombies, which keep namespaces
 exec sleep infinity`
@@ -102,45 +103,51 @@ func (m *machine) plug(c card, quiet bool) {
 	}
 	m.t.Cleanup(func() { ns.Close() })
 	m.cards[c.name] = ns
-	pid := m.boot.First()
-	commands := []string{
-		"ip link set lo up",
-		fmt.Sprintf("ip link add wire type veth peer name %s netns /proc/%s/ns/net", c.name, pid),
-		"ip link set wire up"}
-	if quiet {
-		commands = append([]string{prelude, "QUIET=1 hush"}, commands...)
-	}
+	there, here := []string{"link set lo up", fmt.Sprintf(
+		"link add wire type veth peer name %s netns /proc/%s/ns/net", c.name, m.boot.First()),
+		"link set wire up"}, []string{"link set " + c.name + " up"}
 	for i, a := range c.other {
 		device := "wire"
 		if i > 0 && a.IsSingleIP() {
 			device = "lo"
 		}
-		commands = append(commands, fmt.Sprintf("ip addr add %s dev %s %s", a, device, nodad(a)))
-	}
-	in := "nsenter --net=/proc/" + pid + "/ns/net ip "
-	commands = append(commands, in+"link set "+c.name+" up")
-	for _, a := range c.own {
-		commands = append(commands, fmt.Sprintf("%saddr add %s dev %s %s", in, a, c.name, nodad(a)))
+		there = append(there, fmt.Sprintf("addr add %s dev %s %s", a, device, nodad(a)))
 	}
 	for _, a := range c.own {
-		if a.IsSingleIP() {
-			commands = append(commands, fmt.Sprintf("ip route add %s dev wire", a))
-		}
-	}
-	for _, r := range c.routes {
-		i := slices.IndexFunc(c.own, func(p netip.Prefix) bool { return p.Addr().Is4() == r.Addr().Is4() })
-		commands = append(commands, fmt.Sprintf("ip route add %s via %s", r, c.own[i].Addr()))
+		here = append(here, fmt.Sprintf("addr add %s dev %s %s", a, c.name, nodad(a)))
 	}
 	if len(m.cards) == 1 {
 		for i, a := range c.other {
 			if i == 0 || a.Addr().Is4() != c.other[0].Addr().Is4() {
-				commands = append(commands, fmt.Sprintf("%sroute add default via %s", in, a.Addr()))
+				here = append(here, fmt.Sprintf("route add default via %s", a.Addr()))
 			}
 		}
 	}
-	if err := ns.Do(func() error { return run(strings.Join(commands, "\n")) }); err != nil {
+	var routes []string
+	for _, a := range c.own {
+		if a.IsSingleIP() {
+			routes = append(routes, fmt.Sprintf("route add %s dev wire", a))
+		}
+	}
+	for _, r := range c.routes {
+		i := slices.IndexFunc(c.own, func(p netip.Prefix) bool { return p.Addr().Is4() == r.Addr().Is4() })
+		routes = append(routes, fmt.Sprintf("route add %s via %s", r, c.own[i].Addr()))
+	}
+	script := batch("", there) + batch("nsenter --net=/proc/"+m.boot.First()+"/ns/net ", here)
+	if len(routes) > 0 {
+		script += batch("", routes)
+	}
+	if quiet {
+		script = prelude + "\nQUIET=1 hush\n" + script
+	}
+	if err := ns.Do(func() error { return run(script) }); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// batch returns a line of a script that runs commands of ip. in is a command that runs another one.
+func batch(in string, commands []string) string {
+	return in + "ip -batch - <<'END'\n" + strings.Join(commands, "\n") + "\nEND\n"
 }
 
 func nodad(p netip.Prefix) string {

@@ -92,17 +92,13 @@ var entered = regexp.MustCompile(`nsenter -t ([0-9]+) `)
 // and closes, and the number of commands that the copy rejected.
 func (m *machine) remedies(t *testing.T, s *situation) (trials []*ports.Trial, lines []string) {
 	t.Helper()
-	reports := map[uint16]*ports.Report{}
+	reports := m.reports(s, patience, portsOf(s.dials)...)
 	names := map[string]string{}
 	for name, pid := range m.places() {
 		names[pid] = name
 	}
 	for _, d := range s.dials {
-		port := d.to.Port()
-		if reports[port] == nil {
-			reports[port] = m.report(s, port)
-		}
-		p := pathOf(reports[port], d)
+		p := pathOf(reports[d.to.Port()], d)
 		if p == nil {
 			t.Fatalf("the report does not have %s", d)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/reach/collect"
 	"github.com/bridgetoll/bridgetoll/internal/reach/ports"
@@ -38,19 +40,30 @@ func TestReports(t *testing.T) {
 func (m *machine) compareReports(t *testing.T, s *situation, answers []string) (all *ports.Report,
 	reports map[uint16]*ports.Report) {
 	t.Helper()
-	all, reports = m.report(s, 0), map[uint16]*ports.Report{}
+	tryFor := time.Duration(0)
+	if len(s.says) > 0 { // of which some are remedies
+		tryFor = patience
+	}
+	reports = m.reports(s, tryFor, append(portsOf(s.dials), 0)...)
+	all = reports[0]
 	for i, d := range s.dials {
 		_, want, _ := strings.Cut(answers[i], ": ")
 		if !d.unlisted {
 			s.compareReport(t, "the list", all, d, want)
 		}
-		port := d.to.Port()
-		if reports[port] == nil {
-			reports[port] = m.report(s, port)
-		}
-		s.compareReport(t, "the port's report", reports[port], d, want)
+		s.compareReport(t, "the port's report", reports[d.to.Port()], d, want)
 	}
 	return all, reports
+}
+
+// portsOf returns the ports of dials, each once.
+func portsOf(dials []dial) (out []uint16) {
+	for _, d := range dials {
+		if !slices.Contains(out, d.to.Port()) {
+			out = append(out, d.to.Port())
+		}
+	}
+	return out
 }
 
 // checkTexts looks for the situation's texts in the reports.
@@ -266,49 +279,61 @@ func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
 	return false
 }
 
-// report returns the report on a port, or on every port if port is 0.
-func (m *machine) report(s *situation, port uint16) *ports.Report {
+// reports returns the reports on ports, of which 0 is the list. The machine is read once for all.
+func (m *machine) reports(s *situation, tryFor time.Duration, of ...uint16) (
+	out map[uint16]*ports.Report) {
 	m.t.Helper()
-	cmd := m.command(m.self, "report", strconv.Itoa(int(port)), s.client)
+	args := []string{m.self, "reports", s.client, tryFor.String()}
+	for _, port := range of {
+		args = append(args, strconv.Itoa(int(port)))
+	}
+	cmd := m.command(args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	b, err := cmd.Output()
-	r := &ports.Report{}
 	if err == nil {
-		err = json.Unmarshal(b, r)
+		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
 		m.t.Fatalf("%v: %s%s", err, b, &stderr)
 	}
-	return r
+	return out
 }
 
-// report writes the report of the machine around this process. Its containers are always listed.
-func report(args []string) error {
+// reports writes reports on the machine around this process. Its containers are always listed.
+func reports(client, tryFor string, of []string) error {
 	ctx := context.Background()
-	port, err := strconv.ParseUint(args[0], 10, 16)
+	facts, network, err := collect.Read(ctx)
 	if err != nil {
 		return err
 	}
-	f, network, err := collect.Read(ctx)
-	if err != nil {
+	facts.Contained = "" // even if the tests run in a container
+	if client != "" {
+		facts.Client, err = netip.ParseAddr(client)
+	}
+	var terr error
+	facts.TryFor, terr = time.ParseDuration(tryFor)
+	if err := errors.Join(err, terr); err != nil {
 		return err
 	}
-	f.Contained = "" // even if the tests run in a container
-	if args[1] != "" {
-		if f.Client, err = netip.ParseAddr(args[1]); err != nil {
+	homes := ports.Judge(facts, 0).Containers
+	out := map[uint16]*ports.Report{}
+	for _, text := range of {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
 			return err
 		}
+		f := *facts
+		if _, err := collect.Ask(ctx, &f, network, uint16(port)); err != nil {
+			return err
+		}
+		if f.Copy == nil {
+			return fmt.Errorf("there is no copy: %+v", f.Missing)
+		}
+		r := ports.Judge(&f, uint16(port))
+		r.Containers = homes
+		sentence.FillPorts(r)
+		out[uint16(port)] = r
 	}
-	f.TryFor = patience
-	if _, err := collect.Ask(ctx, f, network, uint16(port)); err != nil {
-		return err
-	}
-	if f.Copy == nil {
-		return fmt.Errorf("there is no copy: %+v", f.Missing)
-	}
-	r := ports.Judge(f, uint16(port))
-	r.Containers = ports.Judge(f, 0).Containers
-	sentence.FillPorts(r)
-	return json.NewEncoder(os.Stdout).Encode(r)
+	return json.NewEncoder(os.Stdout).Encode(out)
 }

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,10 +29,9 @@ const readyEnv = "BRIDGETOLL_TEST_READY"
 // deviceEnv has the device of the sockets of a server.
 const deviceEnv = "DEVICE"
 
-// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS",
-// "orphan ADDRESS" and "proxy FLAGS…" in the background, once they listen; "-plain NAME
-// PROTO/ADDRESS…" in the foreground; and the programs in the background themselves, whose first
-// argument begins with "-". ours is false for other arguments.
+// play runs what a script of a situation starts: by listening of the prelude "-serve NAME
+// PROTO/ADDRESS…", "-hang ADDRESS", "-orphan ADDRESS" and a docker-proxy's flags, and "-plain NAME
+// PROTO/ADDRESS…" otherwise; and what the tests run in a machine. ours is false for other arguments.
 func play(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -47,26 +45,18 @@ func play(args []string) (ours bool, err error) {
 		return true, traps()
 	case "inherit":
 		return true, inherit(args[1], args[2])
-	case "orphan":
-		return true, background("/run/bin/orphan", []string{"-orphan", args[1]})
 	case "-orphan":
 		return true, orphan(args[1])
 	case "-inherited":
 		return true, inherited(args[1])
-	case "report":
-		return true, report(args[1:])
+	case "reports":
+		return true, reports(args[1], args[2], args[3:])
 	case "tried":
 		return true, tried(args[1:])
 	case "judge":
 		return true, judge(strings.Join(args[1:], ""))
 	case "jailed":
 		return true, jailed(args[1])
-	case "serve":
-		return true, background("/run/bin/"+args[1], append([]string{"-serve"}, args[1:]...))
-	case "proxy":
-		return true, background("/run/bin/docker-proxy", args[1:])
-	case "hang":
-		return true, background("/run/bin/hung", []string{"-hang", args[1]})
 	case "-hang":
 		return true, hang(args[1])
 	case "-serve":
@@ -77,34 +67,6 @@ func play(args []string) (ours bool, err error) {
 		return true, proxy(args)
 	}
 	return false, nil
-}
-
-// background starts this program under another name and waits until it reports that it listens.
-func background(name string, args []string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := os.Symlink(self, name); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(name, args...)
-	cmd.ExtraFiles, cmd.Stderr = []*os.File{w}, os.Stderr
-	cmd.Env = append(os.Environ(), readyEnv+"=yes")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
-		return err
-	}
-	said, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil || said != "0\n" {
-		rest, _ := io.ReadAll(r)
-		return fmt.Errorf("%v: %w: %s%s", args, errors.New("it does not listen"), said, rest)
-	}
-	return nil
 }
 
 func serve(name string, at []string, record func(server) error) error {

@@ -29,7 +29,7 @@ type Network struct {
 func (n Network) Close() error { return n.ahead.Close() }
 
 // Read reads the facts about this machine and, as root, at the same time its network. What proxies
-// use is measured until Ask or Try has returned, of which the caller calls one, once, or Close. Read
+// use is measured until Ask or Try has returned, of which the caller calls one, or Close. Read
 // returns an error only if it cannot read the sockets.
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
@@ -61,7 +61,8 @@ func changed(before int64) []ports.Missing {
 // Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this
 // machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. If
 // it tries remedies for a port, it checks the report meanwhile, as Check does, and returns the
-// results. It returns an error only if ctx ends.
+// results. It returns an error only if ctx ends. For several ports in turn, it is called with a copy
+// of the facts for each.
 func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) (checks []ports.Check,
 	err error) {
 	defer n.rest()

@@ -1,14 +1,13 @@
 # What the scripts of the situations have in common. SELF is the test program.
 
 at() { # PLACE COMMAND…
-	local pid=$(cat /run/places/$1)
-	nsenter -t $pid -n "${@:2}"
+	nsenter -t $(</run/places/$1) -n "${@:2}"
 }
 
 nodad() { case $1 in *:*) echo nodad ;; esac; }
 
 hush() { # devices that are added get no addresses by themselves
-	[ -z "$QUIET" ] || sysctl -qw net.ipv6.conf.default.addr_gen_mode=1
+	[ -z "$QUIET" ] || echo 1 >/proc/sys/net/ipv6/conf/default/addr_gen_mode
 }
 
 wait_for() { # COMMAND…: until it succeeds
@@ -35,28 +34,35 @@ real_firewalld() { # BACKEND
 }
 
 cont() { # NAME [BRIDGE ADDRESS/BITS GATEWAY [DEVICE]]: a container; again: another of its devices
-	local name=$1 bridge=$2 addr=$3 gateway=$4 device=${5:-eth0}
+	local name=$1 bridge=$2 addr=$3 gateway=$4 device=${5:-eth0} commands=
 	if [ ! -e /run/places/$name ]; then
 		mkdir -p /run/idle
 		ln -sf $(command -v sleep) /run/idle/$name
 		setsid unshare -n /run/idle/$name infinity &
-		until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+		until [ ! /proc/$!/ns/net -ef /proc/self/ns/net ]; do sleep 0.01; done
 		echo $! >/run/places/$name
-		at $name bash -c "$(declare -f hush); hush; ip link set lo up"
+		[ -z "$QUIET" ] || at $name bash -c "$(declare -f hush); hush"
+		commands="link set lo up"
 	fi
-	[ -n "$bridge" ] || return 0
-	ip link add v$name${device#eth} type veth peer name $device netns $(cat /run/places/$name)
-	ip link set v$name${device#eth} master $bridge up
-	at $name ip addr add $addr dev $device $(nodad $addr)
-	at $name ip link set $device up
-	at $name ip route replace default via $gateway
+	if [ -n "$bridge" ]; then
+		local port=v$name${device#eth}
+		ip -batch - <<<"link add $port type veth peer name $device netns $(</run/places/$name)
+link set $port master $bridge up"
+		commands="$commands
+addr add $addr dev $device $(nodad $addr)
+link set $device up
+route replace default via $gateway"
+	fi
+	at $name ip -batch - <<<"$commands"
 }
 
 br() { # NAME ADDRESS/BITS…
-	ip link add $1 type bridge ${QUIET:+mcast_snooping 0}
-	for a in "${@:2}"; do ip addr add $a dev $1 $(nodad $a); done
-	ip link set $1 up
-	sysctl -qw net.ipv4.ip_forward=1
+	{
+		echo "link add $1 type bridge ${QUIET:+mcast_snooping 0}"
+		for a in "${@:2}"; do echo "addr add $a dev $1 $(nodad $a)"; done
+		echo "link set $1 up"
+	} | ip -batch -
+	echo 1 >/proc/sys/net/ipv4/ip_forward
 }
 
 docker0() { # two containers at Docker's bridge
@@ -65,8 +71,20 @@ docker0() { # two containers at Docker's bridge
 	cont app docker0 172.17.0.3/16 172.17.0.1
 }
 
+listening() { # PLACE NAME ARGUMENT…: starts SELF under a name, by AS, and waits until it listens
+	local said=
+	ln -sf self /run/bin/$2
+	read -r said < <(BRIDGETOLL_TEST_READY=yes exec setsid nsenter -t $(</run/places/$1) -n $AS \
+		/run/bin/$2 "${@:3}" 3>&1 </dev/null >&2) || true
+	[ "$said" = 0 ] || { echo "$2 does not listen: $said"; return 1; }
+}
+
 server() { # PLACE NAME PROTO/ADDRESS…
-	at $1 $SELF serve "${@:2}"
+	listening $1 $2 -serve "${@:2}"
+}
+
+proxy() { # FLAG…: a docker-proxy
+	listening machine docker-proxy "$@"
 }
 
 engine() { # [BRIDGE…]: the rules of a Docker Engine 20.10; with NOPROXY those without docker-proxy
@@ -115,10 +133,14 @@ publish() { # BRIDGE HOST-ADDRESS PORT ADDRESS PORT [PROTO]: as docker run -p
 	local b=$1 host=$2 port=$3 addr=$4 to=$5 proto=${6:-tcp} dst= in="! -i $1"
 	[ $host = 0.0.0.0 ] || dst="-d $host/32"
 	[ -z "$NOPROXY" ] || in=
-	iptables -t nat -A POSTROUTING -s $addr/32 -d $addr/32 -p $proto --dport $to -j MASQUERADE
-	iptables -t nat -A DOCKER $dst $in -p $proto --dport $port -j DNAT --to-destination $addr:$to
-	iptables -A DOCKER -d $addr/32 ! -i $b -o $b -p $proto --dport $to -j ACCEPT
-	[ -n "$NOPROXY" ] || $SELF proxy -proto $proto -host-ip $host -host-port $port -container-ip $addr -container-port $to
+	iptables-restore --noflush <<<"*nat
+-A POSTROUTING -s $addr/32 -d $addr/32 -p $proto --dport $to -j MASQUERADE
+-A DOCKER $dst $in -p $proto --dport $port -j DNAT --to-destination $addr:$to
+COMMIT
+*filter
+-A DOCKER -d $addr/32 ! -i $b -o $b -p $proto --dport $to -j ACCEPT
+COMMIT"
+	[ -n "$NOPROXY" ] || proxy -proto $proto -host-ip $host -host-port $port -container-ip $addr -container-port $to
 }
 
 daemon() { # FLAGS…: a Docker Engine
@@ -129,11 +151,8 @@ daemon() { # FLAGS…: a Docker Engine
 	fi
 	dockerd --data-root /run/d/data --exec-root /run/d/exec --pidfile /run/d/pid \
 		-H unix:///run/d/sock "$@" >/run/d/log 2>&1 &
-	for i in $(seq 600); do
-		! docker info >/dev/null 2>&1 || break
-		sleep 0.1
-	done
-	docker info >/dev/null || { tail /run/d/log; return 1; }
+	wait_for [ -S /run/d/sock ]
+	wait_for docker info || { tail /run/d/log; return 1; }
 	tar -C /run/empty -c . | docker import - empty >/dev/null
 }
 
