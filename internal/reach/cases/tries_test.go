@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -18,7 +19,7 @@ import (
 )
 
 // TestTries compares what toll ports --try says about a change with what real clients get after the
-// change was made.
+// change was made, and with what toll ports --against says then.
 func TestTries(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -62,6 +63,7 @@ func TestTries(t *testing.T) {
 					t.Errorf("%q is not in %q", line, text)
 				}
 			}
+			m.compareAgainst(t, s)
 		})
 	}
 }
@@ -70,10 +72,14 @@ func TestTries(t *testing.T) {
 const settled = "\nfor i in $(seq 600); do\n" +
 	"bridge link | grep -qE 'state (listening|learning)' || break; sleep 0.1; done\n"
 
-// tried returns the report on the situation's commands, and its sentences.
+// untried is the file of the machine before the commands.
+const untried = "/run/untried.json"
+
+// tried returns the report on the situation's commands, and its sentences. It saves the machine
+// before them.
 func (m *machine) tried(s *situation) (*ports.Report, []string) {
 	m.t.Helper()
-	cmd := m.command(m.self, "tried", s.try, s.client)
+	cmd := m.command(m.self, "tried", s.try, s.client, untried)
 	b, err := cmd.Output()
 	var got triedReport
 	if err == nil {
@@ -90,13 +96,15 @@ type triedReport struct {
 	Text   []string
 }
 
-// tried writes the report on commands that are tried in a copy of the machine around this process.
+// tried writes the report on commands that are tried in a copy of the machine around this process,
+// which it saves to a file.
 func tried(args []string) error {
 	ctx := context.Background()
 	f, network, err := collect.Read(ctx)
 	if err != nil {
 		return err
 	}
+	contained := f.Contained
 	f.Contained = "" // even if the tests run in a container
 	f.Everything = true
 	if args[1] != "" {
@@ -112,41 +120,33 @@ func tried(args []string) error {
 		return fmt.Errorf("there is no copy: %+v", f.Missing)
 	}
 	sentence.FillPorts(r)
-	return json.NewEncoder(os.Stdout).Encode(triedReport{r, r.Tried.Text(r.Changes)})
+	f.Contained = contained
+	saved, err := os.Create(args[2])
+	if err != nil {
+		return err
+	}
+	return errors.Join(collect.Save(ctx, saved, f), saved.Close(),
+		json.NewEncoder(os.Stdout).Encode(triedReport{r, r.Tried.Text(r.Changes)}))
 }
 
-// TestAgainst makes the changes that TestTries only tries: compared with the machine before, toll
-// ports gives the same causes.
-func TestAgainst(t *testing.T) {
-	if os.Geteuid() != 0 {
-		pathtest.SkipOrFail(t, "namespaces of a machine need root")
+// compareAgainst compares the causes that toll ports gives for what has changed since the machine
+// was saved with those expected.
+func (m *machine) compareAgainst(t *testing.T, s *situation) {
+	t.Helper()
+	if len(s.says) == 0 {
+		return
 	}
-	t.Parallel()
-	toll := pathtest.Toll(t)
-	for _, s := range situations(t, "tries/*") {
-		if len(s.says) == 0 {
+	out, err := m.command(pathtest.Toll(t), "ports", "--against", untried).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text := strings.Join(strings.Fields(string(out)), " ")
+	for _, line := range s.says {
+		if strings.HasPrefix(line, "Container ") { // only --try knows what changed in one
 			continue
 		}
-		t.Run(s.name, func(t *testing.T) {
-			m := start(t, s)
-			const old = "/run/old.json"
-			if out, err := m.command(toll, "ports", "--save", old).CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			m.sh(s.try)
-			out, err := m.command(toll, "ports", "--against", old).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			text := strings.Join(strings.Fields(string(out)), " ")
-			for _, line := range s.says {
-				if strings.HasPrefix(line, "Container ") { // only --try knows what changed in one
-					continue
-				}
-				if _, cause, _ := strings.Cut(line, "): "); !strings.Contains(text, cause) {
-					t.Errorf("%q is not in\n%s", cause, out)
-				}
-			}
-		})
+		if _, cause, _ := strings.Cut(line, "): "); !strings.Contains(text, cause) {
+			t.Errorf("%q is not in\n%s", cause, out)
+		}
 	}
 }
