@@ -7,15 +7,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/reach/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
-// expect dials and compares the outcome; socket -1 is any lack of an answer.
+// expect dials and compares the outcome; socket -1 is any lack of an answer. Another lack of an answer
+// may be a busy machine's, on which it dials again.
 func (s *site) expect(r *replica.Session, c replica.Client, to string, socket int) {
 	s.t.Helper()
-	a := s.dial(r, c, to)
+	var a replica.Answer
+	testwait.Met(time.Minute, func() bool {
+		a = s.dial(r, c, to)
+		return socket < 0 || len(a.Outcomes) != 1 || !a.Outcomes[0].Doubtful()
+	})
 	if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != socket || a.Outcomes[0].Got == replica.Failed {
 		s.t.Errorf("%+v to %s: %+v", c, to, a)
 	}
