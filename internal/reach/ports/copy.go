@@ -206,6 +206,12 @@ func (c *Copy) Scans() (out []replica.Scan) {
 		c.left("ports that only rules redirect, in "+units.Plural(more, "more scan"),
 			"too many networks and addresses", "toll ports PORT")
 	}
+	if s := c.Machine.Spaces[0]; c.f.Changed || s.Redirects("udp") {
+		for _, x := range out[:len(out):len(out)] {
+			x.UDP = true
+			out = append(out, x)
+		}
+	}
 	return out
 }
 
@@ -213,16 +219,17 @@ func (c *Copy) left(what, why, remedy string) {
 	c.Left = append(c.Left, Missing{What: what, Why: why, Remedy: remedy})
 }
 
-// Found adds the ports on which a scan got an answer.
+// Found adds the ports that a scan found.
 func (c *Copy) Found(s replica.Scan, ports []uint16) {
-	any := netip.IPv4Unspecified()
+	any, proto := netip.IPv4Unspecified(), "tcp"
 	if s.To.Is6() {
 		any = netip.IPv6Unspecified()
 	}
+	if s.UDP {
+		proto = "udp"
+	}
 	for _, p := range ports {
-		if x := (service{"tcp", netip.AddrPortFrom(any, p)}); !slices.Contains(c.found, x) {
-			c.found = append(c.found, x)
-		}
+		c.found = once(c.found, service{proto, netip.AddrPortFrom(any, p)})
 	}
 }
 

@@ -53,6 +53,9 @@ func tryOn(m *replica.Machine, f *Facts, port uint16, singled []int, changes ...
 		return out
 	}
 	for _, s := range c.Scans() {
+		if s.UDP { // no rule redirects any
+			continue
+		}
 		var found []uint16
 		for port := range uint16(10000) {
 			q := replica.Dial{Client: s.Client, Proto: "tcp", To: netip.AddrPortFrom(s.To, port)}

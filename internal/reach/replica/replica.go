@@ -103,10 +103,11 @@ type Client struct {
 	Source netip.Addr `json:"source"`
 }
 
-// Scan is an address all of whose TCP ports are tried from a place.
+// Scan is an address all of whose ports are tried from a place.
 type Scan struct {
 	Client Client     `json:"client"`
 	To     netip.Addr `json:"to"`
+	UDP    bool       `json:"udp,omitempty"` // else TCP
 }
 
 // Dial is a connection to make, or a datagram to send.

@@ -189,7 +189,8 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 }
 
 // Scan returns for each scan the TCP ports of the address that answer the client, or would answer
-// without filters. It may miss ports of rules that compare a port under a mask.
+// without filters, or the UDP ports that rules redirect. It may miss ports of rules that compare a
+// port under a mask.
 func (s *Session) Scan(ctx context.Context, scans ...Scan) ([][]uint16, error) {
 	out := make([][]uint16, len(scans))
 	var which []int

@@ -335,8 +335,9 @@ func (c *machine) Scan(ctx context.Context, scans []replica.Scan) (out [][]uint1
 		}
 		if ns, source, nowhere := c.place(x.Client, x.To); nowhere == nil {
 			todo = append(todo, x)
-			calls = append(calls, dial.Call{From: ns, Source: source, Proto: "tcp",
-				To: netip.AddrPortFrom(x.To, 1)})
+			calls = append(calls, dial.Call{From: ns, Source: source,
+				Proto: map[bool]string{false: "tcp", true: "udp"}[x.UDP],
+				To:    netip.AddrPortFrom(x.To, 1)})
 		}
 	}
 	if len(todo) > 0 {

@@ -20,9 +20,10 @@ import (
 )
 
 // scanner sends SYN segments by a raw socket. If one is answered, the client's kernel answers with
-// RST, because it does not know the connection.
+// RST, because it does not know the connection. Of UDP it sends datagrams that nobody answers.
 type scanner struct {
 	net     *Net
+	proto   string // "tcp" or "udp"
 	from    *netns.NS
 	all     *scanners   // those of the same call of Net.Scan
 	ruled   []*netns.NS // others redirect no packets, and track no connections
@@ -44,13 +45,14 @@ const (
 	scanPart  = 64   // segments between two reads of answers
 	scanCheck = 8192 // segments between two checks of connection tracking
 
-	// The kernel keeps a connection that was reset for ten seconds.
+	// The kernel keeps a connection that was reset for ten seconds, unless a rule sets another
+	// timeout. A copy does not have the machine's.
 	scanKept = 3 * time.Second
 )
 
-// Scan returns for each call, in order, the TCP ports of its address that answer the client or that
-// rules redirect, wherever they lead. The calls' own ports do not matter. ruled has the namespaces
-// with rules. The Net must not be used concurrently.
+// Scan returns for each call, in order, the ports of its address that rules redirect, wherever they
+// lead, and the TCP ports that answer the client. The calls' own ports do not matter. ruled has the
+// namespaces with rules. The Net must not be used concurrently.
 func (n *Net) Scan(ctx context.Context, calls []Call, ports []uint16, ruled []*netns.NS) (
 	out [][]uint16, err error) {
 	if err := n.prepare(calls); err != nil {
@@ -64,12 +66,20 @@ func (n *Net) Scan(ctx context.Context, calls []Call, ports []uint16, ruled []*n
 	}()
 	for _, c := range calls {
 		addr := c.To.Addr().Unmap()
-		s := &scanner{net: n, from: c.From, addr: addr, six: addr.Is6(), raw: -1, holder: -1,
-			all: all, ruled: ruled, open: map[uint16]bool{}, replied: map[uint16]bool{}}
+		s := &scanner{net: n, proto: c.Proto, from: c.From, addr: addr, six: addr.Is6(), raw: -1,
+			holder: -1, all: all, ruled: ruled, open: map[uint16]bool{}, replied: map[uint16]bool{}}
 		all.list = append(all.list, s)
-		if err := s.run(ctx, c, ports); err != nil {
+		if c.Proto == "udp" {
+			err = s.datagrams(ctx, c, ports)
+		} else {
+			err = s.run(ctx, c, ports)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("scan %s: %w", addr, err)
 		}
+	}
+	if err := all.repeat(ctx, ports); err != nil {
+		return nil, err
 	}
 	if err := all.redirected(ruled); err != nil {
 		return nil, err
@@ -111,13 +121,10 @@ func (s *scanner) run(ctx context.Context, c Call, ports []uint16) error {
 	return err
 }
 
-// prepare opens the sockets. It must be called in the client's thread.
-func (s *scanner) prepare(c Call) error {
+// reserve opens the socket that has the port from which s sends. It must be called in the client's
+// thread.
+func (s *scanner) reserve(c Call) error {
 	ip := c.To.Addr()
-	sa, err := sockaddr(netip.AddrPortFrom(ip, 0))
-	if err != nil {
-		return err
-	}
 	// A connected UDP socket shows the source address that the kernel chooses.
 	probe, err := newSocket("udp", ip)
 	if err != nil {
@@ -140,13 +147,77 @@ func (s *scanner) prepare(c Call) error {
 	if err != nil {
 		return err
 	}
-	if s.holder, err = newSocket("tcp", ip); err != nil {
+	if s.holder, err = newSocket(s.proto, ip); err != nil {
 		return err
 	}
 	if err := unix.Bind(s.holder, bound); err != nil {
 		return err
 	}
-	port := local(s.holder).Port()
+	s.source = netip.AddrPortFrom(src.Unmap(), local(s.holder).Port())
+	return nil
+}
+
+// datagrams sends a datagram to each port. Only the tables of connection tracking show what rules
+// did to it: stand-ins do not answer it.
+func (s *scanner) datagrams(ctx context.Context, c Call, ports []uint16) error {
+	err := s.from.Do(func() error { return s.reserve(c) })
+	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.sendDatagrams(ctx, ports)
+}
+
+func (s *scanner) sendDatagrams(ctx context.Context, ports []uint16) error {
+	return s.each(ctx, ports, func(port uint16) error {
+		to, err := sockaddr(netip.AddrPortFrom(s.addr, port))
+		if err == nil {
+			_ = unix.Sendto(s.holder, []byte{0}, 0, to) // repeat sends it again
+		}
+		return err
+	})
+}
+
+// each calls send for each port. In between, it saves what the kernel may forget.
+func (s *scanner) each(ctx context.Context, ports []uint16, send func(uint16) error) error {
+	for i, p := range ports {
+		if i%scanPart == 0 {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if err := s.all.keep(s.ruled); err != nil {
+				return err
+			}
+			s.read()
+		}
+		if i%scanCheck == 0 {
+			if err := s.makeRoom(); err != nil {
+				return err
+			}
+		}
+		if err := send(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare opens the sockets. It must be called in the client's thread.
+func (s *scanner) prepare(c Call) error {
+	if err := s.reserve(c); err != nil {
+		return err
+	}
+	ip, port := c.To.Addr(), s.source.Port()
+	sa, err := sockaddr(netip.AddrPortFrom(ip, 0))
+	if err != nil {
+		return err
+	}
+	bound, err := sockaddr(netip.AddrPortFrom(s.source.Addr(), 0))
+	if err != nil {
+		return err
+	}
 	s.raw, err = unix.Socket(family(ip), unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
 		unix.IPPROTO_TCP)
 	if err != nil {
@@ -161,8 +232,7 @@ func (s *scanner) prepare(c Call) error {
 	if err := unix.Connect(s.raw, sa); err != nil {
 		return err
 	}
-	s.source = netip.AddrPortFrom(src.Unmap(), port)
-	s.compose(src, ip.Unmap(), port)
+	s.compose(s.source.Addr(), ip.Unmap(), port)
 	return nil
 }
 
@@ -215,24 +285,8 @@ func (s *scanner) close() {
 // scan sends a segment to each port and waits until all have replied, at most for wait.
 func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) error {
 	all := len(s.replied) + len(ports)
-	for i, p := range ports {
-		if i%scanPart == 0 {
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			if err := s.all.keep(s.ruled); err != nil {
-				return err
-			}
-			s.read()
-		}
-		if i%scanCheck == 0 {
-			if err := s.makeRoom(); err != nil {
-				return err
-			}
-		}
-		if err := s.send(p); err != nil {
-			return err
-		}
+	if err := s.each(ctx, ports, s.send); err != nil {
+		return err
 	}
 	err := s.net.attempt(ctx, nil, manner{least: wait, look: func() error {
 		if s.read(); len(s.replied) >= all {
@@ -268,7 +322,11 @@ func (s *scanner) send(port uint16) error {
 	return nil
 }
 
+// read reads segments; of UDP there are none.
 func (s *scanner) read() {
+	if s.raw < 0 {
+		return
+	}
 	var b [128]byte
 	var control [64]byte
 	for {
@@ -310,32 +368,51 @@ type scanners struct {
 // machine, or where nothing listens. It asks at once for all scans, because the kernel looks through
 // the connections of all namespaces.
 func (all *scanners) redirected(ruled []*netns.NS) error {
-	by := map[netip.AddrPort][]*scanner{}
+	by := map[string]map[netip.AddrPort][]*scanner{}
 	for _, s := range all.list {
 		if s.source.IsValid() {
-			by[s.source] = append(by[s.source], s)
+			if by[s.proto] == nil {
+				by[s.proto] = map[netip.AddrPort][]*scanner{}
+			}
+			by[s.proto][s.source] = append(by[s.proto][s.source], s)
 		}
 	}
-	for _, ns := range ruled {
-		if len(by) == 0 {
-			break
-		}
-		err := ns.Do(func() error {
-			_, err := conntrack.Translations("tcp", func(t conntrack.Translation) bool {
-				for _, s := range by[t.From] {
-					if t.To.Addr() == s.addr && t.Now != t.To {
-						s.open[t.To.Port()] = true
+	for proto, from := range by {
+		for _, ns := range ruled {
+			err := ns.Do(func() error {
+				_, err := conntrack.Translations(proto, func(t conntrack.Translation) bool {
+					for _, s := range from[t.From] {
+						if t.To.Addr() == s.addr && t.Now != t.To {
+							s.open[t.To.Port()] = true
+						}
 					}
-				}
-				return false
+					return false
+				})
+				return err
 			})
-			return err
-		})
-		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
-			return err
+			if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// repeat sends all datagrams once more, because those were lost that came while neighbours were
+// resolved, and waits until they have arrived.
+func (all *scanners) repeat(ctx context.Context, ports []uint16) error {
+	for _, s := range all.list {
+		if s.proto != "udp" || !s.source.IsValid() {
+			continue
+		}
+		if err := s.sendDatagrams(ctx, ports); err != nil {
+			return fmt.Errorf("scan %s: %w", s.addr, err)
+		}
+	}
+	if !slices.ContainsFunc(all.list, func(s *scanner) bool { return s.proto == "udp" }) {
+		return nil
+	}
+	return all.list[0].net.attempt(ctx, nil, manner{least: scanWait})
 }
 
 // keep calls redirected before the kernel forgets what a slow machine's earlier segments met.

@@ -68,3 +68,33 @@ func TestScanOfAllPorts(t *testing.T) {
 		}
 	})
 }
+
+// Of UDP, a scan finds the ports that rules redirect, whether anybody listens there or not.
+func TestScanOfDatagrams(t *testing.T) {
+	l := newLAN(t)
+	l.run(l.machine, `
+		iptables -t nat -A PREROUTING -d 192.0.2.10 -p udp --dport 3000:3010 -j DNAT --to-destination 172.17.0.2:80
+		iptables -t nat -A PREROUTING -d 192.0.2.10 -p udp --dport 65535 -j REDIRECT --to-ports 9
+		iptables -t nat -A PREROUTING -d 192.0.2.10 -p tcp --dport 4000 -j REDIRECT --to-ports 9
+		iptables -t nat -A OUTPUT -d 192.0.2.10 -p udp --dport 1 -j DNAT --to-destination 172.17.0.2:80
+		iptables -I INPUT -p udp --dport 5000 -j ACCEPT`)
+	n := l.open(udp(inMachine, "0.0.0.0:53"), udp(inK2, "0.0.0.0:80"))
+	all := []uint16{1, 4000, 5000, 53}
+	for p := uint16(2990); p < 3020; p++ {
+		all = append(all, p)
+	}
+	for p := uint16(20000); p < 21000; p++ { // more than wait for a neighbour to be resolved
+		all = append(all, p)
+	}
+	all = append(all, 65535)
+	call := func(from *netns.NS, addr string) Call {
+		return Call{From: from, Proto: "udp", To: netip.AddrPortFrom(ip(addr), 0)}
+	}
+	outer := []uint16{3000, 3001, 3002, 3003, 3004, 3005, 3006, 3007, 3008, 3009, 3010, 65535}
+	got, err := n.Scan(t.Context(), []Call{call(l.other, "192.0.2.10"), call(l.k3, "192.0.2.10"),
+		call(l.machine, "192.0.2.10"), call(l.other, "203.0.113.1")}, all, []*netns.NS{l.machine})
+	want := [][]uint16{outer, outer, {1}, nil}
+	if err != nil || !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("%d, %v, not %d", got, err, want)
+	}
+}
