@@ -72,7 +72,7 @@ func (f *Facts) faces(q asked) bool {
 	near := slices.ContainsFunc(card.Addrs, func(p netip.Prefix) bool {
 		return p.Contains(q.at.Addr())
 	})
-	return near || q.server == nil && q.router && !q.at.Addr().IsPrivate()
+	return near || q.near(q.at.Addr()) || q.server == nil && q.router && !q.at.Addr().IsPrivate()
 }
 
 // admitsNot reports whether a device drops what comes from the address because no peer may have it.

@@ -16,13 +16,14 @@ type place struct {
 	kind      Client // OwnAddr: this machine
 	client    replica.Client
 	from      string
-	bridge    string       // a container's bridge, or a name of its network
-	addrs     []netip.Addr // this machine's addresses in that network; all for this machine
-	router    bool         // behind a router
-	container *Container   // an existing one; nil: a new one
-	self      bool         // it has the port's server
-	single    bool         // rules may treat it differently from others of its network
-	network   string       // the name of the bridge's network
+	bridge    string         // a container's bridge, or a name of its network
+	addrs     []netip.Addr   // this machine's addresses in that network; all for this machine
+	router    bool           // behind a router
+	container *Container     // an existing one; nil: a new one
+	self      bool           // it has the port's server
+	single    bool           // rules may treat it differently from others of its network
+	network   string         // the name of the bridge's network
+	nets      []netip.Prefix // of containers that a machine reaches directly, besides the card's
 }
 
 // The words for a machine at a card, and for one behind the card's router.

@@ -27,7 +27,7 @@ func (c *Copy) plan() {
 	}
 	places, single := map[bool][]place{}, c.single()
 	for _, six := range []bool{false, true} {
-		places[six] = slices.Concat(c.f.places(six), c.unbridged(six), single[six])
+		places[six] = slices.Concat(c.f.places(six), c.beside(six), c.unbridged(six), single[six])
 	}
 	c.planBridges()
 	c.planUnmasqueraded()
@@ -47,6 +47,9 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 	primary, _ := c.f.address(six)
 	first, hosts := map[Client]bool{}, c.f.hosting()
 	for _, p := range places {
+		if len(p.addrs) == 0 && p.nets != nil {
+			continue
+		}
 		add := func(tier int, kind Client, a netip.Addr) {
 			if a.IsValid() {
 				c.ask(asked{service: service{proto, netip.AddrPortFrom(a, port)}, place: p,
@@ -193,7 +196,8 @@ func (c *Copy) planInside(places map[bool][]place) {
 				if kind == Neighbour && p.bridge != home {
 					kind = Foreign
 				}
-				if published && kind != Remote || p.router || p.container == x {
+				if published && kind != Remote || p.router || p.container == x ||
+					len(p.addrs) == 0 && p.nets != nil && !p.near(to.Addr()) {
 					continue
 				}
 				tier := network

@@ -75,6 +75,10 @@ type survey struct {
 	own      map[device][]netip.Prefix
 	gates    map[device][]netip.Addr // see segment
 	taken    map[netip.Addr]bool     // addresses of the machine, its containers and routers
+	// residents has, by bridge, the addresses of containers there of a family of which it has none
+	// itself; routers has the containers' gateways.
+	residents map[device][]netip.Prefix
+	routers   map[device][]netip.Addr
 }
 
 func surveyed(m *replica.Machine) *survey {
@@ -115,11 +119,52 @@ func surveyed(m *replica.Machine) *survey {
 			}
 		}
 	}
+	s.findResidents(m)
 	for i := range m.Spaces {
 		s.findSegments(m, i)
 	}
 	s.findTrunks(m)
 	return s
+}
+
+func (s *survey) findResidents(m *replica.Machine) {
+	s.residents, s.routers = map[device][]netip.Prefix{}, map[device][]netip.Addr{}
+	addresses := map[netip.Addr]bool{}
+	for _, own := range s.own {
+		for _, p := range own {
+			addresses[p.Addr()] = true
+		}
+	}
+	for i := range m.Spaces {
+		for _, l := range m.Spaces[i].Links {
+			at, port := m.Other(i, l)
+			if !l.Pair() || port == nil || port.Master == 0 || at == i {
+				continue
+			}
+			on, in := s.roots[device{at, port.Index}], device{i, l.Index}
+			for _, p := range s.own[in] {
+				if !slices.ContainsFunc(s.own[on], func(o netip.Prefix) bool {
+					return o.Addr().Is4() == p.Addr().Is4() && !o.Addr().IsLinkLocalUnicast()
+				}) {
+					s.residents[on] = append(s.residents[on], p)
+				}
+			}
+			for _, g := range s.gates[in] {
+				if !addresses[g] && !g.IsLinkLocalUnicast() {
+					s.routers[on] = append(s.routers[on], g)
+				}
+			}
+		}
+	}
+}
+
+// ownAt returns the addresses of this machine and its containers in a device's network.
+func (s *survey) ownAt(on device) []netip.Prefix {
+	return append(slices.Clip(s.own[on]), s.residents[on]...)
+}
+
+func (s *survey) gatesAt(on device) []netip.Addr {
+	return append(slices.Clip(s.gates[on]), s.routers[on]...)
 }
 
 // root returns the bridge of a port, the parent of a macvlan, or else the device itself.
@@ -156,7 +201,7 @@ func (s *survey) findSegments(m *replica.Machine, space int) {
 			return cmp.Compare(rankOf(a, m.Spaces[space].Blocks(a)), rankOf(b, m.Spaces[space].Blocks(b)))
 		})
 		s.add(&segment{space: space, cards: cards[on][:1], roots: []device{on},
-			own: s.own[on], gates: s.gates[on]})
+			own: s.ownAt(on), gates: s.gatesAt(on)})
 	}
 }
 

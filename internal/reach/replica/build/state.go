@@ -79,7 +79,7 @@ func (c *machine) surveyAgain() error {
 				return
 			}
 			s.roots = append(s.roots, root)
-			s.own, s.gates = append(s.own, now.own[root]...), append(s.gates, now.gates[root]...)
+			s.own, s.gates = append(s.own, now.ownAt(root)...), append(s.gates, now.gatesAt(root)...)
 		}
 		for i, card := range s.cards {
 			links := c.from.Spaces[s.space].Links
