@@ -69,6 +69,26 @@ func (m *Machine) Other(space int, l link.Saved) (int, *link.Saved) {
 	return 0, nil
 }
 
+// ruledBelow returns the device below a VLAN of a VLAN that has rules, or "".
+func (m *Machine) ruledBelow(space int, l link.Saved) string {
+	at, below := m.Other(space, l)
+	if l.Kind != "vlan" || below == nil || below.Kind != "vlan" {
+		return ""
+	}
+	for range m.Spaces[at].Links { // VLANs of a hostile file may be in a circle
+		switch {
+		case below == nil:
+			return ""
+		case m.Spaces[at].Nft.Hooks(below.Name):
+			return below.Name
+		case below.Kind != "vlan":
+			return ""
+		}
+		at, below = m.Other(at, *below)
+	}
+	return ""
+}
+
 // beside returns the devices that packets also cross which cross a device of a namespace: the
 // bridge, bond or VRF that it belongs to and, below it, the device of a VLAN or macvlan and the
 // ports of a bridge or bond that may lead to other machines.

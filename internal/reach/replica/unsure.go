@@ -34,11 +34,16 @@ func (s *Session) findDoubts() (out [][]doubt, at []services) {
 			}
 		}
 		at[i].moves = len(at[i].all) > 0 && space.Redirects("")
-		for _, l := range space.Links { // a copy has no bonds, so packets do not cross their ports
+		// A copy has no bonds, and no VLANs of VLANs, so packets do not cross what is below them.
+		for _, l := range space.Links {
 			on, ok := link.ByIndex(space.Links, l.Master)
 			if ok && on.Kind != "bridge" && on.Kind != "vrf" && space.Nft.Hooks(l.Name) {
 				out[i] = append(out[i], doubt{device: l.Name,
 					text: fmt.Sprintf("rules at %s, a port of %s", l.Name, on.Name)})
+			}
+			if below := s.machine.ruledBelow(i, l); below != "" {
+				out[i] = append(out[i], doubt{device: l.Name,
+					text: fmt.Sprintf("rules at %s, below %s", below, l.Name)})
 			}
 		}
 	}

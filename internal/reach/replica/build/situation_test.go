@@ -176,8 +176,8 @@ func TestBridgesVLAN(t *testing.T) {
 	}
 }
 
-// A copy has no bonds, so its packets miss the rules at a bond's port.
-func TestBondsPort(t *testing.T) {
+// A copy has neither bonds nor VLANs of VLANs, so its packets miss the rules at what is below them.
+func TestRulesBelow(t *testing.T) {
 	s := newSite(t)
 	s.ip(0, "link add p0 type veth peer name p1")
 	s.in(s.spaces[0], "nft add table netdev x ; "+
@@ -188,13 +188,25 @@ func TestBondsPort(t *testing.T) {
 		return slices.IndexFunc(links, func(l link.Saved) bool { return l.Name == name })
 	}
 	eth0, p0 := &links[at("eth0")], &links[at("p0")]
-	eth0.Kind, p0.Kind, p0.Parent, p0.Master = "bond", "", 0, eth0.Index
-	r := s.start(m, socket(0, "0.0.0.0:9000"))
-	for from, want := range map[replica.Client][]string{
-		{Card: "eth0"}: {"rules at p0, a port of eth0"}, {Bridge: "docker0"}: nil} {
-		a := s.dial(r, from, "192.0.2.10:9000")
-		if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || !slices.Equal(a.Unsure, want) {
-			t.Errorf("%+v: %+v", from, a)
+	p0.Parent = 0
+	for _, c := range []struct {
+		make func()
+		want string
+	}{
+		{func() { eth0.Kind, p0.Kind, p0.Master = "bond", "", eth0.Index }, "rules at p0, a port of eth0"},
+		{func() {
+			eth0.Kind, eth0.Parent, eth0.ParentSpace = "vlan", p0.Index, link.Here
+			p0.Kind, p0.Master = "vlan", 0
+		}, "rules at p0, below eth0"},
+	} {
+		c.make()
+		r := s.start(m, socket(0, "0.0.0.0:9000"))
+		for from, want := range map[replica.Client][]string{{Card: "eth0"}: {c.want},
+			{Bridge: "docker0"}: nil} {
+			a := s.dial(r, from, "192.0.2.10:9000")
+			if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || !slices.Equal(a.Unsure, want) {
+				t.Errorf("%+v: %+v", from, a)
+			}
 		}
 	}
 }
