@@ -85,6 +85,7 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	c := &Copy{Machine: m, f: f, port: port, singled: sync.OnceValue(m.Singled)}
 	go c.singled() // while the copy is built
 	f.Copy = c
+	f.makeIndex()
 	seen := map[replica.Socket]bool{}
 	add := func(space int, l Listener, home *Container) {
 		s := replica.Socket{Space: space, Proto: l.Proto, Addr: l.Addr, V6Only: l.V6Only,
@@ -371,7 +372,7 @@ func (c *Copy) unclear(q asked) bool {
 	case replica.Connected, replica.Failed:
 		return false
 	case replica.Refused:
-		_, taken := listens(c.f.Listeners, q.proto, q.at)
+		_, taken := c.f.listens(q.proto, q.at)
 		return taken || q.server != nil || q.bridge != "" || c.port != 0 ||
 			c.f.publishedAt(q.service) || c.redirected(q.service)
 	}
@@ -387,11 +388,7 @@ func (c *Copy) redirected(s service) bool {
 }
 
 func (f *Facts) publishedAt(s service) bool {
-	return slices.ContainsFunc(f.Containers, func(c Container) bool {
-		return slices.ContainsFunc(c.Published, func(p Published) bool {
-			return p.Proto == s.proto && p.Host.Port() == s.at.Port()
-		})
-	})
+	return f.indexed().publishedOn[portOfService(s)]
 }
 
 // Explain records the answers to the connections of Lost, in their order.

@@ -54,6 +54,8 @@ type Facts struct {
 	Before *Copy `json:"-"`
 	// Changed means that commands changed the machine in a copy; see After.
 	Changed bool `json:"-"`
+
+	index *index // nil, or of earlier facts: see indexed
 }
 
 // Known reports what could be read.

@@ -44,7 +44,7 @@ func fill(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).Tag.Get("json") != "-" {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 				fill(t, v.Field(i))
 			}
 		}

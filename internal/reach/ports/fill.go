@@ -344,7 +344,7 @@ func (f *Facts) supposeFrom(r *Row, six bool) {
 		o := outcome{f: f, q: asked{service: service{r.Proto, to}, place: x.from, kind: x.kind},
 			out: Path{Client: x.kind, Dial: to.String(), Hops: []Hop{}}}
 		o.doubt(Reason{Code: Untried})
-		l, ok := listens(f.Listeners, r.Proto, to)
+		l, ok := f.listens(r.Proto, to)
 		switch {
 		case ok && l.Addr.Addr() != r.addr:
 			continue // another row's

@@ -82,8 +82,8 @@ func pastProxy(nat bool) string {
 }
 
 func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
-	for _, c := range f.Connections {
-		if c.PID == p.PID && c.Local.Port() == p.Host.Port() {
+	for _, c := range f.indexed().carried[p.PID] {
+		if c.Local.Port() == p.Host.Port() {
 			bytes, connections = bytes+c.Bytes, connections+1
 		}
 	}

@@ -69,9 +69,10 @@ func (f *Facts) behind(p Proxy) (Container, bool) {
 }
 
 func (f *Facts) inSpace(space string) (Container, bool) {
-	for _, c := range f.Containers {
+	for i := range f.Containers {
+		c := &f.Containers[i]
 		if space != "" && c.Space == space && c.PID != 0 && c.Shares == "" {
-			return c, true
+			return *c, true
 		}
 	}
 	return Container{}, false
@@ -88,14 +89,11 @@ func (c Container) linked(space string, rootless bool) bool {
 }
 
 func (f *Facts) find(a netip.Addr, space string, rootless bool) (Container, bool) {
-	for _, c := range f.Containers {
-		if !c.linked(space, rootless) || c.Host || c.Shares != "" || c.PID == 0 {
-			continue
-		}
-		for _, own := range c.Addrs {
-			if own == a {
-				return c, true
-			}
+	for i := range f.Containers {
+		c := &f.Containers[i]
+		if slices.Contains(c.Addrs, a) && c.linked(space, rootless) && !c.Host && c.Shares == "" &&
+			c.PID != 0 {
+			return *c, true
 		}
 	}
 	return Container{}, false
@@ -113,55 +111,68 @@ func (f *Facts) sharing(c Container) []Container {
 }
 
 func (f *Facts) byID(id string) (Container, bool) {
-	for _, c := range f.Containers {
-		if id != "" && c.ID == id {
-			return c, true
+	for i := range f.Containers {
+		if id != "" && f.Containers[i].ID == id {
+			return f.Containers[i], true
 		}
 	}
 	return Container{}, false
 }
 
-func (f *Facts) proxyOf(l Listener) (Proxy, bool) { return proxyOf(f.Proxies, l) }
+func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
+	k := portOfService(service{l.Proto, l.Addr})
+	return bestOf(f.indexed().proxiesBy[k], func(p *Proxy) int { return p.holds(&l) })
+}
 
 func proxyOf(all []Proxy, l Listener) (Proxy, bool) {
-	for _, p := range all {
-		if p.Proto == l.Proto && p.Host == l.Addr &&
-			(len(l.Owners) == 0 || l.Owners[0].PID == p.PID) {
-			return p, true
-		}
+	return bestOf(pointers(all), func(p *Proxy) int { return p.holds(&l) })
+}
+
+// holds returns how likely the socket is the proxy's; 0: it is not. With -use-listen-fd, the
+// arguments may have another wildcard than the socket, so the process is compared.
+func (p *Proxy) holds(l *Listener) int {
+	known := len(l.Owners) > 0
+	switch own := known && l.Owners[0].PID == p.PID; {
+	case p.Proto != l.Proto || p.Host.Port() != l.Addr.Port():
+		return 0
+	case p.Host == l.Addr && (own || !known):
+		return 2
+	case own:
+		return 1
 	}
-	// With -use-listen-fd, the arguments may have another wildcard than the socket, so the process
-	// is compared.
-	for _, p := range all {
-		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto &&
-			p.Host.Port() == l.Addr.Port() {
-			return p, true
-		}
+	return 0
+}
+
+// bestOf is like best, and returns a copy.
+func bestOf[T any](all []*T, score func(*T) int) (out T, ok bool) {
+	if x := best(all, score); x != nil {
+		return *x, true
 	}
-	return Proxy{}, false
+	return out, false
 }
 
 // listens returns the socket that takes packets to the address. Like the kernel, it prefers an
 // exact address to a wildcard.
 func listens(all []Listener, proto string, to netip.AddrPort) (Listener, bool) {
-	best, rank := Listener{}, 0
-	for _, l := range all {
-		if l.Proto != proto || l.Addr.Port() != to.Port() {
-			continue
-		}
-		score := 0
-		a := l.Addr.Addr()
-		switch {
-		case a == to.Addr() || a.Is4In6() && a.Unmap() == to.Addr():
-			score = 3
-		case a.IsUnspecified() && a.Is4() == to.Addr().Is4():
-			score = 2
-		case a.IsUnspecified() && a.Is6() && to.Addr().Is4() && !l.V6Only:
-			score = 1
-		}
-		if score > rank {
-			best, rank = l, score
-		}
+	return bestOf(pointers(all), func(l *Listener) int { return l.takes(proto, to) })
+}
+
+// listens returns the machine's socket that takes packets to the address.
+func (f *Facts) listens(proto string, to netip.AddrPort) (Listener, bool) {
+	return bestOf(f.socketsOn(proto, to.Port()), func(l *Listener) int { return l.takes(proto, to) })
+}
+
+// takes returns how exactly the socket's address is the one of packets; 0: it does not take them.
+func (l *Listener) takes(proto string, to netip.AddrPort) int {
+	switch a := l.Addr.Addr(); {
+	case l.Proto != proto || l.Addr.Port() != to.Port():
+		return 0
+	case a == to.Addr() || a.Is4In6() && a.Unmap() == to.Addr():
+		return 3
+	case a.IsUnspecified() && a.Is4() == to.Addr().Is4():
+		return 2
+	case a.IsUnspecified() && a.Is6() && to.Addr().Is4() && !l.V6Only:
+		return 1
 	}
-	return best, rank > 0
+	return 0
 }

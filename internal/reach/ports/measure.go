@@ -96,7 +96,7 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	if !dial.Addr().IsLoopback() { // rules decide
 		return behind, false
 	}
-	l, _ := listens(f.Listeners, "tcp", dial)
+	l, _ := f.listens("tcp", dial)
 	p, ok := f.proxyOf(l)
 	return p.Container, ok && !p.Rootless
 }

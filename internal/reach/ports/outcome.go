@@ -185,14 +185,19 @@ func (o *outcome) servers() {
 // twins returns the programs that share a server's TCP port by SO_REUSEPORT. The copy has one
 // stand-in for all.
 func (c *Copy) twins(s stand) (out []stand) {
-	all := c.f.Listeners
-	if s.container != nil {
-		all = s.container.Listeners
+	if s.listener.Proto != "tcp" {
+		return nil
+	}
+	var all []*Listener
+	if s.container == nil {
+		all = c.f.socketsOn("tcp", s.listener.Addr.Port())
+	} else {
+		all = pointers(s.container.Listeners)
 	}
 	for _, l := range all {
-		if l.Proto == "tcp" && l.Proto == s.listener.Proto && l.Addr == s.listener.Addr &&
-			l.Device == s.listener.Device && l.Inode != s.listener.Inode {
-			out = append(out, stand{l, s.container})
+		if l.Proto == "tcp" && l.Addr == s.listener.Addr && l.Device == s.listener.Device &&
+			l.Inode != s.listener.Inode {
+			out = append(out, stand{*l, s.container})
 		}
 	}
 	return out
@@ -218,7 +223,7 @@ func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
 	case len(got.Relays) > 0:
 		at, ok = o.c.stand(got.Relays[0])
 	case got.Got != replica.Connected && o.q.server == nil:
-		at.listener, ok = listens(o.f.Listeners, o.q.proto, o.q.at)
+		at.listener, ok = o.f.listens(o.q.proto, o.q.at)
 	}
 	if ok {
 		px, ok = at.proxy(o.f)
@@ -302,7 +307,7 @@ func (o *outcome) here(l Listener) {
 	if o.local() && !proxied && !IsRelay(holder(l)) {
 		o.hop("lo", "this machine")
 	}
-	if _, dialled := listens([]Listener{l}, o.q.proto, o.q.at); !dialled {
+	if l.takes(o.q.proto, o.q.at) == 0 {
 		o.out.moved = true
 		o.hop("DNAT", "to "+l.Addr.String())
 	}

@@ -12,6 +12,7 @@ import (
 // Judge returns the report on a port, or on every port if port is 0. Its paths are those tried in
 // f.Copy, or what the sockets suggest if f.Copy is nil.
 func Judge(f *Facts, port uint16) *Report {
+	f.makeIndex()
 	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{},
 		Missing: append([]Missing{}, f.Missing...), Address: []string{}, guessed: f.Copy == nil,
 		cards: f.cards(), devices: f.Devices}
@@ -221,7 +222,13 @@ func newRow(proto string, at netip.AddrPort) Row {
 
 func (r Row) same(o Row) bool { return r.Port == o.Port && r.Proto == o.Proto && r.addr == o.addr }
 
-func (f *Facts) serverOf(l Listener) Server {
+// mostProxies is the most proxies in a row that are followed. More dial each other.
+const mostProxies = 8
+
+func (f *Facts) serverOf(l Listener) Server { return f.serverBehind(l, mostProxies) }
+
+// serverBehind is serverOf, for at most that many proxies in a row.
+func (f *Facts) serverBehind(l Listener, proxies int) Server {
 	if p, ok := f.proxyOf(l); ok {
 		if c, ok := f.behind(p); ok {
 			return f.containerServer(c, p.Container.Port())
@@ -229,7 +236,7 @@ func (f *Facts) serverOf(l Listener) Server {
 		if p.Rootless {
 			return p.unknownBehind()
 		}
-		return f.serverAt(l.Proto, p.Container)
+		return f.serverAtBehind(l.Proto, p.Container, proxies-1)
 	}
 	if holder(l) == "dockerd" || len(l.Owners) == 0 {
 		if c, p, ok := f.publisher(l); ok {
@@ -291,28 +298,29 @@ func namesOf(owners []Process) string {
 }
 
 func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
+	return f.serverAtBehind(proto, to, mostProxies)
+}
+
+func (f *Facts) serverAtBehind(proto string, to netip.AddrPort, proxies int) Server {
 	if c, ok := f.at(to.Addr()); ok {
 		return f.containerServer(c, to.Port())
 	}
 	if f.Ingress.Addr.IsValid() && to.Addr() == f.Ingress.Addr {
 		return f.Ingress.server(proto, to.Port())
 	}
-	if l, ok := listens(f.Listeners, proto, to); ok &&
+	if l, ok := f.listens(proto, to); ok && proxies > 0 &&
 		(to.Addr().IsUnspecified() || f.own(to.Addr())) {
-		return f.serverOf(l)
+		return f.serverBehind(l, proxies)
 	}
 	return Server{Kind: "unknown", Name: to.String()}
 }
 
 func (f *Facts) publisher(l Listener) (Container, Published, bool) {
-	for _, c := range f.Containers {
-		for _, p := range c.Published {
-			if c.PID != 0 && p.Proto == l.Proto && p.Host == l.Addr {
-				return c, p, true
-			}
-		}
+	x, ok := f.indexed().publishedAt[service{l.Proto, l.Addr}]
+	if !ok {
+		return Container{}, Published{}, false
 	}
-	return Container{}, Published{}, false
+	return *x.container, x.port, true
 }
 
 // containerServer returns the server of a container's port: in a shared network, the container

@@ -107,10 +107,15 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 func (f *Facts) twins([]Row) []Trap {
 	t := about(ReuseportTwins)
 	t.Remedy = "stop one, or give it another port"
-	for i, a := range f.Listeners {
-		for _, b := range f.Listeners[:i] {
-			if a.Proto != "tcp" || b.Proto != a.Proto || a.Addr != b.Addr || a.Inode == b.Inode ||
-				len(a.Owners) == 0 || len(b.Owners) == 0 {
+	before := map[service][]*Listener{} // by address
+	for i := range f.Listeners {
+		a := &f.Listeners[i]
+		at := service{a.Proto, a.Addr}
+		if a.Proto != "tcp" || len(a.Owners) == 0 {
+			continue
+		}
+		for _, b := range before[at] {
+			if a.Inode == b.Inode {
 				continue
 			}
 			x, y := b.Owners[0], a.Owners[0]
@@ -118,9 +123,10 @@ func (f *Facts) twins([]Row) []Trap {
 				continue
 			}
 			t.add(newRow(a.Proto, a.Addr), fmt.Sprintf(
-				"%s and %s both listen on %s (SO_REUSEPORT)", f.serverOf(b).describe(),
-				f.serverOf(a).describe(), a.Addr))
+				"%s and %s both listen on %s (SO_REUSEPORT)", f.serverOf(*b).describe(),
+				f.serverOf(*a).describe(), a.Addr))
 		}
+		before[at] = append(before[at], a)
 	}
 	return t.found()
 }

@@ -15,11 +15,19 @@ func (f *Facts) bypass(rows []Row) []Trap {
 	t.Remedy = "upgrade to Docker Engine 28, which drops such packets"
 	var rules []string // a container's port, "/" and the command that drops packets to it
 	var which []int
+	type server struct {
+		id, proto string
+		port      uint16
+	}
+	of := func(r Row) server { return server{r.Server.ID, r.Proto, r.Server.Port} }
+	published := map[server]bool{} // to others than this machine
 	for _, r := range rows {
-		if !r.addr.IsLoopback() || slices.ContainsFunc(rows, func(o Row) bool {
-			return o.Server.ID == r.Server.ID && o.Server.Port == r.Server.Port &&
-				o.Proto == r.Proto && !o.addr.IsLoopback()
-		}) {
+		if !r.addr.IsLoopback() {
+			published[of(r)] = true
+		}
+	}
+	for _, r := range rows {
+		if !r.addr.IsLoopback() || published[of(r)] {
 			continue
 		}
 		for _, p := range r.Dials {

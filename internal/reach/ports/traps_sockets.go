@@ -64,13 +64,13 @@ func (f *Facts) neverAccepts(rows []Row) []Trap {
 }
 
 func (f *Facts) socketOf(r *Row) (Listener, bool) {
-	i := slices.IndexFunc(f.Listeners, func(l Listener) bool {
-		return l.Proto == r.Proto && l.Addr == netip.AddrPortFrom(r.addr, r.Port)
-	})
-	if i < 0 {
-		return Listener{}, false
+	at := netip.AddrPortFrom(r.addr, r.Port)
+	for _, l := range f.socketsOn(r.Proto, r.Port) {
+		if l.Addr == at {
+			return *l, true
+		}
 	}
-	return f.Listeners[i], true
+	return Listener{}, false
 }
 
 // proxyPorts finds docker-proxies whose connections to a container have used up the local ports.

@@ -63,6 +63,7 @@ var notFound = regexp.MustCompile(`(?m)^\S+: (?:.*: )?(\S+): (?:command )?not fo
 func (f *Facts) After(old, now *replica.Machine) *Facts {
 	out := *f
 	out.Copy, out.Changed, out.Missing = nil, true, slices.Clone(f.Missing)
+	out.index = nil
 	out.Containers = slices.Clone(f.Containers)
 	for i := range now.Spaces {
 		was, is := &old.Spaces[i], &now.Spaces[i]
