@@ -208,11 +208,19 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 	ok = len(spec.Rows) > 0
 	add("not attributed", nil, nil, t.Unattributed)
 	add(t.Whole(), nil, nil, t.Untraced)
+	how := "There and back. The line is the 95 % interval over epochs. " +
+		"Pale: nothing measurable, or unclear."
+	if t.Untraced.N > 0 {
+		how += " The last bar is the difference in untraced slices"
+		if t.Unattributed.N > 0 {
+			how += "; the bar above it is what the parts leave unexplained"
+		}
+		how += "."
+	}
 	return document.Chart{Kind: "waterfall", Spec: spec,
 		Title: "What " + t.Label + " adds to " + t.Against + ", part by part",
 		Table: tableOf(rows, "part", t.Against+", µs", t.Label+", µs", "adds, µs", "verdict"),
-		How: "There and back. The line is the 95 % interval over epochs. " +
-			"Pale: nothing measurable, or unclear. The last bar is the difference in untraced slices; the bar above it is what the parts leave unexplained."}, ok
+		How:   how}, ok
 }
 
 func orEmpty(x *float64) string {

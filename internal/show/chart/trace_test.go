@@ -2,6 +2,7 @@ package chart
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -93,6 +94,23 @@ func TestChartsOfATrace(t *testing.T) {
 }
 
 // TestPageNamesRoutes has a run whose command is not recorded, because it may have secrets.
+// A chart explains only bars that it has.
+func TestHowPartsAreExplained(t *testing.T) {
+	of := func(unattributed, untraced int) string {
+		added := analysis.Price{N: 6, Unit: "s"}
+		c, ok := partChart(trace.Trace{Rows: []trace.Row{{Name: "bridge", Added: added}},
+			Unattributed: analysis.Price{N: unattributed}, Untraced: analysis.Price{N: untraced}})
+		if bars := len(c.Spec.(falls).Rows); !ok || bars != 1+min(1, unattributed)+min(1, untraced) {
+			t.Fatalf("%d bars", bars)
+		}
+		return c.How
+	}
+	all, whole, none := of(6, 6), of(0, 6), of(0, 0)
+	if !strings.HasPrefix(whole, none) || all == whole || whole == none {
+		t.Errorf("%q, %q, %q", all, whole, none)
+	}
+}
+
 func TestPageNamesRoutes(t *testing.T) {
 	r := &analysis.Report{}
 	for _, c := range []struct{ name, url string }{

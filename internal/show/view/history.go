@@ -134,7 +134,7 @@ func Trends(l trend.List, names []string, details bool) document.Document {
 	for _, l := range t.Lines {
 		points = append(points, l.Points...)
 	}
-	d.Add(section(nil, faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+explainDoubts(points)+
+	d.Add(section(nil, faint(explainDoubts(points)+
 		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.")))
 	return d
 }
