@@ -113,10 +113,11 @@ var contentionSince = func(own func() float64) func() sample.Contention {
 	return machine.Machine{}.Contention(own)
 }
 
-// watchContention watches this machine's CPUs while the paths are built. c.Before then waits until
-// other programs leave enough CPU time; after a minute it returns an error. With --busy it does not
-// wait. It does not watch this machine if the traffic runs between other machines or to endpoints
-// that toll did not start. With --live it waits before it returns: there is no screen yet.
+// watchContention makes the run watch this machine's CPUs. c.Before judges the time since the
+// request was read, and waits until other programs leave enough CPU time; after a minute it returns
+// an error. With --busy it does not wait. If the traffic runs between other machines or to
+// endpoints that toll did not start, nothing is watched. With --live watchContention waits before
+// it returns: there is no screen yet.
 func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	c *engine.Config) error {
 	if c.Plan.Foreign() || c.Plan.Mesh != nil ||
@@ -124,10 +125,9 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 		return nil
 	}
 	goOn, clock := f.busy || busyEnv.set(), c.Clock
-	since := contentionSince(ownCPU)
 	c.Contention, c.EndIfBusy = contentionSince, !goOn
 	c.Before = func(ctx context.Context) (*sample.Contention, error) {
-		before, err := lookAtLeast(ctx, clock, since)
+		before, err := lookAtLeast(ctx, clock, f.watched)
 		if err == nil && before.TooBusy() {
 			before, err = waitForCPUs(ctx, p, clock, goOn)
 			p.clear()

@@ -28,8 +28,10 @@ type request struct {
 }
 
 // request returns what the flags and arguments ask for. It leaves fields empty for which the
-// command has no flag.
+// command has no flag. The CPUs are watched from then on, because watching takes longer than the
+// rest of a run's start.
 func (f *runFlags) request(c *cobra.Command, args []string) (r request, err error) {
+	f.watched = contentionSince(ownCPU)
 	fl := c.Flags()
 	if r.On, err = f.backends(); err != nil {
 		return r, err
@@ -316,6 +318,8 @@ type timing struct {
 	precision float64
 	seed      uint64
 	busy      bool // measure even on a busy machine
+	// watched returns what others have taken of the CPUs since the request was read.
+	watched func() sample.Contention
 }
 
 type writing struct {
