@@ -73,7 +73,7 @@ func TestScanOfAllPorts(t *testing.T) {
 func TestScanOfDatagrams(t *testing.T) {
 	l := newLAN(t)
 	l.run(l.machine, `
-		iptables -t nat -A PREROUTING -d 192.0.2.10 -p udp --dport 3000:3010 -j DNAT --to-destination 172.17.0.2:80
+		iptables -t nat -A PREROUTING -p udp --dport 3000:3010 -j DNAT --to-destination 172.17.0.2:80
 		iptables -t nat -A PREROUTING -d 192.0.2.10 -p udp --dport 65535 -j REDIRECT --to-ports 9
 		iptables -t nat -A PREROUTING -d 192.0.2.10 -p tcp --dport 4000 -j REDIRECT --to-ports 9
 		iptables -t nat -A OUTPUT -d 192.0.2.10 -p udp --dport 1 -j DNAT --to-destination 172.17.0.2:80
