@@ -70,7 +70,7 @@ type Unknown struct {
 	// At limits the part to packets of a protocol to an address and port; zero: to any. Port 0 is any
 	// port.
 	At    netip.AddrPort `json:"at,omitzero"`
-	Proto string         `json:"protocol,omitempty"` // "tcp", "udp", "sctp"; "": At is zero
+	Proto string         `json:"protocol,omitempty"` // "tcp", "udp", "sctp"; "": any
 }
 
 // Socket describes a stand-in for a listening socket. The stand-in answers with its index in the

@@ -99,10 +99,16 @@ func (s *services) add(u Unknown) {
 		s.at, s.ports = map[reached][]string{}, map[reached][]string{}
 		s.all = map[string][]string{}
 	}
-	to := reached{u.Proto, u.At}
-	s.at[to] = append(s.at[to], u.What)
-	s.ports[to.any()] = append(s.ports[to.any()], u.What)
-	s.all[u.Proto] = append(s.all[u.Proto], u.What)
+	protos := []string{u.Proto}
+	if u.Proto == "" {
+		protos = []string{"tcp", "udp"}
+	}
+	for _, proto := range protos {
+		to := reached{proto, u.At}
+		s.at[to] = append(s.at[to], u.What)
+		s.ports[to.any()] = append(s.ports[to.any()], u.What)
+		s.all[proto] = append(s.all[proto], u.What)
+	}
 }
 
 // any returns the port at no address.
@@ -190,7 +196,7 @@ func (m *Machine) Services(proto string, port uint16) (out []string) {
 	}
 	for _, u := range m.Spaces[0].Unknown {
 		name, is := strings.CutPrefix(u.What, "IPVS ")
-		if is && (!u.At.IsValid() || (proto == "" || u.Proto == proto) &&
+		if is && (!u.At.IsValid() || (proto == "" || u.Proto == "" || u.Proto == proto) &&
 			(port == 0 || u.At.Port() == 0 || u.At.Port() == port)) {
 			out = append(out, strings.TrimPrefix(strings.TrimPrefix(name, "service "), "with "))
 		}
