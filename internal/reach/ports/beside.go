@@ -10,7 +10,8 @@ import (
 
 // beside returns the places of other machines that are in one network with containers: at a bridge
 // with a card, or at the card below macvlans. It leaves out cards that machines returns, at which
-// this machine has an address.
+// this machine has an address, and bridges that filter VLANs, whose containers may be in another
+// VLAN than their cards.
 func (c *Copy) beside(six bool) (out []place) {
 	if c.f.Client.IsValid() || len(c.Machine.Spaces) == 0 {
 		return nil
@@ -25,7 +26,7 @@ func (c *Copy) beside(six bool) (out []place) {
 		}
 		d := c.f.device(l.Name)
 		own := d.own(six)
-		if slices.Contains(tried, l.Index) || !d.Up || len(own) > 0 && !hosts(d) {
+		if slices.Contains(tried, l.Index) || !d.Up || len(own) > 0 && !hosts(d) || l.FiltersVLANs() {
 			continue
 		}
 		tried = append(tried, l.Index)

@@ -142,6 +142,9 @@ func (s *survey) findResidents(m *replica.Machine) {
 				continue
 			}
 			on, in := s.roots[device{at, port.Index}], device{i, l.Index}
+			if b, ok := link.ByIndex(m.Spaces[at].Links, on.index); ok && b.FiltersVLANs() {
+				continue // the container may be in another VLAN than the bridge
+			}
 			for _, p := range s.own[in] {
 				if !slices.ContainsFunc(s.own[on], func(o netip.Prefix) bool {
 					return o.Addr().Is4() == p.Addr().Is4() && !o.Addr().IsLinkLocalUnicast()

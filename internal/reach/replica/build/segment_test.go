@@ -66,3 +66,27 @@ func TestBridgedVLANs(t *testing.T) {
 		}
 	}
 }
+
+// A container at a bridge that filters VLANs may be in one of its VLANs, whose network is not that
+// of the bridge itself.
+func TestResidents(t *testing.T) {
+	for _, filters := range []bool{true, false} {
+		from := bridgedVLAN(filters, []byte{8, 0, 2, 0, 0, 0, 30, 0})
+		here := &from.Spaces[0]
+		web := here.Addresses[1] // in the network of br0.30
+		web.Data = append([]byte{}, web.Data...)
+		web.Data[4], web.Data[15], web.Data[23] = 2, 50, 50
+		here.Addresses = here.Addresses[1:]
+		here.Links = append(here.Links, link.Saved{Name: "vweb", Index: 5, Kind: "veth", Master: 3,
+			Up: true, Lower: true, Parent: 2, ParentSpace: 1})
+		from.Spaces = append(from.Spaces, replica.Space{Addresses: []raw.Message{web},
+			Links: []link.Saved{{Name: "eth0", Index: 2, Kind: "veth", Up: true, Lower: true, Parent: 5}}})
+		s := surveyed(from)
+		if own := s.ownAt(device{0, 3}); (len(own) == 0) != filters {
+			t.Errorf("filters: %t: %v", filters, own)
+		}
+		if same := s.around(device{0, 4}) == s.around(device{0, 2}); same == filters {
+			t.Errorf("filters: %t: one network: %t", filters, same)
+		}
+	}
+}
