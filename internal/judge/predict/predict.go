@@ -86,6 +86,16 @@ func (q Quantity) Shown() Quantity {
 	return q
 }
 
+// FewRounds reports whether the quantity's interval is of too few rounds, and so too narrow.
+func (q Quantity) FewRounds() bool { return q.N < stats.MinJudged }
+
+// FewRounds reports whether a quantity of the row is of too few rounds.
+func (r Row) FewRounds() bool {
+	return slices.ContainsFunc([]*Quantity{r.Page, r.CPU, r.StreamCPU}, func(q *Quantity) bool {
+		return q != nil && q.FewRounds()
+	})
+}
+
 // Keys of Row.Over.
 const (
 	Page      = "page"

@@ -85,6 +85,9 @@ func predictionKey(r *predict.Prediction) string {
 	if has(stats.Nothing) {
 		text += " ≤: nothing measurable, at most this much."
 	}
+	if slices.ContainsFunc(r.Rows, predict.Row.FewRounds) {
+		text += " ±?: too few rounds for an interval."
+	}
 	if has(stats.Unclear) {
 		text += " ?: unclear; measure longer, or on a quieter machine."
 	}
@@ -184,7 +187,7 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	}
 	x := q.Shown()
 	c := numberCell(units.Digits(by*x.Median)+" ±?", x.Median, q.Unit)
-	if q.N >= stats.MinJudged { // the interval of fewer is too narrow
+	if !q.FewRounds() {
 		c.Text = fmt.Sprintf("%s (%s–%s)", units.Digits(by*x.Median), units.Digits(by*x.Low),
 			units.Digits(by*x.High))
 		c.Number.Low, c.Number.High = &x.Low, &x.High

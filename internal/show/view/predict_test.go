@@ -94,3 +94,15 @@ func TestQueryTable(t *testing.T) {
 	golden(t, "query.txt", got)
 	fits(t, got)
 }
+
+// The mark of quantities without an interval is explained where one has it.
+func TestFewRoundsOfPredictionsAreExplained(t *testing.T) {
+	key := func(n int) string {
+		return predictionKey(&predict.Prediction{Rows: []predict.Row{
+			{Page: &predict.Quantity{Unit: "s", Median: 1, N: stats.MinJudged}},
+			{Page: &predict.Quantity{Unit: "s", Median: 1, N: n}}}})
+	}
+	if all, few := key(stats.MinJudged), key(stats.MinJudged-1); len(few) <= len(all) {
+		t.Errorf("%q, %q", few, all)
+	}
+}
