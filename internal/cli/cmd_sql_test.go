@@ -32,6 +32,9 @@ func labPostgres(t *testing.T) string {
 // PostgreSQL's port opens earlier, but connections are refused until it prints this line.
 const pgReady = "ready to accept connections"
 
+// slowStart is what PostgreSQL may take on a busy machine, where 20 seconds were too few.
+const slowStart = "90s"
+
 func needPostgres(t *testing.T) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
@@ -62,7 +65,7 @@ func TestSQLInTheLab(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.jsonl")
 	r := startToll(t, bin, nil, "run", "host", "bridge", "publish-nat", "publish-proxy", "--rounds",
 		"1", "--seed", "3", "--no-root",
-		"--server", labPostgres(t), "--ready", pgReady, "--client",
+		"--server", labPostgres(t), "--ready", pgReady, "--timeout", slowStart, "--client",
 		bin+" sql postgres://postgres@{addr}/postgres --rounds 1 --window 100ms --format json",
 		"--metric", `page:s:lower="latency_p50": \{\s*"unit": "s",\s*"median": ([\d.e-]+)`,
 		"--metric", `pages:/s="transactions": \{[^}]*?"median": ([\d.e+]+)`, "--save", file,
@@ -110,8 +113,8 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 		"direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to",
 		"loopback", "--rounds", "1", "--seed", "3", "--no-root",
-		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file,
-		"--format", "json")
+		"--server", labPostgres(t), "--ready", pgReady, "--timeout", slowStart, "--client", client,
+		"--save", file, "--format", "json")
 	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
 	// The witness fails because some of the traffic bypassed the proxy.
