@@ -355,7 +355,7 @@ func (o *outcome) routeBack(to netip.AddrPort) (out []Command) {
 	}
 	net := netip.PrefixFrom(source, source.BitLen())
 	known := o.f.Client == source
-	for _, device := range []string{o.q.client.Bridge, o.q.client.Card} {
+	for _, device := range []string{o.bridge(), o.q.client.Card} {
 		if p, ok := o.f.prefixOn(device, source.Is6()); ok && p.Contains(source) {
 			net, known = p, true
 			break

@@ -159,7 +159,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause Loss, remedies []Command) {
 // one.
 func (o *outcome) misrouted(to netip.AddrPort) (cause Loss, remedies []Command) {
 	l := o.q.answer.Lost
-	came, at := cmp.Or(o.q.client.Bridge, o.q.client.Card), to.Addr().String()
+	came, at := cmp.Or(o.bridge(), o.q.client.Card), to.Addr().String()
 	net, known := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6())
 	switch {
 	case l.Why == replica.NoRoute && l.Reply:
@@ -179,10 +179,10 @@ func (o *outcome) misrouted(to netip.AddrPort) (cause Loss, remedies []Command) 
 	}
 	cause = Loss{Code: Untranslated}
 	match := fmt.Sprintf("-d %s -p %s --dport %d", to.Addr(), o.q.proto, to.Port())
-	if net, ok := o.f.prefixOn(o.q.client.Bridge, to.Addr().Is6()); ok {
+	if net, ok := o.f.prefixOn(o.bridge(), to.Addr().Is6()); ok {
 		match = "-s " + net.Masked().String() + " " + match
 	}
-	if !o.f.Switches.BridgeNF && o.q.client.Bridge != "" {
+	if !o.f.Switches.BridgeNF && o.bridge() != "" {
 		cause.Key = "net.bridge.bridge-nf-call-iptables"
 		set := o.run(0, "sysctl -w "+cause.Key+"=1")
 		remedies = instead("sudo modprobe br_netfilter; "+set[0].Text, set)
@@ -190,12 +190,17 @@ func (o *outcome) misrouted(to netip.AddrPort) (cause Loss, remedies []Command) 
 	return cause, append(remedies, o.masquerade(match, to.Addr().Is6())...)
 }
 
+// bridge returns the machine's bridge at which the client is a new container or an existing one.
+func (o *outcome) bridge() string {
+	return cmp.Or(o.q.client.Bridge, o.f.device(o.q.place.bridge).Name)
+}
+
 // untraced returns cause and remedies if the last device shows why a packet was lost.
 func (o *outcome) untraced(to netip.AddrPort) (cause Loss, remedies []Command) {
 	if cause, remedies = o.hairpin(); cause.Code != "" {
 		return cause, remedies
 	}
-	came := cmp.Or(o.q.client.Bridge, o.q.client.Card)
+	came := cmp.Or(o.bridge(), o.q.client.Card)
 	if s, ok := o.lastStep(); ok && !o.q.answer.Lost.Reply && s.Out && s.Space == 0 &&
 		s.Device != came && !o.f.hosts(o.f.device(s.Device)) {
 		if net, ok := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6()); ok {
