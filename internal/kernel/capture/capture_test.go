@@ -91,6 +91,43 @@ func TestHalf(t *testing.T) {
 	})
 }
 
+// Nothing is captured between Arm or Pause and Resume.
+func TestPause(t *testing.T) {
+	inside(t, func() {
+		r, err := Open(Small, 7001)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for i, steps := range [][]func() error{nil, {r.Arm}, {r.Pause}, {r.Arm, r.Pause, r.Arm}} {
+			for _, step := range steps {
+				if err := step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(steps) > 0 {
+				exchange(t, "127.0.0.1:7001", "missed")
+			}
+			if err := r.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			exchange(t, "127.0.0.1:7001", "seen")
+			var got []byte
+			testwait.Until(t, patience, "the exchange was captured", func() bool {
+				r.Read(func(p *Packet) {
+					if p.Out {
+						got = append(got, p.Payload...)
+					}
+				})
+				return strings.Contains(string(got), "seen")
+			})
+			if strings.Contains(string(got), "missed") {
+				t.Errorf("%d: captured %q", i, got)
+			}
+		}
+	})
+}
+
 func TestRing(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:7001", "[::1]:7001"} {
 		inside(t, func() {

@@ -68,6 +68,8 @@ type Ring struct {
 	mem     []byte
 	next    int // block
 	bridged bool
+	program []unix.SockFilter
+	armed   bool
 }
 
 // Open starts a capture in the calling thread's network namespace. It records TCP packets, or UDP
@@ -91,19 +93,14 @@ func open(size Size, ports []uint16) (r *Ring, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &Ring{fd: fd, bridged: size.bridged}
-	if err := r.prepare(max(size.ring/blockSize, 2), program); err != nil {
+	r = &Ring{fd: fd, bridged: size.bridged, program: program}
+	if err := r.prepare(max(size.ring/blockSize, 2)); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-func (r *Ring) prepare(blocks int, program []unix.SockFilter) (err error) {
-	err = unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
-	if err != nil {
-		return err
-	}
+func (r *Ring) prepare(blocks int) (err error) {
 	err = unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V3)
 	if err != nil {
 		return err
@@ -126,14 +123,42 @@ func (r *Ring) prepare(blocks int, program []unix.SockFilter) (err error) {
 	return r.Resume()
 }
 
+// Arm ends the capture until Resume, which then begins it at once: the kernel takes some milliseconds
+// to bind a paused capture. Meanwhile packets take a little longer.
+func (r *Ring) Arm() error {
+	if err := r.filter([]unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}); err != nil { // none
+		return err
+	}
+	err := r.bind(unix.ETH_P_ALL) // others see no outgoing packets
+	r.armed = err == nil
+	return err
+}
+
 // Resume goes on after Pause.
-func (r *Ring) Resume() error { return r.bind(unix.ETH_P_ALL) } // others see no outgoing packets
+func (r *Ring) Resume() error {
+	if !r.armed {
+		if err := r.Arm(); err != nil {
+			return err
+		}
+	}
+	return r.filter(r.program)
+}
 
 // Pause ends the capture until Resume. Meanwhile no packet takes longer. Packets that were captured
 // before can be read after Retire.
 func (r *Ring) Pause() error {
 	const unused = 0x88b5 // IEEE's protocol for experiments
+	r.armed = false
 	return r.bind(unused)
+}
+
+func (r *Ring) filter(program []unix.SockFilter) error {
+	err := unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	if err != nil {
+		return fmt.Errorf("choose the packets of a capture: %w", err)
+	}
+	return nil
 }
 
 func (r *Ring) bind(protocol uint16) error {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink/nl"
@@ -32,11 +31,7 @@ const (
 	lastAck, closing             = 9, 11
 )
 
-const (
-	// number of requests in a message: their errors must fit into the socket's buffer
-	destroyAtOnce = 64
-	answerTimeout = time.Second
-)
+const answerTimeout = time.Second
 
 // request is a struct inet_diag_req_v2. It selects sockets in the given states, or the one with the
 // given ID.
@@ -101,59 +96,14 @@ func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 }
 
 func destroy(family byte, ids [][]byte) error {
-	s, err := nl.Subscribe(unix.NETLINK_INET_DIAG)
-	if err != nil {
-		return fmt.Errorf("open sock_diag: %w", err)
+	requests := make([]request, 0, len(ids))
+	for _, id := range ids {
+		requests = append(requests, request{family: family, protocol: unix.IPPROTO_TCP, id: id})
 	}
-	defer s.Close()
-	limit := unix.NsecToTimeval(int64(answerTimeout))
-	if err := s.SetReceiveTimeout(&limit); err != nil {
-		return fmt.Errorf("open sock_diag: %w", err)
-	}
-	for some := range slices.Chunk(ids, destroyAtOnce) {
-		// The library would send each request alone, but the kernel accepts many in one message.
-		var batch []byte
-		var last uint32
-		for i, id := range some {
-			flags := 0
-			if i == len(some)-1 {
-				flags = unix.NLM_F_ACK
-			}
-			q := nl.NewNetlinkRequest(diagDestroy, flags)
-			q.AddData(request{family: family, protocol: unix.IPPROTO_TCP, id: id})
-			batch, last = append(batch, q.Serialize()...), q.Seq
-		}
-		err := unix.Sendto(s.GetFd(), batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
-		if err != nil {
-			return fmt.Errorf("destroy sockets: %w", err)
-		}
-		if err := acknowledged(s, last); err != nil {
-			return fmt.Errorf("destroy sockets: %w", err)
-		}
+	if err := ask(diagDestroy, requests, func([]byte) {}); err != nil {
+		return fmt.Errorf("destroy sockets: %w", err)
 	}
 	return nil
-}
-
-func acknowledged(s *nl.NetlinkSocket, last uint32) error {
-	var failed error
-	for {
-		messages, _, err := s.Receive()
-		if err != nil {
-			return err
-		}
-		for _, m := range messages {
-			if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < 4 {
-				return unix.EBADMSG
-			}
-			if e := unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data))); e != 0 &&
-				e != unix.ENOENT {
-				failed = e
-			}
-			if m.Header.Seq == last {
-				return failed
-			}
-		}
-	}
 }
 
 // Leftover counts the leftovers that of picks.

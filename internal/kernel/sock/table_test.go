@@ -1,12 +1,17 @@
 package sock
 
 import (
+	"cmp"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testing/testwait"
 )
 
 func TestTable(t *testing.T) {
@@ -111,4 +116,85 @@ func checkTable(t *testing.T, all []Socket) {
 	if sent < 1000 || received != 1000 {
 		t.Errorf("sent %d, received %d, want 1000", sent, received)
 	}
+}
+
+// What is read again is what Table has at that time, of the connections that are still there.
+func TestAgain(t *testing.T) {
+	err := space(t).Do(func() error {
+		l, err := net.Listen("tcp", "[::]:80")
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		var dialled, accepted []net.Conn
+		for i := range atOnce + 6 {
+			d, err := net.Dial("tcp", []string{"127.0.0.1:80", "[::1]:80"}[i%2])
+			if err != nil {
+				return err
+			}
+			defer d.Close()
+			a, err := l.Accept()
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			dialled, accepted = append(dialled, d), append(accepted, a)
+		}
+		before, err := connections()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(dialled[0].Close(), accepted[0].Close()); err != nil {
+			return err
+		}
+		for i := range dialled[1:] {
+			if _, err := accepted[i+1].Write(make([]byte, 100+i)); err != nil {
+				return err
+			}
+			if _, err := io.ReadFull(dialled[i+1], make([]byte, 100+i)); err != nil {
+				return err
+			}
+		}
+		var got, want []Socket
+		testwait.Until(t, patience, "all is acknowledged", func() bool {
+			if want, err = connections(); err != nil {
+				t.Fatal(err)
+			}
+			return !slices.ContainsFunc(want, func(s Socket) bool { return s.Sent+s.Received < 100 })
+		})
+		if got, err = Again(before); err != nil {
+			return err
+		}
+		for i := range got {
+			got[i].Quiet = 0
+		}
+		if slices.SortFunc(got, byEnds); len(got) != 2*(atOnce+5) || !slices.Equal(got, want) {
+			t.Errorf("again: %d of %d: %+v, want %+v", len(got), len(before), got[:2], want[:2])
+		}
+		none, err := Again(nil)
+		if len(none) > 0 {
+			t.Errorf("of none: %+v", none)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connections returns those of Table, ordered, without the time since their last packet.
+func connections() (out []Socket, err error) {
+	all, err := Table()
+	for _, s := range all {
+		if !s.Listening {
+			s.Quiet = 0
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, byEnds)
+	return out, err
+}
+
+func byEnds(a, b Socket) int {
+	return cmp.Or(a.Local.Compare(b.Local), a.Remote.Compare(b.Remote))
 }

@@ -44,7 +44,10 @@ type serving struct {
 	most   float64   // records a second
 	kept   int       // requests after which the watching is over
 	enough func()    // ends it
-	pace   float64   // bytes a second that the server sent in the last spell; 0: unknown
+	rate   float64   // records a second of the last spell, since something came
+	// last is what the server had sent at first or when the last rest ended, began and ended when the
+	// last spell did; nil: unknown.
+	last, began, ended *sends
 	// crowded means that its connections are too many to read what each was sent.
 	crowded  bool
 	all      tokens.Requests
@@ -154,6 +157,7 @@ func (s *serving) ofServer(do func(sock.Socket)) error {
 
 // spells follows the requests until ctx is done.
 func (s *serving) spells(ctx context.Context) error {
+	s.last = s.sends()
 	for {
 		requests, followed := s.all.Count(), s.served.Followed
 		err := s.followAndRest(ctx)
@@ -180,7 +184,8 @@ func (s *serving) followAndRest(ctx context.Context) error {
 		return nil
 	case <-time.After(rest):
 	}
-	s.compare(s.pace, s.sends().pace(rests))
+	s.last = s.sends()
+	s.compare(rests, s.last)
 	return errors.Join(s.lookForPorts(), s.resume())
 }
 
@@ -192,17 +197,20 @@ func (s *serving) follow(ctx context.Context) (rest time.Duration, err error) {
 	before := s.recorded
 	s.mu.Unlock()
 	began := time.Now()
-	begins := s.sends()
+	s.began = s.again(s.last)
 	for length := s.spell(); ; length = time.Second {
-		last := time.Now()
-		n, err := s.recordFor(ctx, length, before)
-		length = time.Since(last)
-		if err != nil {
+		last, many := time.Now(), s.rate > s.most
+		came, n := last, before
+		if many {
+			s.leave(ctx)
+		} else if n, came, err = s.recordFor(ctx, length, before); err != nil {
 			return 0, err
 		}
-		if over := ctx.Err() != nil; over || s.restAfter(length, n-before) > 0 {
-			s.pace = s.sends().pace(begins)
+		length = time.Since(last)
+		if over := ctx.Err() != nil; over || many || s.restAfter(length, n-before) > 0 {
+			s.ended = s.again(s.began)
 			n, err = s.end(began, over && s.served.Spells == 0)
+			s.rate = float64(n-before) / (length - came.Sub(last)).Seconds()
 			return s.restAfter(length, n-before), err
 		}
 		if before, err = s.take(0); err != nil {
@@ -237,34 +245,48 @@ func (s *serving) end(began time.Time, all bool) (recorded int, err error) {
 	return recorded, err
 }
 
+// leave waits for a spell, or until ctx is done, of which there will be as many records as may be in
+// a quarter of a second if they come as in the last one. It leaves them in the ring: with few CPUs,
+// reading them takes one from those who are followed.
+func (s *serving) leave(ctx context.Context) {
+	enough := time.Duration(s.most / quarters / s.rate * float64(time.Second))
+	select {
+	case <-ctx.Done():
+	case <-time.After(max(s.spell(), enough)):
+	}
+}
+
+const quarters = 4
+
 // recordFor calls record for a time, or until ctx is done. It also returns a spell after something
 // came, if there are as many records behind those before as may be in a quarter of a second: requests
 // that begin to come would be followed for too long, and spells are compared with the rests after
-// them, for which they must be many.
+// them, for which they must be many. came is when the first was looked for, or was there.
 func (s *serving) recordFor(ctx context.Context, length time.Duration, before int) (recorded int,
-	err error) {
-	const part, quarters = 40 * time.Millisecond, 4
-	var first time.Time
-	for end := time.Now().Add(length); ; {
+	came time.Time, err error) {
+	const part = 40 * time.Millisecond
+	came = time.Now()
+	for end := came.Add(length); ; {
 		select {
 		case <-ctx.Done():
 		case <-time.After(min(part, time.Until(end))):
 		}
+		looked := time.Now()
 		recorded, err = s.record()
 		now := time.Now()
-		if first.IsZero() && recorded > before {
-			first = now
-		}
+		none := recorded == before
 		switch {
 		case err != nil || ctx.Err() != nil || !now.Before(end):
-			return recorded, err
+			return recorded, came, err
+		case none:
+			came = looked
 		case float64(recorded-before) < s.most/quarters:
 		case s.all.Mean() == 0: // how long requests take is not known
 			if recorded, err = s.take(0); err != nil {
-				return recorded, err
+				return recorded, came, err
 			}
-		case now.Sub(first) >= s.spell():
-			return recorded, nil
+		case now.Sub(came) >= s.spell():
+			return recorded, came, nil
 		}
 	}
 }
@@ -308,27 +330,28 @@ func (s *serving) restAfter(took time.Duration, n int) time.Duration {
 	return max(0, time.Duration(float64(n)/s.most*float64(time.Second))-took)
 }
 
+// pause ends both at once. Binding the captures anew takes some milliseconds, in which writes would
+// be slowed for nothing.
 func (w *Watch) pause() error {
-	var errs []error
-	for _, r := range w.rings {
-		errs = append(errs, r.Pause())
-	}
+	errs := []error{each(w.rings, (*capture.Ring).Arm)}
 	if w.writes != nil {
 		errs = append(errs, w.writes.Pause())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, each(w.rings, (*capture.Ring).Pause))...)
 }
 
 // resume begins with the writes, so that each captured reply has its own.
 func (w *Watch) resume() error {
-	var errs []error
+	errs := []error{each(w.rings, (*capture.Ring).Arm)}
 	if w.writes != nil {
 		errs = append(errs, w.writes.Resume())
 	}
-	for _, r := range w.rings {
-		errs = append(errs, r.Resume())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, each(w.rings, (*capture.Ring).Resume))...)
+}
+
+// each waits for all captures together.
+func each(rings []*ring, do func(*capture.Ring) error) error {
+	return atOnce(len(rings), func(i int) error { return do(rings[i].Ring) })
 }
 
 // connected finds the hops of a connection that dial opens.

@@ -217,7 +217,7 @@ func TestRecordForEnough(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	began := time.Now()
-	n, err := w.recordFor(ctx, time.Hour, 0)
+	n, _, err := w.recordFor(ctx, time.Hour, 0)
 	took := time.Since(began)
 	if err != nil || n < most || ctx.Err() != nil || took < w.spell() || w.spell() < 40*20*ms {
 		t.Errorf("%d records in %s of %s, %v, %v", n, took, w.spell(), err, ctx.Err())

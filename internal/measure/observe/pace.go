@@ -17,7 +17,10 @@ const mostClients = 2000
 type sends struct {
 	at   time.Time
 	sent map[netip.AddrPort]uint64
+	all  []sock.Socket
 }
+
+func (s *sends) add(x sock.Socket) { s.sent[x.Remote], s.all = x.Sent, append(s.all, x) }
 
 // sends reads what the server has sent; nil: unknown, because the kernel does not count it, as over
 // UDP, or because the connections are too many.
@@ -26,37 +29,65 @@ func (s *serving) sends() *sends {
 		return nil
 	}
 	out := &sends{at: time.Now(), sent: map[netip.AddrPort]uint64{}}
-	err := s.ofServer(func(x sock.Socket) { out.sent[x.Remote] = x.Sent })
-	s.crowded = len(out.sent) > mostClients
+	err := s.ofServer(out.add)
+	s.crowded = len(out.all) > mostClients
 	if err != nil || s.crowded {
 		return nil
 	}
 	return out
 }
 
-// pace returns the bytes a second that the server sent since an earlier reading, over the
-// connections of both; 0: unknown, because others opened or closed.
-func (s *sends) pace(since *sends) float64 {
-	if s == nil || since == nil {
-		return 0
+// again reads the same connections once more. It takes little time, for it does not look through all:
+// what is followed meanwhile is hardly slowed.
+func (s *serving) again(of *sends) *sends {
+	if of == nil {
+		return nil
 	}
-	sum, both := uint64(0), 0
+	out := &sends{at: time.Now(), sent: map[netip.AddrPort]uint64{}}
+	err := s.spaces[s.at.space].Visit(func() error {
+		all, err := sock.Again(of.all)
+		for _, x := range all {
+			out.add(x)
+		}
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// since returns the bytes that the server sent since an earlier reading over the connections of both.
+// ok is false if others opened or closed.
+func (s *sends) since(before *sends) (sum uint64, ok bool) {
+	if s == nil || before == nil {
+		return 0, false
+	}
+	both := 0
 	for client, n := range s.sent {
-		if before, ok := since.sent[client]; ok && n >= before {
+		if before, ok := before.sent[client]; ok && n >= before {
 			sum += n - before
 			both++
 		}
 	}
 	const least = 0.98 // of the connections: less than what counts as slowed may be missing
-	if all := max(len(s.sent), len(since.sent)); float64(both) < least*float64(all) {
-		return 0
-	}
-	return float64(sum) / s.at.Sub(since.at).Seconds()
+	return sum, float64(both) >= least*float64(max(len(s.sent), len(before.sent)))
 }
 
-// compare notes the pace of a spell, relative to that of the rest after it.
-func (s *serving) compare(spell, rest float64) {
-	if spell > 0 && rest > 0 && len(s.served.Pace) < mostPaces {
+// pace returns the bytes a second that the server sent since an earlier reading; 0: unknown.
+func (s *sends) pace(before *sends) float64 {
+	sum, ok := s.since(before)
+	if !ok {
+		return 0
+	}
+	return float64(sum) / s.at.Sub(before.at).Seconds()
+}
+
+// compare notes the pace of the last spell, relative to that of the rest after it. Its readings are
+// of the connections before it, so it is not known if others opened until the rest.
+func (s *serving) compare(rests, ended *sends) {
+	spell, rest := s.ended.pace(s.began), ended.pace(rests)
+	if _, ok := rests.since(s.began); ok && spell > 0 && rest > 0 && len(s.served.Pace) < mostPaces {
 		s.served.Pace = append(s.served.Pace, spell/rest)
 	}
 }

@@ -97,7 +97,7 @@ func (w *Watch) read() {
 		case <-t.C:
 			w.mu.Lock()
 			var err error
-			if !w.dials || w.half() {
+			if !w.dials && !w.serving || w.half() {
 				err = w.drain()
 			}
 			w.mu.Unlock()

@@ -186,10 +186,10 @@ The slowest requests
 		"slowed": {slowed, `Where does the time of requests to postgres at port 5432 go?
   11087 requests over 4 connections in 1.2 s, of about 6000 a second, followed in 12 spells, 12 % of
     10.1 s: 130 µs each at the server's network device, the server with its TCP 90.0 µs.
-  Following slowed it: in the spells it sent 24 % (22 to 28) less a second than between them.
-    Without toll, requests that wait for others take that much less time.
   The clients, and what is between them and that device, are not in it: no program of this machine
     that dials port 5432 or 6432 was seen to send the requests and read the replies.
+  Following slowed it: in the spells it sent 24 % (22 to 28) less a second than between them.
+    Without toll, requests that wait for others take that much less time.
   The server's writes could not be read, so its TCP and its device's queue are in its part.
 
            mean   p50   p99  largest
