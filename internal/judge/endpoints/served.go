@@ -39,8 +39,8 @@ func ServedAnswer(s *sample.Served) *analysis.Answer {
 	a.Add(fmt.Sprintf("%s %s in %.3g s, %s%.0f a second%s: %s each at the server's network "+
 		"device, %s.", units.Plural(s.Requests, "request"), over, s.Followed, about, s.Rate(),
 		spells(s, slower), workload.Briefly(s.Whole.Mean), servedList(s.Parts, alone(s))))
-	a.Add(slowed(slower))
 	a.Add(atClients(s))
+	a.Add(slowed(s, slower))
 	a.Add(tail(s))
 	a.Add(slowest(s))
 	for _, w := range s.Waits {
@@ -159,31 +159,46 @@ func spells(s *sample.Served, slower stats.Summary) string {
 		return ""
 	}
 	little := ", so that the server loses little"
-	if slower.N > 0 {
+	if slower.N > 0 || s.Spells <= leastPaces {
 		little = ""
 	}
 	return fmt.Sprintf(", followed in %s, %.2g %% of %.3g s%s",
 		units.Plural(s.Spells, "spell"), 100*s.Followed/s.Elapsed, s.Elapsed, little)
 }
 
+// leastPaces is of how many spells the pace must be known before it says anything.
+const leastPaces = 5
+
 // Slowed returns by how much less the server sent a second while it was followed, as a share, or N 0
 // if that is not certain.
 func Slowed(s *sample.Served) stats.Summary {
-	const least, certain = 5, 0.05 // spells; of the pace in rests
+	const certain = 0.05 // of the pace in rests
 	x := stats.Summarize(s.Pace)
-	if x.N < least || !(1-x.High > certain) {
+	if x.N < leastPaces || !(1-x.High > certain) {
 		return stats.Summary{}
 	}
 	return stats.Summary{Median: 1 - x.Median, Low: 1 - x.High, High: 1 - x.Low, N: x.N}
 }
 
-func slowed(x stats.Summary) string {
+// slowed says by how much following slowed the server and what its clients have without that, or that
+// the spells were too few for it, or "".
+func slowed(s *sample.Served, x stats.Summary) string {
+	if few := s.Spells > 0 && s.Spells <= leastPaces; few && !s.UDP {
+		return "By how much following slows requests is not known from so few spells: a longer --budget " +
+			"says it."
+	}
 	if x.N == 0 {
 		return ""
 	}
+	without := "Without toll, requests that wait for others take that much less time."
+	if s.Client != nil {
+		all := s.Client.Whole.Mean
+		without = fmt.Sprintf("Without toll, clients that wait for each reply have about %s (%s to %s) each.",
+			workload.Briefly(all*(1-x.Median)), workload.Briefly(all*(1-x.High)),
+			workload.Briefly(all*(1-x.Low)))
+	}
 	return fmt.Sprintf("Following slowed it: in the spells it sent %.0f %% (%.0f to %.0f) less a second "+
-		"than between them. Without toll, requests that wait for others take that much less time.",
-		100*x.Median, 100*x.Low, 100*x.High)
+		"than between them. %s", 100*x.Median, 100*x.Low, 100*x.High, without)
 }
 
 // slow is from how many medians on a request is slow.

@@ -63,8 +63,8 @@ var benchmarks = []benchmark{
 func (t *trial) served(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces of requests to servers that run",
 		text: fmt.Sprintf("`toll trace --attach` while a tool measures its server, and the tool alone, "+
-			"in turns: %d pairs of %s. A row holds if the mean time that toll says clients had is the "+
-			"tool's own ±%.0f %%, and if the server answers at most %.0f %% fewer requests a second "+
+			"in turns: %d pairs of %s. A row holds if the mean time that toll says clients have without it "+
+			"is the tool's own ±%.0f %%, and if the server answers at most %.0f %% fewer requests a second "+
 			"while toll is attached. It is unclear if an interval has values on both sides of a limit.",
 			t.scale.served.n, t.scale.served.each, percent*servedLimit, percent*servedLimit),
 		head: []string{"tool", "requests a second", "its mean", "toll's to it",
@@ -143,7 +143,7 @@ func (t *trial) serve(ctx context.Context, b benchmark) (v verdict, cells []stri
 		return no, nil, err
 	}
 	limit := math.Log1p(servedLimit)
-	v = worst(amount(mean).within(limit), amount{-pace.at, pace.half}.atMost(limit))
+	v = worst(amount(corrected).within(limit), amount{-pace.at, pace.half}.atMost(limit))
 	if v == tooWide {
 		v = unclear
 	}
