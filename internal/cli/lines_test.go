@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func TestAnswersAboutServersAreShort(t *testing.T) {
 					t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 				}
 				out := r.out.String()
-				lines := strings.Count(out, "\n")
+				lines := strings.Count(ofBusy.ReplaceAllString(out, ""), "\n")
 				if lines > most || !strings.Contains(out, "?\n") {
 					t.Errorf("%d lines about %d routes, at most %d:\n%s", lines, n, most, out)
 				}
@@ -68,6 +69,10 @@ func TestAnswersAboutServersAreShort(t *testing.T) {
 		})
 	}
 }
+
+// ofBusy is what an answer has more on a machine that tests keep busy.
+var ofBusy = regexp.MustCompile(`(?ms)^ +The machine was busy .*?decide\.\n|` +
+	`^Warnings\n  the hypervisor took [^\n]*\n\n`)
 
 // startRedis starts a server without data, which lasts until the end of the test.
 func startRedis(t *testing.T) (at netip.AddrPort, pid int) {
