@@ -310,8 +310,9 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 			r.goesOn(t)
 			c.run(t, faultAt[what], "sh", "-c", strings.ReplaceAll(fault[1], "DIR", c.dir))
 			r.interrupt(t, c)
-			if said := r.said.String(); !strings.Contains(said,
-				"node3 left in the middle of the run: ") {
+			// On a busy machine none of its visits may have ended before.
+			if said := r.said.String(); !strings.Contains(said, "node3 left in the middle of the run: ") &&
+				!strings.Contains(said, "node3: never answered: node node3 left: ") {
 				t.Errorf("it does not say that node3 left:\n%s", said)
 			}
 			clean(t, "a run whose node was "+what)
