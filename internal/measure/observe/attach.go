@@ -178,14 +178,14 @@ func (s *serving) followAndRest(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	rests := s.sends()
+	rests := s.again(s.began)
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-time.After(rest):
 	}
 	s.last = s.sends()
-	s.compare(rests, s.last)
+	s.compare(rests)
 	return errors.Join(s.lookForPorts(), s.resume())
 }
 

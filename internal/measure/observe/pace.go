@@ -83,11 +83,11 @@ func (s *sends) pace(before *sends) float64 {
 	return float64(sum) / s.at.Sub(before.at).Seconds()
 }
 
-// compare notes the pace of the last spell, relative to that of the rest after it. Its readings are
-// of the connections before it, so it is not known if others opened until the rest.
-func (s *serving) compare(rests, ended *sends) {
-	spell, rest := s.ended.pace(s.began), ended.pace(rests)
-	if _, ok := rests.since(s.began); ok && spell > 0 && rest > 0 && len(s.served.Pace) < mostPaces {
+// compare notes the pace of the last spell, relative to that of the rest after it, which began with
+// rests. Both are of the connections before the spell, so it is not known if others opened until now.
+func (s *serving) compare(rests *sends) {
+	spell, rest := s.ended.pace(s.began), s.last.pace(rests)
+	if _, ok := s.last.since(s.began); ok && spell > 0 && rest > 0 && len(s.served.Pace) < mostPaces {
 		s.served.Pace = append(s.served.Pace, spell/rest)
 	}
 }
