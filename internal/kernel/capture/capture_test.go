@@ -111,9 +111,9 @@ func TestPause(t *testing.T) {
 			if err := r.Resume(); err != nil {
 				t.Fatal(err)
 			}
-			exchange(t, "127.0.0.1:7001", "seen")
 			var got []byte
-			testwait.Until(t, patience, "the exchange was captured", func() bool {
+			testwait.Until(t, patience, "an exchange was captured", func() bool {
+				exchange(t, "127.0.0.1:7001", "seen") // the ring may lose it if it takes long
 				r.Read(func(p *Packet) {
 					if p.Out {
 						got = append(got, p.Payload...)
