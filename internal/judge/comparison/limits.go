@@ -11,8 +11,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// limits returns what limits the throughput of all modes, or nil if there is no such thing.
+// limits returns what limits the throughput of all modes, or nil if there is no such thing, or if it
+// is not known of some because they failed.
 func limits(r *analysis.Report) []analysis.Finding {
+	if slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool { return f.Load == workload.Bulk }) {
+		return nil
+	}
 	var by []string
 	f := analysis.Finding{Code: Limited}
 	for i, c := range r.Cells {
