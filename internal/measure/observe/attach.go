@@ -184,8 +184,9 @@ func (s *serving) followAndRest(ctx context.Context) error {
 		return nil
 	case <-time.After(rest):
 	}
-	s.last = s.sends()
-	s.compare(rests)
+	if s.last = s.sends(); rest > 0 { // or the server was asked less than before
+		s.compare(rests)
+	}
 	return errors.Join(s.lookForPorts(), s.resume())
 }
 
