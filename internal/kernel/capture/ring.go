@@ -69,7 +69,6 @@ type Ring struct {
 	next    int // block
 	bridged bool
 	program []unix.SockFilter
-	armed   bool
 }
 
 // Open starts a capture in the calling thread's network namespace. It records TCP packets, or UDP
@@ -129,17 +128,13 @@ func (r *Ring) Arm() error {
 	if err := r.filter([]unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}); err != nil { // none
 		return err
 	}
-	err := r.bind(unix.ETH_P_ALL) // others see no outgoing packets
-	r.armed = err == nil
-	return err
+	return r.bind(unix.ETH_P_ALL) // others see no outgoing packets
 }
 
-// Resume goes on after Pause.
+// Resume goes on after Pause or Arm.
 func (r *Ring) Resume() error {
-	if !r.armed {
-		if err := r.Arm(); err != nil {
-			return err
-		}
+	if err := r.Arm(); err != nil { // once more costs nothing: the kernel binds only what changes
+		return err
 	}
 	return r.filter(r.program)
 }
@@ -148,7 +143,6 @@ func (r *Ring) Resume() error {
 // before can be read after Retire.
 func (r *Ring) Pause() error {
 	const unused = 0x88b5 // IEEE's protocol for experiments
-	r.armed = false
 	return r.bind(unused)
 }
 
