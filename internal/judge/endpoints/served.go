@@ -183,7 +183,7 @@ func Slowed(s *sample.Served) stats.Summary {
 // slowed says by how much following slowed the server and what its clients have without that, or that
 // the spells were too few for it, or "".
 func slowed(s *sample.Served, x stats.Summary) string {
-	if few := s.Spells > 0 && s.Spells <= leastPaces; few && !s.UDP {
+	if s.Spells > 0 && s.Spells <= leastPaces && !s.UDP {
 		return "By how much following slows requests is not known from so few spells: a longer --budget " +
 			"says it."
 	}

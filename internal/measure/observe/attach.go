@@ -275,11 +275,10 @@ func (s *serving) recordFor(ctx context.Context, length time.Duration, before in
 		looked := time.Now()
 		recorded, err = s.record()
 		now := time.Now()
-		none := recorded == before
 		switch {
 		case err != nil || ctx.Err() != nil || !now.Before(end):
 			return recorded, came, err
-		case none:
+		case recorded == before:
 			came = looked
 		case float64(recorded-before) < s.most/quarters:
 		case s.all.Mean() == 0: // how long requests take is not known
